@@ -1,0 +1,67 @@
+//! The floors: the least that a row's work can cost in Rust. Each runs as a process of its own, started by the driver
+//! (`compare floor …`), since whole processes are compared.
+
+mod echo;
+mod posts;
+mod spawn;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::Result;
+
+/// Which floor.
+#[derive(Debug, Subcommand)]
+pub enum Floor {
+    /// A floor program; the driver starts it
+    #[command(subcommand, hide = true)]
+    Floor(Role),
+}
+
+/// What it does.
+#[derive(Debug, Subcommand)]
+pub enum Role {
+    /// Start a command for each line of a file
+    Spawn {
+        /// Commands that run at once
+        #[arg(long, default_value = "8")]
+        jobs: NonZeroUsize,
+        /// What they read, a line each
+        lines: PathBuf,
+        /// The command
+        #[arg(trailing_var_arg = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Post each line of a file
+    Posts {
+        /// The server
+        address: SocketAddr,
+        /// What is posted
+        lines: PathBuf,
+    },
+    /// Serve: answer each request with its body
+    Echo,
+}
+
+impl Floor {
+    /// Does the work.
+    ///
+    /// # Errors
+    /// Whatever went wrong.
+    pub fn run(self) -> Result<()> {
+        let Self::Floor(role) = self;
+        match role {
+            Role::Spawn {
+                jobs,
+                lines,
+                command,
+            } => spawn::run(jobs.get(), &lines, &command),
+            Role::Posts { address, lines } => posts::run(address, &lines),
+            Role::Echo => echo::run(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the contestants read: recorded-looking turns of any size, the same on every run, written as they are made.
+
+use std::io::{Result, Write};
+
+/// Stands once in the input of each call, and so once in each answer that holds what it was asked.
+pub const PROOF: &str = "notes/call-";
+
+/// Text with what makes texts hard to read: quotes, line ends, letters beyond ASCII; escaped for JSON, about 240 bytes.
+const PROSE: &str = concat!(
+    r#"The café on the corner opens at 7:30 and \"never\" closes before midnight.\n\tIts owner, Zoë, keeps two cats; "#,
+    r#"the grey one sleeps on the till.\nAsk her about C:\\notes\\may.txt, or see https://example.org/?q=a&b=c … \u00b5"#,
+);
+
+/// The input of call `number`, as `tools.yaml` wants it.
+pub fn input(number: usize) -> String {
+    format!(
+        r#"{{"path":"{PROOF}{number}.md","lines":[1,{}],"mode":"text","question":"Who wrote note {number}, and \"why\"?\nOne line."}}"#,
+        number % 400 + 1
+    )
+}
+
+/// One input a line: what programs get that know nothing of models.
+pub fn lines(out: &mut impl Write, calls: usize) -> Result<()> {
+    (0..calls).try_for_each(|number| writeln!(out, "{}", input(number)))
+}
+
+/// A response whose `calls` blocks all name `tool`.
+pub fn response(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
+    write!(
+        out,
+        r#"{{"id":"msg_bench","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":["#
+    )?;
+    blocks(out, tool, calls)?;
+    write!(
+        out,
+        r#"],"stop_reason":"tool_use","stop_sequence":null,"usage":{{"input_tokens":2051,"output_tokens":{calls}}}}}"#
+    )
+}
+
+/// A request of at least `bytes` bytes whose calls all have their results, but for the `calls` of its last message.
+pub fn transcript(out: &mut impl Write, tool: &str, calls: usize, bytes: usize) -> Result<()> {
+    let prose = PROSE.repeat(16);
+    write!(
+        out,
+        r#"{{"model":"claude-sonnet-4-5","max_tokens":1024,"messages":[{{"role":"user","content":"Read my notes."}},"#
+    )?;
+    for number in 0..bytes / prose.len() {
+        let input = input(number);
+        write!(
+            out,
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"toolu_old_{number}","name":"{tool}","input":{input}}}]}},"#
+        )?;
+        write!(
+            out,
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_old_{number}","content":"{prose}"}}]}},"#
+        )?;
+    }
+    write!(out, r#"{{"role":"assistant","content":["#)?;
+    blocks(out, tool, calls)?;
+    write!(out, "]}}]}}")
+}
+
+/// At least `bytes` bytes of JSONL: in each line a message with some text and two calls, one of them with a long input.
+/// Returns how many lines there are.
+pub fn turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
+    let content = PROSE.repeat(24);
+    let mut written = 0;
+    let mut number = 0;
+    while written < bytes {
+        let input = input(number);
+        let line = format!(
+            concat!(
+                r#"{{"id":"msg_{n}","type":"message","role":"assistant","content":[{{"type":"text","text":"{text}"}},"#,
+                r#"{{"type":"tool_use","id":"toolu_{n}_a","name":"read_note","input":{input}}},"#,
+                r#"{{"type":"tool_use","id":"toolu_{n}_b","name":"write_note","input":{{"path":"a.md","content":"{content}"}}}}],"#,
+                r#""stop_reason":"tool_use"}}"#
+            ),
+            n = number,
+            text = PROSE,
+            input = input,
+            content = content,
+        );
+        writeln!(out, "{line}")?;
+        written += line.len() + 1;
+        number += 1;
+    }
+    Ok(number)
+}
+
+/// tools.yaml with `count` tools of the usual size, all like `read_note` but for their names.
+pub fn tools(out: &mut impl Write, count: usize) -> Result<()> {
+    writeln!(out, "version: 1\ntools:")?;
+    (0..count).try_for_each(|number| {
+        writeln!(
+            out,
+            r#"  tool_{number}:
+    description: Read some lines of a note, number {number} of many tools that look alike.
+    input_schema:
+      type: object
+      properties:
+        path: {{type: string, minLength: 1, description: "Where the note is, below the working directory"}}
+        lines: {{type: array, items: {{type: integer, minimum: 1}}, minItems: 2, maxItems: 2}}
+        mode: {{enum: [text, outline], default: text}}
+        question: {{type: string, maxLength: 2000}}
+      required: [path, mode]
+      additionalProperties: false
+    effect: read
+    timeout: 5s
+    estimate: 10ms
+    status: {{doing: "reading {{path}}"}}
+    command: [cat, --, "{{path}}"]"#
+        )
+    })
+}
+
+fn blocks(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
+    (0..calls).try_for_each(|number| {
+        let comma = if number == 0 { "" } else { "," };
+        let input = input(number);
+        write!(
+            out,
+            r#"{comma}{{"type":"tool_use","id":"toolu_{number:08}","name":"{tool}","input":{input}}}"#
+        )
+    })
+}

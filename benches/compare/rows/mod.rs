@@ -1,0 +1,29 @@
+//! The rows of the table, one file each: what is done, by whom, and what is asked of toolq.
+
+mod http;
+mod lines;
+mod sleep;
+mod spawn;
+mod startup;
+mod transcript;
+mod wide;
+
+use crate::Result;
+use crate::race::Line;
+use crate::workbench::Workbench;
+
+/// A row's lines, once it has run.
+type Row = fn(&Workbench) -> Result<Vec<Line>>;
+
+/// All of them, by name.
+pub const ALL: [(&str, Row); 9] = [
+    ("spawn", spawn::thousand_cats),
+    ("transcript", transcript::after_a_transcript),
+    ("sleep-8", sleep::eight),
+    ("sleep-64", sleep::sixty_four),
+    ("http", http::ten_thousand_posts),
+    ("version", startup::version),
+    ("plan", startup::plan),
+    ("lines", lines::many_turns),
+    ("wide", wide::one_turn),
+];

@@ -1,0 +1,177 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_toolq_global_optspecs
+    string join \n c/tools= color= q/quiet v/verbose h/help V/version
+end
+
+function __fish_toolq_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_toolq_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_toolq_using_subcommand
+    set -l cmd (__fish_toolq_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c toolq -n "__fish_toolq_needs_command" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_needs_command" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_needs_command" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_needs_command" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_needs_command" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "run" -d 'Answer the calls'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "check" -d 'Look for problems in tools.yaml'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "tools" -d 'Print the declarations for a model'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "init" -d 'Write a tools.yaml to start from'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l from -d 'The form of the input, where it should not be recognised' -r -f -a "anthropic\t''
+openai-chat\t''
+openai-responses\t''
+claude-code\t''
+codex\t''
+toolq\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l max-input -d 'The largest JSON document that is read' -r
+complete -c toolq -n "__fish_toolq_using_subcommand run" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l to -d 'The form of the results, where it should not mirror the input' -r -f -a "message\t'An Anthropic user message'
+blocks\t'An array of Anthropic blocks'
+block-lines\t'One block a line, each as soon as it and all before it are there'
+openai-chat\t'An array of `role: tool` messages'
+openai-responses\t'An array of `function_call_output` items'"
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l log -d 'The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l events -d 'Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already' -r
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l progress -d 'How to show what runs' -r -f -a "auto\t'A bar on a terminal, lines where CI is set, else nothing but the summary'
+bar\t'A bar; lines where stderr is no terminal'
+plain\t'A line for each thing that happens'
+none\t'Nothing'"
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l max-calls -d 'Start so many calls at most; the others are answered without being run' -r
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l time-budget -d 'End what runs after so long, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l max-output-total -d 'End what runs once tools have written so many bytes of results, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand run" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l all -d 'Take calls that already have a result in the input, too'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l no-log -d 'Keep no session log'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l fail-on-error -d 'Exit 1 if a result is an error'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l from -d 'The form of the input, where it should not be recognised' -r -f -a "anthropic\t''
+openai-chat\t''
+openai-responses\t''
+claude-code\t''
+codex\t''
+toolq\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l max-input -d 'The largest JSON document that is read' -r
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l format -d 'How to show the plan' -r -f -a "text\t'For people: a timeline'
+json\t'One object a line and turn'
+mermaid\t'A diagram for a page that renders mermaid'"
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l all -d 'Take calls that already have a result in the input, too'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l strict -d 'Exit 1 if a call is rejected'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand check" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand check" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand check" -l strict -d 'Exit 1 for warnings, too'
+complete -c toolq -n "__fish_toolq_using_subcommand check" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand check" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand check" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand check" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -l format -d 'The form of the declarations' -r -f -a "anthropic\t''
+openai-chat\t''
+openai-responses\t''
+mcp\t''
+markdown\t'A section for a prompt'"
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand tools" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -f -a "schema" -d 'The JSON Schema of tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -f -a "completions" -d 'Completions for a shell'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -f -a "man" -d 'The man page'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from completions" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from completions" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from completions" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from completions" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from completions" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from completions" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from man" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from man" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from man" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from man" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from man" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from man" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from help" -f -a "schema" -d 'The JSON Schema of tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from help" -f -a "completions" -d 'Completions for a shell'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from help" -f -a "man" -d 'The man page'
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand init" -l from -d 'Declarations to start from: a request with `tools`, an array of them, or an MCP `tools/list` answer' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand init" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand init" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand init" -l force -d 'Replace the file if it exists'
+complete -c toolq -n "__fish_toolq_using_subcommand init" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand init" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand init" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand init" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "run" -d 'Answer the calls'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "tools" -d 'Print the declarations for a model'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "schema" -d 'The JSON Schema of tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "completions" -d 'Completions for a shell'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "man" -d 'The man page'

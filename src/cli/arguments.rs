@@ -1,0 +1,278 @@
+//! What was typed. What it means is decided in `context` and in the commands.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+use crate::model::{Dialect, Form, parse_bytes, parse_duration};
+
+/// Answer a language model's tool calls.
+///
+/// toolq reads the `tool_use` blocks of a model's answer, decides which of them may run together, runs them as
+/// tools.yaml declares, and writes one `tool_result` for each, in the order in which they were asked.
+#[derive(Debug, Parser)]
+#[command(name = "toolq", version, propagate_version = true, max_term_width = 100, after_help = after_help())]
+pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+pub const EXAMPLES: &str = "\
+curl … /v1/messages | toolq run     answer the tool calls of one model response
+toolq plan response.json            show what would run, in which batches, and why
+toolq check                         every problem of tools.yaml, placed";
+
+pub const EXIT_CODES: &str = "\
+0  every call was answered; an error result is an answer
+1  run --fail-on-error: an error result; check, plan --strict: problems found
+2  usage, tools.yaml or input is wrong; nothing ran
+3  a tool was paused, a budget used up, or a call is in doubt; every call is still answered
+4  the session log can't be used
+5  run: the model asked for nothing
+74 results could not be written
+129, 130, 131, 143  hung up, interrupted, quit, terminated; every call is still answered";
+
+fn after_help() -> String {
+    let indented = |lines: &str| lines.replace('\n', "\n  ");
+    let (examples, codes) = (indented(EXAMPLES), indented(EXIT_CODES));
+    format!("Examples:\n  {examples}\n\nExit codes:\n  {codes}")
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Common {
+    /// The file that declares the tools
+    #[arg(short = 'c', long = "tools", value_name = "FILE", env = "TOOLQ_TOOLS", default_value = "tools.yaml", global = true, value_hint = ValueHint::FilePath)]
+    pub tools: PathBuf,
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Color,
+    /// Say nothing but errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more: which files are used
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answer the calls
+    Run(Box<Run>),
+    /// Show what would run, in which batches, and why; runs nothing
+    Plan(Plan),
+    /// Look for problems in tools.yaml
+    Check(Check),
+    /// Print the declarations for a model
+    Tools(Tools),
+    /// Print a generated file: the schema of tools.yaml, completions, the man page
+    Generate(Generate),
+    /// Write a tools.yaml to start from
+    Init(Init),
+}
+
+/// Where calls come from, for `run` and `plan`.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// Recorded answers of a model, JSON or JSONL; `-` or nothing is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// The form of the input, where it should not be recognised
+    #[arg(long, value_name = "DIALECT")]
+    pub from: Option<FromDialect>,
+    /// Take calls that already have a result in the input, too
+    #[arg(long)]
+    pub all: bool,
+    /// The largest JSON document that is read
+    #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
+    pub max_document: u64,
+    /// Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// A number of calls.
+fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "it is a whole number from 1 on")
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub input: Input,
+    /// The form of the results, where it should not mirror the input
+    #[arg(long, value_name = "FORM")]
+    pub to: Option<ToForm>,
+    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Keep no session log
+    #[arg(long, conflicts_with = "log")]
+    pub no_log: bool,
+    /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
+    #[arg(long, value_name = "FILE|fd:N")]
+    pub events: Option<String>,
+    /// How to show what runs
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub progress: Progress,
+    /// Exit 1 if a result is an error
+    #[arg(long)]
+    pub fail_on_error: bool,
+    /// Start so many calls at most; the others are answered without being run
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<u64>,
+    /// End what runs after so long, and start nothing more
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time_budget: Option<Duration>,
+    /// End what runs once tools have written so many bytes of results, and start nothing more
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub max_output_total: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Plan {
+    #[command(flatten)]
+    pub input: Input,
+    /// How to show the plan
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlanFormat,
+    /// Exit 1 if a call is rejected
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Exit 1 for warnings, too
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Tools {
+    /// The form of the declarations
+    #[arg(long, value_name = "FORMAT", default_value = "anthropic")]
+    pub format: ToolsFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct Generate {
+    #[command(subcommand)]
+    pub what: Generated,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Generated {
+    /// The JSON Schema of tools.yaml
+    Schema,
+    /// Completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The man page
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Declarations to start from: a request with `tools`, an array of them, or an MCP `tools/list` answer
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub from: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// A bar on a terminal, lines where CI is set, else nothing but the summary
+    Auto,
+    /// A bar; lines where stderr is no terminal
+    Bar,
+    /// A line for each thing that happens
+    Plain,
+    /// Nothing
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people: a timeline
+    Text,
+    /// One object a line and turn
+    Json,
+    /// A diagram for a page that renders mermaid
+    Mermaid,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ToolsFormat {
+    Anthropic,
+    OpenaiChat,
+    OpenaiResponses,
+    Mcp,
+    /// A section for a prompt
+    Markdown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FromDialect {
+    Anthropic,
+    OpenaiChat,
+    OpenaiResponses,
+    ClaudeCode,
+    Codex,
+    Toolq,
+}
+
+impl From<FromDialect> for Dialect {
+    fn from(dialect: FromDialect) -> Self {
+        match dialect {
+            FromDialect::Anthropic => Self::Anthropic,
+            FromDialect::OpenaiChat => Self::OpenAiChat,
+            FromDialect::OpenaiResponses => Self::OpenAiResponses,
+            FromDialect::ClaudeCode => Self::ClaudeCode,
+            FromDialect::Codex => Self::Codex,
+            FromDialect::Toolq => Self::Toolq,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ToForm {
+    /// An Anthropic user message
+    Message,
+    /// An array of Anthropic blocks
+    Blocks,
+    /// One block a line, each as soon as it and all before it are there
+    BlockLines,
+    /// An array of `role: tool` messages
+    OpenaiChat,
+    /// An array of `function_call_output` items
+    OpenaiResponses,
+}
+
+impl From<ToForm> for Form {
+    fn from(form: ToForm) -> Self {
+        match form {
+            ToForm::Message => Self::Message,
+            ToForm::Blocks => Self::Blocks,
+            ToForm::BlockLines => Self::BlockLines,
+            ToForm::OpenaiChat => Self::OpenAiChat,
+            ToForm::OpenaiResponses => Self::OpenAiResponses,
+        }
+    }
+}

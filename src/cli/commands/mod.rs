@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub mod check;
+pub mod generate;
+pub mod init;
+pub mod plan;
+pub mod run;
+pub mod tools;
+
+mod inputs;

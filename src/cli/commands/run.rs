@@ -1,0 +1,217 @@
+//! `toolq run`: answers the calls. Reads every input first, opens the log, and hands turn after turn to the engine.
+
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cli::arguments::Run as Arguments;
+use crate::cli::commands::inputs;
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::observers::Observers;
+use crate::cli::printer::Printer;
+use crate::cli::signals::Signals;
+use crate::cli::stdout;
+use crate::execute::{Budgets, Control, Engine, EngineSettings, Resolver};
+use crate::model::Halt;
+use crate::parse::Recording;
+use crate::report::Screen;
+use crate::validate::Checker;
+
+/// Between two pictures of a moving bar.
+const FRAME: Duration = Duration::from_millis(100);
+/// Ends of calls after which somebody has to look before the session goes on.
+const STOPPING: [&str; 3] = ["paused", "in_doubt", "over_budget"];
+
+/// Answers every call of every input.
+///
+/// # Errors
+/// A wrong tools.yaml or input, or a log that can't be used: then nothing ran. A stdout that takes no more: then the
+/// results are in the log.
+pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let tools = Arc::new(context.load_tools()?);
+    let recordings = inputs::read(&arguments.input)?;
+    let all = arguments.input.all;
+    let open: usize = recordings
+        .iter()
+        .map(|recording| recording.open_calls(all))
+        .sum();
+    if open == 0 {
+        return nothing_asked(&recordings, arguments, context);
+    }
+    let runtime = runtime()?;
+    let entered = runtime.enter();
+    // Before the log is begun: from then on it must be closed.
+    let signals = Signals::catch()
+        .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;
+    let mask = Arc::new(context.mask(&tools));
+    let observers = Observers::new(arguments, context, &tools, &mask)?;
+    let engine = Engine::new(EngineSettings {
+        tools: Arc::clone(&tools),
+        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        outputs: observers.outputs(),
+        // This very file, also when it was replaced meanwhile.
+        supervisor: Some("/proc/self/exe".into()),
+        environment: Arc::clone(&context.environment),
+        resolver: Resolver::system(),
+        mask,
+        budgets: Budgets {
+            calls: arguments.max_calls,
+            time: arguments.time_budget,
+            output: arguments.max_output_total,
+        },
+    });
+    let mut session = Session {
+        arguments,
+        checker: Checker::new(tools),
+        engine,
+        observers,
+        turns: 0,
+        ended_by: signals.ended_by(),
+    };
+    drop(entered);
+    let ended = runtime.block_on(session.run(&recordings, signals));
+    session.finish(ended, context)
+}
+
+/// A run from its first turn to its end.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    checker: Checker,
+    engine: Engine,
+    observers: Observers,
+    /// Turns of the inputs before this one.
+    turns: usize,
+    /// The signal that ended it.
+    ended_by: Arc<OnceLock<u8>>,
+}
+
+impl Session<'_> {
+    /// Answers everything. What ends the run early ends what runs; the answers say so.
+    async fn run(&mut self, recordings: &[Recording], signals: Signals) -> Result<(), Failure> {
+        let (control, screen) = (self.engine.control(), self.observers.screen());
+        // Both go on to the end of the program: it may be ended while it closes the log, too.
+        tokio::spawn(signals.obey(control.clone(), screen.clone()));
+        tokio::spawn(watch_stdout(control));
+        let ticking = screen.map(tick);
+        let ended = self.answer(recordings).await;
+        if let Some(ticking) = ticking {
+            ticking.abort();
+        }
+        ended
+    }
+
+    async fn answer(&mut self, recordings: &[Recording]) -> Result<(), Failure> {
+        for recording in recordings {
+            self.answer_one(recording).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer_one(&mut self, recording: &Recording) -> Result<(), Failure> {
+        let all = self.arguments.input.all;
+        let open = recording.open_turns(all);
+        let to = self.arguments.to.map(Into::into);
+        let control = self.engine.control();
+        let mut printer = Printer::new(to, recording.layout(), open, self.observers.screen())
+            .ending(control.clone());
+        for index in 0..recording.len() {
+            let turn = recording.turn(index, all)?.numbered(self.turns + index);
+            match (turn.calls.is_empty(), turn.answered) {
+                (true, 0) => printer.nothing_asked(),
+                (true, _) => {}
+                (false, _) => {
+                    printer.begin(turn.form);
+                    let (number, calls) = (turn.number, self.checker.turn(turn));
+                    self.engine
+                        .turn(number, calls, &mut self.observers, &mut printer)
+                        .await;
+                }
+            }
+            printer.check()?;
+            if control.halted() == Some(Halt::OutputLost) {
+                return Err(Failure::said(Exit::Output));
+            }
+        }
+        self.turns += recording.len();
+        Ok(())
+    }
+
+    /// Closes log and screen; the gravest of what happened is the exit.
+    fn finish(self, ended: Result<(), Failure>, context: &Context) -> Result<Exit, Failure> {
+        let summary = self.observers.summary();
+        let stopped = STOPPING.iter().any(|status| summary.count(status) > 0);
+        let found = self.arguments.fail_on_error && summary.errors() > 0;
+        let exits = [
+            ended.as_ref().err().map(|failure| failure.exit),
+            self.ended_by.get().map(|signal| Exit::Signal(*signal)),
+            stopped.then_some(Exit::Stopped),
+            found.then_some(Exit::Found),
+        ];
+        let exit = exits.into_iter().flatten().max().unwrap_or(Exit::Ok);
+        let exit = self
+            .observers
+            .finish(exit, &context.stderr, context.verbose);
+        ended.map_err(|failure| match failure.exit {
+            Exit::Output if !self.arguments.no_log => {
+                failure.with_hint("the results are in the session log")
+            }
+            _ => Failure { exit, ..failure },
+        })?;
+        Ok(exit)
+    }
+}
+
+/// There was no call to answer: lines get their empty lists, a document nothing.
+fn nothing_asked(
+    recordings: &[Recording],
+    arguments: &Arguments,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let mut answered = 0;
+    for recording in recordings {
+        let mut printer = Printer::new(arguments.to.map(Into::into), recording.layout(), 0, None);
+        for index in 0..recording.len() {
+            let turn = recording.turn(index, arguments.input.all)?;
+            answered += turn.answered;
+            if turn.answered == 0 {
+                printer.nothing_asked();
+            }
+        }
+        printer.check()?;
+    }
+    context.stderr.note(match answered {
+        0 => "the model asked for nothing",
+        _ => "every call has its result in the input; `--all` answers them again",
+    });
+    Ok(Exit::NothingAsked)
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let cores = thread::available_parallelism().map_or(2, usize::from);
+    Builder::new_multi_thread()
+        .worker_threads(cores.clamp(2, 8))
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::usage(format!("no threads can be had: {error}")))
+}
+
+/// Ends the run once nobody reads its results any more.
+async fn watch_stdout(control: Control) {
+    stdout::abandoned().await;
+    control.halt(Halt::OutputLost);
+}
+
+/// Moves the bars of `screen` on until it is aborted.
+fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut frames = tokio::time::interval(FRAME);
+        loop {
+            frames.tick().await;
+            screen.tick();
+        }
+    })
+}

@@ -1,0 +1,75 @@
+//! What ends a command before its work is done: what, where, why, and what to do.
+
+use std::fmt::Display;
+
+use super::exit::Exit;
+use crate::parse::InputError;
+use crate::record::LogError;
+
+/// A message for people and the exit code that goes with it.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the program ends.
+    pub exit: Exit,
+    /// One sentence without a full stop; empty where everything was said already.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// Wrong usage, a wrong file, or a wrong input: nothing ran.
+    pub fn usage(message: impl Display) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// Any exit with its message.
+    pub fn new(exit: Exit, message: impl Display) -> Self {
+        Self {
+            exit,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// An end whose reasons are on the screen already.
+    pub fn said(exit: Exit) -> Self {
+        Self::new(exit, "")
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        let hint = error.hint.clone();
+        Self {
+            hint,
+            ..Self::usage(error)
+        }
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        let cure = error.cure();
+        Self::new(Exit::Log, error).with_hint(cure)
+    }
+}
+
+/// Stdout can't be written. A closed pipe is the reader's choice, so it ends quietly.
+impl From<super::stdout::OutputLost> for Failure {
+    fn from(lost: super::stdout::OutputLost) -> Self {
+        match lost {
+            super::stdout::OutputLost::Closed => Self::said(Exit::Output),
+            super::stdout::OutputLost::Failed(error) => {
+                Self::new(Exit::Output, format!("stdout can't be written: {error}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Everybody who is told what happens in a run: the session log, `--events`, the screen, the summary.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indicatif::ProgressDrawTarget;
+
+use super::arguments::{Progress as How, Run as Arguments};
+use super::context::Context;
+use super::events;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::stderr::Stderr;
+use super::terminal::Terminal;
+use crate::model::{Clock, Event, Mask, Refused, Sink, Tools};
+use crate::record::{self, Session, SessionLog};
+use crate::report::{Bars, EventStream, Fanout, Lines, Look, Screen, Summary};
+
+/// Pictures of bars in a second, at most.
+const FRAMES: u8 = 20;
+
+/// The observers of one run.
+pub struct Observers {
+    log: Option<SessionLog>,
+    events: Option<EventStream>,
+    shown: Option<Shown>,
+    summary: Summary,
+}
+
+/// What people see while calls run.
+enum Shown {
+    Bars(Bars),
+    Lines(Lines),
+}
+
+impl Observers {
+    /// Opens what the arguments name. The log is last, so that a mistake elsewhere leaves none behind.
+    ///
+    /// # Errors
+    /// `--events` names nothing that can be written, or there can be no log.
+    pub fn new(
+        arguments: &Arguments,
+        context: &Context,
+        tools: &Tools,
+        mask: &Arc<Mask>,
+    ) -> Result<Self, Failure> {
+        let clock = Clock::system();
+        let events = arguments.events.as_deref().map(events::open).transpose()?;
+        let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
+        let events = events
+            .transpose()
+            .map_err(|error| Failure::usage(format!("--events can't begin: {error}")))?;
+        Ok(Self {
+            shown: show(arguments, context, tools, mask, &clock),
+            summary: Summary::new(clock.clone()),
+            events,
+            log: open_log(arguments, context, tools, mask, clock)?,
+        })
+    }
+
+    /// The folder for outputs that were cut; none where there is no log.
+    pub fn outputs(&self) -> Option<PathBuf> {
+        self.log.as_ref().map(|log| log.folder().to_owned())
+    }
+
+    /// What must make room while something is written to the same terminal.
+    pub fn screen(&self) -> Option<Screen> {
+        match &self.shown {
+            Some(Shown::Bars(bars)) => Some(bars.screen()),
+            _ => None,
+        }
+    }
+
+    /// What was counted.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Closes everything and says on `stderr` what the run was. Gives the graver of `exit` and what closing came to.
+    pub fn finish(mut self, mut exit: Exit, stderr: &Stderr, verbose: bool) -> Exit {
+        // The bars leave the screen before anything else is said.
+        drop(self.shown.take());
+        if let Some(log) = &mut self.log {
+            if let Err(refused) = log.finish(exit.code()) {
+                exit = exit.max(stderr.failure(&Failure::new(Exit::Log, refused)));
+            } else if verbose {
+                stderr.note(&format!("session log: {}", log.path().display()));
+            }
+        }
+        if let Some(lost) = self.events.and_then(EventStream::finish) {
+            stderr.warning(&lost);
+        }
+        if exit != Exit::Output {
+            stderr.note(&self.summary.text());
+        }
+        exit
+    }
+}
+
+impl Sink for Observers {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let mut readers: Vec<&mut dyn Sink> = vec![&mut self.summary];
+        readers.extend(self.events.as_mut().map(|events| events as &mut dyn Sink));
+        match &mut self.shown {
+            Some(Shown::Bars(bars)) => readers.push(bars),
+            Some(Shown::Lines(lines)) => readers.push(lines),
+            None => {}
+        }
+        let log = self.log.as_mut().map(|log| log as &mut dyn Sink);
+        Fanout::new(log, readers).tell(events)
+    }
+}
+
+fn show(
+    arguments: &Arguments,
+    context: &Context,
+    tools: &Tools,
+    mask: &Arc<Mask>,
+    clock: &Clock,
+) -> Option<Shown> {
+    let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
+    let bars = || {
+        let look = Look {
+            color: context.stderr.color(),
+            columns: Stderr::width,
+            jobs,
+        };
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Terminal::default()), FRAMES);
+        Shown::Bars(Bars::new(target, look, Arc::clone(mask)))
+    };
+    let lines = || {
+        Shown::Lines(Lines::new(
+            Box::new(io::stderr()),
+            jobs,
+            Arc::clone(mask),
+            clock.clone(),
+        ))
+    };
+    let in_ci = || {
+        context
+            .environment
+            .raw("CI")
+            .is_some_and(|value| !value.is_empty())
+    };
+    match arguments.progress {
+        _ if context.stderr.quiet => None,
+        How::None => None,
+        How::Auto | How::Bar if Stderr::is_terminal() => Some(bars()),
+        How::Bar | How::Plain => Some(lines()),
+        How::Auto => in_ci().then(lines),
+    }
+}
+
+fn open_log(
+    arguments: &Arguments,
+    context: &Context,
+    tools: &Tools,
+    mask: &Arc<Mask>,
+    clock: Clock,
+) -> Result<Option<SessionLog>, Failure> {
+    if arguments.no_log {
+        return Ok(None);
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let session = Session {
+        tools_path: context.tools_path.display().to_string(),
+        tools_sha256: tools.digest.clone(),
+        input_sha256: None,
+        cwd: here.display().to_string(),
+        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+    };
+    let mask = Arc::clone(mask);
+    if let Some(path) = &arguments.log {
+        return Ok(Some(SessionLog::create(path, &session, mask, clock)?));
+    }
+    let path = record::default_path(&context.environment, &clock)?;
+    Ok(Some(SessionLog::create_default(
+        &path, &session, mask, clock,
+    )?))
+}

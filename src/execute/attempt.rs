@@ -1,0 +1,159 @@
+//! One attempt of a call: what it is given, how it can end, and the task that runs it.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::{Captured, Invocation, Outcome, format_duration};
+use tokio::sync::oneshot;
+
+use super::EngineSettings;
+use super::budget::Meter;
+use super::command::Commands;
+use super::control::Control;
+use super::http::Requests;
+use super::output::Output;
+use super::queue::Job;
+use super::running::Voice;
+
+/// How long an attempt may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// From its start on.
+    pub(super) after: Duration,
+    /// The limit of tools.yaml that this comes from.
+    pub(super) named: Duration,
+}
+
+/// What an attempt is given.
+pub(super) struct Attempt {
+    pub(super) job: Arc<Job>,
+    pub(super) key: Arc<str>,
+    pub(super) limit: Limit,
+    /// Resolves when the attempt is to end.
+    pub(super) cancel: oneshot::Receiver<()>,
+    pub(super) voice: Voice,
+    /// Counts what it writes.
+    pub(super) meter: Meter,
+    /// The run's time, which limits are of.
+    pub(super) control: Control,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// By itself or by its limit.
+    Outcome {
+        outcome: Outcome,
+        /// The least time that a server wants to pass before the next attempt.
+        retry_after: Option<Duration>,
+    },
+    /// It was told to end, and did.
+    Cancelled(Written),
+}
+
+/// What an attempt had written when it was told to end.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) output: String,
+    pub(super) stderr: String,
+    pub(super) captured: Captured,
+}
+
+impl Written {
+    pub(super) fn new(output: Output, stderr: String) -> Self {
+        let (output, captured) = output.into_text();
+        Self {
+            output,
+            stderr,
+            captured,
+        }
+    }
+}
+
+impl From<Outcome> for End {
+    fn from(outcome: Outcome) -> Self {
+        Self::Outcome {
+            outcome,
+            retry_after: None,
+        }
+    }
+}
+
+/// An attempt that is under way.
+pub(super) type Work<'r> = Pin<Box<dyn Future<Output = End> + Send + 'r>>;
+
+/// Who runs attempts. The engine's order and policies don't depend on what running means.
+pub(super) trait Runner: Send + Sync {
+    /// Runs one attempt to its end, within its limit.
+    fn run(&self, attempt: Attempt) -> Work<'_>;
+
+    /// Stops everything that runs, as a shell does, until [`Self::release`].
+    fn hold(&self) {}
+
+    /// Lets everything go on.
+    fn release(&self) {}
+}
+
+/// The backings of tools.yaml.
+pub(super) struct Backings {
+    commands: Commands,
+    requests: Requests,
+}
+
+impl Backings {
+    pub(super) fn new(settings: &EngineSettings) -> Self {
+        Self {
+            commands: Commands::new(settings),
+            requests: Requests::new(settings),
+        }
+    }
+
+    async fn back(&self, attempt: Attempt) -> End {
+        let job = Arc::clone(&attempt.job);
+        match &job.accepted.invocation {
+            Some(Invocation::Command(command)) => self.commands.run(command, attempt).await,
+            Some(Invocation::Http(request)) => self.requests.run(request, attempt).await,
+            None => Outcome::NoBacking.into(),
+        }
+    }
+}
+
+impl Runner for Backings {
+    fn run(&self, attempt: Attempt) -> Work<'_> {
+        Box::pin(self.back(attempt))
+    }
+
+    /// Requests are not stopped: who answers them doesn't wait. Only their limits are.
+    fn hold(&self) {
+        self.commands.hold();
+    }
+
+    fn release(&self) {
+        self.commands.release();
+    }
+}
+
+/// Runs an attempt, unless all is to be over at once: then it is dropped, which kills what it runs.
+pub(super) async fn run(runner: Arc<dyn Runner>, attempt: Attempt) -> End {
+    let control = attempt.control.clone();
+    tokio::select! {
+        end = work(runner, attempt) => end,
+        () = control.killing() => End::Cancelled(Written::default()),
+    }
+}
+
+/// Runs an attempt, and tells people when it takes longer than `timeout.slow`.
+async fn work(runner: Arc<dyn Runner>, attempt: Attempt) -> End {
+    let slow = attempt.job.accepted.tool.timeout.slow;
+    let (voice, control) = (attempt.voice.clone(), attempt.control.clone());
+    let mut work = pin!(runner.run(attempt));
+    if let Some(slow) = slow {
+        tokio::select! {
+            end = &mut work => return end,
+            () = control.sleep(slow) => voice.tip(format!("still running after {}", format_duration(slow))),
+        }
+    }
+    work.await
+}

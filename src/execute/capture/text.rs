@@ -1,0 +1,130 @@
+//! An output that is text: masked, its head and tail kept, the whole in a file once it is more.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::model::{Captured, Mask, Tool};
+
+use super::masked::Masked;
+use super::whole::WholeFile;
+use super::window::Window;
+
+/// How much of an output is kept, and where.
+#[derive(Debug, Clone)]
+pub(in crate::execute) struct Limits {
+    /// Bytes for the model.
+    pub(in crate::execute) shown: u64,
+    /// Bytes in a file.
+    pub(in crate::execute) saved: u64,
+    /// The folder of such files; none keeps none.
+    pub(in crate::execute) outputs: Option<PathBuf>,
+}
+
+impl Limits {
+    pub(in crate::execute) fn new(tool: &Tool, outputs: Option<&PathBuf>) -> Self {
+        Self {
+            shown: tool.max_output,
+            saved: tool.max_saved,
+            outputs: outputs.cloned(),
+        }
+    }
+}
+
+/// A text that is still coming.
+#[derive(Debug)]
+pub(in crate::execute) struct TextCapture {
+    bytes: u64,
+    masked: Masked,
+    kept: Kept,
+}
+
+#[derive(Debug)]
+struct Kept {
+    window: Window,
+    limits: Limits,
+    whole: Option<WholeFile>,
+}
+
+impl TextCapture {
+    pub(in crate::execute) fn new(limits: Limits, mask: Arc<Mask>) -> Self {
+        let shown = usize::try_from(limits.shown).unwrap_or(usize::MAX);
+        Self {
+            bytes: 0,
+            masked: Masked::new(mask),
+            kept: Kept {
+                window: Window::new(shown),
+                limits,
+                whole: None,
+            },
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(in crate::execute) fn push(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let Self { masked, kept, .. } = self;
+        masked.push(bytes, |bytes| kept.push(bytes));
+    }
+
+    /// The text, without one trailing line break where `trim` says so, and what was done to it.
+    pub(in crate::execute) fn finish(mut self, trim: bool) -> (String, Captured) {
+        let Self { masked, kept, .. } = &mut self;
+        masked.finish(|bytes| kept.push(bytes));
+        let view = self.kept.window.view();
+        let mut text = view.text;
+        if trim && text.ends_with('\n') {
+            text.pop();
+        }
+        let captured = Captured {
+            bytes: self.bytes,
+            cut: view.cut,
+            cut_at: view.cut_at.min(text.len()),
+            // A file that could not be written is as if none were kept, and the text says so.
+            saved: self.kept.whole.and_then(|whole| whole.keep().ok()),
+            lossy: view.lossy,
+            leftovers: 0,
+        };
+        (text, captured)
+    }
+}
+
+impl Kept {
+    fn push(&mut self, bytes: &[u8]) {
+        let was_whole = self.window.is_whole();
+        if was_whole && bytes.len() as u64 > self.room() {
+            self.open();
+        }
+        if let Some(whole) = &mut self.whole
+            && whole.push(bytes).is_err()
+        {
+            self.whole = None;
+        }
+        self.window.push(bytes);
+    }
+
+    /// How many bytes more the window can keep without a cut.
+    fn room(&self) -> u64 {
+        let kept: usize = self.window.parts().iter().map(|part| part.len()).sum();
+        self.limits.shown.saturating_sub(kept as u64)
+    }
+
+    /// Begins the file with all that the window still holds.
+    fn open(&mut self) {
+        let Some(dir) = self
+            .limits
+            .outputs
+            .as_ref()
+            .filter(|_| self.limits.saved > 0)
+        else {
+            return;
+        };
+        let opened = WholeFile::create(dir, self.limits.saved).and_then(|mut whole| {
+            self.window
+                .parts()
+                .iter()
+                .try_for_each(|part| whole.push(part))?;
+            Ok(whole)
+        });
+        self.whole = opened.ok();
+    }
+}

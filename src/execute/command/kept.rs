@@ -1,0 +1,149 @@
+//! A program that a keeper has started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::child::Exit;
+use super::groups::{Groups, Leader, Member};
+use crate::execute::spawn::{Descriptors, Order};
+use crate::execute::supervisor::{Keeper, Keepers, Reply, Request};
+use crate::model::Leftovers;
+
+/// How long a keeper may take for its part, beside the grace of a program. It itself looks for a second whether those
+/// that it killed are gone.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// Dropped before its end, the keeper ends everything at once.
+#[derive(Debug)]
+pub(super) struct Kept {
+    keepers: Arc<Keepers>,
+    /// None when it was given back, or doesn't answer.
+    keeper: Option<Arc<Keeper>>,
+    member: Option<Member>,
+    /// What is known of the end.
+    heard: Option<Reply>,
+}
+
+impl Kept {
+    /// Has a keeper start a program with these descriptors.
+    ///
+    /// # Errors
+    /// None could be had: nothing ran.
+    pub(super) async fn start(
+        keepers: &Arc<Keepers>,
+        order: &Order,
+        descriptors: &Descriptors<'_>,
+    ) -> std::io::Result<Self> {
+        let keeper = keepers.take()?;
+        let request = Request::start(order);
+        let mut kept = Self {
+            keepers: Arc::clone(keepers),
+            keeper: Some(keeper),
+            member: None,
+            heard: None,
+        };
+        if let Some(keeper) = &kept.keeper
+            && !matches!(
+                timeout(PATIENCE, keeper.ask(&request, descriptors)).await,
+                Ok(Ok(()))
+            )
+        {
+            kept.give_up();
+            return Err(rustix::io::Errno::AGAIN.into());
+        }
+        Ok(kept)
+    }
+
+    /// Waits until the program itself has ended, was not started, or its keeper is gone.
+    pub(super) async fn exited(&mut self) {
+        if self.heard.is_none() {
+            self.hear().await;
+        }
+    }
+
+    /// From here on it is stopped and resumed with the others.
+    pub(super) fn join(&mut self, groups: &Groups) {
+        let leader = self
+            .keeper
+            .as_ref()
+            .map(|keeper| Leader::Kept(Arc::clone(keeper)));
+        self.member = leader.map(|leader| groups.join(leader));
+    }
+
+    /// Ends everything, politely at first. A keeper that doesn't answer is ended itself.
+    pub(super) async fn end(&mut self, grace: Duration) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(keeper) = &self.keeper {
+            keeper.tell(&Request::End(grace));
+        }
+        let over = async {
+            while self.keeper.is_some() && !self.is_over() {
+                self.hear().await;
+            }
+        };
+        if timeout(grace.saturating_add(PATIENCE), over).await.is_err() {
+            self.give_up();
+        }
+    }
+
+    /// Ends or lets go what is left.
+    pub(super) async fn close(mut self, leftovers: Leftovers) -> Exit {
+        self.member = None;
+        if !self.is_over() {
+            if leftovers == Leftovers::Allow {
+                self.let_go();
+            } else {
+                self.end(Duration::ZERO).await;
+            }
+        }
+        if self.is_over()
+            && let Some(keeper) = self.keeper.take()
+        {
+            self.keepers.give_back(keeper);
+        }
+        match self.heard {
+            Some(Reply::NotStarted(errno)) => Exit::NotStarted(errno),
+            Some(Reply::Exited { ending, .. }) => Exit::Ended {
+                ending,
+                leftovers: 0,
+            },
+            Some(Reply::Gone { ending, leftovers }) => Exit::Ended { ending, leftovers },
+            None => Exit::Unknown,
+        }
+    }
+
+    fn let_go(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.tell(&Request::Release);
+        }
+    }
+
+    /// Whether nothing of it is left.
+    fn is_over(&self) -> bool {
+        match self.heard {
+            Some(Reply::NotStarted(_) | Reply::Gone { .. }) => true,
+            Some(Reply::Exited { alone, .. }) => alone,
+            None => false,
+        }
+    }
+
+    async fn hear(&mut self) {
+        let Some(keeper) = &self.keeper else { return };
+        if let Ok(reply) = keeper.hear().await {
+            self.heard = Some(reply);
+        } else {
+            self.keeper = None;
+            self.keepers.mourn().await;
+        }
+    }
+
+    fn give_up(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            self.keepers.kill(&keeper);
+        }
+    }
+}

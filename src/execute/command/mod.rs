@@ -1,0 +1,171 @@
+//! A command: a program is started with the call's arguments, fed, listened to, and ended with all its group.
+
+mod alone;
+mod child;
+mod groups;
+#[cfg(target_os = "linux")]
+mod kept;
+mod lookup;
+mod pipes;
+mod recipe;
+mod status;
+mod streams;
+mod variables;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::model::{Backing, CommandInvocation, Ending, Environment, Mask, Outcome, Tool, Tools};
+
+use super::EngineSettings;
+use super::attempt::{Attempt, End, Written};
+use super::capture::Tail;
+use super::output::Output;
+use super::supervisor::Supervisor;
+use child::{Child, Exit};
+use groups::Groups;
+use recipe::Recipe;
+use streams::Streams;
+
+/// How much of the end of standard error is kept, in bytes.
+const STDERR_TAIL: usize = 4 << 10;
+
+/// Runs the commands of a tools.yaml.
+#[derive(Debug)]
+pub(super) struct Commands {
+    tools: Arc<Tools>,
+    environment: Arc<Environment>,
+    mask: Arc<Mask>,
+    outputs: Option<PathBuf>,
+    /// Who starts them; toolq itself where there is none.
+    supervisor: Option<Supervisor>,
+    /// What runs, to be stopped and resumed.
+    groups: Groups,
+}
+
+/// Why a program is no longer left to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Exited,
+    Late,
+    Cancelled,
+}
+
+impl Commands {
+    pub(super) fn new(settings: &EngineSettings) -> Self {
+        Self {
+            tools: Arc::clone(&settings.tools),
+            environment: Arc::clone(&settings.environment),
+            mask: Arc::clone(&settings.mask),
+            outputs: settings.outputs.clone(),
+            supervisor: settings.supervisor.as_deref().and_then(Supervisor::new),
+            groups: Groups::default(),
+        }
+    }
+
+    /// Stops every program that runs.
+    pub(super) fn hold(&self) {
+        self.groups.hold();
+    }
+
+    /// Lets them go on.
+    pub(super) fn release(&self) {
+        self.groups.release();
+    }
+
+    /// Runs one attempt.
+    pub(super) async fn run(&self, command: &CommandInvocation, attempt: Attempt) -> End {
+        let job = Arc::clone(&attempt.job);
+        let tool = &job.accepted.tool;
+        let recipe = match Recipe::new(self, command, &job, &attempt.key) {
+            Ok(recipe) => recipe,
+            Err(outcome) => return outcome.into(),
+        };
+        let (mut child, pipes) = match recipe.start(self.supervisor.as_ref()).await {
+            Ok(started) => started,
+            Err(outcome) => return outcome.into(),
+        };
+        child.join(&self.groups);
+        let output = Output::of_command(tool, self.outputs.as_ref(), &self.mask)
+            .metered(attempt.meter.clone());
+        let errors = Tail::new(STDERR_TAIL, Arc::clone(&self.mask));
+        let voice = attempt.voice.clone();
+        let streams = Streams::new(pipes, output, errors, voice, Arc::clone(&self.mask));
+        attend(child, streams, &recipe, tool, attempt).await
+    }
+}
+
+/// Serves a started program to its end.
+async fn attend(
+    mut child: Child,
+    mut streams: Streams,
+    recipe: &Recipe<'_>,
+    tool: &Tool,
+    attempt: Attempt,
+) -> End {
+    let limit = attempt.limit;
+    let over = streams.until(async {
+        tokio::select! {
+            // Who is done is neither late nor given up.
+            biased;
+            () = child.exited() => Over::Exited,
+            () = attempt.control.sleep(limit.after) => Over::Late,
+            Ok(()) = attempt.cancel => Over::Cancelled,
+        }
+    });
+    let over = over.await;
+    if over != Over::Exited {
+        streams.until(child.end(tool.timeout.grace)).await;
+    }
+    streams.drain().await;
+    let exit = child.close(recipe.leftovers()).await;
+    match (over, exit) {
+        (Over::Cancelled, _) => {
+            End::Cancelled(Written::new(streams.output, streams.errors.finish()))
+        }
+        (_, Exit::NotStarted(errno)) => recipe.refused(errno).into(),
+        (Over::Exited, exit) => concluded(streams, exit, tool).into(),
+        (Over::Late, _) => {
+            let (output, captured) = streams.output.into_text();
+            Outcome::TimedOut {
+                limit: limit.named,
+                output,
+                stderr: streams.errors.finish(),
+                captured,
+            }
+            .into()
+        }
+    }
+}
+
+/// What a program that ended by itself gives.
+fn concluded(streams: Streams, exit: Exit, tool: &Tool) -> Outcome {
+    let Exit::Ended { ending, leftovers } = exit else {
+        return Outcome::Broken(
+            "the program's keeper was killed, and the program with it".to_owned(),
+        );
+    };
+    let mut outcome = result(streams, ending, tool);
+    if let Some(captured) = outcome.captured_mut() {
+        captured.leftovers = leftovers;
+    }
+    outcome
+}
+
+fn result(streams: Streams, ending: Ending, tool: &Tool) -> Outcome {
+    let success: &[i32] = match &tool.backing {
+        Some(Backing::Command(backing)) => &backing.success_exit,
+        _ => &[0],
+    };
+    if matches!(ending, Ending::Exit(code) if success.contains(&code)) {
+        return streams.output.succeed(ending, || streams.errors.finish());
+    }
+    let (output, captured) = streams.output.into_text();
+    let stderr = streams.errors.finish();
+    Outcome::Failed {
+        output,
+        stderr,
+        captured,
+        ending,
+    }
+}

@@ -1,0 +1,138 @@
+//! The ordered queue of calls, their attempts, and one folder per backing.
+//!
+//! Checked calls come in, events go to a [`Sink`] and answers to a [`Delivery`], in call order. One dispatcher per turn
+//! owns all state; attempts are tasks that send it messages. Nothing here knows logs, screens or dialects.
+
+mod gate;
+mod pauses;
+mod stopwatch;
+mod control;
+mod budget;
+mod digest;
+mod queue;
+mod retry;
+mod attempt;
+mod running;
+mod turn;
+mod capture;
+mod output;
+mod spawn;
+#[cfg_attr(not(target_os = "linux"), path = "supervisor/absent.rs")]
+mod supervisor;
+mod command;
+mod http;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::model::{Answer, CallRef, Checked, Environment, Mask, Sink, Tools};
+
+use attempt::{Backings, Runner};
+use budget::Spending;
+pub use http::Resolver;
+use pauses::Pauses;
+pub use supervisor::supervise;
+use turn::Turn;
+
+pub use budget::Budgets;
+pub use control::Control;
+
+/// What an engine is made of.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// The tools whose calls will come.
+    pub tools: Arc<Tools>,
+    /// Calls running at once.
+    pub jobs: NonZeroUsize,
+    /// The folder for outputs that were cut, made when the first one is; none keeps none.
+    pub outputs: Option<PathBuf>,
+    /// This program, which stands between the engine and what it starts ([`supervise`]), so that nobody is left behind.
+    /// Where there is none, the engine starts commands itself, and what leaves their group outlives them.
+    pub supervisor: Option<PathBuf>,
+    /// What children inherit from, and where `${NAME}` is read.
+    pub environment: Arc<Environment>,
+    /// Where the hosts of requests are looked up.
+    pub resolver: Resolver,
+    /// Hides secrets in everything that leaves the engine.
+    pub mask: Arc<Mask>,
+    /// What all turns together may use.
+    pub budgets: Budgets,
+}
+
+/// Who is handed the answers.
+pub trait Delivery: Send {
+    /// Takes the next answer in call order, as soon as it and all before it are there. Events that follow from it, such
+    /// as its being written, go to `sink`.
+    fn deliver(&mut self, call: &CallRef, answer: Answer, sink: &mut dyn Sink);
+
+    /// Every call of the turn was delivered. What is told here comes before the turn's last event.
+    fn drained(&mut self, sink: &mut dyn Sink);
+}
+
+/// Runs turns, one after another.
+pub struct Engine {
+    settings: EngineSettings,
+    runner: Arc<dyn Runner>,
+    pauses: Pauses,
+    spending: Spending,
+    control: Control,
+}
+
+impl Engine {
+    /// An engine that has run nothing yet. Nothing is opened or started before the first call needs it.
+    pub fn new(settings: EngineSettings) -> Self {
+        let runner = Arc::new(Backings::new(&settings));
+        Self::with_runner(settings, runner)
+    }
+
+    fn with_runner(settings: EngineSettings, runner: Arc<dyn Runner>) -> Self {
+        Self {
+            pauses: Pauses::default(),
+            spending: Spending::new(settings.budgets),
+            control: Control::new(Arc::clone(&runner)),
+            settings,
+            runner,
+        }
+    }
+
+    /// Ends and stops what this engine runs.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Runs a turn whose calls are all known, and returns when every one of them was delivered.
+    ///
+    /// Dropping the future ends whatever it runs.
+    pub async fn turn(
+        &mut self,
+        number: usize,
+        calls: Vec<Checked>,
+        sink: &mut dyn Sink,
+        delivery: &mut dyn Delivery,
+    ) {
+        let (feed, arriving) = mpsc::unbounded_channel();
+        for call in calls {
+            // The receiver lives until the turn is served, so that no call gets lost here.
+            let _ = feed.send(call);
+        }
+        drop(feed);
+        self.fed_turn(number, arriving, sink, delivery).await;
+    }
+
+    /// Runs a turn whose calls are still arriving: each may start when it is there. The turn ends when the sender of
+    /// `calls` is dropped and every call was delivered.
+    pub async fn fed_turn(
+        &mut self,
+        number: usize,
+        calls: mpsc::UnboundedReceiver<Checked>,
+        sink: &mut dyn Sink,
+        delivery: &mut dyn Delivery,
+    ) {
+        Turn::new(self, number, sink, delivery).serve(calls).await;
+    }
+}

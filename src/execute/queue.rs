@@ -1,0 +1,220 @@
+//! The calls of a turn from the first undelivered one on, each in its state.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::model::{Accepted, Answer, Call, CallRef, Outcome, Timeout};
+
+use super::attempt::Limit;
+use super::pauses::Place;
+
+/// A call that may run, shared with the task that runs it.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) call: Call,
+    pub(super) accepted: Accepted,
+    pub(super) place: Option<Place>,
+}
+
+/// A call in the queue.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) call: CallRef,
+    pub(super) state: State,
+}
+
+/// Where a call stands.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Behind the gate.
+    Waiting(Arc<Job>),
+    /// Inside, from its first start record to its end.
+    Running(Run),
+    /// Being answered: a state of an instant.
+    Ended,
+    /// Answered; those before it are not.
+    Answered(Answer),
+}
+
+/// A call that was started.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) job: Arc<Job>,
+    pub(super) key: Arc<str>,
+    /// In the time of the run.
+    pub(super) since: Duration,
+    /// Counted from 1.
+    pub(super) attempt: u32,
+    /// Ends the attempt or the wait before the next one.
+    pub(super) cancel: Option<oneshot::Sender<()>>,
+    /// The tool whose failure ended it.
+    pub(super) cancelled_by: Option<String>,
+    /// How the last attempt ended, while the next one is waited for.
+    pub(super) last: Option<Outcome>,
+}
+
+impl Run {
+    /// A call at its first start.
+    pub(super) fn new(job: Arc<Job>, key: String, now: Duration) -> Self {
+        Self {
+            job,
+            key: key.into(),
+            since: now,
+            attempt: 1,
+            cancel: None,
+            cancelled_by: None,
+            last: None,
+        }
+    }
+
+    /// What is left of `timeout.total`; none where it has none.
+    pub(super) fn left(&self, now: Duration) -> Option<Duration> {
+        let total = self.timeout().total?;
+        Some(total.saturating_sub(now.saturating_sub(self.since)))
+    }
+
+    /// How long the next attempt may take, and which limit that is.
+    pub(super) fn limit(&self, now: Duration) -> Limit {
+        let Timeout { after, total, .. } = *self.timeout();
+        match (self.left(now), total) {
+            (Some(left), Some(total)) if left < after => Limit {
+                after: left,
+                named: total,
+            },
+            _ => Limit {
+                after,
+                named: after,
+            },
+        }
+    }
+
+    /// Ends the attempt, or the wait before the next one. One that is over already doesn't listen any more, and keeps
+    /// its own end.
+    pub(super) fn end(&mut self) {
+        if let Some(cancel) = self.cancel.take() {
+            let _ = cancel.send(());
+        }
+    }
+
+    /// A number of the call's own, the same on every run.
+    pub(super) fn seed(&self) -> u64 {
+        let digits = self.key.get(..16).unwrap_or_default();
+        u64::from_str_radix(digits, 16).unwrap_or_default()
+    }
+
+    fn timeout(&self) -> &Timeout {
+        &self.job.accepted.tool.timeout
+    }
+}
+
+/// The calls by number, counted from 0 in call order within the turn.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    delivered: usize,
+    entries: VecDeque<Entry>,
+}
+
+impl Queue {
+    /// Puts a call last and returns its number.
+    pub(super) fn push(&mut self, call: CallRef, state: State) -> usize {
+        self.entries.push_back(Entry { call, state });
+        self.delivered + self.entries.len() - 1
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<&Entry> {
+        self.entries.get(number.checked_sub(self.delivered)?)
+    }
+
+    fn get_mut(&mut self, number: usize) -> Option<&mut Entry> {
+        self.entries.get_mut(number.checked_sub(self.delivered)?)
+    }
+
+    /// The call of this number, if it has not started.
+    pub(super) fn waiting(&self, number: usize) -> Option<Arc<Job>> {
+        match &self.get(number)?.state {
+            State::Waiting(job) => Some(Arc::clone(job)),
+            _ => None,
+        }
+    }
+
+    /// Notes that a call has started.
+    pub(super) fn set_running(&mut self, number: usize, run: Run) {
+        if let Some(entry) = self.get_mut(number) {
+            entry.state = State::Running(run);
+        }
+    }
+
+    /// The running calls, each with its batch.
+    pub(super) fn running(&mut self) -> impl Iterator<Item = (Option<usize>, &mut Run)> {
+        // Calls start in order: no running one stands behind a waiting one.
+        self.entries
+            .iter_mut()
+            .take_while(|entry| !matches!(entry.state, State::Waiting(_)))
+            .filter_map(move |entry| match &mut entry.state {
+                State::Running(run) => Some((entry.call.batch, run)),
+                _ => None,
+            })
+    }
+
+    /// The started call of this number.
+    pub(super) fn run(&mut self, number: usize) -> Option<(&CallRef, &mut Run)> {
+        match self.get_mut(number)? {
+            Entry {
+                call,
+                state: State::Running(run),
+            } => Some((call, run)),
+            _ => None,
+        }
+    }
+
+    /// Takes the state of a call that is about to be answered.
+    pub(super) fn end(&mut self, number: usize) -> Option<(CallRef, State)> {
+        let entry = self.get_mut(number)?;
+        let state = mem::replace(&mut entry.state, State::Ended);
+        Some((entry.call.clone(), state))
+    }
+
+    /// Notes the answer of a call.
+    pub(super) fn answer(&mut self, number: usize, answer: Answer) {
+        if let Some(entry) = self.get_mut(number) {
+            entry.state = State::Answered(answer);
+        }
+    }
+
+    /// The next call in call order, if it is answered.
+    pub(super) fn pop_answered(&mut self) -> Option<(CallRef, Answer)> {
+        if !matches!(self.entries.front()?.state, State::Answered(_)) {
+            return None;
+        }
+        let Entry {
+            call,
+            state: State::Answered(answer),
+        } = self.entries.pop_front()?
+        else {
+            return None;
+        };
+        self.delivered += 1;
+        Some((call, answer))
+    }
+
+    /// The calls of the batch of which `number` is the first to run.
+    pub(super) fn batch_from(&self, number: usize) -> Vec<CallRef> {
+        let Some(batch) = self.get(number).and_then(|entry| entry.call.batch) else {
+            return Vec::new();
+        };
+        self.entries
+            .range(number - self.delivered..)
+            .take_while(|entry| entry.call.batch.is_none_or(|other| other == batch))
+            .filter(|entry| entry.call.batch.is_some())
+            .map(|entry| entry.call.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! The tasks of a turn and what the dispatcher hears from them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::model::Outcome;
+
+use super::attempt::{self, Attempt, End, Runner, Written};
+use super::control::Control;
+
+/// How many notes may wait for the dispatcher. A tool that says more at once is not listened to: its words are for
+/// people, who could not read them, and must not fill the memory.
+const NOTES: usize = 256;
+
+/// A word for people about a running call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Note {
+    pub(super) tip: Option<String>,
+    /// From 0 to 1.
+    pub(super) progress: Option<f64>,
+}
+
+/// Lets an attempt speak to people while it runs.
+#[derive(Debug, Clone)]
+pub(super) struct Voice {
+    call: usize,
+    notes: mpsc::Sender<(usize, Note)>,
+}
+
+impl Voice {
+    pub(super) fn say(&self, note: Note) {
+        // Where too many wait, this one is dropped on purpose.
+        let _ = self.notes.try_send((self.call, note));
+    }
+
+    pub(super) fn tip(&self, tip: String) {
+        self.say(Note {
+            tip: Some(tip),
+            progress: None,
+        });
+    }
+}
+
+/// What the dispatcher hears; calls are numbered as in its queue.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A call has something to say.
+    Said(usize, Note),
+    /// An attempt is over.
+    Ended(usize, End),
+    /// The wait before the next attempt is over.
+    Rested(usize),
+}
+
+enum Done {
+    Attempt(End),
+    Rest,
+}
+
+/// The running tasks. Dropping it ends them.
+pub(super) struct Running {
+    tasks: JoinSet<Done>,
+    calls: HashMap<Id, usize>,
+    voices: mpsc::Sender<(usize, Note)>,
+    notes: mpsc::Receiver<(usize, Note)>,
+    /// A task that ended, and how many notes were there before it: these are heard first.
+    ended: Option<(News, usize)>,
+}
+
+impl Running {
+    pub(super) fn new() -> Self {
+        let (voices, notes) = mpsc::channel(NOTES);
+        Self {
+            tasks: JoinSet::new(),
+            calls: HashMap::new(),
+            voices,
+            notes,
+            ended: None,
+        }
+    }
+
+    /// What `call` says people with.
+    pub(super) fn voice(&self, call: usize) -> Voice {
+        Voice {
+            call,
+            notes: self.voices.clone(),
+        }
+    }
+
+    /// Starts an attempt.
+    pub(super) fn start(&mut self, call: usize, runner: Arc<dyn Runner>, attempt: Attempt) {
+        let work = async move { Done::Attempt(attempt::run(runner, attempt).await) };
+        let task = self.tasks.spawn(work);
+        self.calls.insert(task.id(), call);
+    }
+
+    /// Waits before the next attempt, or until told not to.
+    pub(super) fn rest(
+        &mut self,
+        call: usize,
+        wait: Duration,
+        cancel: oneshot::Receiver<()>,
+        control: Control,
+    ) {
+        let task = self.tasks.spawn(async move {
+            tokio::select! {
+                () = control.sleep(wait) => Done::Rest,
+                Ok(()) = cancel => Done::Attempt(End::Cancelled(Written::default())),
+            }
+        });
+        self.calls.insert(task.id(), call);
+    }
+
+    /// The next news. What a call said is heard before its end.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            if let Some((news, before)) = self.ended.take() {
+                let Some((left, Ok((call, note)))) = before
+                    .checked_sub(1)
+                    .map(|left| (left, self.notes.try_recv()))
+                else {
+                    return news;
+                };
+                self.ended = Some((news, left));
+                return News::Said(call, note);
+            }
+            tokio::select! {
+                Some((call, note)) = self.notes.recv() => return News::Said(call, note),
+                Some(done) = self.tasks.join_next_with_id() => {
+                    let before = self.notes.len();
+                    self.ended = self.news_of(done).map(|news| (news, before));
+                }
+            }
+        }
+    }
+
+    fn news_of(&mut self, done: Result<(Id, Done), JoinError>) -> Option<News> {
+        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let call = self.calls.remove(&id)?;
+        Some(match done {
+            Ok((_, Done::Rest)) => News::Rested(call),
+            Ok((_, Done::Attempt(end))) => News::Ended(call, end),
+            Err(error) => News::Ended(call, Outcome::Broken(panic_text(error)).into()),
+        })
+    }
+}
+
+fn panic_text(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "the task was aborted".to_owned();
+    };
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast::<&'static str>().map_or_else(
+            |_| "a panic without words".to_owned(),
+            |text| (*text).to_owned(),
+        ),
+    }
+}

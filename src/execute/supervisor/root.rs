@@ -1,0 +1,192 @@
+//! The process that makes keepers, and ends what outlives one.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, kill_process, set_child_subreaper,
+    set_dumpable_behavior, setrlimit,
+};
+
+use super::beside::receive_with;
+use super::keeper::Keeper;
+use super::signals::Signals;
+use super::{family, system};
+use crate::model::Ending;
+
+/// How long keepers may take to end what they keep once toolq is gone.
+const KEEPERS_PATIENCE: Duration = Duration::from_secs(3);
+/// How long orphans may take to be gone once they are killed.
+const ORPHANS_PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of a request to a root: a letter and a keeper's number.
+pub(super) const REQUEST: usize = 9;
+
+/// What toolq wants of a root.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Request {
+    /// Make a keeper of this number; its socket comes beside.
+    Keeper(u64),
+    /// This keeper doesn't answer: end it.
+    Kill(u64),
+}
+
+impl Request {
+    pub(super) fn bytes(self) -> [u8; REQUEST] {
+        let (letter, number) = match self {
+            Self::Keeper(number) => (b'N', number),
+            Self::Kill(number) => (b'K', number),
+        };
+        let mut bytes = [letter; REQUEST];
+        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    fn parse([letter, number @ ..]: [u8; REQUEST]) -> Option<Self> {
+        let number = u64::from_le_bytes(number);
+        match letter {
+            b'N' => Some(Self::Keeper(number)),
+            b'K' => Some(Self::Kill(number)),
+            _ => None,
+        }
+    }
+}
+
+struct Root {
+    control: OwnedFd,
+    signals: Signals,
+    /// By the number that toolq gave them.
+    keepers: BTreeMap<u64, Pid>,
+    /// Whether it ends what comes to it.
+    strict: bool,
+}
+
+/// Serves until toolq is gone and nothing is left of what it started. Where it is not `strict`, nothing is left but what
+/// keepers were told to let go.
+///
+/// # Errors
+/// It can't do its work, or was not started by toolq.
+pub(super) fn serve(strict: bool) -> io::Result<()> {
+    let control = system::control()?.into();
+    // Nobody looks into it, and no program leaves its memory on the disk.
+    let _ = rustix::thread::set_name(c"toolq-keeper");
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )?;
+    if strict {
+        adopt()?;
+    }
+    let signals = Signals::new()?;
+    let root = Root {
+        control,
+        signals,
+        keepers: BTreeMap::new(),
+        strict,
+    };
+    root.serve()
+}
+
+/// From now on, who loses his parent below this process becomes its child.
+fn adopt() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+impl Root {
+    fn serve(mut self) -> io::Result<()> {
+        loop {
+            let awake = self.signals.wait(self.control.as_fd(), None)?;
+            if awake.ended {
+                self.reap()?;
+            }
+            if awake.said {
+                let mut bytes = [0; REQUEST];
+                let (read, descriptors) = receive_with(&self.control, &mut bytes)?;
+                if read == 0 {
+                    return self.finish();
+                }
+                match (Request::parse(bytes), descriptors.into_iter().next()) {
+                    (Some(Request::Keeper(number)), Some(socket)) => {
+                        let Some(keeper) = system::fork()? else {
+                            return self.keep(socket);
+                        };
+                        self.keepers.insert(number, keeper);
+                    }
+                    (Some(Request::Kill(number)), _) => self.kill(number),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Is a keeper from now on. Its socket takes the place of the root's.
+    fn keep(self, socket: OwnedFd) -> io::Result<()> {
+        let Self {
+            mut control,
+            signals,
+            ..
+        } = self;
+        rustix::io::dup2(&socket, &mut control)?;
+        drop(socket);
+        adopt()?;
+        Keeper::new(UnixStream::from(control), signals).serve()
+    }
+
+    fn kill(&mut self, number: u64) {
+        if let Some(keeper) = self.keepers.get(&number) {
+            let _ = kill_process(*keeper, Signal::KILL);
+        }
+    }
+
+    /// Waits for who has ended. What a keeper that didn't end by itself has left is ended.
+    fn reap(&mut self) -> io::Result<()> {
+        let Self { keepers, .. } = self;
+        let mut orphans = false;
+        family::reap(|ended| {
+            let mut known = keepers.iter();
+            let number = known
+                .find(|(_, keeper)| **keeper == ended.pid)
+                .map(|(number, _)| *number);
+            let keeper = number.and_then(|number| keepers.remove(&number));
+            orphans |= keeper.is_none() || ended.ending != Ending::Exit(0);
+        });
+        if orphans && self.strict {
+            self.kill_orphans()?;
+        }
+        Ok(())
+    }
+
+    fn kill_orphans(&mut self) -> io::Result<()> {
+        let keepers: Vec<Pid> = self.keepers.values().copied().collect();
+        let mut gone = Vec::new();
+        family::kill(
+            &self.signals,
+            ORPHANS_PATIENCE,
+            |pid| !keepers.contains(&pid),
+            |ended| gone.push(ended.pid),
+        )?;
+        self.keepers.retain(|_, keeper| !gone.contains(keeper));
+        Ok(())
+    }
+
+    /// toolq is gone. Keepers know it, too.
+    fn finish(mut self) -> io::Result<()> {
+        let since = Instant::now();
+        while !self.keepers.is_empty() && since.elapsed() < KEEPERS_PATIENCE {
+            self.signals
+                .wait_for_child(KEEPERS_PATIENCE.saturating_sub(since.elapsed()))?;
+            self.reap()?;
+        }
+        if self.strict {
+            self.keepers.clear();
+            self.kill_orphans()?;
+        }
+        Ok(())
+    }
+}

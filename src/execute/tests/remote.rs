@@ -1,0 +1,278 @@
+//! A runner that ends attempts when the test says so, and a witness of what is told. No process, no time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::model::{
+    Accepted, Answer, Call, CallRef, Captured, Checked, Content, DecidedBy, Effect, Ending,
+    Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Reason, Refused, Rejection,
+    Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
+};
+
+use crate::execute::attempt::{Attempt, End, Runner, Work, Written};
+use crate::execute::{Budgets, Delivery, Engine, EngineSettings, Resolver};
+
+/// Attempts that wait for the test, by the id of their call.
+pub(super) struct Remote(mpsc::UnboundedSender<(String, oneshot::Sender<Outcome>)>);
+
+pub(super) type Attempts = mpsc::UnboundedReceiver<(String, oneshot::Sender<Outcome>)>;
+
+impl Runner for Remote {
+    fn run(&self, attempt: Attempt) -> Work<'_> {
+        let id = attempt.job.call.id.clone();
+        assert!(attempt.job.call.name != "panics", "as it was told to");
+        let (end, ended) = oneshot::channel();
+        self.0.send((id, end)).unwrap();
+        let deaf = attempt.job.call.name == "deaf";
+        Box::pin(async move {
+            tokio::select! {
+                Ok(outcome) = ended => outcome.into(),
+                Ok(()) = attempt.cancel, if !deaf => End::Cancelled(Written::default()),
+                () = std::future::pending() => unreachable!(),
+            }
+        })
+    }
+}
+
+/// What was told and delivered, one word list a line.
+#[derive(Default, Clone)]
+pub(super) struct Witness {
+    pub(super) told: Arc<Mutex<Vec<String>>>,
+    pub(super) refuses: Option<&'static str>,
+}
+
+impl Witness {
+    fn note(&self, line: String) {
+        self.told.lock().unwrap().push(line);
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// The lines about what `word` says, without it.
+    pub(super) fn of(&self, word: &str) -> Vec<String> {
+        let lines = self.lines();
+        let rests = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        rests.map(str::to_owned).collect()
+    }
+}
+
+impl Sink for Witness {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let together: Vec<String> = events.iter().map(line_of).collect();
+        self.note(together.join(" + "));
+        let refused = events.iter().any(|event| {
+            matches!(event, Event::Started { call, .. } if Some(&*call.tool_use_id) == self.refuses)
+        });
+        if refused {
+            Err(Refused("full".to_owned()))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Delivery for Witness {
+    fn deliver(&mut self, call: &CallRef, _answer: Answer, _sink: &mut dyn Sink) {
+        self.note(format!("delivered {}", call.tool_use_id));
+    }
+
+    fn drained(&mut self, _sink: &mut dyn Sink) {}
+}
+
+pub(super) fn line_of(event: &Event<'_>) -> String {
+    match event {
+        Event::TurnStarted { turn } => format!("turn {turn}"),
+        Event::Queued { checked, batch } => format!("queued {} {batch:?}", checked.call.id),
+        Event::BatchStarted { batch, calls, .. } => {
+            let ids: Vec<&str> = calls.iter().map(|call| &*call.tool_use_id).collect();
+            format!("batch {batch} [{}]", ids.join(" "))
+        }
+        Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
+        Event::Status { call, .. } => format!("status {}", call.tool_use_id),
+        Event::Retrying { call, .. } => format!("retrying {}", call.tool_use_id),
+        Event::Finished {
+            call,
+            outcome,
+            attempts,
+            ..
+        } => {
+            format!(
+                "finished {} {} {attempts}",
+                call.tool_use_id,
+                outcome.status()
+            )
+        }
+        Event::ResultWritten { call } => format!("written {}", call.tool_use_id),
+        Event::QueueDrained { .. } => "drained".to_owned(),
+    }
+}
+
+pub(super) fn tool(name: &str) -> Tool {
+    let second = Duration::from_secs(1);
+    Tool {
+        name: name.to_owned(),
+        description: String::new(),
+        display_name: None,
+        category: None,
+        input_schema: serde_json::Value::Bool(true),
+        safety: Safety::Default,
+        effect: Effect::Read,
+        timeout: Timeout {
+            after: second,
+            grace: second,
+            slow: None,
+            total: None,
+        },
+        estimate: None,
+        paths: Vec::new(),
+        status: Status::default(),
+        backing: None,
+        output: OutputKind::Text,
+        max_output: 1 << 16,
+        max_saved: 0,
+        retry: Retry {
+            times: 0,
+            on: Vec::new(),
+            backoff: Duration::ZERO,
+            max_backoff: second,
+        },
+        on_failure: OnFailure::Continue,
+        pause_after_failures: 0,
+        coerce: false,
+        messages: BTreeMap::new(),
+    }
+}
+
+/// A call of turn 0, safe where its id is lower case.
+pub(super) fn call(position: usize, id: &str, tool: &Tool) -> Checked {
+    let input = Input::empty();
+    Checked {
+        call: Call {
+            turn: 0,
+            position,
+            id: id.to_owned(),
+            name: tool.name.clone(),
+            input: Ok(input.clone()),
+        },
+        verdict: Verdict::Accepted(Box::new(Accepted {
+            tool: Arc::new(tool.clone()),
+            input,
+            before_coercion: None,
+            safe: id.starts_with(|c: char| c.is_lowercase()),
+            decided_by: DecidedBy::Declared,
+            invocation: None,
+        })),
+    }
+}
+
+pub(super) fn rejected(position: usize, id: &str, tool: &Tool) -> Checked {
+    let rejection = Rejection {
+        reason: Reason::InvalidInput,
+        details: Vec::new(),
+    };
+    Checked {
+        verdict: Verdict::Rejected(rejection),
+        ..call(position, id, tool)
+    }
+}
+
+pub(super) fn calls(ids: &str, tool: &Tool) -> Vec<Checked> {
+    let ids = ids.split_whitespace().enumerate();
+    ids.map(|(position, id)| call(position, id, tool)).collect()
+}
+
+pub(super) fn good() -> Outcome {
+    Outcome::Succeeded {
+        content: Content::Text(String::new()),
+        captured: Captured::default(),
+        ending: Ending::Exit(0),
+    }
+}
+
+pub(super) fn bad() -> Outcome {
+    Outcome::Failed {
+        output: String::new(),
+        stderr: String::new(),
+        captured: Captured::default(),
+        ending: Ending::Exit(1),
+    }
+}
+
+pub(super) fn engine(tools: &[&Tool], jobs: usize) -> (Engine, Attempts) {
+    budgeted(tools, jobs, Budgets::default())
+}
+
+pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engine, Attempts) {
+    let (send, attempts) = mpsc::unbounded_channel();
+    let settings = EngineSettings {
+        tools: Arc::new(Tools {
+            tools: tools.iter().map(|tool| Arc::new((*tool).clone())).collect(),
+            concurrency: jobs.try_into().unwrap(),
+            root: PathBuf::new(),
+            dir: PathBuf::new(),
+            secrets: Vec::new(),
+            messages: BTreeMap::default(),
+            digest: String::new(),
+        }),
+        jobs: jobs.try_into().unwrap(),
+        outputs: None,
+        supervisor: None,
+        environment: Arc::new(Environment::default()),
+        resolver: Resolver::system(),
+        mask: Arc::new(Mask::default()),
+        budgets,
+    };
+    (
+        Engine::with_runner(settings, Arc::new(Remote(send))),
+        attempts,
+    )
+}
+
+/// Runs a turn; `script` names attempts in the order in which they end, `!` before those that fail. Each is waited for.
+pub(super) fn run(
+    engine: &mut (Engine, Attempts),
+    calls: Vec<Checked>,
+    script: &str,
+    witness: &mut Witness,
+) {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let (engine, attempts) = engine;
+    let mut delivery = witness.clone();
+    runtime.block_on(async {
+        tokio::join!(
+            engine.turn(0, calls, witness, &mut delivery),
+            act(attempts, script)
+        );
+    });
+}
+
+pub(super) async fn act(attempts: &mut Attempts, script: &str) {
+    let mut waiting = BTreeMap::new();
+    for step in script.split_whitespace() {
+        let id = step.trim_start_matches('!');
+        while !waiting.contains_key(id) {
+            let (id, end) = attempts.recv().await.unwrap();
+            waiting.insert(id, end);
+        }
+        let outcome = if id == step { good() } else { bad() };
+        waiting.remove(id).unwrap().send(outcome).unwrap();
+    }
+}
+
+pub(super) fn witness(tools: &[&Tool], jobs: usize, calls: Vec<Checked>, script: &str) -> Witness {
+    let mut witness = Witness::default();
+    run(&mut engine(tools, jobs), calls, script, &mut witness);
+    witness
+}

@@ -1,0 +1,136 @@
+//! A call is over: it is answered, its tool's policies apply to the others, and answers are delivered in call order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::execute::EngineSettings;
+use crate::execute::queue::{Run, State};
+use crate::model::{Call, CallRef, Event, NotExecuted, OnFailure, Outcome, Tool};
+use crate::respond;
+
+use super::Turn;
+
+/// How a call spent its time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    duration: Duration,
+    attempts: u32,
+}
+
+impl Spent {
+    fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
+        if outcome.is_skipped() {
+            return Self::default();
+        }
+        Self {
+            duration: now.saturating_sub(run.since),
+            attempts: run.attempt,
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Ends a call that waits or runs.
+    pub(super) fn finish(&mut self, number: usize, outcome: &Outcome) {
+        let Some((reference, state)) = self.queue.end(number) else {
+            return;
+        };
+        let (job, spent) = match state {
+            State::Waiting(job) => (job, Spent::default()),
+            State::Running(run) => {
+                self.gate.leave();
+                let spent = Spent::of(&run, outcome, self.engine.control.now());
+                (Arc::clone(&run.job), spent)
+            }
+            State::Ended | State::Answered(_) => return,
+        };
+        let tool = &job.accepted.tool;
+        self.answer(number, &reference, &job.call, Some(tool), outcome, spent);
+        self.engine.pauses.settle(tool, job.place, outcome);
+        self.react(number, &reference, tool, outcome);
+        self.deliver();
+    }
+
+    /// Makes the answer, tells of it, and keeps it until its turn has come.
+    pub(super) fn answer(
+        &mut self,
+        number: usize,
+        reference: &CallRef,
+        call: &Call,
+        tool: Option<&Tool>,
+        outcome: &Outcome,
+        Spent { duration, attempts }: Spent,
+    ) {
+        let EngineSettings { tools, mask, .. } = &self.engine.settings;
+        let words = tool.map_or(&tools.messages, |tool| &tool.messages);
+        let answer = respond::answer(call, tool, outcome, words, mask);
+        self.tell(&Event::Finished {
+            call: reference,
+            outcome,
+            answer: &answer,
+            duration,
+            attempts,
+        });
+        self.queue.answer(number, answer);
+    }
+
+    /// What the end of a call does to the other calls of its turn.
+    pub(super) fn react(&mut self, number: usize, call: &CallRef, tool: &Tool, outcome: &Outcome) {
+        if !outcome.is_error() {
+            return;
+        }
+        match tool.on_failure {
+            OnFailure::Continue => {}
+            OnFailure::CancelSiblings => self.cancel_siblings(call, tool, outcome),
+            OnFailure::Stop => self.stop(number, tool),
+        }
+    }
+
+    /// Later calls don't run. A call that was not executed stops them like one that failed: what they build on is not
+    /// there.
+    fn stop(&mut self, failed: usize, tool: &Tool) {
+        if self.stopped_by.is_some() {
+            return;
+        }
+        self.stopped_by = Some(tool.name.clone());
+        let preceding = Outcome::NotExecuted(NotExecuted::Preceding {
+            tool: tool.name.clone(),
+        });
+        for number in self.gate.withdraw(|number| number > failed) {
+            self.finish(number, &preceding);
+        }
+    }
+
+    /// The other calls of the batch end, or don't start. A call that did not fail by itself does this to nobody.
+    fn cancel_siblings(&mut self, call: &CallRef, tool: &Tool, outcome: &Outcome) {
+        let failed = !outcome.is_skipped() && !outcome.is_given_up();
+        if !failed || call.batch.is_none() {
+            return;
+        }
+        for (batch, run) in self.queue.running() {
+            if batch == call.batch {
+                run.cancelled_by.get_or_insert_with(|| tool.name.clone());
+                run.end();
+            }
+        }
+        let sibling = Outcome::NotExecuted(NotExecuted::Sibling {
+            tool: tool.name.clone(),
+        });
+        let queue = &self.queue;
+        let same = |number| {
+            queue
+                .get(number)
+                .is_some_and(|entry| entry.call.batch == call.batch)
+        };
+        for number in self.gate.withdraw(same) {
+            self.finish(number, &sibling);
+        }
+    }
+
+    /// Hands over the answers whose predecessors are all handed over.
+    pub(super) fn deliver(&mut self) {
+        while let Some((call, answer)) = self.queue.pop_answered() {
+            self.delivery.deliver(&call, answer, self.sink);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Calls start: through the gate, past their tool's pause, and only after everybody was told.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::execute::attempt::Attempt;
+use crate::execute::digest::idempotency_key;
+use crate::execute::queue::{Entry, Run, State};
+use crate::model::{Event, Halt, NotExecuted, Outcome, Refused, Tool};
+
+use super::Turn;
+
+impl Turn<'_> {
+    /// Starts every call that may run now.
+    pub(super) fn start(&mut self) {
+        loop {
+            let entered = self.enter();
+            let Some(first) = entered.first() else {
+                return;
+            };
+            match self.announce(*first, &entered) {
+                Ok(()) => return entered.iter().for_each(|number| self.launch(*number)),
+                Err(Refused(why)) => {
+                    let refused = Outcome::LogRefused(why);
+                    for number in entered {
+                        self.finish(number, &refused);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets calls through the gate; those that may not run are answered there.
+    fn enter(&mut self) -> Vec<usize> {
+        let mut entered = Vec::new();
+        while let Some(number) = self.gate.enter() {
+            let Some(job) = self.queue.waiting(number) else {
+                continue;
+            };
+            if let Some(outcome) = self.held_back(&job.accepted.tool) {
+                self.gate.leave();
+                self.finish(number, &outcome);
+            } else {
+                let key = idempotency_key(&job.call, &job.accepted.input);
+                let run = Run::new(job, key, self.engine.control.now());
+                self.queue.set_running(number, run);
+                entered.push(number);
+            }
+        }
+        entered
+    }
+
+    /// The outcome of a call that may not run now: its tool is paused, or there were calls enough.
+    fn held_back(&mut self, tool: &Tool) -> Option<Outcome> {
+        if let Some(failures) = self.engine.pauses.paused(tool) {
+            return Some(Outcome::Paused { failures });
+        }
+        let over = self.engine.spending.take_call().err()?;
+        let halted = NotExecuted::Halted(Halt::OverBudget(over));
+        Some(Outcome::NotExecuted(halted))
+    }
+
+    /// Tells that these calls are about to start, all at once: who records it can do so in one go.
+    fn announce(&mut self, first: usize, entered: &[usize]) -> Result<(), Refused> {
+        let batch = self.queue.get(first).and_then(|entry| entry.call.batch);
+        let new = batch.filter(|batch| *batch >= self.batches);
+        let calls = new.map(|batch| (batch, self.queue.batch_from(first)));
+        let mut events = Vec::with_capacity(entered.len() + 1);
+        if let Some((batch, calls)) = &calls {
+            self.batches = batch + 1;
+            events.push(Event::BatchStarted {
+                turn: self.number,
+                batch: *batch,
+                calls,
+            });
+        }
+        let entries = entered.iter().filter_map(|number| self.queue.get(*number));
+        events.extend(entries.filter_map(started));
+        self.sink.tell(&events)
+    }
+
+    /// Runs the next attempt of a call.
+    pub(super) fn launch(&mut self, number: usize) {
+        let voice = self.running.voice(number);
+        let Some((_, run)) = self.queue.run(number) else {
+            return;
+        };
+        let (cancel, cancelled) = oneshot::channel();
+        run.cancel = Some(cancel);
+        let attempt = Attempt {
+            job: Arc::clone(&run.job),
+            key: Arc::clone(&run.key),
+            limit: run.limit(self.engine.control.now()),
+            cancel: cancelled,
+            voice,
+            meter: self.engine.spending.meter(),
+            control: self.engine.control(),
+        };
+        let runner = Arc::clone(&self.engine.runner);
+        self.running.start(number, runner, attempt);
+    }
+}
+
+/// The start record of a call's present attempt.
+pub(super) fn started(entry: &Entry) -> Option<Event<'_>> {
+    let State::Running(run) = &entry.state else {
+        return None;
+    };
+    Some(Event::Started {
+        call: &entry.call,
+        accepted: &run.job.accepted,
+        attempt: run.attempt,
+        idempotency_key: &run.key,
+    })
+}

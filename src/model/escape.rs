@@ -1,0 +1,69 @@
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The text as a person may see it: on one line, and without a character that moves a cursor, changes a colour, turns
+/// the direction of writing or takes no room.
+///
+/// The spelling is that of `$'…'` in a shell: `\n`, `\x1b`, `\u202e`, `\U000e0041`. A backslash stays as it is.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(is_hidden) else {
+        return Cow::Borrowed(text);
+    };
+    let (clean, rest) = text.split_at(first);
+    let mut escaped = String::with_capacity(text.len() + 16);
+    escaped.push_str(clean);
+    for c in rest.chars() {
+        if is_hidden(c) {
+            push_escape(&mut escaped, c);
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Control characters, and what Unicode shows as nothing or as a change of direction or line.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn push_escape(escaped: &mut String, c: char) {
+    let code = u32::from(c);
+    // Writing to a string cannot fail.
+    let _ = match code {
+        0x09 => escaped.write_str("\\t"),
+        0x0a => escaped.write_str("\\n"),
+        0x0d => escaped.write_str("\\r"),
+        0..0x80 => write!(escaped, "\\x{code:02x}"),
+        0x80..0x1_0000 => write!(escaped, "\\u{code:04x}"),
+        _ => write!(escaped, "\\U{code:08x}"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FAULTS 45, 78: nothing a tool or a model writes reaches a terminal as a command.
+    #[test]
+    fn what_is_not_seen_is_spelled() {
+        for (text, seen) in [
+            ("plain 中文 text\\n", "plain 中文 text\\n"),
+            ("\x1b]52;c;aGk=\x07\r\n\t", r"\x1b]52;c;aGk=\x07\r\n\t"),
+            ("\u{9b}31m\u{7f}\0", r"\u009b31m\x7f\x00"),
+            (
+                "a\u{202e}b\u{2066}c\u{200b}d\u{feff}",
+                r"a\u202eb\u2066c\u200bd\ufeff",
+            ),
+            ("\u{2028}\u{e0041}", r"\u2028\U000e0041"),
+        ] {
+            assert_eq!(escape(text), seen);
+        }
+        assert!(matches!(escape("clean"), Cow::Borrowed(_)));
+    }
+}

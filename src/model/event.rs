@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use super::{Accepted, Answer, Call, Checked, Outcome};
+
+/// What happens to calls, told as it happens. One stream feeds the log, the screen and `--events`.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// A turn begins. Its calls follow as `Queued`.
+    TurnStarted {
+        /// Its number.
+        turn: usize,
+    },
+    /// A call took its place in the queue, or was rejected: then its `Finished` follows at once.
+    Queued {
+        /// The call and its verdict.
+        checked: &'a Checked,
+        /// The batch in which it will run; none for a call that will not.
+        batch: Option<usize>,
+    },
+    /// The first call of a batch is about to start.
+    BatchStarted {
+        /// The turn.
+        turn: usize,
+        /// Counted from 0 within the turn.
+        batch: usize,
+        /// The calls of the batch that are known by now.
+        calls: &'a [CallRef],
+    },
+    /// An attempt is about to start. It starts only if every sink agreed.
+    Started {
+        /// The call.
+        call: &'a CallRef,
+        /// What runs.
+        accepted: &'a Accepted,
+        /// Counted from 1.
+        attempt: u32,
+        /// The same for all attempts of the call, on every run.
+        idempotency_key: &'a str,
+    },
+    /// The tool's own words, or the engine's, for people.
+    Status {
+        /// The call.
+        call: &'a CallRef,
+        /// A short text.
+        tip: Option<&'a str>,
+        /// From 0 to 1.
+        progress: Option<f64>,
+    },
+    /// An attempt failed and another follows.
+    Retrying {
+        /// The call.
+        call: &'a CallRef,
+        /// The attempt that failed, counted from 1.
+        attempt: u32,
+        /// How it failed.
+        outcome: &'a Outcome,
+        /// Until the next one.
+        wait: Duration,
+    },
+    /// A call has its result.
+    Finished {
+        /// The call and its verdict.
+        call: &'a CallRef,
+        /// How it ended.
+        outcome: &'a Outcome,
+        /// What the model reads of it.
+        answer: &'a Answer,
+        /// From the first start to the end; zero where it never started.
+        duration: Duration,
+        /// How many attempts there were; 0 where it never started.
+        attempts: u32,
+    },
+    /// A result went to stdout.
+    ResultWritten {
+        /// The call.
+        call: &'a CallRef,
+    },
+    /// The last event of a turn: every call has its result.
+    QueueDrained {
+        /// The turn.
+        turn: usize,
+    },
+}
+
+/// Which call an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallRef {
+    /// The number of its turn.
+    pub turn: usize,
+    /// Its position in the turn.
+    pub position: usize,
+    /// Its id.
+    pub tool_use_id: String,
+    /// The name that it asked for.
+    pub tool_name: String,
+    /// The number of its batch in the turn, where it has one.
+    pub batch: Option<usize>,
+}
+
+impl CallRef {
+    /// The reference to `call`, which runs in `batch`.
+    pub fn new(call: &Call, batch: Option<usize>) -> Self {
+        Self {
+            turn: call.turn,
+            position: call.position,
+            tool_use_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            batch,
+        }
+    }
+}
+
+/// Somebody who is told. `execute` knows neither log nor screen, only this.
+pub trait Sink: Send {
+    /// Takes events in the order in which they happened; those of one slice happen together.
+    ///
+    /// # Errors
+    /// A sink that can't record what it is told says why. Calls whose `Started` is in a refused slice do not run; other
+    /// events are told to the remaining sinks all the same.
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused>;
+}
+
+/// A sink could not take an event: why, in words for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);

@@ -1,0 +1,62 @@
+//! The words of the program: turns, calls, tools, outcomes, events.
+//!
+//! Every stage speaks in these types. They hold facts, never text made for a person or a model, and this module
+//! imports no other stage.
+
+mod backing;
+mod call;
+mod clock;
+mod columns;
+mod dialect;
+mod environment;
+mod escape;
+mod event;
+mod input;
+mod invocation;
+mod json_line;
+pub(crate) mod json;
+mod mask;
+mod masked;
+mod outcome;
+mod paint;
+mod problem;
+#[cfg(test)]
+pub(crate) mod sample;
+mod template;
+mod tool;
+mod units;
+mod verdict;
+mod walk;
+
+pub use backing::{
+    Argument, Backing, Body, BodyTemplate, CommandBacking, HostPattern, HttpBacking, HttpMethod,
+    Leftovers, Limit, Limits, StatusRange, Stdin,
+};
+pub use call::{Call, Turn};
+pub use clock::Clock;
+pub use columns::cut;
+pub use dialect::{Dialect, Form, Layout};
+pub use environment::Environment;
+pub use escape::escape;
+pub use event::{CallRef, Event, Refused, Sink};
+pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
+pub use invocation::{
+    CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece, StdinDraft,
+};
+pub use json_line::json_line;
+pub use mask::Mask;
+pub use masked::{MaskedContent, MaskedJson, MaskedText};
+pub use outcome::{
+    Answer, Budget, Captured, Content, Doubt, Ending, Halt, NotExecuted, Outcome, SpawnFault,
+    Transport, TransportPhase,
+};
+pub use paint::paint;
+pub use problem::{Problem, Severity, Span};
+pub use template::{Part, Template};
+pub use tool::{
+    Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety, Status,
+    Timeout, Tool, Tools,
+};
+pub use units::{format_bytes, format_duration, parse_bytes, parse_duration};
+pub use verdict::{Accepted, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
+pub(crate) use walk::check_json;

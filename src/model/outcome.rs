@@ -1,0 +1,351 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::{Limit, Rejection, Verdict};
+
+/// How a call ended. Every way to fail is its own value; the screen, the log, the texts for the model and the reports
+/// each read it, and none of them parses text.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// It ran and answered.
+    Succeeded {
+        /// What the model gets.
+        content: Content,
+        /// Bytes and, where they were cut, the file that has them all.
+        captured: Captured,
+        /// How the process or request ended.
+        ending: Ending,
+    },
+    /// A program ended with a code that is no success, or by a signal, or a response had a failing status.
+    Failed {
+        /// What it wrote nevertheless.
+        output: String,
+        /// The end of its standard error; empty for a request.
+        stderr: String,
+        /// Bytes and file of the output.
+        captured: Captured,
+        /// How it ended.
+        ending: Ending,
+    },
+    /// It ran to an end, but its output is not what the tool declares.
+    BadOutput {
+        /// What is wrong, and where.
+        problem: String,
+        /// What it wrote, a part of it where that is much.
+        output: String,
+        /// The end of its standard error; empty for a request.
+        stderr: String,
+        /// Bytes and file of the output.
+        captured: Captured,
+        /// How it ended.
+        ending: Ending,
+    },
+    /// It was ended because its time was over.
+    TimedOut {
+        /// The limit that it exceeded.
+        limit: Duration,
+        /// What it had written by then.
+        output: String,
+        /// The end of its standard error; empty for a request.
+        stderr: String,
+        /// Bytes and file of the output.
+        captured: Captured,
+    },
+    /// The program could not be started: nothing ran.
+    NotStarted(SpawnFault),
+    /// The request found no answer.
+    Transport(Transport),
+    /// It was started and may have had its effect, but no whole answer says so. Only of tools that write: what it does
+    /// is never repeated by toolq.
+    InDoubt {
+        /// Why nobody knows.
+        doubt: Doubt,
+        /// What of the answer had come.
+        output: String,
+        /// Bytes and file of the output.
+        captured: Captured,
+    },
+    /// A variable of the environment that the tool needs is not set: nothing ran.
+    MissingVariable(String),
+    /// The tool has no backing.
+    NoBacking,
+    /// The session log refused the start record: nothing ran.
+    LogRefused(String),
+    /// It was running and was ended because a call beside it failed.
+    Cancelled {
+        /// The tool of the call that failed.
+        by: String,
+    },
+    /// It was running and was ended because the run was.
+    Interrupted {
+        /// What ended the run.
+        by: Halt,
+        /// What it had written by then.
+        output: String,
+        /// The end of its standard error; empty for a request.
+        stderr: String,
+        /// Bytes and file of the output.
+        captured: Captured,
+    },
+    /// It was never started.
+    NotExecuted(NotExecuted),
+    /// Its tool failed too often in a row.
+    Paused {
+        /// How often.
+        failures: u32,
+    },
+    /// It may not run.
+    Rejected(Rejection),
+    /// A panic in toolq itself, confined to this call.
+    Broken(String),
+}
+
+/// Why a call was never started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotExecuted {
+    /// A call before it failed, and that tool says `on_failure: stop`.
+    Preceding {
+        /// The tool of the call that failed.
+        tool: String,
+    },
+    /// A call of the same batch failed, and that tool says `on_failure: cancel_siblings`.
+    Sibling {
+        /// The tool of the call that failed.
+        tool: String,
+    },
+    /// The run was ended before its turn came.
+    Halted(Halt),
+}
+
+/// Why a run starts nothing more, and ends what runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// toolq got this signal.
+    Signal(u8),
+    /// Nobody takes results any more.
+    OutputLost,
+    /// What the run may use is used up.
+    OverBudget(Budget),
+}
+
+/// What a run may use, over all its turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// Calls that are started.
+    Calls(u64),
+    /// Time from its first turn on.
+    Time(Duration),
+    /// Bytes that tools write as their results, cut or not.
+    Output(u64),
+}
+
+/// How a process or a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The exit code of a process.
+    Exit(i32),
+    /// The signal that ended a process.
+    Signal(i32),
+    /// A process was ended because it, or all of its call together, used more than the tool allows.
+    Limit(Limit),
+    /// The status of a response.
+    Http(u16),
+}
+
+/// What was captured of an output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Bytes that were left out in the middle; 0 where all are there.
+    pub cut: u64,
+    /// Where in the text they are left out, in bytes.
+    pub cut_at: usize,
+    /// The file that holds all of them (up to `max_saved`), where something was cut.
+    pub saved: Option<PathBuf>,
+    /// Some bytes were no UTF-8 and stand as U+FFFD.
+    pub lossy: bool,
+    /// Processes that the program had left running and that were ended.
+    pub leftovers: u32,
+}
+
+/// What a model gets of a result.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// Anthropic content blocks: text, image, document.
+    Blocks(Vec<Box<RawValue>>),
+}
+
+impl Content {
+    /// The text, or the text of its text blocks.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Blocks(blocks) => blocks.is_empty(),
+        }
+    }
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpawnFault {
+    /// The program as declared.
+    pub program: String,
+    /// The folder that it was to run in, seen from the root, where that is the cause.
+    pub folder: Option<String>,
+    /// The operating system's error number (errno).
+    pub errno: i32,
+}
+
+/// A request that found no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transport {
+    /// How far it came.
+    pub phase: TransportPhase,
+    /// Scheme, host and port of the request, without user, path or query.
+    pub origin: String,
+    /// The cause in words.
+    pub detail: String,
+}
+
+/// Why it isn't known whether a call had its effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// The connection broke after the request was sent.
+    Broken(Box<Transport>),
+    /// No whole answer came within this time.
+    TimedOut(Duration),
+}
+
+/// How far a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportPhase {
+    /// It could not be built from the values given; nothing was sent.
+    Build,
+    /// The name was not resolved or nobody listened; nothing was sent.
+    Connect,
+    /// It may have been sent, and no complete head of a response came.
+    Response,
+    /// The body broke off.
+    Body,
+    /// The body is larger than what is taken.
+    TooLarge,
+}
+
+impl Outcome {
+    /// The verdict's outcome where the call may not run.
+    pub fn of_rejection(verdict: &Verdict) -> Option<Self> {
+        match verdict {
+            Verdict::Accepted(_) => None,
+            Verdict::Rejected(rejection) => Some(Self::Rejected(rejection.clone())),
+        }
+    }
+
+    /// Whether the model is told of an error.
+    pub fn is_error(&self) -> bool {
+        !matches!(self, Self::Succeeded { .. })
+    }
+
+    /// Whether it ran to an end of its own, well or not.
+    pub fn is_completed(&self) -> bool {
+        matches!(
+            self,
+            Self::Succeeded { .. } | Self::Failed { .. } | Self::BadOutput { .. }
+        )
+    }
+
+    /// Whether the call was answered without ever being started, so that a later run may start it.
+    pub fn is_skipped(&self) -> bool {
+        matches!(
+            self,
+            Self::NotExecuted(_) | Self::Paused { .. } | Self::LogRefused(_)
+        )
+    }
+
+    /// Whether it may have had its effect, which nobody knows.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::InDoubt { .. })
+    }
+
+    /// Whether it was ended for the sake of something else: neither well nor by a fault of its own.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self, Self::Cancelled { .. } | Self::Interrupted { .. })
+    }
+
+    /// The word of logs and events.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Succeeded { .. } => "ok",
+            Self::Failed { .. } => "failed",
+            Self::BadOutput { .. } => "bad_output",
+            Self::TimedOut { .. } => "timeout",
+            Self::NotStarted(_) | Self::MissingVariable(_) => "not_started",
+            Self::Transport(_) => "unavailable",
+            Self::InDoubt { .. } => "in_doubt",
+            Self::NoBacking => "no_backing",
+            Self::LogRefused(_) => "log_refused",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Interrupted {
+                by: Halt::OverBudget(_),
+                ..
+            }
+            | Self::NotExecuted(NotExecuted::Halted(Halt::OverBudget(_))) => "over_budget",
+            Self::Interrupted { .. } => "interrupted",
+            Self::NotExecuted(_) => "not_executed",
+            Self::Paused { .. } => "paused",
+            Self::Rejected(rejection) => rejection.reason.name(),
+            Self::Broken(_) => "internal_error",
+        }
+    }
+
+    /// How the process or request ended, where there was one.
+    pub fn ending(&self) -> Option<Ending> {
+        match self {
+            Self::Succeeded { ending, .. }
+            | Self::Failed { ending, .. }
+            | Self::BadOutput { ending, .. } => Some(*ending),
+            _ => None,
+        }
+    }
+
+    /// The same, to be completed.
+    pub fn captured_mut(&mut self) -> Option<&mut Captured> {
+        match self {
+            Self::Succeeded { captured, .. }
+            | Self::Failed { captured, .. }
+            | Self::BadOutput { captured, .. }
+            | Self::TimedOut { captured, .. } => Some(captured),
+            _ => None,
+        }
+    }
+
+    /// What was captured of its output, where there was one.
+    pub fn captured(&self) -> Option<&Captured> {
+        match self {
+            Self::Succeeded { captured, .. }
+            | Self::Failed { captured, .. }
+            | Self::BadOutput { captured, .. }
+            | Self::TimedOut { captured, .. }
+            | Self::InDoubt { captured, .. }
+            | Self::Interrupted { captured, .. } => Some(captured),
+            _ => None,
+        }
+    }
+}
+
+/// The one result of a call, in no dialect yet.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The id of the call.
+    pub tool_use_id: String,
+    /// The name that the call asked for.
+    pub tool_name: String,
+    /// What the model reads.
+    pub content: Content,
+    /// Whether it is told of an error.
+    pub is_error: bool,
+}

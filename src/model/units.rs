@@ -1,0 +1,150 @@
+use std::time::Duration;
+
+/// Reads `250ms`, `5s`, `1.5s`, `10m`, `2h` or `30d`.
+///
+/// # Errors
+/// What is expected, in words.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected = || {
+        format!(
+            "`{text}` is no duration; write a number and ms, s, m, h or d: `500ms`, `30s`, `10m`"
+        )
+    };
+    let (number, unit) = split(text).ok_or_else(expected)?;
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return Err(expected()),
+    };
+    let limit = 365.0 * 86_400.0;
+    let duration = number * seconds;
+    if duration > limit {
+        return Err(format!("`{text}` is longer than a year"));
+    }
+    Ok(Duration::from_secs_f64(duration))
+}
+
+/// Reads `512`, `64KiB`, `10MiB`, `1GiB`, or the decimal `KB`, `MB`, `GB`.
+///
+/// # Errors
+/// What is expected, in words.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let expected = || {
+        format!(
+            "`{text}` is no size; write bytes or a number and KiB, MiB or GiB: `64KiB`, `10MiB`"
+        )
+    };
+    let (number, unit) = split(text).ok_or_else(expected)?;
+    let factor: u32 = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "KB" | "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => return Err(expected()),
+    };
+    let bytes = number * f64::from(factor);
+    if bytes > 1e15 {
+        return Err(format!("`{text}` is more than a petabyte"));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0 to 1e15, checked above"
+    )]
+    Ok(bytes.round() as u64)
+}
+
+/// A number that is not negative and its unit.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+/// `850ms`, `4s`, `1.2s`, `2m 5s`: short, for people.
+pub fn format_duration(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    let tenths = (ms + 50) / 100;
+    match ms {
+        0..1_000 => format!("{ms}ms"),
+        1_000..60_000 if tenths.is_multiple_of(10) => format!("{}s", tenths / 10),
+        1_000..60_000 => format!("{}.{}s", tenths / 10, tenths % 10),
+        _ => {
+            let seconds = (ms + 500) / 1_000;
+            match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+                (0, minutes, 0) => format!("{minutes}m"),
+                (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+                (hours, 0, _) => format!("{hours}h"),
+                (hours, minutes, _) => format!("{hours}h {minutes}m"),
+            }
+        }
+    }
+}
+
+/// `512 bytes`, `64 KiB`, `1.5 MiB`.
+pub fn format_bytes(bytes: u64) -> String {
+    for (factor, unit) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes >= factor {
+            let tenths = u128::from(bytes) * 10 / u128::from(factor);
+            return match tenths % 10 {
+                0 => format!("{} {unit}", tenths / 10),
+                rest => format!("{}.{rest} {unit}", tenths / 10),
+            };
+        }
+    }
+    format!("{bytes} {}", if bytes == 1 { "byte" } else { "bytes" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FAULTS 29.
+    #[test]
+    fn durations_and_sizes() {
+        for (text, ms) in [
+            ("250ms", 250),
+            ("5s", 5_000),
+            ("1.5s", 1_500),
+            ("10m", 600_000),
+            ("0s", 0),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(ms)),
+                "{text}"
+            );
+        }
+        for text in [
+            "", "5", "-5s", "s", "5 weeks", "1e9s", "99999d", "1.2.3s", "∞s",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+        for (text, bytes) in [
+            ("512", 512),
+            ("64KiB", 65_536),
+            ("1.5MiB", 1_572_864),
+            ("2MB", 2_000_000),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "-1", "64kib", "9999999GiB"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
+        assert_eq!(format_duration(Duration::from_millis(1_240)), "1.2s");
+        assert_eq!(format_duration(Duration::from_secs(4)), "4s");
+        assert_eq!(format_duration(Duration::from_secs(125)), "2m 5s");
+        assert_eq!(format_bytes(65_536), "64 KiB");
+    }
+}

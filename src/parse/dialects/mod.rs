@@ -1,0 +1,98 @@
+//! One file for each wire form: what its documents look like, which calls and results they hold, how one call is read.
+//!
+//! A new dialect is a file here, a line in each of the two functions below and in `recognise`, and its word in
+//! `model::Dialect`. What belongs to the API itself (server tools, MCP connectors), text and reasoning are left alone.
+
+pub(super) mod anthropic;
+pub(super) mod claude_code;
+pub(super) mod codex;
+pub(super) mod openai_chat;
+pub(super) mod openai_responses;
+pub(super) mod toolq;
+
+use std::borrow::Cow;
+
+use super::complaint::Complaint;
+use super::document::Document;
+use super::turns::Turns;
+use crate::model::json::{Json, Object};
+use crate::model::{Dialect, Input, InputFault};
+
+/// Whether a document was read, or why it is no form of its dialect.
+type Read<'a> = Result<(), Complaint<'a>>;
+
+/// Reads one document of `dialect` into the index.
+///
+/// # Errors
+/// It is no form of that dialect. The lines of a session log that are no messages are passed over.
+pub(super) fn read<'a>(dialect: Dialect, document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+    match dialect {
+        Dialect::Anthropic => anthropic::read(document, turns),
+        Dialect::OpenAiChat => openai_chat::read(document, turns),
+        Dialect::OpenAiResponses => openai_responses::read(document, turns),
+        Dialect::ClaudeCode => claude_code::read(document, turns),
+        Dialect::Codex => codex::read(document, turns),
+        Dialect::Toolq => toolq::read(document, turns),
+    }
+}
+
+/// Reads the JSON of one call.
+pub(super) fn asked(dialect: Dialect, call: &Object) -> Asked {
+    match dialect {
+        Dialect::Anthropic | Dialect::ClaudeCode => anthropic::asked(call),
+        Dialect::OpenAiChat => openai_chat::asked(call),
+        Dialect::OpenAiResponses | Dialect::Codex => openai_responses::asked(call),
+        Dialect::Toolq => toolq::asked(call),
+    }
+}
+
+/// What one call asks.
+pub(super) struct Asked {
+    /// None where it is missing or no string.
+    pub id: Option<String>,
+    /// None where it is missing or no string.
+    pub name: Option<String>,
+    pub input: Result<Input, InputFault>,
+}
+
+impl Asked {
+    fn new(id: Option<Cow<str>>, name: Option<Cow<str>>, input: Result<Input, InputFault>) -> Self {
+        let input = match name {
+            Some(_) => input,
+            None => Err(InputFault::NoName),
+        };
+        Self {
+            id: id.map(Cow::into_owned),
+            name: name.map(Cow::into_owned),
+            input,
+        }
+    }
+
+    /// The same call, refused where a key of `around` stands twice: elsewhere it would be read as another call.
+    fn unless_twice(mut self, around: &Object) -> Self {
+        if let Some(key) = around.twice() {
+            self.input = Err(InputFault::DuplicateKey {
+                pointer: String::new(),
+                key: key.to_owned(),
+            });
+        }
+        self
+    }
+}
+
+/// An input that stands there as an object.
+fn input(value: Option<Json>) -> Result<Input, InputFault> {
+    value.map_or(Err(InputFault::Missing), Input::of)
+}
+
+/// An input that stands there as a string of JSON. `OpenAI` sends `""` for no arguments; some servers send an object.
+fn arguments(value: Option<Json>) -> Result<Input, InputFault> {
+    let Some(string) = value.filter(|value| value.get().starts_with('"')) else {
+        return input(value);
+    };
+    match string.text() {
+        None => Err(InputFault::NotJson("a lone surrogate".to_owned())),
+        Some(json) if json.trim().is_empty() => Ok(Input::empty()),
+        Some(json) => Input::parse(&json),
+    }
+}

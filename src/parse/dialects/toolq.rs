@@ -1,0 +1,51 @@
+//! toolq's own session log: a call names its turn by `parentId`, and a result its call.
+
+use super::super::turns::Turns;
+use super::{Asked, Document, Read};
+use crate::model::json::Object;
+use crate::model::{Dialect, Form};
+
+/// What every record has.
+const KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
+
+/// Whether an object is a record of such a log.
+pub fn is_record(object: &Object) -> bool {
+    object.get("parentId").is_some() && KEYS.iter().all(|key| object.has(key))
+}
+
+pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+    let Some(record) = &document.object else {
+        return Ok(());
+    };
+    let kind = record.text_once("type")?;
+    let id = record.text_once("id")?;
+    let parent = record.text_once("parentId")?;
+    match (kind.as_deref(), id, parent) {
+        (Some("turn"), Some(id), _) => {
+            turns.open_named(&id, Dialect::Toolq, Form::Message);
+            Ok(())
+        }
+        (Some("tool_call"), Some(id), Some(parent)) => match turns.named(&parent) {
+            Some(turn) => turns.call(turn, document.json, Some(&*id)),
+            // An agent's own call: its agent asks for it again.
+            None => Ok(()),
+        },
+        // What is in doubt may have run and is not asked again; what was skipped is.
+        (Some("tool_result" | "tool_in_doubt"), _, Some(parent)) => {
+            turns.result(&parent);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a `tool_call` record.
+pub fn asked(record: &Object) -> Asked {
+    let metadata = record.object("metadata");
+    let id = metadata.and_then(|metadata| metadata.text("tool_use_id"));
+    let Some(content) = record.object("content") else {
+        return Asked::new(id, None, Ok(crate::model::Input::empty()));
+    };
+    let input = super::input(content.get("input"));
+    Asked::new(id, content.text("name"), input)
+}

@@ -1,0 +1,28 @@
+//! Bytes → tools file, turns, declarations. Pure: nothing here runs, and nothing knows what a tool means.
+
+mod dialects;
+mod document;
+mod error;
+mod extent;
+mod frames;
+mod index;
+mod complaint;
+mod declarations;
+mod pairing;
+mod placed;
+mod reading;
+mod recognise;
+mod recording;
+mod source;
+pub mod tools_file;
+mod turns;
+mod yaml;
+
+pub use declarations::{Declaration, Declarations, declarations};
+use error::Fault;
+pub use error::{InputError, Place};
+pub use placed::nearest;
+pub use recording::Recording;
+pub use source::Source;
+pub use tools_file::tools_schema;
+pub use yaml::{Data, Entry, Node, parse_yaml};

@@ -1,0 +1,179 @@
+//! A recording: its turns, with the bodies left where they are until a turn is asked for.
+
+use sha2::{Digest as _, Sha256};
+
+use super::dialects::{self, Asked};
+use super::index::{CallEntry, Index};
+use super::reading::Reading;
+
+use super::source::Kept;
+use super::{Fault, InputError, Source, frames};
+use crate::model::json::{Json, Object};
+use crate::model::{Call, Dialect, Layout, Turn};
+
+/// Calls that stand no farther apart than this are read together, in bytes.
+const GAP: u64 = 16 * 1024;
+
+/// An input that was read to its end. Memory holds a few bytes for each call, whatever the size of the bodies.
+pub struct Recording {
+    kept: Kept,
+    index: Index,
+    dialect: Dialect,
+    layout: Layout,
+}
+
+impl Recording {
+    /// Reads `source` to its end. The dialect is recognised by form where `from` names none; no single document may have
+    /// more than `max_document` bytes.
+    ///
+    /// # Errors
+    /// It can't be read, is no JSON, or is no form of a model's answer: the first such place.
+    pub fn read(
+        mut source: Source,
+        from: Option<Dialect>,
+        max_document: u64,
+    ) -> Result<Self, InputError> {
+        let mut reading = Reading::new(from);
+        frames::read(&mut source, max_document, &mut reading)?;
+        if let Some(fault) = reading.missing() {
+            return Err(source.locate(fault));
+        }
+        let lines = reading.documents > 1 || reading.log.is_some();
+        let index = reading.turns.finish();
+        let known = reading.log.or(index.dialect()).or(reading.last);
+        Ok(Self {
+            dialect: known.unwrap_or(Dialect::Anthropic),
+            layout: if lines {
+                Layout::Lines
+            } else {
+                Layout::Document
+            },
+            index,
+            kept: source.keep(),
+        })
+    }
+
+    /// The dialect of its calls.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// How its turns stand together.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// How many turns it has, those without calls included.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no model answered in it: a request that is still to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many calls wait for an answer: those without a result in the recording, or `all`.
+    pub fn open_calls(&self, all: bool) -> usize {
+        (0..self.len()).map(|turn| self.open(turn, all)).sum()
+    }
+
+    /// How many turns have such a call.
+    pub fn open_turns(&self, all: bool) -> usize {
+        (0..self.len())
+            .filter(|&turn| self.open(turn, all) > 0)
+            .count()
+    }
+
+    fn open(&self, turn: usize, all: bool) -> usize {
+        let is_open = |&call: &usize| all || !self.index.is_answered(call);
+        self.index.calls_of(turn).filter(is_open).count()
+    }
+
+    /// A turn with its bodies. Calls that have a result in the recording are left out and counted, unless `all`.
+    ///
+    /// # Errors
+    /// The bytes can't be read any more, or are others than before.
+    ///
+    /// # Panics
+    /// There are not so many turns.
+    pub fn turn(&self, number: usize, all: bool) -> Result<Turn, InputError> {
+        let entry = self.index.turn(number);
+        let range = self.index.calls_of(number);
+        let left_out = |call: usize| !all && self.index.is_answered(call);
+        let wanted: Vec<usize> = range.clone().filter(|&call| !left_out(call)).collect();
+        let mut calls = Vec::with_capacity(wanted.len());
+        for run in wanted.chunk_by(|&a, &b| self.near(a, b)) {
+            self.load(number, range.start, run, &mut calls)?;
+        }
+        Ok(Turn {
+            number,
+            answered: range.len() - wanted.len(),
+            form: entry.form,
+            cut_off: entry.cut_off && wanted.last().is_some_and(|&last| last + 1 == range.end),
+            calls,
+        })
+    }
+
+    /// Whether two calls stand so near that they are read together.
+    fn near(&self, before: usize, after: usize) -> bool {
+        let end = self.index.call(before).end();
+        (end..=end + GAP).contains(&self.index.call(after).offset)
+    }
+
+    /// Reads the calls of a turn that stand near each other, `first` being the turn's first.
+    fn load(
+        &self,
+        turn: usize,
+        first: usize,
+        run: &[usize],
+        calls: &mut Vec<Call>,
+    ) -> Result<(), InputError> {
+        let (Some(&from), Some(&to)) = (run.first(), run.last()) else {
+            return Ok(());
+        };
+        let begin = self.index.call(from).offset;
+        let text = self.kept.text(begin, self.index.call(to).end())?;
+        let dialect = self.index.turn(turn).dialect;
+        for &call in run {
+            let entry = self.index.call(call);
+            let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry))?;
+            let asked = dialects::asked(dialect, &object);
+            calls.push(finish(turn, call - first, asked, object.json()));
+        }
+        Ok(())
+    }
+
+    fn changed(&self, call: CallEntry) -> InputError {
+        let message = "the input changed while it was read";
+        self.kept.locate(Fault::at(call.offset, message))
+    }
+}
+
+/// A call in a text that begins at `begin` of the input.
+fn within(text: &str, call: CallEntry, begin: u64) -> Option<Object<'_>> {
+    let at = usize::try_from(call.offset - begin).ok()?;
+    let text = text.get(at..at + call.len as usize)?;
+    Object::read(text).ok().flatten()
+}
+
+/// A call in its place. Where it has no id, it gets one that is the same on every run.
+fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
+    let Asked { id, name, input } = asked;
+    let name = name.unwrap_or_default();
+    let id = id.unwrap_or_else(|| made_id(turn, position, &name, call));
+    Call {
+        turn,
+        position,
+        id,
+        name,
+        input,
+    }
+}
+
+fn made_id(turn: usize, position: usize, name: &str, call: Json) -> String {
+    let text = format!("{turn}\0{position}\0{name}\0{}", call.get());
+    let digest = Sha256::digest(text);
+    let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
+    hex.fold("toolq_".to_owned(), |id, byte| id + &byte)
+}

@@ -1,0 +1,163 @@
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::model::{CallRef, Ending, Mask, MaskedText, Outcome};
+
+use super::ms;
+
+/// Metadata of a `tool_start`.
+#[derive(Serialize)]
+pub(in crate::record) struct StartFields<'a> {
+    pub(in crate::record) tool_use_id: MaskedText<'a>,
+    pub(in crate::record) tool_name: MaskedText<'a>,
+    pub(in crate::record) attempt: u32,
+    pub(in crate::record) idempotency_key: &'a str,
+    pub(in crate::record) effect: &'static str,
+    /// How the attempt before it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::record) after: Option<AttemptFields>,
+}
+
+/// An attempt that failed and was followed by another.
+#[derive(Serialize)]
+pub(in crate::record) struct AttemptFields {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http_status: Option<u16>,
+    wait_ms: u64,
+}
+
+impl AttemptFields {
+    pub(in crate::record) fn of(outcome: &Outcome, wait: Duration) -> Self {
+        let (exit, signal, http_status) = ending(outcome);
+        Self {
+            status: outcome.status(),
+            exit,
+            signal,
+            http_status,
+            wait_ms: ms(wait),
+        }
+    }
+}
+
+/// Which record tells how a call ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::record) enum ResultKind {
+    /// It has its result.
+    Result,
+    /// It was answered without having been started.
+    Skipped,
+    /// It may have had its effect.
+    InDoubt,
+}
+
+impl ResultKind {
+    pub(in crate::record) fn of(outcome: &Outcome) -> Self {
+        if outcome.is_skipped() {
+            Self::Skipped
+        } else if outcome.is_in_doubt() {
+            Self::InDoubt
+        } else {
+            Self::Result
+        }
+    }
+
+    /// The type of the record.
+    pub(in crate::record) fn name(self) -> &'static str {
+        match self {
+            Self::Result => "tool_result",
+            Self::Skipped => "tool_skipped",
+            Self::InDoubt => "tool_in_doubt",
+        }
+    }
+}
+
+/// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
+#[derive(Serialize)]
+pub(in crate::record) struct ResultFields<'a> {
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
+    is_error: bool,
+    /// How it ended, in one word.
+    status: &'static str,
+    duration_ms: u64,
+    attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http_status: Option<u16>,
+    /// Bytes of output that came, where any could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// Bytes that the content leaves out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_bytes: Option<u64>,
+    /// The file that has all bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<Cow<'a, str>>,
+    /// Some bytes were no UTF-8 and stand as U+FFFD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lossy: Option<bool>,
+    /// The limit of the tool that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'static str>,
+    /// Processes that it had left running and that were ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leftovers: Option<u32>,
+}
+
+impl<'a> ResultFields<'a> {
+    pub(in crate::record) fn of(
+        call: &'a CallRef,
+        outcome: &'a Outcome,
+        is_error: bool,
+        (duration, attempts): (Duration, u32),
+        mask: &'a Mask,
+    ) -> Self {
+        let (exit, signal, http_status) = ending(outcome);
+        let captured = outcome.captured();
+        let saved = captured.and_then(|captured| captured.saved.as_deref());
+        Self {
+            tool_use_id: MaskedText(&call.tool_use_id, mask),
+            tool_name: MaskedText(&call.tool_name, mask),
+            is_error,
+            status: outcome.status(),
+            duration_ms: ms(duration),
+            attempts,
+            exit,
+            signal,
+            http_status,
+            bytes: captured.map(|captured| captured.bytes),
+            cut_bytes: captured.map(|captured| captured.cut).filter(|cut| *cut > 0),
+            saved: saved.map(|path| path.to_string_lossy()),
+            lossy: captured
+                .map(|captured| captured.lossy)
+                .filter(|lossy| *lossy),
+            limit: match outcome.ending() {
+                Some(Ending::Limit(limit)) => Some(limit.name()),
+                _ => None,
+            },
+            leftovers: captured
+                .map(|captured| captured.leftovers)
+                .filter(|leftovers| *leftovers > 0),
+        }
+    }
+}
+
+/// Exit code, signal and HTTP status: one of them, or none.
+fn ending(outcome: &Outcome) -> (Option<i32>, Option<i32>, Option<u16>) {
+    match outcome.ending() {
+        Some(Ending::Exit(code)) => (Some(code), None, None),
+        Some(Ending::Signal(signal)) => (None, Some(signal), None),
+        Some(Ending::Http(status)) => (None, None, Some(status)),
+        Some(Ending::Limit(_)) | None => (None, None, None),
+    }
+}

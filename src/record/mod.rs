@@ -1,0 +1,34 @@
+//! The session log: what was asked, started and answered, as JSON lines. Events come in, one record a line goes out.
+//!
+//! ```text
+//! {"seq":7,"id":"…","parentId":"…","timestamp":1763755200000,"type":"tool_result","content":…,"metadata":{…},"prev":"…","crc":"…"}
+//! ```
+//!
+//! A record is written by one write(2) and is at most 64 KiB long; what is larger stands in a file of the folder
+//! `LOG.d`, written before the record that names it. A start is on record before anything starts, a result before
+//! anybody reads it: the engine tells this sink first and heeds its refusal. After a failed write nothing more is
+//! written. Secrets are masked in every text. Nothing here knows the screen.
+
+mod bodies;
+mod error;
+mod fields;
+mod file;
+mod journal;
+mod line;
+mod news;
+mod place;
+mod session;
+mod tail;
+
+pub use error::LogError;
+pub use place::default_path;
+pub use session::{Session, SessionLog};
+
+/// Records of another major version can't be read, those of a newer minor one can't be continued.
+const FORMAT: (u32, u32) = (1, 0);
+/// Bytes of a record with the line break behind it. A write of this size is whole or not at all, also where the process
+/// is killed in the middle.
+const MAX_RECORD: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Events → records: which event is written as what, below which record.
+
+use std::io;
+use std::time::Duration;
+
+use crate::model::{
+    Accepted, Answer, CallRef, Checked, Event, MaskedContent, MaskedText, Outcome, Refused, Sink,
+};
+
+use super::SessionLog;
+use super::fields::{
+    AttemptFields, CallContent, CallFields, ResultFields, ResultKind, StartFields, TurnFields,
+};
+use super::session::OpenCall;
+
+impl Sink for SessionLog {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        self.heed(|log| events.iter().try_for_each(|event| log.record(event)))
+    }
+}
+
+impl SessionLog {
+    fn record(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::TurnStarted { turn } => self.turn(*turn)?,
+            Event::Queued { checked, batch } => self.call(checked, *batch)?,
+            Event::Started {
+                call,
+                accepted,
+                attempt,
+                idempotency_key,
+            } => self.start(call, accepted, *attempt, idempotency_key)?,
+            Event::Retrying {
+                call,
+                outcome,
+                wait,
+                ..
+            } => self.retrying(call, outcome, *wait),
+            Event::Finished {
+                call,
+                outcome,
+                answer,
+                duration,
+                attempts,
+            } => self.result(call, outcome, answer, (*duration, *attempts))?,
+            Event::QueueDrained { turn } => {
+                self.turns.remove(turn);
+            }
+            Event::BatchStarted { .. } | Event::Status { .. } | Event::ResultWritten { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, turn: usize) -> io::Result<()> {
+        let fields = TurnFields { turn };
+        let record = self
+            .journal
+            .write("turn", Some(self.session), &(), &fields)?;
+        self.turns.insert(turn, record);
+        self.counts.turns += 1;
+        Ok(())
+    }
+
+    fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
+        let content = CallContent::of(checked, &self.mask);
+        let fields = CallFields::of(checked, batch, &self.mask);
+        let turn = self.turns.get(&checked.call.turn).copied();
+        let record = self.journal.write("tool_call", turn, &content, &fields)?;
+        let open = OpenCall {
+            record,
+            failed: None,
+        };
+        let key = (checked.call.turn, checked.call.position);
+        self.calls.insert(key, open);
+        self.counts.calls += 1;
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        call: &CallRef,
+        accepted: &Accepted,
+        attempt: u32,
+        idempotency_key: &str,
+    ) -> io::Result<()> {
+        let open = self.calls.get_mut(&key(call));
+        let (parent, failed) = open.map(|open| (open.record, open.failed.take())).unzip();
+        let fields = StartFields {
+            tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
+            tool_name: MaskedText(&call.tool_name, &self.mask),
+            attempt,
+            idempotency_key,
+            effect: accepted.tool.effect.name(),
+            after: failed.flatten(),
+        };
+        self.journal.write("tool_start", parent, &(), &fields)?;
+        Ok(())
+    }
+
+    /// An attempt that failed stands in the record of the next start.
+    fn retrying(&mut self, call: &CallRef, outcome: &Outcome, wait: Duration) {
+        if let Some(open) = self.calls.get_mut(&key(call)) {
+            open.failed = Some(AttemptFields::of(outcome, wait));
+        }
+    }
+
+    /// What was answered without having been started is no result: a later run may start it. Nor is what may or may
+    /// not have had its effect: no later run may start that.
+    fn result(
+        &mut self,
+        call: &CallRef,
+        outcome: &Outcome,
+        answer: &Answer,
+        spent: (Duration, u32),
+    ) -> io::Result<()> {
+        let parent = self.calls.remove(&key(call)).map(|open| open.record);
+        let kind = ResultKind::of(outcome);
+        let content = MaskedContent(&answer.content, &self.mask);
+        let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
+        self.journal.write(kind.name(), parent, &content, &fields)?;
+        self.counts.add(kind, answer.is_error);
+        Ok(())
+    }
+}
+
+fn key(call: &CallRef) -> (usize, usize) {
+    (call.turn, call.position)
+}

@@ -1,0 +1,70 @@
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::model::{Clock, Environment};
+
+use super::LogError;
+
+/// Where a session log stands unless somebody says otherwise: `$XDG_STATE_HOME/toolq/sessions/TIME-ID.jsonl`, and
+/// `~/.local/state` in the place of a variable that is not set or, as its specification has it, not absolute. The time
+/// is UTC, so that names sort.
+///
+/// # Errors
+/// [`LogError::NoHome`].
+pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+    let folder = |name| {
+        let path = environment.raw(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| Some(folder("HOME")?.join(".local/state")))
+        .ok_or(LogError::NoHome)?;
+    let id = fastrand::u32(..);
+    let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
+    Ok(state.join("toolq/sessions").join(name))
+}
+
+/// `20251121T200000Z`.
+fn time_of_name(clock: &Clock) -> String {
+    let ms = i64::try_from(clock.ms()).unwrap_or_default();
+    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
+    time.strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// The folder beside a log for what is too large for a record: `LOG.d`.
+pub(super) fn folder_of(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".d");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn the_default_follows_the_environment() {
+        let clock = Clock::new(|| 1_763_755_200_000);
+        let path = |variables: &[(&str, &str)]| {
+            let variables = variables.iter();
+            let environment = variables
+                .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+                .collect();
+            default_path(&environment, &clock).map(|path| path.to_string_lossy().into_owned())
+        };
+        let named = path(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]).unwrap();
+        assert!(
+            named.starts_with("/s/toolq/sessions/20251121T200000Z-"),
+            "{named}"
+        );
+        let home = path(&[("XDG_STATE_HOME", "relative"), ("HOME", "/h")]).unwrap();
+        assert!(
+            home.starts_with("/h/.local/state/toolq/sessions/"),
+            "{home}"
+        );
+        assert!(matches!(path(&[]), Err(LogError::NoHome)));
+    }
+}

@@ -1,0 +1,231 @@
+//! `--events`: the stream as JSON lines, one object an event.
+//!
+//! Every event has `type` and `timestamp` (milliseconds since 1970); one of a turn has `turn`; one of a call has
+//! `tool_use_id` and `tool_name` too, and at its end `state`, what is known of the call so far:
+//!
+//! ```text
+//! {"state":"doing","tip":"half way","progress":0.5,"params":{"path":"a"},"result":"…"}
+//! ```
+//!
+//! `state` goes `wait`, `doing`, then `success` or `error`; `params` is the input, `result` what the model reads. A member
+//! appears when it is known, and stays; `tip` and `progress` stay as long as the attempt that they are of. With `tool_completed` and `tool_error` comes `status`, the word of the log.
+
+mod line;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::to_raw_value;
+
+use crate::model::{
+    Answer, CallRef, Checked, Clock, Content, Event, Mask, MaskedContent, MaskedJson, MaskedText,
+    Outcome, Refused, Sink, Verdict, json_line,
+};
+
+use super::ending;
+use super::outbox::Outbox;
+use super::words::Words;
+use line::{CallLine, Line, State};
+
+/// How long the end of a run waits for the reader of its events.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes events to a program.
+pub struct EventStream {
+    outbox: Outbox,
+    mask: Arc<Mask>,
+    clock: Clock,
+    /// By turn and position, until the result is written.
+    calls: HashMap<(usize, usize), Call>,
+}
+
+/// What is known of a call.
+#[derive(Default)]
+struct Call {
+    state: State,
+    /// The tip that comes with its start.
+    doing: Option<String>,
+}
+
+impl EventStream {
+    /// Writes to `reader` from now on, on a thread of its own.
+    ///
+    /// # Errors
+    /// There can be no thread.
+    pub fn new(reader: Box<dyn Write + Send>, mask: Arc<Mask>, clock: Clock) -> io::Result<Self> {
+        Ok(Self {
+            outbox: Outbox::new(reader)?,
+            mask,
+            clock,
+            calls: HashMap::new(),
+        })
+    }
+
+    /// Ends the stream. Where its reader missed something, a warning for people.
+    pub fn finish(self) -> Option<String> {
+        self.outbox.close(PATIENCE)
+    }
+
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TurnStarted { .. } => {}
+            Event::Queued { checked, .. } => self.queued(checked),
+            Event::BatchStarted { turn, batch, calls } => self.batch(*turn, *batch, calls),
+            Event::Started { call, attempt, .. } => self.started(call, *attempt),
+            Event::Status {
+                call,
+                tip,
+                progress,
+            } => self.status(call, tip.map(Cow::Borrowed), *progress),
+            Event::Retrying { call, .. } => self.retrying(call, ending::retry_words(event)),
+            Event::Finished {
+                call,
+                outcome,
+                answer,
+                duration,
+                ..
+            } => self.finished(call, outcome, answer, *duration),
+            Event::ResultWritten { call } => {
+                self.send(call, Line::of("result_written"));
+                self.calls.remove(&key(call));
+            }
+            Event::QueueDrained { turn } => self.put(Line {
+                turn: *turn,
+                ..Line::of("queue_drained")
+            }),
+        }
+    }
+
+    fn queued(&mut self, checked: &Checked) {
+        let asked = checked.call.input.as_ref().ok();
+        let input = match &checked.verdict {
+            Verdict::Accepted(accepted) => Some(&accepted.input),
+            Verdict::Rejected(_) => asked,
+        };
+        let words = Words::of(checked);
+        let state = State {
+            phase: "wait",
+            tip: words.wait.map(|tip| self.mask.text(&tip).into_owned()),
+            params: input.and_then(|input| to_raw_value(&MaskedJson(input.raw(), &self.mask)).ok()),
+            ..State::default()
+        };
+        let doing = words.doing.map(|tip| self.mask.text(&tip).into_owned());
+        let call = CallRef::new(&checked.call, None);
+        self.calls.insert(key(&call), Call { state, doing });
+        let position = Some(call.position);
+        self.send(
+            &call,
+            Line {
+                position,
+                ..Line::of("tool_queued")
+            },
+        );
+    }
+
+    fn batch(&self, turn: usize, batch: usize, calls: &[CallRef]) {
+        let calls = calls.iter().map(|call| CallLine {
+            position: call.position,
+            tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
+            tool_name: MaskedText(&call.tool_name, &self.mask),
+        });
+        self.put(Line {
+            turn,
+            batch: Some(batch),
+            calls: Some(calls.collect()),
+            ..Line::of("batch_started")
+        });
+    }
+
+    fn started(&mut self, call: &CallRef, attempt: u32) {
+        let known = self.calls.entry(key(call)).or_default();
+        known.state.phase = "doing";
+        known.state.tip.clone_from(&known.doing);
+        let attempt = Some(attempt);
+        self.send(
+            call,
+            Line {
+                attempt,
+                ..Line::of("tool_started")
+            },
+        );
+    }
+
+    fn status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
+        let tip = tip.map(|tip| self.mask.text(&tip).into_owned());
+        let known = self.calls.entry(key(call)).or_default();
+        known.state.tip = tip.or(known.state.tip.take());
+        known.state.progress = progress.or(known.state.progress);
+        self.send(call, Line::of("tool_status"));
+    }
+
+    /// Says that an attempt failed. These are words of now: the next attempt begins without them, and without what the
+    /// last one said.
+    fn retrying(&mut self, call: &CallRef, words: Option<String>) {
+        self.status(call, words.map(Cow::Owned), None);
+        let known = self.calls.entry(key(call)).or_default();
+        known.state.tip.clone_from(&known.doing);
+        known.state.progress = None;
+    }
+
+    fn finished(&mut self, call: &CallRef, outcome: &Outcome, answer: &Answer, duration: Duration) {
+        let success = !answer.is_error;
+        let known = self.calls.entry(key(call)).or_default();
+        known.state.phase = if success { "success" } else { "error" };
+        known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
+        let mask = Arc::clone(&self.mask);
+        let line = if outcome.is_completed() {
+            Line {
+                duration_ms: Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+                success: Some(success),
+                ..Line::of("tool_completed")
+            }
+        } else {
+            let error = match &answer.content {
+                Content::Text(text) => text,
+                Content::Blocks(_) => outcome.status(),
+            };
+            Line {
+                error: Some(MaskedText(error, &mask)),
+                ..Line::of("tool_error")
+            }
+        };
+        let status = Some(outcome.status());
+        self.send(call, Line { status, ..line });
+    }
+
+    /// Sends an event of a call, with what is known of it.
+    fn send(&self, call: &CallRef, line: Line<'_>) {
+        self.put(Line {
+            turn: call.turn,
+            tool_use_id: Some(MaskedText(&call.tool_use_id, &self.mask)),
+            tool_name: Some(MaskedText(&call.tool_name, &self.mask)),
+            state: self.calls.get(&key(call)).map(|call| &call.state),
+            ..line
+        });
+    }
+
+    fn put(&self, line: Line<'_>) {
+        let timestamp = self.clock.ms();
+        // Texts and numbers: there is nothing in it that JSON has no form for.
+        let text = serde_json::to_string(&Line { timestamp, ..line }).unwrap_or_default();
+        let mut text = json_line(&text).into_owned();
+        text.push('\n');
+        self.outbox.put(text.as_bytes());
+    }
+}
+
+fn key(call: &CallRef) -> (usize, usize) {
+    (call.turn, call.position)
+}
+
+impl Sink for EventStream {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        for event in events {
+            self.hear(event);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+use crate::model::{Event, Refused, Sink};
+
+/// One sink made of many: the session log, which may refuse, and readers, which may not.
+pub struct Fanout<'a> {
+    log: Option<&'a mut dyn Sink>,
+    readers: Vec<&'a mut dyn Sink>,
+}
+
+impl<'a> Fanout<'a> {
+    /// Tells `log` before all `readers`.
+    pub fn new(log: Option<&'a mut dyn Sink>, readers: Vec<&'a mut dyn Sink>) -> Self {
+        Self { log, readers }
+    }
+
+    fn tell_readers(&mut self, events: &[Event<'_>]) {
+        for reader in &mut self.readers {
+            // A reader that can't go on says so itself, at the end.
+            let _ = reader.tell(events);
+        }
+    }
+}
+
+impl Sink for Fanout<'_> {
+    /// What the log says. Nobody hears of a start that it refused, since there will be none.
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let recorded = self.log.as_mut().map_or(Ok(()), |log| log.tell(events));
+        if recorded.is_ok() {
+            self.tell_readers(events);
+        } else {
+            let starts = |event: &&Event<'_>| matches!(event, Event::Started { .. });
+            let others: Vec<_> = events
+                .iter()
+                .filter(|event| !starts(event))
+                .cloned()
+                .collect();
+            self.tell_readers(&others);
+        }
+        recorded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CallRef;
+    use crate::model::Verdict;
+    use crate::model::sample::timed;
+
+    #[derive(Default)]
+    struct Reader(Vec<String>, bool);
+
+    impl Sink for Reader {
+        fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+            let told = events.iter().map(|event| format!("{event:?}"));
+            let names =
+                told.map(|told| told.split([' ', '{']).next().unwrap_or_default().to_owned());
+            self.0.extend(names);
+            if self.1 {
+                Err(Refused("no".to_owned()))
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    #[test]
+    fn the_log_may_refuse_and_a_reader_may_not() {
+        let checked = timed(0, "get", 1, true);
+        let call = CallRef::new(&checked.call, Some(0));
+        let Verdict::Accepted(accepted) = &checked.verdict else {
+            unreachable!()
+        };
+        let started = Event::Started {
+            call: &call,
+            accepted,
+            attempt: 1,
+            idempotency_key: "key",
+        };
+        let events = [Event::TurnStarted { turn: 0 }, started];
+        for refusing in [false, true] {
+            let (mut log, mut broken, mut reader) = (
+                Reader(vec![], refusing),
+                Reader(vec![], true),
+                Reader::default(),
+            );
+            let mut all = Fanout::new(Some(&mut log), vec![&mut broken, &mut reader]);
+            assert_eq!(all.tell(&events).is_err(), refusing);
+            assert_eq!(log.0, ["TurnStarted", "Started"]);
+            let heard: &[&str] = if refusing {
+                &["TurnStarted"]
+            } else {
+                &["TurnStarted", "Started"]
+            };
+            assert_eq!(reader.0, heard);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::ProgressDrawTarget;
+
+use crate::model::{CallRef, Checked, Event, Mask, Outcome, Refused, Sink, cut};
+use crate::report::ending;
+use crate::report::words::{Words, batch_words};
+
+use super::{Key, Look, Screen, key, shown};
+
+/// The widest name of a tool in a row; what the tool says needs room beside it.
+const WIDEST_NAME: usize = 24;
+
+/// Rows of running calls above a bar of all calls, on a terminal.
+pub struct Bars {
+    screen: Screen,
+    look: Look,
+    mask: Arc<Mask>,
+    /// What is shown of calls without a result.
+    calls: HashMap<Key, Call>,
+}
+
+/// What a call's tool says of itself, escaped and masked.
+struct Call {
+    name: String,
+    /// Its latest tip; before the first, what its tool is said to be doing.
+    tip: Option<String>,
+    /// From 0 to 1.
+    progress: Option<f64>,
+}
+
+impl Bars {
+    /// Draws on `target`: standard error, but in tests.
+    pub fn new(target: ProgressDrawTarget, look: Look, mask: Arc<Mask>) -> Self {
+        Self {
+            screen: Screen::new(target, look),
+            look,
+            mask,
+            calls: HashMap::new(),
+        }
+    }
+
+    /// The terminal.
+    pub fn screen(&self) -> Screen {
+        self.screen.clone()
+    }
+
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Queued { checked, .. } => self.queued(checked),
+            Event::BatchStarted { calls, .. } => {
+                let words = batch_words(calls.len(), self.look.jobs);
+                self.screen.all().set_message(words.unwrap_or_default());
+            }
+            Event::Started { call, .. } => self.started(call),
+            Event::Status {
+                call,
+                tip,
+                progress,
+            } => self.status(call, *tip, *progress),
+            Event::Retrying { call, .. } => {
+                let words = ending::retry_words(event);
+                self.status(call, words.as_deref(), None);
+            }
+            Event::Finished {
+                call,
+                outcome,
+                duration,
+                ..
+            } => self.finished(call, outcome, *duration),
+            Event::TurnStarted { .. }
+            | Event::ResultWritten { .. }
+            | Event::QueueDrained { .. } => {}
+        }
+    }
+
+    fn queued(&mut self, checked: &Checked) {
+        let words = Words::of(checked);
+        let call = Call {
+            name: cut(&shown(&words.name, &self.mask), WIDEST_NAME).into_owned(),
+            tip: words.doing.map(|doing| shown(&doing, &self.mask)),
+            progress: None,
+        };
+        let key = (checked.call.turn, checked.call.position);
+        self.calls.insert(key, call);
+        self.screen.all().inc_length(1);
+    }
+
+    fn started(&mut self, call: &CallRef) {
+        if let Some(known) = self.calls.get(&key(call)) {
+            self.screen.start(key(call), known.text());
+        }
+    }
+
+    /// What is not said anew stays as it was said before.
+    fn status(&mut self, call: &CallRef, tip: Option<&str>, progress: Option<f64>) {
+        if let Some(known) = self.calls.get_mut(&key(call)) {
+            let tip = tip.map(|tip| shown(tip, &self.mask));
+            known.tip = tip.or(known.tip.take());
+            known.progress = progress.or(known.progress);
+            self.screen.show(key(call), known.text());
+        }
+    }
+
+    /// Failures leave a line above the rows; successes only their place in the bar.
+    fn finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
+        let known = self.calls.remove(&key(call));
+        if let Some(Call { name, .. }) = known.filter(|_| outcome.is_error()) {
+            let ended = ending::timed_words(outcome, duration);
+            self.screen
+                .line(&format!("{name}: {}", self.look.red(&ended)));
+        }
+        self.screen.end(key(call));
+        self.screen.all().inc(1);
+    }
+}
+
+impl Call {
+    /// `bash: half way, 50 %`.
+    fn text(&self) -> String {
+        let percent = self
+            .progress
+            .map(|progress| format!("{:.0} %", progress * 100.0));
+        let said: Vec<_> = self.tip.clone().into_iter().chain(percent).collect();
+        match said.as_slice() {
+            [] => self.name.clone(),
+            said => format!("{}: {}", self.name, said.join(", ")),
+        }
+    }
+}
+
+impl Sink for Bars {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        for event in events {
+            self.hear(event);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        self.screen.clear();
+    }
+}

@@ -1,0 +1,100 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::model::{Clock, Event, Refused, Sink, format_duration};
+
+/// What a run was, in one line.
+pub struct Summary {
+    clock: Clock,
+    calls: usize,
+    batches: usize,
+    succeeded: usize,
+    /// Errors by their word.
+    errors: BTreeMap<&'static str, usize>,
+    /// All calls one after the other.
+    serial: Duration,
+    /// Milliseconds of the first and the last event.
+    span: Option<(u64, u64)>,
+}
+
+impl Summary {
+    /// Nothing so far.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            calls: 0,
+            batches: 0,
+            succeeded: 0,
+            errors: BTreeMap::new(),
+            serial: Duration::ZERO,
+            span: None,
+        }
+    }
+
+    /// How many calls were answered with an error.
+    pub fn errors(&self) -> usize {
+        self.errors.values().sum()
+    }
+
+    /// How many calls ended in the error of this word.
+    pub fn count(&self, status: &str) -> usize {
+        self.errors.get(status).copied().unwrap_or_default()
+    }
+
+    /// `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
+    pub fn text(&self) -> String {
+        let count = |number: usize, one: &str, many: &str| {
+            format!("{number} {}", if number == 1 { one } else { many })
+        };
+        if self.calls == 0 {
+            return "no calls".to_owned();
+        }
+        let errors = self.errors.iter();
+        let errors = errors.map(|(word, number)| format!("{number} {}", word.replace('_', " ")));
+        let succeeded = (self.succeeded > 0).then(|| format!("{} ok", self.succeeded));
+        let open = self.calls - self.succeeded - self.errors();
+        let open = (open > 0).then(|| format!("{open} without a result"));
+        let (from, to) = self.span.unwrap_or_default();
+        // What has no result went on until now.
+        let to = open.as_ref().map_or(to, |_| self.clock.ms());
+        let ends: Vec<_> = succeeded.into_iter().chain(errors).chain(open).collect();
+        format!(
+            "{} in {}: {}; {} in series, {} as run",
+            count(self.calls, "call", "calls"),
+            count(self.batches, "batch", "batches"),
+            ends.join(", "),
+            format_duration(self.serial),
+            format_duration(Duration::from_millis(to.saturating_sub(from))),
+        )
+    }
+
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Queued { .. } => self.calls += 1,
+            Event::BatchStarted { .. } => self.batches += 1,
+            Event::Finished {
+                outcome, duration, ..
+            } => {
+                self.serial += *duration;
+                if outcome.is_error() {
+                    *self.errors.entry(outcome.status()).or_default() += 1;
+                } else {
+                    self.succeeded += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sink for Summary {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let now = self.clock.ms();
+        let (from, _) = self.span.unwrap_or((now, now));
+        self.span = Some((from, now));
+        for event in events {
+            self.hear(event);
+        }
+        Ok(())
+    }
+}

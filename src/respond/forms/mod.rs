@@ -1,0 +1,38 @@
+//! Answers → the JSON of a form: what goes to stdout. One file for each vendor.
+//!
+//! Whatever a tool printed is a string inside its own result: it can't add, end or imitate one.
+
+mod anthropic;
+mod openai;
+
+use serde::Serialize;
+
+use crate::model::{Answer, Form};
+
+/// The results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without a line
+/// break at its end. [`Form::BlockLines`] has a line for each answer. Nothing to answer is an empty list in any form.
+pub fn render(form: Form, answers: &[Answer]) -> String {
+    match (form, answers) {
+        (Form::BlockLines, _) => {
+            let lines: Vec<String> = answers
+                .iter()
+                .map(|answer| json(&anthropic::result(answer)))
+                .collect();
+            lines.join("\n")
+        }
+        (_, []) => "[]".to_owned(),
+        (Form::Message, _) => json(&anthropic::message(answers)),
+        (Form::Block, [answer]) => json(&anthropic::result(answer)),
+        (Form::Blocks | Form::Block, _) => json(&anthropic::results(answers)),
+        (Form::OpenAiChat, _) => json(&openai::messages(answers)),
+        (Form::OpenAiResponses, _) => json(&openai::outputs(answers)),
+    }
+}
+
+/// Strings and raw JSON always have a JSON text.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

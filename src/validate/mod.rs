@@ -1,0 +1,25 @@
+//! Tools file → tools; input → accepted or problems; templates → what a call runs.
+
+mod address;
+mod checker;
+mod coerce;
+mod fill;
+mod hosts;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod names;
+mod paths;
+mod public;
+mod rejection;
+mod safety;
+mod schema;
+mod template;
+mod tools_file;
+
+pub use address::{AddressFault, request_url};
+pub use checker::Checker;
+pub use names::clipped;
+pub use public::is_public;
+pub use schema::{Schema, SchemaFault, faults};
+pub use template::parse_template;
+pub use tools_file::{Loaded, load, warnings};

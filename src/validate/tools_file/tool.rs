@@ -1,0 +1,241 @@
+//! One tool as written → the tool that calls are checked against, the file's defaults applied.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::declared::{Declared, declared};
+use super::messages;
+use super::placeholders::Sink;
+use super::rules::Rules;
+use super::scope::{Checks, Scope};
+use super::{command, http, limits};
+use crate::model::{Backing, Effect, Messages, OnFailure, OutputKind, Span, Status, Tool};
+use crate::parse::nearest;
+use crate::parse::tools_file::{Defaults, Placed, Setting, ToolFile};
+use crate::validate::schema::bundled;
+use crate::validate::template::dotted_path;
+
+/// The longest name that the APIs take.
+const MAX_NAME: usize = 128;
+const MAX_OUTPUT: u64 = 64 << 10;
+const MAX_SAVED: u64 = 64 << 20;
+
+/// What all tools of a file share.
+pub(super) struct Shared<'f> {
+    pub(super) defaults: &'f Defaults,
+    pub(super) rules: &'f Rules,
+    pub(super) messages: &'f Messages,
+}
+
+/// The tool `name`. What is wrong with it is in the findings; the tool is then not to be used.
+pub(super) fn resolved(
+    name: &str,
+    file: &Placed<ToolFile>,
+    shared: &Shared<'_>,
+    scope: &mut Scope<'_, '_>,
+) -> Tool {
+    check_name(name, file.key, scope);
+    let tool = &file.value;
+    let defaults = shared.defaults;
+    check_limits(tool, scope);
+    let declared_effect = tool.effect.value().copied();
+    let effect = declared_effect.unwrap_or(Effect::Write);
+    let mut messages = shared.messages.clone();
+    messages.extend(messages::read(&tool.messages, scope.findings));
+    Tool {
+        name: name.to_owned(),
+        description: tool.description.value().cloned().unwrap_or_default(),
+        display_name: tool.display_name.value().cloned(),
+        category: tool.category.value().cloned(),
+        input_schema: scope.schema.clone(),
+        safety: shared
+            .rules
+            .safety(name, tool.concurrency_safe.value(), declared_effect),
+        effect,
+        timeout: limits::timeout([&tool.timeout, &defaults.timeout]),
+        estimate: tool.estimate.value().map(|estimate| estimate.0),
+        paths: paths(&tool.paths, scope),
+        status: status(tool, scope),
+        backing: backing(file, defaults, scope),
+        output: pick(&tool.output, &defaults.output, OutputKind::Text),
+        max_output: first(&tool.max_output, &defaults.max_output).map_or(MAX_OUTPUT, |size| size.0),
+        max_saved: first(&tool.max_saved, &defaults.max_saved).map_or(MAX_SAVED, |size| size.0),
+        retry: limits::retry(&tool.retry, &defaults.retry, effect, scope.findings),
+        on_failure: pick(&tool.on_failure, &defaults.on_failure, OnFailure::Continue),
+        pause_after_failures: pick(
+            &tool.pause_after_failures,
+            &defaults.pause_after_failures,
+            0,
+        ),
+        coerce: pick(&tool.coerce, &defaults.coerce, true),
+        messages,
+    }
+}
+
+fn first<'s, T>(own: &'s Setting<T>, default: &'s Setting<T>) -> Option<&'s T> {
+    own.value().or(default.value())
+}
+
+fn pick<T: Copy>(own: &Setting<T>, default: &Setting<T>, otherwise: T) -> T {
+    first(own, default).copied().unwrap_or(otherwise)
+}
+
+fn check_limits(tool: &ToolFile, scope: &mut Scope<'_, '_>) {
+    limits::check_timeout(&tool.timeout, scope.findings);
+    limits::check_retry(&tool.retry, scope.findings);
+    limits::check_output(&tool.max_output, scope.findings);
+}
+
+/// Every API takes letters, digits, `_` and `-`; some take more, so that other visible characters are a warning.
+fn check_name(name: &str, span: Span, scope: &mut Scope<'_, '_>) {
+    let portable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > MAX_NAME {
+        scope.findings.error(
+            span,
+            "a tool's name has 1 to 128 characters",
+            "",
+            "shorten it, or name it",
+        );
+    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        scope.findings.error(
+            span,
+            "a tool's name has no spaces or control characters",
+            "",
+            "write `_` instead",
+        );
+    } else if !name.chars().all(portable) {
+        scope.findings.warning(
+            span,
+            format!("some APIs refuse the name `{name}`"),
+            "",
+            "letters, digits, `_` and `-` are taken everywhere",
+        );
+    }
+}
+
+/// Leaves everything open.
+static ANYTHING: Value = Value::Bool(true);
+
+/// The schema of the tool's input, with the files that it refers to. Where there is none that could be used, one that
+/// leaves all open, so that the templates over it are not reported too.
+pub(super) fn input_schema<'f>(
+    name: &str,
+    file: &'f Placed<ToolFile>,
+    checks: &mut Checks<'_, '_>,
+) -> Cow<'f, Value> {
+    let setting = &file.value.input_schema;
+    let Some(schema) = setting.given() else {
+        if setting.is_missing() {
+            checks.findings.error(
+                file.key,
+                format!("`{name}` has no `input_schema`"),
+                "",
+                "a tool without inputs has `input_schema: {type: object, properties: {}}`",
+            );
+        }
+        return Cow::Borrowed(&ANYTHING);
+    };
+    let keys = ["tools", name, "input_schema"];
+    let mut whole = Cow::Borrowed(&schema.value);
+    if checks.schema(&schema.value, &keys) {
+        checks.misspelled(&schema.value, &keys);
+        match bundled(&schema.value, checks.dir) {
+            Ok(None) => {}
+            Ok(Some(bundled)) => whole = Cow::Owned(bundled),
+            Err(why) => checks.findings.warning(
+                schema.key,
+                format!(
+                    "`toolq tools` prints a reference to a file that no model can follow: {why}"
+                ),
+                "",
+                "copy what it refers to into `$defs`",
+            ),
+        }
+    }
+    if !takes_objects(&whole) {
+        checks.findings.error(
+            checks.tree.place(&keys, "/type"),
+            "an input is an object, so its schema must say `type: object`",
+            "",
+            "inputs go into `properties`",
+        );
+    }
+    whole
+}
+
+/// Whether a schema is one of objects, as the APIs demand; a reference may say it elsewhere.
+fn takes_objects(schema: &Value) -> bool {
+    match (schema, schema.get("type")) {
+        (Value::Object(_), Some(kind)) => kind == "object",
+        (Value::Object(keywords), None) => keywords.contains_key("$ref"),
+        _ => false,
+    }
+}
+
+fn paths(setting: &Setting<Vec<Setting<String>>>, scope: &mut Scope<'_, '_>) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for dotted in setting.items() {
+        let Some(path) = dotted_path(&dotted.value) else {
+            scope.findings.error(
+                dotted.span,
+                format!("`{}` is no name of an input", dotted.value),
+                "",
+                "write `path`, or `file.path` for a value inside another",
+            );
+            continue;
+        };
+        if let Declared::Never { depth, known } = declared(scope.schema, &path) {
+            let hint = match nearest(&path[depth], known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "only inputs that the schema has can be kept inside the root".to_owned(),
+            };
+            scope.findings.error(
+                dotted.span,
+                format!("the input has no `{}`", dotted.value),
+                "not in `input_schema`",
+                hint,
+            );
+        }
+        paths.push(path);
+    }
+    paths
+}
+
+fn status(tool: &ToolFile, scope: &mut Scope<'_, '_>) -> Status {
+    let Some(file) = tool.status.value() else {
+        return Status::default();
+    };
+    let mut read =
+        |text: &Setting<String>| text.given().map(|text| scope.template(text, Sink::WORDS));
+    Status {
+        wait: read(&file.wait),
+        doing: read(&file.doing),
+    }
+}
+
+fn backing(
+    file: &Placed<ToolFile>,
+    defaults: &Defaults,
+    scope: &mut Scope<'_, '_>,
+) -> Option<Backing> {
+    let tool = &file.value;
+    if let (Some(command), Some(http)) = (tool.command.given(), tool.http.given()) {
+        let second = command.key.max(http.key);
+        scope.findings.error(
+            second,
+            "a tool has one backing",
+            "the second one",
+            "keep `command` or `http`, or make two tools",
+        );
+    }
+    let command = tool
+        .command
+        .given()
+        .and_then(|form| command::resolved(form, defaults, scope));
+    let http = tool
+        .http
+        .given()
+        .and_then(|file| http::resolved(file, scope));
+    command.map(Backing::Command).or(http.map(Backing::Http))
+}

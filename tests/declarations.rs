@@ -1,0 +1,118 @@
+//! Declarations of other programs in, tools.yaml out; a tools.yaml in, declarations out.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+
+use std::fs::File;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolq::parse::{Declaration, InputError, Source, declarations};
+use toolq::respond::tools_file;
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
+
+fn declared(text: &str) -> Result<Vec<Declaration>, InputError> {
+    let source = Source::pipe("in", Cursor::new(text.to_owned().into_bytes())).unwrap();
+    declarations(source, 1 << 20).map(|declared| declared.tools)
+}
+
+#[test]
+fn every_vendor_declares_the_same_tool() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let anthropic = json!({"name": "n", "description": "d", "input_schema": schema});
+    let server = json!({"type": "web_search_20250305", "name": "web_search"});
+    let chat = json!({"type": "function", "function": {"name": "n", "description": "d", "parameters": schema}});
+    let responses =
+        json!({"type": "function", "name": "n", "description": "d", "parameters": schema});
+    let mcp = json!({"name": "n", "description": "d", "inputSchema": schema});
+    for document in [
+        json!({"messages": [], "tools": [anthropic, server]}),
+        json!([anthropic]),
+        json!({"tools": [chat]}),
+        json!([chat]),
+        json!({"input": "hi", "tools": [{"type": "web_search"}, responses]}),
+        json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [mcp]}}),
+        json!({"tools": [mcp]}),
+        mcp.clone(),
+    ] {
+        let found = declared(&document.to_string()).unwrap();
+        let [tool] = &found[..] else {
+            panic!("{document}")
+        };
+        assert_eq!((&*tool.name, &*tool.description), ("n", "d"));
+        let read: Value = serde_json::from_str(tool.input_schema.get()).unwrap();
+        assert_eq!(read, schema, "{document}");
+    }
+}
+
+#[test]
+fn hints_become_an_effect() {
+    let text = r#"{"tools":[
+        {"name":"look","inputSchema":{},"annotations":{"readOnlyHint":true}},
+        {"name":"put","inputSchema":{},"annotations":{"readOnlyHint":false,"idempotentHint":true}},
+        {"name":"post","inputSchema":{},"annotations":{"destructiveHint":true}},
+        {"name":"bare","type":"function"}]}"#;
+    let yaml = tools_file(&declared(text).unwrap());
+    let loaded: Value = serde_saphyr::from_str(&yaml).unwrap();
+    let effect = |name: &str| loaded["tools"][name]["effect"].as_str().map(str::to_owned);
+    let effects = ["look", "put", "post", "bare"]
+        .map(effect)
+        .map(Option::unwrap);
+    assert_eq!(effects, ["read", "idempotent", "write", "write"]);
+    assert_eq!(
+        loaded["tools"]["bare"]["input_schema"],
+        json!({"type": "object"})
+    );
+}
+
+#[test]
+fn what_declares_nothing_says_so() {
+    for (text, line, message) in [
+        ("", 1, "declares no tools"),
+        (r#"{"messages":[]}"#, 1, "declares no tools"),
+        (r#"[{"type":"web_search"}]"#, 1, "declares no tools"),
+        ("[\n3]", 2, "must be an object"),
+        ("[{\"input_schema\":{}},\n{}]", 1, "has no name"),
+        (
+            "[{\"name\":\"a\"},\n{\"name\":\"a\"}]",
+            2,
+            "two tools are called `a`",
+        ),
+        ("{\"tools\":", 1, "ends in the middle"),
+    ] {
+        let error = declared(text).unwrap_err();
+        assert!(error.message.contains(message), "{text}: {error}");
+        assert_eq!(error.place.unwrap().line, line, "{text}");
+    }
+}
+
+/// Every published definition comes through tools.yaml unchanged.
+#[test]
+fn published_definitions_come_through() {
+    if !Path::new(DATA).exists() {
+        println!("skipped: the recorded data are not beside this repository");
+        return;
+    }
+    let mut count = 0;
+    for folder in ["mcp/github-mcp-server", "mcp/tools-list"] {
+        for path in files(&Path::new(DATA).join(folder)) {
+            let source = Source::file("f", File::open(&path).unwrap()).unwrap();
+            let tools = declarations(source, 1 << 20).unwrap().tools;
+            let loaded: Value = serde_saphyr::from_str(&tools_file(&tools)).unwrap();
+            for tool in &tools {
+                let entry = &loaded["tools"][&tool.name];
+                let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap();
+                assert_eq!(entry["input_schema"], schema, "{}", tool.name);
+                assert_eq!(entry["description"], *tool.description, "{}", tool.name);
+            }
+            count += tools.len();
+        }
+    }
+    assert_eq!(count, 173);
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
