@@ -13,7 +13,6 @@ mod exit;
 mod failure;
 mod manual;
 mod observers;
-mod pretty;
 mod printer;
 mod signals;
 mod stderr;

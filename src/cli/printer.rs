@@ -2,9 +2,9 @@
 
 use std::mem;
 
-use super::pretty::pretty;
 use super::stdout::{self, OutputLost};
 use crate::execute::{Control, Delivery};
+use crate::model::pretty;
 use crate::model::{Answer, CallRef, Event, Form, Halt, Layout, Sink};
 use crate::report::Screen;
 use crate::respond;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::model::{Accepted, Answer, Call, CallRef, Outcome, Timeout};
+use crate::model::{Accepted, AgentUse, Answer, Call, CallRef, Invocation, Outcome, Timeout};
 
 use super::attempt::Limit;
 use super::pauses::Place;
+use super::slots::Slot;
 
 /// A call that may run, shared with the task that runs it.
 #[derive(Debug)]
@@ -18,6 +19,13 @@ pub(super) struct Job {
     pub(super) call: Call,
     pub(super) accepted: Accepted,
     pub(super) place: Option<Place>,
+}
+
+impl Job {
+    /// Whether an agent works on it.
+    pub(super) fn is_agent(&self) -> bool {
+        matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
+    }
 }
 
 /// A call in the queue.
@@ -55,12 +63,19 @@ pub(super) struct Run {
     pub(super) cancelled_by: Option<String>,
     /// How the last attempt ended, while the next one is waited for.
     pub(super) last: Option<Outcome>,
+    /// What it has used, where an agent works on it.
+    pub(super) agent: Option<AgentUse>,
+    /// Its place among those that run at once; an agent has none.
+    _slot: Option<Slot>,
 }
 
 impl Run {
     /// A call at its first start.
-    pub(super) fn new(job: Arc<Job>, key: String, now: Duration) -> Self {
+    pub(super) fn new(job: Arc<Job>, key: String, now: Duration, slot: Option<Slot>) -> Self {
+        let agent = job.is_agent().then(|| job.accepted.tool.name.as_str());
         Self {
+            agent: agent.map(AgentUse::of),
+            _slot: slot,
             job,
             key: key.into(),
             since: now,

@@ -3,6 +3,7 @@
 //! Every stage speaks in these types. They hold facts, never text made for a person or a model, and this module
 //! imports no other stage.
 
+mod agent;
 mod backing;
 mod call;
 mod clock;
@@ -19,6 +20,8 @@ mod mask;
 mod masked;
 mod outcome;
 mod paint;
+mod pretty;
+mod price;
 mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -28,6 +31,9 @@ mod units;
 mod verdict;
 mod walk;
 
+pub use agent::{
+    AgentBacking, AgentBudget, AgentFault, AgentUse, Api, Builtin, Response, Stop, Usage,
+};
 pub use backing::{
     Argument, Backing, Body, BodyTemplate, CommandBacking, HostPattern, HttpBacking, HttpMethod,
     Leftovers, Limit, Limits, StatusRange, Stdin,
@@ -38,10 +44,11 @@ pub use columns::cut;
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
-pub use event::{CallRef, Event, Refused, Sink};
+pub use event::{CallKey, CallRef, Event, Refused, Sink};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
-    CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece, StdinDraft,
+    AgentInvocation, CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece,
+    StdinDraft,
 };
 pub use json_line::json_line;
 pub use mask::Mask;
@@ -51,6 +58,8 @@ pub use outcome::{
     Transport, TransportPhase,
 };
 pub use paint::paint;
+pub use pretty::pretty;
+pub use price::{MicroUsd, PicoUsd, Price};
 pub use problem::{Problem, Severity, Span};
 pub use template::{Part, Template};
 pub use tool::{

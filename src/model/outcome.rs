@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Limit, Rejection, Verdict};
+use super::{AgentFault, Limit, Rejection, Verdict};
 
 /// How a call ended. Every way to fail is its own value; the screen, the log, the texts for the model and the reports
 /// each read it, and none of them parses text.
@@ -67,6 +67,15 @@ pub enum Outcome {
         /// Bytes and file of the output.
         captured: Captured,
     },
+    /// An agent came to no answer.
+    AgentFailed {
+        /// Why.
+        fault: AgentFault,
+        /// The last text of its model.
+        output: String,
+        /// Bytes and file of the text.
+        captured: Captured,
+    },
     /// A variable of the environment that the tool needs is not set: nothing ran.
     MissingVariable(String),
     /// The tool has no backing.
@@ -115,8 +124,13 @@ pub enum NotExecuted {
         /// The tool of the call that failed.
         tool: String,
     },
-    /// The run was ended before its turn came.
+    /// The run, or the agent that asked for it, was ended before its turn came.
     Halted(Halt),
+    /// A call before it was the session's answer.
+    Completed {
+        /// The tool of that call.
+        tool: String,
+    },
 }
 
 /// Why a run starts nothing more, and ends what runs.
@@ -128,6 +142,8 @@ pub enum Halt {
     OutputLost,
     /// What the run may use is used up.
     OverBudget(Budget),
+    /// The agent that asked was ended. Only what it asked for ends.
+    AgentOver,
 }
 
 /// What a run may use, over all its turns.
@@ -152,6 +168,8 @@ pub enum Ending {
     Limit(Limit),
     /// The status of a response.
     Http(u16),
+    /// An agent's last answer, or toolq's own.
+    Answered,
 }
 
 /// What was captured of an output.
@@ -254,7 +272,10 @@ impl Outcome {
     pub fn is_completed(&self) -> bool {
         matches!(
             self,
-            Self::Succeeded { .. } | Self::Failed { .. } | Self::BadOutput { .. }
+            Self::Succeeded { .. }
+                | Self::Failed { .. }
+                | Self::BadOutput { .. }
+                | Self::AgentFailed { .. }
         )
     }
 
@@ -286,6 +307,11 @@ impl Outcome {
             Self::NotStarted(_) | Self::MissingVariable(_) => "not_started",
             Self::Transport(_) => "unavailable",
             Self::InDoubt { .. } => "in_doubt",
+            Self::AgentFailed {
+                fault: AgentFault::OverBudget { .. },
+                ..
+            } => "over_budget",
+            Self::AgentFailed { .. } => "agent_failed",
             Self::NoBacking => "no_backing",
             Self::LogRefused(_) => "log_refused",
             Self::Cancelled { .. } => "cancelled",
@@ -318,6 +344,7 @@ impl Outcome {
             Self::Succeeded { captured, .. }
             | Self::Failed { captured, .. }
             | Self::BadOutput { captured, .. }
+            | Self::AgentFailed { captured, .. }
             | Self::TimedOut { captured, .. } => Some(captured),
             _ => None,
         }
@@ -330,6 +357,7 @@ impl Outcome {
             | Self::Failed { captured, .. }
             | Self::BadOutput { captured, .. }
             | Self::TimedOut { captured, .. }
+            | Self::AgentFailed { captured, .. }
             | Self::InDoubt { captured, .. }
             | Self::Interrupted { captured, .. } => Some(captured),
             _ => None,

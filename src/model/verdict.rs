@@ -88,6 +88,10 @@ pub enum Reason {
     Truncated,
     /// A path leads out of the root.
     PathOutsideRoot,
+    /// Its agent may be called by agents no deeper.
+    TooDeep,
+    /// Its agent runs beside other calls, and this call may not.
+    NotConcurrencySafe,
 }
 
 impl Reason {
@@ -100,6 +104,8 @@ impl Reason {
             Self::DuplicateId => "duplicate_id",
             Self::Truncated => "truncated",
             Self::PathOutsideRoot => "path_outside_root",
+            Self::TooDeep => "too_deep",
+            Self::NotConcurrencySafe => "not_concurrency_safe",
         }
     }
 }

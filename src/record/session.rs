@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::model::{Clock, Mask, Refused};
+use crate::model::{CallKey, CallRef, Clock, Mask, Refused};
 
 use super::LogError;
 use super::fields::{AttemptFields, EndFields, SessionFields};
@@ -36,9 +36,8 @@ pub struct SessionLog {
     /// The record of the session itself.
     pub(super) session: Uuid,
     /// The records of turns that have not ended.
-    pub(super) turns: HashMap<usize, Uuid>,
-    /// By turn and position.
-    pub(super) calls: HashMap<(usize, usize), OpenCall>,
+    pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
+    pub(super) calls: HashMap<CallKey, OpenCall>,
     pub(super) counts: EndFields,
     /// Milliseconds since 1970.
     begun: u64,

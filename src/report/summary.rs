@@ -11,6 +11,12 @@ pub struct Summary {
     succeeded: usize,
     /// Errors by their word.
     errors: BTreeMap<&'static str, usize>,
+    /// Calls of agents.
+    inner: usize,
+    /// Errors of those, by their word.
+    inner_errors: BTreeMap<&'static str, usize>,
+    /// How often agents asked their models.
+    asked: usize,
     /// All calls one after the other.
     serial: Duration,
     /// Milliseconds of the first and the last event.
@@ -26,6 +32,9 @@ impl Summary {
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
+            inner: 0,
+            inner_errors: BTreeMap::new(),
+            asked: 0,
             serial: Duration::ZERO,
             span: None,
         }
@@ -36,9 +45,10 @@ impl Summary {
         self.errors.values().sum()
     }
 
-    /// How many calls ended in the error of this word.
+    /// How many calls ended in the error of this word, those of agents included.
     pub fn count(&self, status: &str) -> usize {
-        self.errors.get(status).copied().unwrap_or_default()
+        let of = |errors: &BTreeMap<&str, usize>| errors.get(status).copied().unwrap_or_default();
+        of(&self.errors) + of(&self.inner_errors)
     }
 
     /// `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
@@ -58,8 +68,16 @@ impl Summary {
         // What has no result went on until now.
         let to = open.as_ref().map_or(to, |_| self.clock.ms());
         let ends: Vec<_> = succeeded.into_iter().chain(errors).chain(open).collect();
+        let agents = match self.asked {
+            0 => String::new(),
+            asked => format!(
+                "; agents: {}, {}",
+                count(asked, "turn", "turns"),
+                count(self.inner, "call", "calls")
+            ),
+        };
         format!(
-            "{} in {}: {}; {} in series, {} as run",
+            "{} in {}: {}{agents}; {} in series, {} as run",
             count(self.calls, "call", "calls"),
             count(self.batches, "batch", "batches"),
             ends.join(", "),
@@ -70,8 +88,18 @@ impl Summary {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
+            Event::Queued { checked, .. } if checked.call.within.is_some() => self.inner += 1,
             Event::Queued { .. } => self.calls += 1,
-            Event::BatchStarted { .. } => self.batches += 1,
+            Event::BatchStarted { calls, .. } => {
+                let of_input = calls.first().is_none_or(|call| call.within.is_none());
+                self.batches += usize::from(of_input);
+            }
+            Event::AgentProgress { .. } => self.asked += 1,
+            Event::Finished { call, outcome, .. } if call.within.is_some() => {
+                if outcome.is_error() {
+                    *self.inner_errors.entry(outcome.status()).or_default() += 1;
+                }
+            }
             Event::Finished {
                 outcome, duration, ..
             } => {

@@ -17,6 +17,8 @@ impl Turn<'_> {
             (Verdict::Accepted(accepted), None) => Some(self.partition.place(accepted.safe)),
             _ => None,
         };
+        self.tally.calls += 1;
+        self.tally.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
         self.tell(&Event::Queued {
             checked: &checked,
             batch,
@@ -39,7 +41,10 @@ impl Turn<'_> {
         });
         let number = self.queue.push(reference, State::Waiting(job));
         match self.over() {
-            None => self.gate.push(number, safe),
+            // Where nothing runs beside anything else, neither do agents, which take no place.
+            None => self
+                .gate
+                .push(number, safe && self.engine.settings.jobs.get() > 1),
             Some(cause) => self.finish(number, &Outcome::NotExecuted(cause)),
         }
     }
@@ -47,12 +52,7 @@ impl Turn<'_> {
     /// Why nothing more is queued in this turn, if nothing is.
     fn over(&self) -> Option<NotExecuted> {
         let halted = self.halted.map(NotExecuted::Halted);
-        let stopped = || {
-            self.stopped_by
-                .clone()
-                .map(|tool| NotExecuted::Preceding { tool })
-        };
-        halted.or_else(stopped)
+        halted.or_else(|| self.stopped_by.clone())
     }
 
     /// A rejected call counts as a failed one of its tool, if it names one.

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting};
+use super::{
+    AgentFile, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting,
+};
 use crate::model::{Effect, Leftovers, OnFailure, OutputKind};
 
 /// A tool: what a model may call, and what does the work.
@@ -37,6 +39,8 @@ pub struct ToolFile {
     pub command: Setting<CommandForm>,
     /// Sends a request.
     pub http: Setting<HttpFile>,
+    /// Lets a model with tools work on it.
+    pub agent: Setting<AgentFile>,
     /// What the output is: `text` (the default), `json`, or `content` blocks.
     pub output: Setting<OutputKind>,
     /// How much of the output reaches the model. Default: 64KiB.
@@ -189,6 +193,8 @@ pub struct MessagesFile {
     pub invalid_input: Setting<String>,
     /// There is no such tool.
     pub unknown_tool: Setting<String>,
+    /// An agent came to no answer.
+    pub agent_failed: Setting<String>,
     /// The tool failed too often in a row.
     pub paused: Setting<String>,
     /// A call before it failed.

@@ -1,10 +1,12 @@
 //! Content and metadata of each type of record, in the order in which their members are written. What a release adds
 //! stands behind what is there.
 
+mod agent;
 mod call;
 mod result;
 mod session;
 
+pub(super) use agent::{AgentFields, ResponseFields};
 pub(super) use call::{CallContent, CallFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
 pub(super) use session::{EndFields, SessionFields, TurnFields};

@@ -51,8 +51,11 @@ impl<'a> SessionFields<'a> {
 
 /// Of a `turn`.
 #[derive(Serialize)]
-pub(in crate::record) struct TurnFields {
+pub(in crate::record) struct TurnFields<'a> {
     pub(in crate::record) turn: usize,
+    /// The tool of the call that an agent works on in this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::record) agent: Option<MaskedText<'a>>,
 }
 
 /// Of a `session_end`: what the session was told.

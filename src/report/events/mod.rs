@@ -21,8 +21,8 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 
 use crate::model::{
-    Answer, CallRef, Checked, Clock, Content, Event, Mask, MaskedContent, MaskedJson, MaskedText,
-    Outcome, Refused, Sink, Verdict, json_line,
+    Answer, CallKey, CallRef, Checked, Clock, Content, Event, Mask, MaskedContent, MaskedJson,
+    MaskedText, Outcome, Refused, Sink, Verdict, json_line,
 };
 
 use super::ending;
@@ -38,8 +38,8 @@ pub struct EventStream {
     outbox: Outbox,
     mask: Arc<Mask>,
     clock: Clock,
-    /// By turn and position, until the result is written.
-    calls: HashMap<(usize, usize), Call>,
+    /// Until the result is written, or, of an agent's own, there.
+    calls: HashMap<CallKey, Call>,
 }
 
 /// What is known of a call.
@@ -90,12 +90,38 @@ impl EventStream {
             } => self.finished(call, outcome, answer, *duration),
             Event::ResultWritten { call } => {
                 self.send(call, Line::of("result_written"));
-                self.calls.remove(&key(call));
+                self.calls.remove(&call.key());
             }
             Event::QueueDrained { turn } => self.put(Line {
                 turn: *turn,
                 ..Line::of("queue_drained")
             }),
+            Event::AgentMessage { .. } => {}
+            Event::AgentStarted { call, agent } => {
+                self.of_agent(call, agent, Line::of("agent_started"));
+            }
+            Event::AgentProgress {
+                call,
+                agent,
+                turn,
+                max_turns,
+            } => self.progress(call, agent, (*turn, *max_turns)),
+            Event::AgentCompleted {
+                call,
+                agent,
+                duration,
+            } => {
+                let duration_ms = Some(ms(*duration));
+                let line = Line::of("agent_completed");
+                self.of_agent(
+                    call,
+                    agent,
+                    Line {
+                        duration_ms,
+                        ..line
+                    },
+                );
+            }
         }
     }
 
@@ -114,7 +140,7 @@ impl EventStream {
         };
         let doing = words.doing.map(|tip| self.mask.text(&tip).into_owned());
         let call = CallRef::new(&checked.call, None);
-        self.calls.insert(key(&call), Call { state, doing });
+        self.calls.insert(call.key(), Call { state, doing });
         let position = Some(call.position);
         self.send(
             &call,
@@ -125,7 +151,26 @@ impl EventStream {
         );
     }
 
+    /// An event of an agent: `turn` is that of the call that it works on.
+    fn of_agent(&self, call: &CallRef, agent: &str, line: Line<'_>) {
+        let agent_name = Some(MaskedText(agent, &self.mask));
+        self.send(call, Line { agent_name, ..line });
+    }
+
+    /// An agent asks its model: `turn` is the agent's own, from 1.
+    fn progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
+        let tip = format!("turn {turn} of {max_turns}");
+        self.calls.entry(call.key()).or_default().state.tip = Some(tip);
+        let line = Line {
+            agent_turn: Some(turn),
+            max_turns: Some(max_turns),
+            ..Line::of("agent_progress")
+        };
+        self.of_agent(call, agent, line);
+    }
+
     fn batch(&self, turn: usize, batch: usize, calls: &[CallRef]) {
+        let agent = calls.first().and_then(|call| call.within.as_deref());
         let calls = calls.iter().map(|call| CallLine {
             position: call.position,
             tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
@@ -133,6 +178,7 @@ impl EventStream {
         });
         self.put(Line {
             turn,
+            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
             batch: Some(batch),
             calls: Some(calls.collect()),
             ..Line::of("batch_started")
@@ -140,7 +186,7 @@ impl EventStream {
     }
 
     fn started(&mut self, call: &CallRef, attempt: u32) {
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.phase = "doing";
         known.state.tip.clone_from(&known.doing);
         let attempt = Some(attempt);
@@ -155,7 +201,7 @@ impl EventStream {
 
     fn status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
         let tip = tip.map(|tip| self.mask.text(&tip).into_owned());
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.tip = tip.or(known.state.tip.take());
         known.state.progress = progress.or(known.state.progress);
         self.send(call, Line::of("tool_status"));
@@ -165,20 +211,20 @@ impl EventStream {
     /// last one said.
     fn retrying(&mut self, call: &CallRef, words: Option<String>) {
         self.status(call, words.map(Cow::Owned), None);
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.tip.clone_from(&known.doing);
         known.state.progress = None;
     }
 
     fn finished(&mut self, call: &CallRef, outcome: &Outcome, answer: &Answer, duration: Duration) {
         let success = !answer.is_error;
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.phase = if success { "success" } else { "error" };
         known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
         let mask = Arc::clone(&self.mask);
         let line = if outcome.is_completed() {
             Line {
-                duration_ms: Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+                duration_ms: Some(ms(duration)),
                 success: Some(success),
                 ..Line::of("tool_completed")
             }
@@ -194,15 +240,20 @@ impl EventStream {
         };
         let status = Some(outcome.status());
         self.send(call, Line { status, ..line });
+        if call.within.is_some() {
+            self.calls.remove(&call.key());
+        }
     }
 
     /// Sends an event of a call, with what is known of it.
     fn send(&self, call: &CallRef, line: Line<'_>) {
+        let agent = call.within.as_deref();
         self.put(Line {
             turn: call.turn,
             tool_use_id: Some(MaskedText(&call.tool_use_id, &self.mask)),
             tool_name: Some(MaskedText(&call.tool_name, &self.mask)),
-            state: self.calls.get(&key(call)).map(|call| &call.state),
+            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
+            state: self.calls.get(&call.key()).map(|call| &call.state),
             ..line
         });
     }
@@ -217,8 +268,8 @@ impl EventStream {
     }
 }
 
-fn key(call: &CallRef) -> (usize, usize) {
-    (call.turn, call.position)
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Sink for EventStream {

@@ -10,7 +10,9 @@ pub(super) fn key(reason: Reason) -> MessageKey {
         Reason::InvalidInput | Reason::InvalidArguments | Reason::PathOutsideRoot => {
             MessageKey::InvalidInput
         }
-        Reason::DuplicateId | Reason::Truncated => MessageKey::NotExecuted,
+        Reason::DuplicateId | Reason::Truncated | Reason::TooDeep | Reason::NotConcurrencySafe => {
+            MessageKey::NotExecuted
+        }
     }
 }
 
@@ -37,6 +39,14 @@ pub(super) fn rejected(name: &str, rejection: &Rejection) -> Account {
         Reason::DuplicateId => Account::new(
             format!("Not executed: {first}."),
             "call it again; each call needs an id of its own.",
+        ),
+        Reason::TooDeep => Account::new(
+            format!("Not executed: {first}."),
+            "do this yourself, with the other tools, or say what is missing.",
+        ),
+        Reason::NotConcurrencySafe => Account::new(
+            format!("Not executed: {first}."),
+            "use another tool or another input, or say in your answer what is to be done.",
         ),
         Reason::Truncated => Account::new(
             format!("Not executed: {first}, so its input may be incomplete."),
@@ -72,6 +82,12 @@ pub(super) fn not_executed(cause: &NotExecuted) -> Account {
         }
         NotExecuted::Sibling { tool } => format!("Not executed: the {tool} call beside it failed."),
         NotExecuted::Halted(by) => return halted::not_executed(*by),
+        NotExecuted::Completed { tool } => {
+            return Account::new(
+                format!("Not executed: the {tool} call before it ended the work."),
+                "call this before the answer is given, if it is still needed.",
+            );
+        }
     };
     Account::new(
         error,

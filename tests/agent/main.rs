@@ -1,0 +1,10 @@
+//! Agents against a model's API that is scripted on loopback.
+
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
+
+mod api;
+mod scenes;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod turns;
