@@ -2,8 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte, utf8_percent_encode};
 use url::form_urlencoded::byte_serialize;
+
+use super::Mask;
 
 /// All that a URL may not hold as it is (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -36,14 +38,20 @@ pub(super) struct Ends {
     pub(super) behind: bool,
 }
 
+/// The longest text that is clipped somewhere, in characters.
+const CLIPPED: usize = 400;
+
 /// The spellings of a value: as it is, in JSON, in a URL, in base64.
 pub(super) fn of(value: &str) -> Vec<Form> {
-    let mut texts = vec![value.to_owned()];
+    let mut texts = named(value).to_vec();
+    texts.extend(named(value).iter().flat_map(|name| clipped(name)));
     texts.extend(json(value));
     let sets = [NON_ALPHANUMERIC, RESERVED, COMPONENT, PATH];
     let encoded = sets.map(|set| utf8_percent_encode(value, set).to_string());
     texts.extend(encoded.into_iter().flat_map(both_cases));
     texts.extend(both_cases(byte_serialize(value.as_bytes()).collect()));
+    let bytes = value.bytes().map(percent_encode_byte);
+    texts.extend(both_cases(bytes.collect()));
     let plain = texts.into_iter().map(|text| Form {
         text,
         ends: Ends::default(),
@@ -75,6 +83,26 @@ fn json(value: &str) -> Vec<String> {
         ascii(|unit| format!("\\u{unit:04X}")),
         escaped,
     ]
+}
+
+/// As it stands where a text of toolq's names it: as it is, without control characters, and in a JSON pointer.
+fn named(value: &str) -> [String; 4] {
+    let pointer = value.replace('~', "~0").replace('/', "~1");
+    let spelled = |text: &str| -> String {
+        let spelled = text.chars().map(|c| match c {
+            _ if c.is_control() => c.escape_unicode().to_string(),
+            _ => c.to_string(),
+        });
+        spelled.collect()
+    };
+    [spelled(value), spelled(&pointer), pointer, value.to_owned()]
+}
+
+/// As it stands where a text was clipped in the midst of it: half a secret would be a secret told by half.
+fn clipped(value: &str) -> impl Iterator<Item = String> {
+    let ends = value.char_indices().map(|(end, _)| end).take(CLIPPED);
+    let ends = ends.filter(|end| *end >= Mask::SHORTEST);
+    ends.map(|end| format!("{}…", &value[..end]))
 }
 
 /// The text and the same with the digits of each `%2F` in lower case.
@@ -121,19 +149,19 @@ const SPELLED: [&[u8]; 6] = [b"%2B", b"%2b", b"%2F", b"%2f", b"%2D", b"%5F"];
 /// How many bytes the digit of base64 takes that `bytes` end with.
 pub(super) fn last_digit(bytes: &[u8]) -> usize {
     let spelled = SPELLED.iter().any(|digit| bytes.ends_with(digit));
-    let digit = bytes.last().is_some_and(is_digit);
+    let digit = bytes.last().copied().is_some_and(is_digit);
     if spelled { 3 } else { usize::from(digit) }
 }
 
 /// How many bytes the digit of base64 takes that `bytes` begin with.
 pub(super) fn first_digit(bytes: &[u8]) -> usize {
     let spelled = SPELLED.iter().any(|digit| bytes.starts_with(digit));
-    let digit = bytes.first().is_some_and(is_digit);
+    let digit = bytes.first().copied().is_some_and(is_digit);
     if spelled { 3 } else { usize::from(digit) }
 }
 
-fn is_digit(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/-_".contains(byte)
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
 }
 
 /// How many bytes the padding takes that `bytes` begin with: two signs at most.

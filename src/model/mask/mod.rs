@@ -241,6 +241,17 @@ mod tests {
         }
     }
 
+    /// FAULTS 131: what is clipped in the midst of a secret tells no half of it.
+    #[test]
+    fn a_clipped_secret_is_masked() {
+        let mask = Mask::new(["s3cr3t-välue"]);
+        for clipped in ["s3cr3t…", "s3cr3t-vä…", "s3cr3t-välu…"] {
+            assert_eq!(mask.text(&format!("a {clipped} b")), "a [masked] b");
+        }
+        assert_eq!(mask.text("s3cr…"), "s3cr…");
+        assert_eq!(mask.text("s3cr3t or …"), "s3cr3t or …");
+    }
+
     /// FAULTS 131: a writer of JSON may escape what it likes.
     #[test]
     fn escapes_hide_nothing() {
