@@ -56,6 +56,12 @@ tools:
     concurrency_safe: true
     timeout: {{after: 300s, grace: 60s}}
     command: {{argv: [sh, -c, 'trap "" TERM; echo begun; while :; do sleep 0.1; done'], stdin: none, env: {{MARK: "{mark}"}}}}
+  late:
+    description: Never end, nor listen, and be late.
+    input_schema: {{type: object}}
+    effect: read
+    timeout: {{after: 300ms, grace: 100ms}}
+    command: {{argv: [sh, -c, 'trap "" TERM; echo begun; sleep 600 & wait'], stdin: none, env: {{MARK: "{mark}"}}}}
   echo:
     description: Answer with the input.
     input_schema: {{type: object}}
