@@ -46,14 +46,12 @@ pub fn fair(time: Duration, lost: Duration) -> Duration {
 /// All that was lost since the watcher is there, which it is from the first question on.
 fn lost() -> Duration {
     let mut watcher = WATCHER.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*watcher {
-        Some((lost, napping)) => *lost + napping.elapsed().saturating_sub(NAP),
-        None => {
-            *watcher = Some((Duration::ZERO, Instant::now()));
-            spawn(watch);
-            Duration::ZERO
-        }
+    if let Some((lost, napping)) = &*watcher {
+        return *lost + napping.elapsed().saturating_sub(NAP);
     }
+    *watcher = Some((Duration::ZERO, Instant::now()));
+    spawn(watch);
+    Duration::ZERO
 }
 
 fn watch() {

@@ -115,10 +115,11 @@ async fn attend(
     });
     let over = over.await;
     if over != Over::Exited {
-        streams.until(child.end(tool.timeout.grace)).await;
+        let grace = tool.timeout.grace;
+        streams.until(child.end(grace, &attempt.control)).await;
     }
     streams.drain().await;
-    let exit = child.close(recipe.leftovers()).await;
+    let exit = child.close(recipe.leftovers(), &attempt.control).await;
     match (over, exit) {
         (Over::Cancelled, _) => {
             End::Cancelled(Written::new(streams.output, streams.errors.finish()))

@@ -166,7 +166,7 @@ mod tests {
         let (ours, mut theirs) = pipe().unwrap();
         let begun = Instant::now();
         thread::spawn(move || {
-            while begun.elapsed() < MOST && theirs.write_all(&[b'x'; 1 << 16]).is_ok() {}
+            while begun.elapsed() < MOST && theirs.write_all(&[b'x'; 1 << 13]).is_ok() {}
         });
         rustix::io::ioctl_fionbio(&ours, true).unwrap();
         let mut ours = Some(Receiver::from_owned_fd(OwnedFd::from(ours)).unwrap());
