@@ -5,24 +5,70 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{
-    Accepted, AgentUse, Answer, CallRef, Checked, Event, MaskedContent, MaskedJson, MaskedText,
+    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, MaskedContent, MaskedJson,
     Outcome, Refused, Response, Sink,
 };
 
-use super::SessionLog;
 use super::fields::{
-    AttemptFields, CallContent, CallFields, ResponseFields, ResultFields, ResultKind, StartFields,
-    TurnFields,
+    AttemptFields, Before, Brief, CallContent, CallFields, ResponseFields, ResultFields,
+    ResultKind, StartFields, TurnFields,
 };
+use super::journal::Durable;
 use super::session::OpenCall;
+use super::{Kind, SessionLog, Sync};
+
+/// Bytes of an input that metadata has room for.
+const MAX_IN_METADATA: usize = 8 << 10;
 
 impl Sink for SessionLog {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        self.heed(|log| events.iter().try_for_each(|event| log.record(event)))
+        self.heed(|log| {
+            // Who starts something must not find out afterwards that its record is in a file that is gone.
+            if events.iter().any(has_effect) {
+                log.journal.check()?;
+            }
+            let mut durable = Durable::Sometime;
+            for event in events {
+                durable = durable.max(log.durable(event));
+                log.record(event)?;
+            }
+            log.journal.commit(durable)
+        })
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.heed(|log| log.journal.settle())
     }
 }
 
+/// Whether the event is the start of a call that does something to the world.
+fn has_effect(event: &Event<'_>) -> bool {
+    matches!(event, Event::Started { accepted, .. } if accepted.tool.effect != Effect::Read)
+}
+
 impl SessionLog {
+    /// When the record of this event must survive a loss of power. A lost result of a call that may run again costs
+    /// time only, so it can wait for the next sync.
+    fn durable(&self, event: &Event<'_>) -> Durable {
+        match event {
+            _ if self.sync == Sync::All => match event {
+                Event::Started { .. } => Durable::Now,
+                Event::Finished { .. } => Durable::BeforeRead,
+                _ => Durable::Sometime,
+            },
+            Event::Started { .. } if has_effect(event) => Durable::Now,
+            Event::Finished { call, .. } => {
+                let open = self.calls.get(&call.key());
+                match open.and_then(|open| open.effect) {
+                    Some(Effect::Write) => Durable::Now,
+                    Some(Effect::Idempotent) => Durable::BeforeRead,
+                    Some(Effect::Read) | None => Durable::Sometime,
+                }
+            }
+            _ => Durable::Sometime,
+        }
+    }
+
     fn record(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::TurnStarted { turn, within } => self.turn(*turn, *within)?,
@@ -71,15 +117,15 @@ impl SessionLog {
     fn turn(&mut self, turn: usize, within: Option<&Arc<CallRef>>) -> io::Result<()> {
         let fields = TurnFields {
             turn,
-            agent: within.map(|agent| MaskedText(&agent.tool_name, &self.mask)),
+            agent: within.map(|agent| self.mask.text(&agent.tool_name).into_owned()),
         };
         let parent = match within {
             None => Some(self.session),
             Some(agent) => self.calls.get(&agent.key()).map(|open| open.record),
         };
-        let record = self.journal.write("turn", parent, &(), &fields)?;
+        let record = self.journal.add(&Kind::Turn, parent, &(), &fields)?;
         self.turns.insert((turn, within.cloned()), record);
-        self.counts.turns += usize::from(within.is_none());
+        self.counts.turns += 1;
         Ok(())
     }
 
@@ -95,24 +141,35 @@ impl SessionLog {
         let content = MaskedJson(&response.body, &self.mask);
         let fields = ResponseFields::of(call, turn, response, digest, &self.mask);
         self.journal
-            .write("model_response", parent, &content, &fields)?;
+            .add(&Kind::ModelResponse, parent, &content, &fields)?;
         Ok(())
     }
 
     fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
         let content = CallContent::of(checked, &self.mask);
-        let fields = CallFields::of(checked, batch, &self.mask);
+        let before = CallContent::before(checked, &self.mask);
+        let before = before.map(|before| self.place(before)).transpose()?;
+        let fields = CallFields::of(checked, batch, before, &self.mask);
         let (call, within) = (&checked.call, checked.call.within.clone());
         let turn = self.turns.get(&(call.turn, within)).copied();
-        let record = self.journal.write("tool_call", turn, &content, &fields)?;
+        let record = self.journal.add(&Kind::ToolCall, turn, &content, &fields)?;
         let open = OpenCall {
             record,
             failed: None,
+            effect: None,
         };
         let call = CallRef::new(&checked.call, None);
         self.calls.insert(call.key(), open);
-        self.counts.calls += usize::from(call.within.is_none());
+        self.counts.calls += 1;
         Ok(())
+    }
+
+    /// Metadata has no room for a large input.
+    fn place<'a>(&self, input: MaskedJson<'a>) -> io::Result<Before<'a>> {
+        if input.0.get().len() <= MAX_IN_METADATA {
+            return Ok(Before::Inline(input));
+        }
+        self.journal.store(&input).map(Before::Stored)
     }
 
     fn start(
@@ -123,16 +180,20 @@ impl SessionLog {
         idempotency_key: &str,
     ) -> io::Result<()> {
         let open = self.calls.get_mut(&call.key());
-        let (parent, failed) = open.map(|open| (open.record, open.failed.take())).unzip();
+        let known = open.map(|open| {
+            open.effect = Some(accepted.tool.effect);
+            (open.record, open.failed.take())
+        });
+        let (parent, failed) = known.unzip();
         let fields = StartFields {
-            tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
-            tool_name: MaskedText(&call.tool_name, &self.mask),
+            tool_use_id: Brief(&call.tool_use_id, &self.mask),
+            tool_name: Brief(&call.tool_name, &self.mask),
             attempt,
             idempotency_key,
             effect: accepted.tool.effect.name(),
             after: failed.flatten(),
         };
-        self.journal.write("tool_start", parent, &(), &fields)?;
+        self.journal.add(&Kind::ToolStart, parent, &(), &fields)?;
         Ok(())
     }
 
@@ -158,10 +219,8 @@ impl SessionLog {
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
         let fields = fields.with_agent(agent);
-        self.journal.write(kind.name(), parent, &content, &fields)?;
-        if call.within.is_none() {
-            self.counts.add(kind, answer.is_error);
-        }
+        self.journal.add(&kind.kind(), parent, &content, &fields)?;
+        self.counts.add(kind, answer.is_error);
         if agent.is_some() {
             let of_call = |within: &CallRef| within.key() == call.key();
             self.turns

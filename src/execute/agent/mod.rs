@@ -120,7 +120,8 @@ impl Agents {
         let ended = tokio::select! {
             ended = conversation.hold(task, &mut spoken) => ended,
             Ok(()) = cancel => {
-                return End::Cancelled(Written::new(self.output(tool, meter, &spoken), String::new()));
+                let written = Written::new(self.output(tool, meter, &spoken), String::new());
+                return End::midway(written);
             }
             () = control.sleep(limit.after) => return self.late(tool, meter, &spoken, limit).into(),
         };

@@ -2,13 +2,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{AgentUse, CallRef, Mask, MaskedText, Response, Usage};
+use crate::model::{AgentUse, CallRef, Mask, Response, Usage};
+
+use super::Brief;
 
 /// Metadata of a `model_response`: what is needed to use it again, and what it took.
 #[derive(Serialize)]
 pub(in crate::record) struct ResponseFields<'a> {
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    tool_use_id: Brief<'a>,
+    tool_name: Brief<'a>,
     /// The agent's turn.
     turn: usize,
     model: Option<&'a str>,
@@ -26,8 +28,8 @@ impl<'a> ResponseFields<'a> {
         mask: &'a Mask,
     ) -> Self {
         Self {
-            tool_use_id: MaskedText(&call.tool_use_id, mask),
-            tool_name: MaskedText(&call.tool_name, mask),
+            tool_use_id: Brief(&call.tool_use_id, mask),
+            tool_name: Brief(&call.tool_name, mask),
             turn,
             model: response.model.as_deref(),
             usage: response.usage,

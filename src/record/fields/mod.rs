@@ -2,14 +2,17 @@
 //! stands behind what is there.
 
 mod agent;
+mod brief;
 mod call;
 mod result;
 mod session;
 
 pub(super) use agent::{AgentFields, ResponseFields};
-pub(super) use call::{CallContent, CallFields};
+pub(super) use brief::Brief;
+pub(super) use call::{Before, CallContent, CallFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
-pub(super) use session::{EndFields, SessionFields, TurnFields};
+pub(super) use session::SessionFields;
+pub use session::{EndFields, TurnFields};
 
 use std::time::Duration;
 

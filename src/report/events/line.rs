@@ -35,8 +35,6 @@ pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent_name: Option<MaskedText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) agent_turn: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_turns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) position: Option<usize>,

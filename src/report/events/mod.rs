@@ -162,11 +162,13 @@ impl EventStream {
         let tip = format!("turn {turn} of {max_turns}");
         self.calls.entry(call.key()).or_default().state.tip = Some(tip);
         let line = Line {
-            agent_turn: Some(turn),
+            agent_name: Some(MaskedText(agent, &self.mask)),
             max_turns: Some(max_turns),
             ..Line::of("agent_progress")
         };
-        self.of_agent(call, agent, line);
+        let line = self.of_call(call, line);
+        let turn = usize::try_from(turn).unwrap_or(usize::MAX);
+        self.put(Line { turn, ..line });
     }
 
     fn batch(&self, turn: usize, batch: usize, calls: &[CallRef]) {
@@ -247,15 +249,19 @@ impl EventStream {
 
     /// Sends an event of a call, with what is known of it.
     fn send(&self, call: &CallRef, line: Line<'_>) {
+        self.put(self.of_call(call, line));
+    }
+
+    fn of_call<'a>(&'a self, call: &'a CallRef, line: Line<'a>) -> Line<'a> {
         let agent = call.within.as_deref();
-        self.put(Line {
+        Line {
             turn: call.turn,
             tool_use_id: Some(MaskedText(&call.tool_use_id, &self.mask)),
             tool_name: Some(MaskedText(&call.tool_name, &self.mask)),
             agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
             state: self.calls.get(&call.key()).map(|call| &call.state),
             ..line
-        });
+        }
     }
 
     fn put(&self, line: Line<'_>) {
