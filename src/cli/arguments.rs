@@ -67,6 +67,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Show what would run, in which batches, and why; runs nothing
     Plan(Plan),
+    /// Run one agent on an input, to its answer
+    Agent(Box<Agent>),
     /// Look for problems in tools.yaml
     Check(Check),
     /// Print the declarations for a model
@@ -141,6 +143,72 @@ pub struct Run {
     /// End what runs once tools have written so many bytes of results, and start nothing more
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_output_total: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// The tool with an `agent`. Its input is read from stdin, as JSON
+    pub name: String,
+    /// What is printed
+    #[arg(long, value_name = "WHAT", default_value = "text")]
+    pub to: ToAnswer,
+    /// Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Keep no session log
+    #[arg(long, conflicts_with = "log")]
+    pub no_log: bool,
+    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        conflicts_with = "no_log"
+    )]
+    pub sync: Sync,
+    /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
+    #[arg(long, value_name = "FILE|fd:N")]
+    pub events: Option<String>,
+    /// How to show what runs
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub progress: Progress,
+    /// Start so many calls at most, the agent's own included
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<u64>,
+    /// End what runs after so long, and start nothing more
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time_budget: Option<Duration>,
+    /// End what runs once tools have written so many bytes of results, and start nothing more
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub max_output_total: Option<u64>,
+}
+
+impl Agent {
+    /// What `run` would be told to be watched in the same way.
+    pub fn as_run(&self) -> Run {
+        Run {
+            input: Input {
+                files: Vec::new(),
+                from: None,
+                all: false,
+                max_document: 0,
+                jobs: self.jobs,
+            },
+            to: None,
+            log: self.log.clone(),
+            no_log: self.no_log,
+            sync: self.sync,
+            events: self.events.clone(),
+            progress: self.progress,
+            fail_on_error: false,
+            max_calls: self.max_calls,
+            time_budget: self.time_budget,
+            max_output_total: self.max_output_total,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -273,6 +341,17 @@ impl From<FromDialect> for Dialect {
             FromDialect::Toolq => Self::Toolq,
         }
     }
+}
+
+/// What `toolq agent` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ToAnswer {
+    /// The answer
+    Text,
+    /// The whole conversation, in the form of the agent's API
+    Messages,
+    /// The answer with what it took: turns, tokens, cost
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

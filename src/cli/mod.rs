@@ -55,6 +55,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(arguments, context),
+        Command::Agent(arguments) => commands::agent::agent(arguments, context),
         Command::Plan(arguments) => commands::plan::plan(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),
         Command::Tools(arguments) => commands::tools::tools(arguments, context),

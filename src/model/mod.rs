@@ -61,7 +61,7 @@ pub use outcome::{
 };
 pub use paint::paint;
 pub use pretty::pretty;
-pub use price::{MicroUsd, PicoUsd, Price};
+pub use price::{MicroUsd, PicoUsd, Price, usd};
 pub use problem::{Problem, Severity, Span};
 pub use template::{Part, Template};
 pub use tool::{

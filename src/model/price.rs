@@ -38,6 +38,14 @@ impl Price {
     }
 }
 
+/// An amount in dollars, every digit of it: `0.0105`.
+pub fn usd(amount: PicoUsd) -> String {
+    const ONE: PicoUsd = 1_000_000_000_000;
+    let (whole, rest) = (amount / ONE, amount % ONE);
+    let digits = format!("{whole}.{rest:012}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +72,8 @@ mod tests {
         };
         assert_eq!(price.of(&cached), None);
         assert_eq!(price.of(&Usage::default()), Some(0));
+        assert_eq!(usd(9_000_000_000), "0.009");
+        assert_eq!(usd(12_000_000_000_000), "12");
+        assert_eq!(usd(0), "0");
     }
 }

@@ -24,7 +24,7 @@ use crate::validate::Checker;
 /// Between two pictures of a moving bar.
 const FRAME: Duration = Duration::from_millis(100);
 /// Ends of calls after which somebody has to look before the session goes on.
-const STOPPING: [&str; 3] = ["paused", "in_doubt", "over_budget"];
+pub(super) const STOPPING: [&str; 3] = ["paused", "in_doubt", "over_budget"];
 
 /// Answers every call of every input.
 ///
@@ -190,7 +190,7 @@ fn nothing_asked(
     Ok(Exit::NothingAsked)
 }
 
-fn runtime() -> Result<Runtime, Failure> {
+pub(super) fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 8))
@@ -200,13 +200,13 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Ends the run once nobody reads its results any more.
-async fn watch_stdout(control: Control) {
+pub(super) async fn watch_stdout(control: Control) {
     stdout::abandoned().await;
     control.halt(Halt::OutputLost);
 }
 
 /// Moves the bars of `screen` on until it is aborted.
-fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
+pub(super) fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let mut frames = tokio::time::interval(FRAME);
         loop {
