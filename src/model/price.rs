@@ -43,7 +43,10 @@ pub fn usd(amount: PicoUsd) -> String {
     const ONE: PicoUsd = 1_000_000_000_000;
     let (whole, rest) = (amount / ONE, amount % ONE);
     let digits = format!("{whole}.{rest:012}");
-    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+    digits
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -7,4 +7,14 @@ mod scenes;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alone;
+mod among;
+mod builtins;
+mod coordinator;
+mod limits;
+mod openai;
+mod recorded;
+mod stops;
+mod told;
+mod troubles;
 mod turns;
