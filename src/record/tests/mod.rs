@@ -1,5 +1,7 @@
 //! The log as a reader finds it.
 
+mod disk;
+mod faults;
 mod ordering;
 mod reading;
 
