@@ -4,6 +4,7 @@ mod disk;
 mod faults;
 mod ordering;
 mod reading;
+mod recovering;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
