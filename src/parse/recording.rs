@@ -1,15 +1,17 @@
 //! A recording: its turns, with the bodies left where they are until a turn is asked for.
 
+use std::ops::Range;
+
 use sha2::{Digest as _, Sha256};
 
 use super::dialects::{self, Asked};
-use super::index::{CallEntry, Index};
+use super::index::{CallEntry, Index, ReplyEntry};
 use super::reading::Reading;
 
 use super::source::Kept;
 use super::{Fault, InputError, Source, frames};
 use crate::model::json::{Json, Object};
-use crate::model::{Call, Dialect, Layout, Turn};
+use crate::model::{Call, Dialect, Layout, Recorded, Turn};
 
 /// Calls that stand no farther apart than this are read together, in bytes.
 const GAP: u64 = 16 * 1024;
@@ -20,6 +22,17 @@ pub struct Recording {
     index: Index,
     dialect: Dialect,
     layout: Layout,
+}
+
+/// The result of a call, and where it stands.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its JSON in the input: a block, message, item or record. In bytes.
+    pub place: Range<u64>,
+    /// That JSON.
+    pub json: String,
+    /// What it says.
+    pub recorded: Recorded,
 }
 
 impl Recording {
@@ -115,6 +128,37 @@ impl Recording {
         })
     }
 
+    /// Whether a call of a turn has a result, one that says that it was not run included.
+    pub fn has_reply(&self, turn: usize, position: usize) -> bool {
+        self.reply_entry(turn, position).is_some()
+    }
+
+    /// The result of a call of a turn; none where the recording has none.
+    ///
+    /// # Errors
+    /// The bytes can't be read any more, or are others than before.
+    pub fn reply(&self, turn: usize, position: usize) -> Result<Option<Reply>, InputError> {
+        let Some(entry) = self.reply_entry(turn, position) else {
+            return Ok(None);
+        };
+        let place = entry.offset..entry.offset + u64::from(entry.len);
+        let json = self.kept.text(place.start, place.end)?;
+        let Ok(Some(object)) = Object::read(&json) else {
+            return Err(self.changed(entry.offset));
+        };
+        let recorded = dialects::answered(self.dialect, &object);
+        Ok(Some(Reply {
+            place,
+            recorded,
+            json,
+        }))
+    }
+
+    fn reply_entry(&self, turn: usize, position: usize) -> Option<ReplyEntry> {
+        let mut calls = self.index.calls_of(turn);
+        self.index.reply(calls.nth(position)?)
+    }
+
     /// Whether two calls stand so near that they are read together.
     fn near(&self, before: usize, after: usize) -> bool {
         let end = self.index.call(before).end();
@@ -137,16 +181,16 @@ impl Recording {
         let dialect = self.index.turn(turn).dialect;
         for &call in run {
             let entry = self.index.call(call);
-            let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry))?;
+            let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry.offset))?;
             let asked = dialects::asked(dialect, &object);
             calls.push(finish(turn, call - first, asked, object.json()));
         }
         Ok(())
     }
 
-    fn changed(&self, call: CallEntry) -> InputError {
+    fn changed(&self, offset: u64) -> InputError {
         let message = "the input changed while it was read";
-        self.kept.locate(Fault::at(call.offset, message))
+        self.kept.locate(Fault::at(offset, message))
     }
 }
 
