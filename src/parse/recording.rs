@@ -128,9 +128,20 @@ impl Recording {
         })
     }
 
+    /// How many calls a turn has, those with a result included.
+    pub fn calls(&self, turn: usize) -> usize {
+        self.index.calls_of(turn).len()
+    }
+
     /// Whether a call of a turn has a result, one that says that it was not run included.
     pub fn has_reply(&self, turn: usize, position: usize) -> bool {
         self.reply_entry(turn, position).is_some()
+    }
+
+    /// Whether that result says that the call was not run.
+    pub fn is_skipped(&self, turn: usize, position: usize) -> bool {
+        let reply = self.reply_entry(turn, position);
+        reply.is_some_and(|reply| reply.skipped)
     }
 
     /// The result of a call of a turn; none where the recording has none.
@@ -149,8 +160,8 @@ impl Recording {
         let recorded = dialects::answered(self.dialect, &object);
         Ok(Some(Reply {
             place,
-            recorded,
             json,
+            recorded,
         }))
     }
 
