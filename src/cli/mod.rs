@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod manual;
 mod observers;
+mod panics;
 mod pretty;
 mod printer;
 mod reports;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::execute;
+use crate::model::arm_failpoints;
 
 use arguments::{Arguments, Command};
 use context::Context;
@@ -39,9 +41,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(exit) = execute::supervise(&arguments) {
         return exit;
     }
+    panics::tell();
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);
+            arm_failpoints(&context.environment);
             dispatch(&arguments.command, &context)
                 .unwrap_or_else(|failure| context.stderr.failure(&failure))
         }

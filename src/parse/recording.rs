@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::dialects::{self, Asked};
@@ -22,7 +23,12 @@ pub struct Recording {
     index: Index,
     dialect: Dialect,
     layout: Layout,
+    stored: Option<Box<LoadStored>>,
 }
+
+/// Loads what a session log of toolq's keeps in a file: from the JSON that stands for a content to the content, or why it
+/// can't be had.
+pub type LoadStored = dyn Fn(&str) -> Result<Box<RawValue>, String> + Send + Sync;
 
 /// The result of a call, and where it stands.
 #[derive(Debug)]
@@ -63,7 +69,15 @@ impl Recording {
             },
             index,
             kept: source.keep(),
+            stored: None,
         })
+    }
+
+    /// The same, where contents that the log keeps in files are loaded by `load` when they are asked for.
+    #[must_use]
+    pub fn loading(self, load: Box<LoadStored>) -> Self {
+        let stored = Some(load);
+        Self { stored, ..self }
     }
 
     /// The dialect of its calls.
@@ -154,6 +168,7 @@ impl Recording {
         };
         let place = entry.offset..entry.offset + u64::from(entry.len);
         let json = self.kept.text(place.start, place.end)?;
+        let json = self.whole(&json, entry.offset)?.unwrap_or(json);
         let Ok(Some(object)) = Object::read(&json) else {
             return Err(self.changed(entry.offset));
         };
@@ -193,10 +208,37 @@ impl Recording {
         for &call in run {
             let entry = self.index.call(call);
             let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry.offset))?;
+            let whole = self.whole(object.json().get(), entry.offset)?;
+            let loaded = whole.as_deref().map(Object::read);
+            let object = match loaded {
+                Some(Ok(Some(loaded))) => loaded,
+                _ => object,
+            };
             let asked = dialects::asked(dialect, &object);
             calls.push(finish(turn, call - first, asked, object.json()));
         }
         Ok(())
+    }
+
+    /// A record at `offset` with the content that it only names; none where it has its content.
+    fn whole(&self, record: &str, offset: u64) -> Result<Option<String>, InputError> {
+        let Some(load) = self.stored.as_ref() else {
+            return Ok(None);
+        };
+        let Ok(Some(object)) = Object::read(record) else {
+            return Ok(None);
+        };
+        let is_stored = |content: &Json| content.object().is_some_and(|it| it.has("$file"));
+        let Some(named) = object.get("content").filter(is_stored) else {
+            return Ok(None);
+        };
+        let failed = |what| self.kept.locate(Fault::at(offset, what));
+        let loaded = load(named.get()).map_err(failed)?;
+        let begin = named.get().as_ptr().addr() - record.as_ptr().addr();
+        let (before, rest) = record.split_at(begin);
+        Ok(Some(
+            [before, loaded.get(), &rest[named.get().len()..]].concat(),
+        ))
     }
 
     fn changed(&self, offset: u64) -> InputError {

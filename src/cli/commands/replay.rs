@@ -12,9 +12,9 @@ use crate::cli::reports;
 use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
-use crate::model::{Clock, Event, Halt, Mask, Refused, Sink, Tools};
-use crate::parse::{InputError, Recording};
-use crate::record::{Session as SessionFacts, SessionLog};
+use crate::model::{Clock, Dialect, Event, Halt, Mask, Refused, Sink, Tools};
+use crate::parse::{InputError, LoadStored, Recording};
+use crate::record::{Body, Session as SessionFacts, SessionLog, Stored, Sync};
 use crate::replay::report::{Report, summary};
 use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, files, update};
 
@@ -119,6 +119,10 @@ impl Session<'_> {
         };
         let from = self.arguments.from.map(Into::into);
         let recording = Recording::read(source, from, self.arguments.max_document)?;
+        let recording = match recording.dialect() {
+            Dialect::Toolq => recording.loading(stored_beside(path)),
+            _ => recording,
+        };
         let Self {
             replay,
             log,
@@ -177,6 +181,16 @@ impl Session<'_> {
     }
 }
 
+/// Loads what a session log keeps in the folder beside it.
+fn stored_beside(log: &Path) -> Box<LoadStored> {
+    let log = log.to_owned();
+    Box::new(move |named| {
+        let stored: Stored = serde_json::from_str(named).map_err(|error| error.to_string())?;
+        let body = Body::Stored(stored).load(&log);
+        body.map_err(|error| error.to_string())
+    })
+}
+
 /// The session log of the calls that run, where one is wanted.
 struct Log(Option<SessionLog>);
 
@@ -202,6 +216,7 @@ fn open_log(
         input_sha256: None,
         cwd: here.display().to_string(),
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
+        sync: Sync::default(),
     };
     let log = SessionLog::create(path, &facts, Arc::clone(mask), Clock::system())?;
     Ok(Some(log))
