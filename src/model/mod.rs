@@ -8,6 +8,7 @@ mod backing;
 mod call;
 mod clock;
 mod columns;
+mod compare;
 mod dialect;
 mod environment;
 mod escape;
@@ -24,6 +25,7 @@ mod paint;
 mod pretty;
 mod price;
 mod problem;
+mod recorded;
 #[cfg(test)]
 pub(crate) mod sample;
 mod template;
@@ -42,6 +44,7 @@ pub use backing::{
 pub use call::{Call, Turn};
 pub use clock::Clock;
 pub use columns::cut;
+pub use compare::{Compare, Ignored};
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
@@ -63,6 +66,7 @@ pub use paint::paint;
 pub use pretty::pretty;
 pub use price::{MicroUsd, PicoUsd, Price, usd};
 pub use problem::{Problem, Severity, Span};
+pub use recorded::Recorded;
 pub use template::{Part, Template};
 pub use tool::{
     Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety, Status,

@@ -15,7 +15,7 @@ use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Budgets, Delivery, Engine, EngineSettings, Resolver};
+use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
 use crate::model::{
     AgentUse, Answer, Backing, Call, CallRef, Checked, Content, Event, Input, MAX_INPUT_BYTES,
     Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
@@ -57,11 +57,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask,
-        budgets: Budgets {
-            calls: arguments.max_calls,
-            time: arguments.time_budget,
-            output: arguments.max_output_total,
-        },
+        budgets: (&arguments.budgets).into(),
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());

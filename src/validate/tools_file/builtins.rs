@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::findings::Findings;
 use super::limits;
 use crate::model::{
-    Backing, Builtin, Effect, Messages, OnFailure, OutputKind, Safety, Status, Tool,
+    Backing, Builtin, Compare, Effect, Messages, OnFailure, OutputKind, Safety, Status, Tool,
 };
 use crate::parse::nearest;
 use crate::parse::tools_file::{Setting, ToolsFile};
@@ -132,6 +132,8 @@ fn tool(
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: true,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: messages.clone(),
     }
 }
