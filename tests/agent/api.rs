@@ -1,5 +1,8 @@
 //! A model's API on loopback that answers by a script.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};

@@ -71,6 +71,8 @@ fn the_log_has_all_of_it_below_the_agents_call() {
                 name(record),
                 parent.map(name).unwrap_or_default()
             )
+            .trim_end()
+            .to_owned()
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
