@@ -64,7 +64,7 @@ pub(super) struct Run {
     /// How the last attempt ended, while the next one is waited for.
     pub(super) last: Option<Outcome>,
     /// What it has used, where an agent works on it.
-    pub(super) agent: Option<AgentUse>,
+    pub(super) agent: Option<Box<AgentUse>>,
     /// Its place among those that run at once; an agent has none.
     _slot: Option<Slot>,
 }
@@ -74,7 +74,7 @@ impl Run {
     pub(super) fn new(job: Arc<Job>, key: String, now: Duration, slot: Option<Slot>) -> Self {
         let agent = job.is_agent().then(|| job.accepted.tool.name.as_str());
         Self {
-            agent: agent.map(AgentUse::of),
+            agent: agent.map(AgentUse::of).map(Box::new),
             _slot: slot,
             job,
             key: key.into(),

@@ -325,19 +325,19 @@ impl Outcome {
             Self::NotStarted(_) | Self::MissingVariable(_) => "not_started",
             Self::Transport(_) => "unavailable",
             Self::InDoubt { .. } => "in_doubt",
-            Self::AgentFailed {
-                fault: AgentFault::OverBudget { .. },
-                ..
-            } => "over_budget",
-            Self::AgentFailed { .. } => "agent_failed",
             Self::NoBacking => "no_backing",
             Self::LogRefused(_) => "log_refused",
             Self::Cancelled { .. } => "cancelled",
-            Self::Interrupted {
+            Self::AgentFailed {
+                fault: AgentFault::OverBudget { .. },
+                ..
+            }
+            | Self::Interrupted {
                 by: Halt::OverBudget(_),
                 ..
             }
             | Self::NotExecuted(NotExecuted::Halted(Halt::OverBudget(_))) => "over_budget",
+            Self::AgentFailed { .. } => "agent_failed",
             Self::Interrupted { .. } => "interrupted",
             Self::NotExecuted(_) => "not_executed",
             Self::Paused { .. } => "paused",

@@ -96,9 +96,8 @@ impl Summary {
             }
             Event::AgentProgress { .. } => self.asked += 1,
             Event::Finished { call, outcome, .. } if call.within.is_some() => {
-                if outcome.is_error() {
-                    *self.inner_errors.entry(outcome.status()).or_default() += 1;
-                }
+                let errors = usize::from(outcome.is_error());
+                *self.inner_errors.entry(outcome.status()).or_default() += errors;
             }
             Event::Finished {
                 outcome, duration, ..

@@ -142,12 +142,12 @@ impl Conversation<'_> {
         match read {
             Ok(answer) if (200..300).contains(&status) => Ok(answer),
             Ok(_) | Err(ResponseFault::Strange(_)) if !(200..300).contains(&status) => {
-                Err(refused(Some(status), "", clipped(&body, SHOWN), wish))
+                Err(refused(Some(status), "", &clipped(&body, SHOWN), wish))
             }
-            Ok(_) => Err(refused(Some(status), "", String::new(), wish)),
+            Ok(_) => Err(refused(Some(status), "", "", wish)),
             Err(ResponseFault::Error { kind, message }) => {
                 let said = Some(status).filter(|status| *status != 200);
-                Err(refused(said, &kind, message, wish))
+                Err(refused(said, &kind, &message, wish))
             }
             Err(ResponseFault::Strange(why)) => {
                 let why = format!("{why}; it begins: {}", clipped(&body, SHOWN));
@@ -161,7 +161,7 @@ impl Conversation<'_> {
 fn refused(
     status: Option<u16>,
     kind: &str,
-    message: String,
+    message: &str,
     retry_after: Option<Duration>,
 ) -> Trouble {
     let overloaded = status == Some(529) || kind == "overloaded_error";
@@ -172,7 +172,7 @@ fn refused(
         }
         _ => None,
     };
-    let said = match (kind, message.as_str()) {
+    let said = match (kind, message) {
         (kind, "") => kind.to_owned(),
         ("", message) => message.to_owned(),
         (kind, message) => format!("{message} ({kind})"),

@@ -17,7 +17,7 @@ use super::Turn;
 pub(super) struct Spent {
     duration: Duration,
     attempts: u32,
-    agent: Option<AgentUse>,
+    agent: Option<Box<AgentUse>>,
 }
 
 impl Spent {
@@ -91,7 +91,7 @@ impl Turn<'_> {
             answer: &answer,
             duration,
             attempts,
-            agent: agent.as_ref(),
+            agent: agent.as_deref(),
         });
         self.queue.answer(number, answer);
     }

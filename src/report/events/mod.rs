@@ -71,7 +71,7 @@ impl EventStream {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::TurnStarted { .. } => {}
+            Event::TurnStarted { .. } | Event::AgentMessage { .. } => {}
             Event::Queued { checked, .. } => self.queued(checked),
             Event::BatchStarted { turn, batch, calls } => self.batch(*turn, *batch, calls),
             Event::Started { call, attempt, .. } => self.started(call, *attempt),
@@ -96,7 +96,6 @@ impl EventStream {
                 turn: *turn,
                 ..Line::of("queue_drained")
             }),
-            Event::AgentMessage { .. } => {}
             Event::AgentStarted { call, agent } => {
                 self.of_agent(call, agent, Line::of("agent_started"));
             }

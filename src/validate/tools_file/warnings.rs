@@ -97,7 +97,7 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
     let place = |pointer: &str| tree.place(&["tools", &tool.name], pointer);
     let mut found = Vec::new();
     let (key, templates) = match &tool.backing {
-        None => return found,
+        None | Some(Backing::Builtin(_)) => return found,
         Some(Backing::Command(command)) => {
             if let Some(why) = program_fault(command, tools, environment) {
                 let named = place("/command/argv/0");
@@ -119,7 +119,6 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
         }
         Some(Backing::Http(http)) => ("/http", request_templates(http)),
         Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
-        Some(Backing::Builtin(_)) => return found,
     };
     for name in missing_variables(&templates, environment) {
         found.push(
