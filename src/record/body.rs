@@ -63,6 +63,11 @@ impl Body {
         }
     }
 
+    /// Whether it stands in a file.
+    pub fn is_stored(&self) -> bool {
+        matches!(self, Self::Stored(_))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Inline(raw) if raw.get() == "null")

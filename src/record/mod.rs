@@ -21,17 +21,21 @@ mod line;
 pub mod metadata;
 mod news;
 mod place;
+mod prune;
 mod records;
 mod session;
+mod sessions;
 mod tail;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
 pub use error::LogError;
 pub use kind::Kind;
-pub use place::default_path;
+pub use place::{default_path, sessions_folder};
+pub use prune::{Prune, Pruned};
 pub use records::{Record, Records};
 pub use session::{Session, SessionLog};
+pub use sessions::{latest_session, sessions, torn_ends};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);
