@@ -11,6 +11,7 @@
 
 mod bodies;
 mod body;
+mod claim;
 mod damage;
 mod error;
 mod fields;
@@ -20,21 +21,26 @@ mod kind;
 mod line;
 pub mod metadata;
 mod news;
+mod opening;
+mod order;
 mod place;
 mod prune;
 mod records;
+mod recovery;
 mod session;
 mod sessions;
-mod tail;
+mod storage;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
 pub use error::LogError;
 pub use kind::Kind;
+pub use opening::Log;
+pub use order::Order;
 pub use place::{default_path, sessions_folder};
 pub use prune::{Prune, Pruned};
 pub use records::{Record, Records};
-pub use session::{Session, SessionLog};
+pub use session::{Session, SessionLog, Sync};
 pub use sessions::{latest_session, sessions, torn_ends};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::place::folder_of;
-use super::{Kind, LogError, Records, file};
+use super::claim;
+use super::{Kind, LogError, Records};
 
 /// What is removed.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +54,7 @@ impl Prune {
                 source,
             }
         };
-        let opened = file::open_to_read(log)?;
+        let opened = claim::open_to_read(log)?;
         // Most are young, and are told by this alone.
         let changed = changed(&opened).map_err(io("read"))?;
         if changed >= self.before {

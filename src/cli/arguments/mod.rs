@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::model::{Dialect, Form, parse_bytes, parse_duration};
+use crate::record;
 
 pub use log::{Log, LogFiles, LogFormat, LogPrune, LogShow, LogStats, LogVerb};
 
@@ -121,6 +122,14 @@ pub struct Run {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
+    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        conflicts_with = "no_log"
+    )]
+    pub sync: Sync,
     /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
     #[arg(long, value_name = "FILE|fd:N")]
     pub events: Option<String>,
@@ -201,6 +210,21 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sync {
+    Auto,
+    All,
+}
+
+impl From<Sync> for record::Sync {
+    fn from(sync: Sync) -> Self {
+        match sync {
+            Sync::Auto => Self::Auto,
+            Sync::All => Self::All,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
