@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::place::folder_of;
 use super::claim;
+use super::place::folder_of;
 use super::{Kind, LogError, Records};
 
 /// What is removed.

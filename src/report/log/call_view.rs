@@ -20,6 +20,7 @@ const NAME: usize = 20;
 pub(super) struct CallView {
     pub(super) record: Uuid,
     pub(super) name: String,
+    pub(super) turn: usize,
     position: usize,
     input: String,
     started: bool,
@@ -30,6 +31,8 @@ pub(super) struct CallView {
 #[derive(Debug)]
 pub(super) struct Ended {
     is_error: bool,
+    /// No later run goes on with it.
+    is_final: bool,
     status: String,
     /// Green where all is well, yellow where nothing ran, red else.
     style: &'static str,
@@ -60,6 +63,7 @@ impl CallView {
         Ok(Self {
             record: record.id,
             name,
+            turn: call.turn,
             position: call.position,
             input,
             started: false,
@@ -74,6 +78,20 @@ impl CallView {
 
     pub(super) fn end(&mut self, ended: Ended) {
         self.ended = Some(ended);
+    }
+
+    /// The same call before it starts anew.
+    pub(super) fn again(self) -> Self {
+        Self {
+            started: false,
+            ended: None,
+            ..self
+        }
+    }
+
+    /// Whether it has a result that stays.
+    pub(super) fn has_result(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.is_final)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -111,6 +129,7 @@ impl Ended {
         let end: metadata::CallEnd = record.metadata()?;
         Ok(Self {
             is_error: end.is_error,
+            is_final: record.kind == Kind::ToolResult && end.attempts > 0,
             status: status(&end),
             style: match record.kind {
                 Kind::ToolResult if end.is_error => "31",

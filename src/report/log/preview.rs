@@ -31,6 +31,11 @@ pub(super) fn json(value: Option<&RawValue>, page: &Page) -> String {
     }
 }
 
+/// The beginning of a content on one line.
+pub(super) fn one_line(json: &str, page: &Page) -> String {
+    line(&text(json), page)
+}
+
 impl Preview {
     /// The beginning of a record's content, or the words in its place.
     pub(super) fn of(content: Result<String, String>, page: &Page) -> Self {

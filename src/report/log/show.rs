@@ -2,15 +2,26 @@
 //! soon as it and all before it have ended, so that a log that grows can be followed.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::call_view::{CallView, Ended};
-use super::{Filter, Page};
+use super::{Filter, Page, preview};
 use crate::model::{escape, format_duration};
 use crate::record::{Damage, Kind, Record, metadata};
+
+/// Metadata of a `resolve`.
+#[derive(Deserialize)]
+struct Resolved {
+    tool_use_id: String,
+    tool_name: String,
+    done: bool,
+    note: Option<String>,
+}
 
 /// Shows one log.
 #[derive(Debug)]
@@ -19,14 +30,16 @@ pub struct Show {
     filter: Filter,
     /// Calls that are not shown yet.
     calls: VecDeque<CallView>,
-    /// The number of each of them, counted from the first call of the log.
+    /// The number of each of them, counted from the first call that was queued.
     numbers: HashMap<Uuid, usize>,
-    /// How many calls are shown or left out.
+    /// How many were shown or left out.
     done: usize,
+    /// Those that were shown without a result: a resumed run may go on with them.
+    left: HashMap<Uuid, CallView>,
     /// Shown with the first call below it, where not every call is wanted.
-    session_title: Option<String>,
-    /// Shown with the first call below it.
-    turn_title: Option<String>,
+    title: Option<String>,
+    /// The turn whose calls are shown.
+    turn: Option<usize>,
 }
 
 impl Show {
@@ -38,8 +51,9 @@ impl Show {
             calls: VecDeque::new(),
             numbers: HashMap::new(),
             done: 0,
-            session_title: None,
-            turn_title: None,
+            left: HashMap::new(),
+            title: None,
+            turn: None,
         }
     }
 
@@ -55,11 +69,9 @@ impl Show {
     ) -> Result<String, Damage> {
         Ok(match &record.kind {
             Kind::Session => self.session(record)?,
-            Kind::Turn => self.turn(record)?,
+            Kind::Turn => self.finish(),
             Kind::ToolCall => {
-                let call = CallView::new(record, &content(), &self.page)?;
-                self.numbers.insert(record.id, self.done + self.calls.len());
-                self.calls.push_back(call);
+                self.queue(CallView::new(record, &content(), &self.page)?);
                 String::new()
             }
             Kind::ToolStart => {
@@ -69,9 +81,15 @@ impl Show {
                 }
                 String::new()
             }
-            kind if kind.ends_call() => self.end(record, content())?,
+            kind if kind.ends_call() => {
+                let ended = Ended::new(record, content(), &self.page)?;
+                if let Some(call) = self.call(record.parent) {
+                    call.end(ended);
+                }
+                self.flush(CallView::has_ended)
+            }
             Kind::Recovered => self.remark("the end of the file was torn, and set aside"),
-            Kind::Resolve => self.remark(&format!("resolved: {}", record.metadata.get())),
+            Kind::Resolve => self.resolve(record, &content())?,
             Kind::SessionEnd => self.session_end(record)?,
             _ => String::new(),
         })
@@ -93,28 +111,41 @@ impl Show {
             escape(&session.tools.path),
             escape(&session.toolq)
         );
-        let title = format!("{}\n", self.page.bold(&title));
-        self.turn_title = None;
+        let gap = if record.seq > 0 { "\n" } else { "" };
+        let title = format!("{gap}{}\n", self.page.bold(&title));
+        self.turn = None;
         if self.filter.is_open() {
             return Ok(rest + &title);
         }
-        self.session_title = Some(title);
+        self.title = Some(title);
         Ok(rest)
     }
 
-    fn turn(&mut self, record: &Record) -> Result<String, Damage> {
-        let rest = self.finish();
-        let metadata::Turn { turn } = record.metadata()?;
-        self.turn_title = Some(format!("\nturn {turn}\n"));
-        Ok(rest)
-    }
-
-    fn end(&mut self, record: &Record, content: Result<String, String>) -> Result<String, Damage> {
-        let ended = Ended::new(record, content, &self.page)?;
-        if let Some(call) = self.call(record.parent) {
-            call.end(ended);
+    fn resolve(
+        &mut self,
+        record: &Record,
+        content: &Result<String, String>,
+    ) -> Result<String, Damage> {
+        let resolved: Resolved = record.metadata()?;
+        let call = record.parent.and_then(|call| self.left.remove(&call));
+        if call.is_some_and(|call| !self.filter.wants(&call.name, true)) {
+            return Ok(String::new());
         }
-        Ok(self.flush(CallView::has_ended))
+        let Resolved {
+            tool_use_id,
+            tool_name,
+            done,
+            note,
+        } = resolved;
+        let found = match (done, content) {
+            (true, Ok(result)) => format!("done: {}", preview::one_line(result, &self.page)),
+            (true, Err(words)) => format!("done ({words})"),
+            (false, _) => "not done".to_owned(),
+        };
+        let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+        Ok(self.remark(&format!(
+            "resolved {tool_name} {tool_use_id}: {found}{note}"
+        )))
     }
 
     fn session_end(&mut self, record: &Record) -> Result<String, Damage> {
@@ -142,8 +173,19 @@ impl Show {
         format!("\n{}\n", self.page.dim(&escape(text)))
     }
 
+    fn queue(&mut self, call: CallView) {
+        self.numbers
+            .insert(call.record, self.done + self.calls.len());
+        self.calls.push_back(call);
+    }
+
+    /// The call that a record is of; one that was left without a result is shown anew.
     fn call(&mut self, record: Option<Uuid>) -> Option<&mut CallView> {
-        let number = self.numbers.get(&record?)?;
+        let record = record?;
+        if let Some(left) = self.left.remove(&record) {
+            self.queue(left.again());
+        }
+        let number = self.numbers.get(&record)?;
         self.calls.get_mut(number - self.done)
     }
 
@@ -154,11 +196,21 @@ impl Show {
             self.numbers.remove(&call.record);
             self.done += 1;
             if self.filter.wants(&call.name, call.is_error()) {
-                text.extend(self.session_title.take());
-                text.extend(self.turn_title.take());
-                call.write(&mut text, &self.page);
+                text.extend(self.title.take());
+                self.write(&call, &mut text);
+            }
+            if !call.has_result() {
+                self.left.insert(call.record, call);
             }
         }
         text
+    }
+
+    fn write(&mut self, call: &CallView, text: &mut String) {
+        if self.turn.replace(call.turn) != Some(call.turn) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "\nturn {}", call.turn);
+        }
+        call.write(text, &self.page);
     }
 }

@@ -12,8 +12,26 @@ use crate::record::{Damage, Kind, Record};
 #[derive(Debug, Default)]
 pub struct Stats {
     tools: BTreeMap<Box<str>, Tally>,
-    /// The tools of calls that were started and have no end yet, by their `tool_call`.
-    running: HashMap<Uuid, Box<str>>,
+    /// Calls of this log that may still come to another end, by their `tool_call`: a resumed run goes on with them.
+    open: HashMap<Uuid, Open>,
+}
+
+/// A call whose last word is not spoken.
+#[derive(Debug)]
+struct Open {
+    tool: Box<str>,
+    end: End,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Success,
+    Failure,
+    InDoubt,
+    Unfinished,
+    Skipped,
+    Rejected,
 }
 
 /// The calls of one tool.
@@ -54,7 +72,7 @@ pub struct ToolStats {
     pub skipped: u64,
     /// They could not run: an unknown tool, an invalid input.
     pub rejected: u64,
-    /// Of those that ended, from the first start to the end.
+    /// Of successes and failures, from the first start to the end.
     #[serde(flatten)]
     pub durations: Durations,
 }
@@ -74,6 +92,14 @@ struct EndFields<'a> {
     attempts: u32,
 }
 
+#[derive(Deserialize)]
+struct ResolveFields<'a> {
+    #[serde(borrow)]
+    tool_name: Cow<'a, str>,
+    done: bool,
+    is_error: Option<bool>,
+}
+
 impl Stats {
     /// Takes the next record of a log.
     ///
@@ -83,11 +109,27 @@ impl Stats {
         match &record.kind {
             Kind::ToolStart => {
                 let StartFields { tool_name } = record.metadata()?;
-                if let Some(call) = record.parent {
-                    self.running.insert(call, tool_name.into());
+                self.note(record.parent, &tool_name, End::Unfinished);
+            }
+            Kind::Resolve => {
+                let found: ResolveFields<'_> = record.metadata()?;
+                if found.done {
+                    let end = if found.is_error == Some(true) {
+                        End::Failure
+                    } else {
+                        End::Success
+                    };
+                    self.note(record.parent, &found.tool_name, end);
                 }
             }
-            kind if kind.ends_call() => self.end(record)?,
+            kind if kind.ends_call() => {
+                let fields: EndFields<'_> = record.metadata()?;
+                let end = End::of(kind, &fields);
+                self.note(record.parent, &fields.tool_name, end);
+                if matches!(end, End::Success | End::Failure) {
+                    self.tally(&fields.tool_name).took.push(fields.duration_ms);
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -95,36 +137,24 @@ impl Stats {
 
     /// A log has no more records.
     pub fn end_of_log(&mut self) {
-        for (_, tool) in std::mem::take(&mut self.running) {
-            self.tally(&tool).counts.unfinished += 1;
+        for (_, Open { tool, end }) in std::mem::take(&mut self.open) {
+            *self.tally(&tool).counts.of(end) += 1;
         }
     }
 
-    fn end(&mut self, record: &Record) -> Result<(), Damage> {
-        let end: EndFields<'_> = record.metadata()?;
-        if let Some(call) = record.parent {
-            self.running.remove(&call);
+    /// What a call came to, until another record says otherwise.
+    fn note(&mut self, call: Option<Uuid>, tool: &str, end: End) {
+        let call = call.unwrap_or_default();
+        if matches!(end, End::Success | End::Failure) {
+            self.open.remove(&call);
+            *self.tally(tool).counts.of(end) += 1;
+        } else {
+            let tool = tool.into();
+            self.open.insert(call, Open { tool, end });
         }
-        let Tally { counts, took } = self.tally(&end.tool_name);
-        let counted = match record.kind {
-            Kind::ToolSkipped => &mut counts.skipped,
-            Kind::ToolInDoubt => &mut counts.in_doubt,
-            _ if end.attempts == 0 => &mut counts.rejected,
-            _ if end.is_error => &mut counts.failures,
-            _ => &mut counts.successes,
-        };
-        *counted += 1;
-        if end.attempts > 0 {
-            took.push(end.duration_ms);
-        }
-        Ok(())
     }
 
     fn tally(&mut self, tool: &str) -> &mut Tally {
-        // Most tools are there already, and need no name of their own.
-        if !self.tools.contains_key(tool) {
-            self.tools.insert(tool.into(), Tally::default());
-        }
         self.tools.entry(tool.into()).or_default()
     }
 
@@ -156,6 +186,31 @@ impl Stats {
         };
         // Texts and numbers: there is nothing in it that JSON has no form for.
         serde_json::to_string(&json).unwrap_or_default()
+    }
+}
+
+impl End {
+    fn of(kind: &Kind, fields: &EndFields<'_>) -> Self {
+        match kind {
+            Kind::ToolSkipped => Self::Skipped,
+            Kind::ToolInDoubt => Self::InDoubt,
+            _ if fields.attempts == 0 => Self::Rejected,
+            _ if fields.is_error => Self::Failure,
+            _ => Self::Success,
+        }
+    }
+}
+
+impl Counts {
+    fn of(&mut self, end: End) -> &mut u64 {
+        match end {
+            End::Success => &mut self.successes,
+            End::Failure => &mut self.failures,
+            End::InDoubt => &mut self.in_doubt,
+            End::Unfinished => &mut self.unfinished,
+            End::Skipped => &mut self.skipped,
+            End::Rejected => &mut self.rejected,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
 use crate::model::escape;
-use crate::record::{Kind, Record, Records};
+use crate::record::{Kind, Order, Record, Records};
 
 /// Prints a line for each log: what it has, or the first line that is wrong.
 ///
@@ -42,9 +42,11 @@ struct Counts {
 /// What the log has, or what is wrong with it.
 fn check(path: &Path) -> Result<String, String> {
     let mut counts = Counts::default();
+    let mut order = Order::default();
     let mut records = Records::open(path).map_err(|error| error.to_string())?;
     for record in &mut records {
         let record = record.map_err(|damage| damage.to_string())?;
+        order.take(&record).map_err(|damage| damage.to_string())?;
         counts.add(&record);
         if record.content.is_stored() {
             counts.bodies += 1;
