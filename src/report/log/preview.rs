@@ -43,7 +43,7 @@ impl Preview {
             Ok(json) => text(&json),
             Err(words) => format!("({words})"),
         };
-        let mut all = text.trim_end().lines();
+        let mut all = text.trim_end_matches('\n').lines();
         Self {
             lines: all
                 .by_ref()
