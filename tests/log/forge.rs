@@ -48,11 +48,8 @@ impl Forge {
         let crc = crc32fast::hash(sealed.as_bytes());
         let line = format!("{sealed},\"crc\":\"{crc:08x}\"}}");
         let digest = Sha256::digest(line.as_bytes());
-        self.prev = digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let first: [u8; 8] = digest[..8].try_into().unwrap();
+        self.prev = format!("{:016x}", u64::from_be_bytes(first));
         self.text.push_str(&line);
         self.text.push('\n');
         self.seq += 1;
