@@ -456,7 +456,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__generate__subcmd__schema)
-            opts="-c -q -v -h -V --tools --color --quiet --verbose --help --version"
+            opts="-c -q -v -h -V --log --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

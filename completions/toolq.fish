@@ -194,6 +194,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_su
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -l log -d 'That of a record of the session log'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s q -l quiet -d 'Say nothing but errors'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s h -l help -d 'Print help'

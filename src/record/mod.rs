@@ -27,6 +27,7 @@ mod place;
 mod prune;
 mod records;
 mod recovery;
+mod schema;
 mod session;
 mod sessions;
 mod storage;
@@ -40,6 +41,7 @@ pub use order::Order;
 pub use place::{default_path, sessions_folder};
 pub use prune::{Prune, Pruned};
 pub use records::{Record, Records};
+pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};
 pub use sessions::{latest_session, sessions, torn_ends};
 

@@ -63,7 +63,7 @@ impl Forge {
     pub fn session_of(&mut self, format: &Value) -> u64 {
         let metadata = json!({
             "toolq": "0.1.0", "format": format, "tools": {"path": "tools.yaml", "sha256": "ab".repeat(32)},
-            "cwd": "/work", "jobs": 10, "pid": 1,
+            "cwd": "/work", "jobs": 10, "pid": 1, "sync": "auto",
         });
         self.add("session", None, &Value::Null, &metadata)
     }

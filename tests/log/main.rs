@@ -4,6 +4,7 @@
 
 mod forge;
 mod prune;
+mod schema;
 mod show;
 mod stats;
 #[path = "../support/mod.rs"]

@@ -185,7 +185,11 @@ pub struct Generate {
 #[derive(Debug, Subcommand)]
 pub enum Generated {
     /// The JSON Schema of tools.yaml
-    Schema,
+    Schema {
+        /// That of a record of the session log
+        #[arg(long)]
+        log: bool,
+    },
     /// Completions for a shell
     Completions {
         /// The shell
