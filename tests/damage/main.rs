@@ -16,6 +16,7 @@ mod failpoints;
 mod files;
 mod meddling;
 mod starts;
+mod traced;
 
 use std::path::Path;
 
@@ -51,15 +52,13 @@ fn toolq() -> Toolq {
     Toolq::new().tools(TOOLS)
 }
 
-/// A pay, a look, two looks at once, a pay.
+/// How many calls [`few`] has.
+const FEW: usize = 3;
+
+/// A pay, a look, a pay.
 fn few() -> String {
     let none = || json!({});
-    response(&[
-        ("pay", none()),
-        ("look", none()),
-        ("look", none()),
-        ("pay", none()),
-    ])
+    response(&[("pay", none()), ("look", none()), ("pay", none())])
 }
 
 /// The whole lines of a log; a torn end may follow them.
