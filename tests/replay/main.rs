@@ -1,6 +1,11 @@
 //! `toolq replay`, from outside.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::format_push_string,
+    reason = "a test that can't go on fails"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

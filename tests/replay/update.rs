@@ -110,13 +110,13 @@ fn a_link_stays_a_link() {
 /// A tool that rewrites the recording while it is replayed loses nothing of it.
 #[test]
 fn a_recording_that_changes_meanwhile_is_left_alone() {
-    let tools = r#"version: 1
+    let tools = r"version: 1
 tools:
   read:
     input_schema: {type: object}
     effect: read
     command: [sh, -c, 'echo >> r.jsonl; echo new']
-"#;
+";
     let recording = turn(&[("a", "read", json!({}), says("stale"))]);
     let ran = Toolq::new()
         .tools(tools)
