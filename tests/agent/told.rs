@@ -1,6 +1,10 @@
 //! What a log and events say of an agent.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
+use toolq::record::log_schema;
+use toolq::validate::Schema;
 
 use crate::api::{Api, calls, text};
 use crate::scenes::{ask, events};
@@ -89,6 +93,10 @@ fn the_log_has_all_of_it_below_the_agents_call() {
     tool_result toolu_0 < tool_call toolu_0expert
     session_end < session
     ");
+    let schema = Schema::compile(&log_schema(), Path::new("/")).unwrap();
+    for record in &log {
+        assert!(schema.accepts(record), "{record}");
+    }
     let responses: Vec<&Value> = log
         .iter()
         .filter(|record| record["type"] == "model_response")

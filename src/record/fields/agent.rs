@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{AgentUse, CallRef, Mask, Response, Usage};
@@ -7,7 +8,8 @@ use crate::model::{AgentUse, CallRef, Mask, Response, Usage};
 use super::Brief;
 
 /// Metadata of a `model_response`: what is needed to use it again, and what it took.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ModelResponse")]
 pub(in crate::record) struct ResponseFields<'a> {
     tool_use_id: Brief<'a>,
     tool_name: Brief<'a>,
@@ -39,7 +41,7 @@ impl<'a> ResponseFields<'a> {
 }
 
 /// What an agent used for a call, in the metadata of its result.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct AgentFields<'a> {
     agent_name: &'a str,
     turns_used: u64,
