@@ -1,5 +1,6 @@
 //! The rows of the table, one file each: what is done, by whom, and what is asked of toolq.
 
+mod durable;
 mod http;
 mod lines;
 mod sleep;
@@ -16,8 +17,9 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 9] = [
+pub const ALL: [(&str, Row); 10] = [
     ("spawn", spawn::thousand_cats),
+    ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
     ("sleep-64", sleep::sixty_four),
