@@ -3,6 +3,7 @@
 mod durable;
 mod http;
 mod lines;
+mod recording;
 mod sleep;
 mod spawn;
 mod startup;
@@ -27,5 +28,6 @@ pub const ALL: [(&str, Row); 10] = [
     ("version", startup::version),
     ("plan", startup::plan),
     ("lines", lines::many_turns),
+    ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
 ];
