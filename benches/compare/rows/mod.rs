@@ -3,6 +3,7 @@
 mod http;
 mod lines;
 mod log;
+mod recording;
 mod sleep;
 mod spawn;
 mod startup;
@@ -17,7 +18,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 10] = [
+pub const ALL: [(&str, Row); 11] = [
     ("spawn", spawn::thousand_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
@@ -26,6 +27,7 @@ pub const ALL: [(&str, Row); 10] = [
     ("version", startup::version),
     ("plan", startup::plan),
     ("lines", lines::many_turns),
+    ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
     ("log", log::many_records),
 ];
