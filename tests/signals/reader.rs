@@ -46,7 +46,8 @@ fn later_turns_do_not_begin() {
     assert_eq!(ended.statuses(), ["interrupted"]);
 }
 
-/// A reader that holds the pipe and reads nothing can hold toolq, but not against somebody who insists.
+/// A reader that holds the pipe and reads nothing can hold toolq, but not against somebody who insists. The log is that of
+/// an unfinished session.
 #[test]
 fn a_reader_that_stands_still_is_left() {
     let calls = ["flood", "flood", "hang"].map(|name| answer(name, &[name]));
@@ -58,5 +59,11 @@ fn a_reader_that_stands_still_is_left() {
     ]);
     started.wait_for_calls(1);
     started.insist_unread(Signal::INT);
-    assert_eq!(started.end().code, Some(130));
+    let ended = started.end();
+    assert_eq!(ended.code, Some(130));
+    // It left in the middle, and its log says no more than it knows: nothing is half, and there is no end.
+    let types = ended.log.iter().map(|record| record["type"].as_str());
+    let types: Vec<&str> = types.map(Option::unwrap).collect();
+    assert_eq!(types[0], "session");
+    assert!(types.contains(&"tool_result") && !types.contains(&"session_end"));
 }

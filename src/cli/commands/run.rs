@@ -74,7 +74,10 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     };
     drop(entered);
     let ended = runtime.block_on(session.run(&recordings, signals));
-    session.finish(ended, context)
+    let exit = session.finish(ended, context);
+    // All is written and nothing runs: what is left there, such as a look-up of a name, is not waited for.
+    runtime.shutdown_background();
+    exit
 }
 
 /// A run from its first turn to its end.
@@ -155,6 +158,7 @@ impl Session<'_> {
         let exit = self
             .observers
             .finish(exit, &context.stderr, context.verbose);
+        self.engine.close();
         ended.map_err(|failure| match failure.exit {
             Exit::Output if !self.arguments.no_log => {
                 failure.with_hint("the results are in the session log")
