@@ -1,6 +1,7 @@
 //! Somebody who stops reading, by going away or by standing still.
 
 use std::io::{BufRead as _, BufReader};
+use std::process::Command;
 
 use rustix::process::Signal;
 
@@ -31,6 +32,28 @@ fn a_reader_that_leaves_ends_the_run() {
         assert_eq!(ended.statuses().len(), 5);
         assert_eq!(ended.count("interrupted"), 3, "{:?}", ended.statuses());
         ended.assert_log_is_whole();
+    }
+}
+
+/// Without a stdout nothing is done whose result could go nowhere; help and plans have none either.
+#[test]
+fn who_has_no_stdout_is_told_so() {
+    let marked = Marked::new().stdin(answer("a", &["echo"]));
+    for arguments in [
+        &["run", "--log", "log.jsonl", "input"][..],
+        &["plan", "input"],
+        &["--help"],
+    ] {
+        let toolq = marked.toolq.command(arguments);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"exec "$@" >&-"#, "sh"])
+            .arg(toolq.get_program())
+            .args(arguments)
+            .current_dir(toolq.get_current_dir().unwrap());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(74), "{arguments:?}");
+        assert!(output.stdout.is_empty() && marked.log().is_empty());
     }
 }
 

@@ -32,6 +32,7 @@ const STOPPING: [&str; 3] = ["paused", "in_doubt", "over_budget"];
 /// A wrong tools.yaml or input, or a log that can't be used: then nothing ran. A stdout that takes no more: then the
 /// results are in the log.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    stdout::check()?;
     let tools = Arc::new(context.load_tools()?);
     let recordings = inputs::read(&arguments.input)?;
     let all = arguments.input.all;
