@@ -17,6 +17,7 @@ mod observers;
 mod panics;
 mod pretty;
 mod printer;
+mod reports;
 mod signals;
 mod stderr;
 mod stdout;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::execute;
+use crate::model::arm_failpoints;
 
 use arguments::{Arguments, Command};
 use context::Context;
@@ -44,6 +46,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);
+            arm_failpoints(&context.environment);
             dispatch(&arguments.command, &context)
                 .unwrap_or_else(|failure| context.stderr.failure(&failure))
         }
@@ -56,6 +59,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(arguments, context),
         Command::Plan(arguments) => commands::plan::plan(arguments, context),
+        Command::Replay(arguments) => commands::replay::replay(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),
         Command::Tools(arguments) => commands::tools::tools(arguments, context),
         Command::Generate(arguments) => commands::generate::generate(arguments),

@@ -7,10 +7,12 @@ mod backing;
 mod call;
 mod clock;
 mod columns;
+mod compare;
 mod dialect;
 mod environment;
 mod escape;
 mod event;
+mod failpoint;
 mod input;
 mod invocation;
 mod json_line;
@@ -20,6 +22,7 @@ mod masked;
 mod outcome;
 mod paint;
 mod problem;
+mod recorded;
 #[cfg(test)]
 pub(crate) mod sample;
 mod template;
@@ -35,10 +38,12 @@ pub use backing::{
 pub use call::{Call, Turn};
 pub use clock::Clock;
 pub use columns::cut;
+pub use compare::{Compare, Ignored};
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
 pub use event::{CallRef, Event, Refused, Sink};
+pub use failpoint::{arm_failpoints, failpoint, failpoint_within};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
     CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece, StdinDraft,
@@ -52,6 +57,7 @@ pub use outcome::{
 };
 pub use paint::paint;
 pub use problem::{Problem, Severity, Span};
+pub use recorded::Recorded;
 pub use template::{Part, Template};
 pub use tool::{
     Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety, Status,

@@ -22,7 +22,7 @@ pub use declarations::{Declaration, Declarations, declarations};
 use error::Fault;
 pub use error::{InputError, Place};
 pub use placed::nearest;
-pub use recording::Recording;
+pub use recording::{LoadStored, Recording, Reply};
 pub use source::Source;
 pub use tools_file::tools_schema;
 pub use yaml::{Data, Entry, Node, parse_yaml};

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::damage::{Damage, Flaw};
 use super::line::{self, Chain};
-use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, file};
+use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, claim};
 
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
@@ -74,7 +74,7 @@ impl Records {
     /// # Errors
     /// Why it can't be read.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        file::open_to_read(path).map(Self::of)
+        claim::open_to_read(path).map(Self::of)
     }
 
     /// Reads a file that is open already, wherever its cursor stands.
@@ -174,10 +174,9 @@ impl Records {
             bytes += read as u64;
             self.from.consume(read);
         }
-        // A whole record whose line break became another byte.
-        let whole = self.line.split_last().map(|(_, record)| line::read(record));
-        match whole {
-            Some(Ok(_)) => Ok(Flaw::Checksum),
+        // A whole record whose line break became another byte; zeros are what a disk has that was not written.
+        match self.line.split_last() {
+            Some((last, record)) if *last != 0 && line::read(record).is_ok() => Ok(Flaw::Checksum),
             _ => Ok(Flaw::Torn { bytes }),
         }
     }

@@ -4,6 +4,7 @@ pub mod check;
 pub mod generate;
 pub mod init;
 pub mod plan;
+pub mod replay;
 pub mod run;
 pub mod tools;
 

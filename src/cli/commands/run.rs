@@ -15,7 +15,7 @@ use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Budgets, Control, Engine, EngineSettings, Resolver};
+use crate::execute::{Control, Engine, EngineSettings, Resolver};
 use crate::model::Halt;
 use crate::parse::Recording;
 use crate::report::Screen;
@@ -59,11 +59,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask,
-        budgets: Budgets {
-            calls: arguments.max_calls,
-            time: arguments.time_budget,
-            output: arguments.max_output_total,
-        },
+        budgets: (&arguments.budgets).into(),
     });
     let mut session = Session {
         arguments,
@@ -195,7 +191,11 @@ fn nothing_asked(
     Ok(Exit::NothingAsked)
 }
 
-fn runtime() -> Result<Runtime, Failure> {
+/// The threads that calls run on.
+///
+/// # Errors
+/// There are none.
+pub fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 8))
