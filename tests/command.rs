@@ -631,3 +631,28 @@ fn leftovers_are_ended_and_counted_or_let_go() {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
 }
+
+/// FAULTS 66: a keeper that is killed while it waits for a call takes none with it: the next call gets another.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_keeper_that_is_killed_while_it_waits_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    // Each waits for the other, so that there are two keepers.
+    let meet = r#"touch "$1/$2"; while [ ! -e "$1/$3" ]; do sleep 0.01; done; echo met"#;
+    let kill = r#"root=$(sed -n 's/^PPid:\s*//p' /proc/$PPID/status)
+        for keeper in $(cat /proc/$root/task/$root/children); do
+            [ $keeper = $PPID ] && continue
+            kill -9 $keeper && echo killed
+            while [ -e /proc/$keeper ]; do sleep 0.01; done
+        done"#;
+    let ran = Scene::default()
+        .call(sh(meet, &[folder, "a", "b"]))
+        .call(sh(meet, &[folder, "b", "a"]))
+        .call(sh(kill, &[]).unsafely())
+        .call(sh(meet, &[folder, "c", "d"]))
+        .call(sh(meet, &[folder, "d", "c"]))
+        .run();
+    let texts: Vec<&str> = ran.outcomes.values().map(text_of).collect();
+    assert_eq!(texts, ["met", "met", "killed", "met", "met"]);
+}
