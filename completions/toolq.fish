@@ -34,6 +34,7 @@ complete -c toolq -n "__fish_toolq_needs_command" -s h -l help -d 'Print help (s
 complete -c toolq -n "__fish_toolq_needs_command" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "run" -d 'Answer the calls'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "check" -d 'Look for problems in tools.yaml'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "tools" -d 'Print the declarations for a model'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
@@ -95,6 +96,39 @@ complete -c toolq -n "__fish_toolq_using_subcommand plan" -s q -l quiet -d 'Say 
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l execute -d 'Which calls really run; the results of the others are served from the recording' -r -f -a "read\t'Those of tools that only read'
+all\t'All that have a backing'
+none\t'None'"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l ignore -d 'A part of every result that may differ: `/pointer`, or `//name` at any depth' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l ids -d 'Whether ids of calls inside of results may be others than recorded, one for one' -r -f -a "rename\t'They may be others, one for one'
+exact\t'They are compared like any text'"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l tolerance -d 'Numbers may differ by so much, or by such a part of the larger one, for example 1e-9' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l json -d 'Write a report as JSON; `-` is stdout' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l junit -d 'Write a JUnit report: a suite is a recording, a case is a call' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l markdown -d 'Write a summary as Markdown, for the page of a CI run' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l shard -d 'Replay the K-th of N parts of the sorted recordings' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l from -d 'The form of the recordings, where it should not be recognised' -r -f -a "anthropic\t''
+openai-chat\t''
+openai-responses\t''
+claude-code\t''
+codex\t''
+toolq\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-input -d 'The largest JSON document that is read' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l log -d 'Keep a session log of the calls that run, written behind what the file has already' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-calls -d 'Start so many calls at most; the others are answered without being run' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l time-budget -d 'End what runs after so long, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-output-total -d 'End what runs once tools have written so many bytes of results, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l update -d 'Write new results into the recordings'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l fail-fast -d 'End with the first turn in which a call differs'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_using_subcommand check" -s c -l tools -d 'The file that declares the tools' -r -F
 complete -c toolq -n "__fish_toolq_using_subcommand check" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
@@ -167,13 +201,14 @@ complete -c toolq -n "__fish_toolq_using_subcommand init" -s q -l quiet -d 'Say 
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s h -l help -d 'Print help'
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s V -l version -d 'Print version'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "run" -d 'Answer the calls'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "tools" -d 'Print the declarations for a model'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "run" -d 'Answer the calls'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "tools" -d 'Print the declarations for a model'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "schema" -d 'The JSON Schema of tools.yaml'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "completions" -d 'Completions for a shell'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "man" -d 'The man page'

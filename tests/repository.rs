@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use support::{Toolq, repository};
 
 /// The stages in the order of the data's way. Each may know those before it.
-const STAGES: [&str; 9] = [
-    "model", "parse", "validate", "plan", "respond", "execute", "record", "report", "cli",
+const STAGES: [&str; 10] = [
+    "model", "parse", "validate", "plan", "respond", "execute", "record", "report", "replay", "cli",
 ];
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
