@@ -640,12 +640,12 @@ fn a_keeper_that_is_killed_while_it_waits_is_replaced() {
     let folder = folder.path().to_str().unwrap();
     // Each waits for the other, so that there are two keepers.
     let meet = r#"touch "$1/$2"; while [ ! -e "$1/$3" ]; do sleep 0.01; done; echo met"#;
-    let kill = r#"root=$(sed -n 's/^PPid:\s*//p' /proc/$PPID/status)
+    let kill = r"root=$(sed -n 's/^PPid:\s*//p' /proc/$PPID/status)
         for keeper in $(cat /proc/$root/task/$root/children); do
             [ $keeper = $PPID ] && continue
             kill -9 $keeper && echo killed
             while [ -e /proc/$keeper ]; do sleep 0.01; done
-        done"#;
+        done";
     let ran = Scene::default()
         .call(sh(meet, &[folder, "a", "b"]))
         .call(sh(meet, &[folder, "b", "a"]))
