@@ -7,6 +7,7 @@ mod address;
 mod agent;
 mod builtins;
 mod command;
+mod cures;
 mod declared;
 mod findings;
 mod http;
