@@ -6,6 +6,7 @@ mod error;
 mod extent;
 mod frames;
 mod index;
+mod assembly;
 mod complaint;
 mod declarations;
 mod pairing;
@@ -19,6 +20,7 @@ pub mod tools_file;
 mod turns;
 mod yaml;
 
+pub use assembly::Assembly;
 pub use declarations::{Declaration, Declarations, declarations};
 use error::Fault;
 pub use error::{InputError, Place};

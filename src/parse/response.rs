@@ -96,7 +96,7 @@ fn turn(api: Api, body: &str, object: Object, number: usize) -> Result<Turn, Res
 }
 
 /// The error in the place of an answer: `{"error": {"type", "message"}}`, or a text in the place of the object.
-fn error(object: &Object) -> Option<ResponseFault> {
+pub(super) fn error(object: &Object) -> Option<ResponseFault> {
     let error = object.get("error").filter(|error| !error.is_null())?;
     let inner = error.object();
     let field = |name| inner.as_ref().and_then(|inner| inner.text(name));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Api, calls, message, ok, text};
+use crate::api::{Act, Api, calls, message, ok, text};
 use crate::scenes::{ask, asked, result, toolq};
 
 #[test]
@@ -141,4 +141,42 @@ fn an_agents_turn_has_batches() {
         .map(|batch| batch["calls"].as_array().unwrap().len())
         .collect();
     assert_eq!(sizes, [1, 2, 1]);
+}
+
+/// The same answers as streams; one that breaks off, or ends in an error, is asked for again.
+#[test]
+fn answers_may_come_as_streams() {
+    let events = |events: &[&str]| {
+        let body: String = events
+            .iter()
+            .map(|data| format!("data: {data}\n\n"))
+            .collect();
+        Act::Say(200, "content-type: text/event-stream\r\n", body)
+    };
+    let start = r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}"#;
+    let asks = events(&[
+        start,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a0","name":"look","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"at\":\"home\"}"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
+        r#"{"type":"message_stop"}"#,
+    ]);
+    let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
+    let api = Api::new(&[
+        events(&[start]),
+        asks,
+        events(&[start, overloaded]),
+        events(&[
+            start,
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"It is so."}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}"#,
+            r#"{"type":"message_stop"}"#,
+        ]),
+    ]);
+    let keys = "      tools: [look]\n      stream: true\n    retry: {backoff: 1ms}";
+    let ran = ask(&api, keys).exits(0);
+    assert_eq!(result(&ran), ("It is so.".to_owned(), false));
+    assert_eq!(api.heard()[0].body["stream"], true);
+    assert_eq!(api.messages(3)[2]["content"][0]["content"], "seen home");
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response as HttpResponse;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::execute::http::failure::{self, Fault};
 use crate::execute::http::response::{encoding, retry_after};
@@ -12,7 +13,7 @@ use crate::model::{
     AgentFault, Body, HttpBacking, HttpMethod, Outcome, Response, RetryOn, Template,
     TransportPhase, Turn, format_bytes, format_duration,
 };
-use crate::parse::{ResponseFault, response};
+use crate::parse::{Assembly, ResponseFault, response};
 use crate::validate::clipped;
 
 use super::Broken;
@@ -124,20 +125,34 @@ impl Conversation<'_> {
             let why = format!("its body is encoded ({encoding}), which no request asks for");
             return Err(Trouble::last(AgentFault::Unreadable(why)));
         }
-        let mut body = Vec::new();
+        let mut streamed = is_stream(http.headers()).then(|| Assembly::new(self.backing.api));
+        let (mut body, mut total) = (Vec::new(), 0);
         loop {
             let piece = http.chunk().await.map_err(|error| {
                 let cause = failure::cause(&error);
                 unreached(failure::broken(TransportPhase::Body, origin, cause))
             })?;
             let Some(piece) = piece else { break };
-            if body.len() + piece.len() > LARGEST {
+            total += piece.len();
+            if total > LARGEST {
                 let why = format!("it has more than {}", format_bytes(LARGEST as u64));
                 return Err(Trouble::last(AgentFault::Unreadable(why)));
             }
-            body.extend_from_slice(&piece);
+            match &mut streamed {
+                Some(assembly) => assembly.push(&piece).map_err(|fault| told(fault, wish))?,
+                None => body.extend_from_slice(&piece),
+            }
         }
-        let body = String::from_utf8_lossy(&body);
+        let body = match streamed {
+            Some(assembly) => {
+                let whole = assembly.body().map_err(|fault| told(fault, wish))?;
+                whole.ok_or_else(|| {
+                    let why = "the stream ended before the answer did".to_owned();
+                    unreached(failure::broken(TransportPhase::Body, origin, why))
+                })?
+            }
+            None => String::from_utf8_lossy(&body).into_owned(),
+        };
         let read = response(self.backing.api, &body, number);
         match read {
             Ok(answer) if (200..300).contains(&status) => Ok(answer),
@@ -155,6 +170,19 @@ impl Conversation<'_> {
             }
         }
     }
+}
+
+/// What a stream told in the place of an answer, behind a head that promised one.
+fn told(fault: ResponseFault, retry_after: Option<Duration>) -> Trouble {
+    match fault {
+        ResponseFault::Error { kind, message } => refused(None, &kind, &message, retry_after),
+        ResponseFault::Strange(why) => Trouble::last(AgentFault::Unreadable(why)),
+    }
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
 }
 
 /// An error that the API told, by status or by its word.
