@@ -18,7 +18,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 10] = [
+pub const ALL: [(&str, Row); 11] = [
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
