@@ -3,6 +3,7 @@
 mod durable;
 mod http;
 mod lines;
+mod log;
 mod recording;
 mod sleep;
 mod spawn;
@@ -18,7 +19,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 11] = [
+pub const ALL: [(&str, Row); 12] = [
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
@@ -30,4 +31,5 @@ pub const ALL: [(&str, Row); 11] = [
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
+    ("log", log::many_records),
 ];
