@@ -161,7 +161,7 @@ fn within(text: &str, call: CallEntry, begin: u64) -> Option<Object<'_>> {
 fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
     let Asked { id, name, input } = asked;
     let name = name.unwrap_or_default();
-    let id = id.unwrap_or_else(|| made_id(turn, position, &name, call));
+    let id = id.unwrap_or_else(|| made_id(turn, position, &name, call.get()));
     Call {
         turn,
         position,
@@ -171,8 +171,9 @@ fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
     }
 }
 
-fn made_id(turn: usize, position: usize, name: &str, call: Json) -> String {
-    let text = format!("{turn}\0{position}\0{name}\0{}", call.get());
+/// The id of a call that has none; `call` is what it asks.
+pub(super) fn made_id(turn: usize, position: usize, name: &str, call: &str) -> String {
+    let text = format!("{turn}\0{position}\0{name}\0{call}");
     let digest = Sha256::digest(text);
     let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
     hex.fold("toolq_".to_owned(), |id, byte| id + &byte)
