@@ -71,6 +71,12 @@ pub(super) fn not_executed(cause: &NotExecuted) -> Account {
             format!("Not executed: the preceding {tool} call failed.")
         }
         NotExecuted::Sibling { tool } => format!("Not executed: the {tool} call beside it failed."),
+        NotExecuted::BrokeOff => {
+            return Account::new(
+                "Not executed: the answer that asked for it broke off before its end.",
+                "nothing is wrong with this call. Call it again if it is still needed.",
+            );
+        }
         NotExecuted::Halted(by) => return halted::not_executed(*by),
     };
     Account::new(
