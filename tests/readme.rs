@@ -199,7 +199,7 @@ fn words(file: &str, from: &str, to: &str) -> Vec<String> {
 fn every_word_has_its_row() {
     let status = words("model/outcome.rs", "fn status(", "fn ending(");
     let reasons = words("model/verdict.rs", "fn name(", "/// One problem");
-    let ends = words("record/fields/result.rs", "fn name(", "/// Metadata");
+    let ends = words("record/kind.rs", "fn name(", "Self::Resolve");
     let all = [&status[..], &reasons, &ends].concat();
     assert!(all.len() > 20, "{all:?}");
     for (page, words) in [("session-log.md", &all), ("plan.md", &reasons)] {

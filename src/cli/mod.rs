@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod manual;
 mod observers;
+mod panics;
 mod pretty;
 mod printer;
 mod signals;
@@ -38,6 +39,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(exit) = execute::supervise(&arguments) {
         return exit;
     }
+    panics::tell();
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);

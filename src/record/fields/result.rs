@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -6,6 +5,7 @@ use serde::Serialize;
 use crate::model::{CallRef, Ending, Mask, MaskedText, Outcome};
 
 use super::ms;
+use crate::record::Kind;
 
 /// Metadata of a `tool_start`.
 #[derive(Serialize)]
@@ -69,11 +69,11 @@ impl ResultKind {
     }
 
     /// The type of the record.
-    pub(in crate::record) fn name(self) -> &'static str {
+    pub(in crate::record) fn kind(self) -> Kind {
         match self {
-            Self::Result => "tool_result",
-            Self::Skipped => "tool_skipped",
-            Self::InDoubt => "tool_in_doubt",
+            Self::Result => Kind::ToolResult,
+            Self::Skipped => Kind::ToolSkipped,
+            Self::InDoubt => Kind::ToolInDoubt,
         }
     }
 }
@@ -102,7 +102,7 @@ pub(in crate::record) struct ResultFields<'a> {
     cut_bytes: Option<u64>,
     /// The file that has all bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<Cow<'a, str>>,
+    saved: Option<String>,
     /// Some bytes were no UTF-8 and stand as U+FFFD.
     #[serde(skip_serializing_if = "Option::is_none")]
     lossy: Option<bool>,
@@ -137,7 +137,7 @@ impl<'a> ResultFields<'a> {
             http_status,
             bytes: captured.map(|captured| captured.bytes),
             cut_bytes: captured.map(|captured| captured.cut).filter(|cut| *cut > 0),
-            saved: saved.map(|path| path.to_string_lossy()),
+            saved: saved.map(|path| mask.text(&path.to_string_lossy()).into_owned()),
             lossy: captured
                 .map(|captured| captured.lossy)
                 .filter(|lossy| *lossy),

@@ -113,10 +113,7 @@ fn what_was_let_go_can_be_revoked() {
         steps("r0 r0 ~"),
         ["r0", "-0!duplicate_id", "r0!duplicate_id"]
     );
-    assert_eq!(
-        steps("w0 r0 ~"),
-        ["", "w0!duplicate_id", "r0!duplicate_id"]
-    );
+    assert_eq!(steps("w0 r0 ~"), ["", "w0!duplicate_id", "r0!duplicate_id"]);
 }
 
 proptest! {
