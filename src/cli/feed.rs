@@ -57,7 +57,9 @@ impl Feed {
                 }
             }
         };
-        thread::Builder::new().name("input".to_owned()).spawn(read)?;
+        thread::Builder::new()
+            .name("input".to_owned())
+            .spawn(read)?;
         Ok(())
     }
 

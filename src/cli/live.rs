@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::feed::Feed;
-use crate::model::Call;
-use crate::parse::{InputError, Stream, Told};
+use crate::model::{Call, Turn};
+use crate::parse::{InputError, Stream, Told, turns_of};
 
 /// What is told of a stream, as it arrives.
 pub struct Live {
@@ -53,7 +53,7 @@ impl Live {
     /// The next of what is told, as soon as it is known; none at the end. Needs [`detach`](Self::detach).
     pub async fn next(&mut self) -> Option<Told> {
         loop {
-            let told = self.ahead.pop_front().or_else(|| self.stream.next());
+            let told = self.known();
             if told.is_some() || self.ended {
                 return told;
             }
@@ -62,20 +62,21 @@ impl Live {
         }
     }
 
-    /// All that is told, waiting for it; why the stream can't be read to its end, if it can't.
-    pub fn whole(mut self) -> (Vec<Told>, Option<InputError>) {
+    /// The next of what is known by now.
+    pub fn known(&mut self) -> Option<Told> {
+        self.ahead.pop_front().or_else(|| self.stream.next())
+    }
+
+    /// All its messages, waiting for its end.
+    ///
+    /// # Errors
+    /// Why it can't be read to its end, beside the messages that are whole.
+    pub fn whole(&mut self) -> (Vec<Turn>, Option<InputError>) {
         while !self.ended {
             let read = self.feed.wait();
             self.push(read);
         }
-        let mut told: Vec<Told> = std::iter::from_fn(|| self.ahead.pop_front().or_else(|| self.stream.next())).collect();
-        match told.pop() {
-            Some(Told::Broke { error, .. }) => (told, Some(error)),
-            last => {
-                told.extend(last);
-                (told, None)
-            }
-        }
+        turns_of(std::iter::from_fn(|| self.known()))
     }
 
     /// Reads on no further: the calls that had begun and are not whole.

@@ -35,13 +35,34 @@ impl Recording {
     ) -> Result<Self, InputError> {
         let mut reading = Reading::new(from);
         frames::read(&mut source, max_document, &mut reading)?;
-        if let Some(fault) = reading.missing() {
-            return Err(source.locate(fault));
+        match reading.missing() {
+            Some(fault) => Err(source.locate(fault)),
+            None => Ok(Self::of(source, reading)),
         }
+    }
+
+    /// The same for one line among others, which need not hold an answer.
+    ///
+    /// # Errors
+    /// The same, but for what holds no answer of a model.
+    pub(super) fn read_line(
+        mut source: Source,
+        from: Option<Dialect>,
+        max_document: u64,
+    ) -> Result<Self, InputError> {
+        let mut reading = Reading::new(from);
+        frames::read(&mut source, max_document, &mut reading)?;
+        match reading.strange() {
+            Some(fault) => Err(source.locate(fault)),
+            None => Ok(Self::of(source, reading)),
+        }
+    }
+
+    fn of(source: Source, reading: Reading) -> Self {
         let lines = reading.documents > 1 || reading.log.is_some();
         let index = reading.turns.finish();
         let known = reading.log.or(index.dialect()).or(reading.last);
-        Ok(Self {
+        Self {
             dialect: known.unwrap_or(Dialect::Anthropic),
             layout: if lines {
                 Layout::Lines
@@ -50,7 +71,7 @@ impl Recording {
             },
             index,
             kept: source.keep(),
-        })
+        }
     }
 
     /// The dialect of its calls.

@@ -7,9 +7,12 @@
 mod messages;
 mod partial;
 mod sse;
+mod turns;
 
 pub(super) use messages::{Arriving, Messages};
 pub use partial::completed;
+pub use sse::is_stream;
+pub use turns::turns;
 
 use super::complaint::Complaint;
 use super::{InputError, Place, dialects, recognise};

@@ -8,6 +8,28 @@ use std::mem;
 /// The mark that a text in UTF-8 may begin with.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// The fields of an event; lines of others are passed over.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+/// Whether an input that begins so is a stream of events; none where more of it must be known.
+pub fn is_stream(begin: &[u8]) -> Option<bool> {
+    if begin.len() < MARK.len() && MARK.starts_with(begin) {
+        return None;
+    }
+    let text = begin.strip_prefix(MARK).unwrap_or(begin);
+    let first = text
+        .iter()
+        .position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+    let line = &text[first..];
+    if FIELDS.iter().any(|field| field.starts_with(line)) {
+        return None;
+    }
+    let mut fields = FIELDS
+        .iter()
+        .filter_map(|field| line.strip_prefix(*field)?.first());
+    Some(line[0] == b':' || fields.any(|next| matches!(next, b':' | b'\r' | b'\n')))
+}
+
 /// The events so far.
 #[derive(Debug)]
 pub(super) struct Events {
@@ -161,6 +183,27 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
         assert_eq!(read(&bytes), expected);
+    }
+
+    #[test]
+    fn a_stream_is_known_by_its_first_line() {
+        for (begin, known) in [
+            ("", None),
+            ("\u{FEFF}", None),
+            ("\r\n\n", None),
+            ("eve", None),
+            ("event", None),
+            ("event:", Some(true)),
+            (": hello", Some(true)),
+            ("\u{FEFF}data\n", Some(true)),
+            ("\nretry: 1", Some(true)),
+            ("evil", Some(false)),
+            ("identity: 1", Some(false)),
+            ("{", Some(false)),
+            (" data:", Some(false)),
+        ] {
+            assert_eq!(is_stream(begin.as_bytes()), known, "{begin:?}");
+        }
     }
 
     /// FAULTS 4, 11.
