@@ -18,6 +18,8 @@ pub struct Lines {
     lost: Option<io::Error>,
     /// A line was handed out.
     begun: bool,
+    /// Turns of the lines that asked for nothing before any did.
+    passed: usize,
 }
 
 impl Lines {
@@ -30,6 +32,7 @@ impl Lines {
             ended: false,
             lost: None,
             begun: false,
+            passed: 0,
         }
     }
 
@@ -45,6 +48,16 @@ impl Lines {
             let read = self.feed.wait();
             self.push(read);
         }
+    }
+
+    /// Counts the turns of `line`, which asks for nothing.
+    pub fn pass(&mut self, line: &Recording) {
+        self.passed += line.len();
+    }
+
+    /// How many turns were counted.
+    pub fn passed(&self) -> usize {
+        self.passed
     }
 
     /// Hands `line` out again, as the next.

@@ -48,6 +48,7 @@ fn line_asks(lines: &mut Lines, arguments: &Arguments) -> Result<bool, Failure> 
             lines.put_back(line);
             return Ok(true);
         }
+        lines.pass(&line);
         printer.nothing_asked();
         printer.check()?;
     }
@@ -111,6 +112,7 @@ impl Session<'_> {
     pub(super) async fn answer_lines(&mut self, mut lines: Lines) -> Result<(), Failure> {
         lines.detach().map_err(Failure::usage)?;
         let control = self.engine.control();
+        self.turns += lines.passed();
         loop {
             let line = tokio::select! {
                 biased;
