@@ -109,6 +109,8 @@ pub enum Reason {
     DuplicateId,
     /// The answer ended at a token limit inside this call.
     Truncated,
+    /// The stream broke off inside this call.
+    BrokenOff,
     /// A path leads out of the root.
     PathOutsideRoot,
 }
@@ -121,7 +123,7 @@ impl Reason {
             Self::InvalidInput => "invalid_input",
             Self::InvalidArguments => "invalid_arguments",
             Self::DuplicateId => "duplicate_id",
-            Self::Truncated => "truncated",
+            Self::Truncated | Self::BrokenOff => "truncated",
             Self::PathOutsideRoot => "path_outside_root",
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn truncated() -> Rejection {
 pub(super) fn broken_off() -> Rejection {
     let detail = of_input("the answer broke off inside this call");
     Rejection {
-        reason: Reason::Truncated,
+        reason: Reason::BrokenOff,
         details: vec![detail],
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 const BROKE_OFF: &str = "!Not executed: the answer that asked for it broke off before its end.";
 const INSIDE: &str =
-    "!Not executed: the answer broke off inside this call, so its input may be incomplete.";
+    "!Not executed: the answer broke off inside this call.";
 
 /// FAULTS 17: what ran is answered, what waits is not executed.
 #[test]

@@ -10,7 +10,7 @@ pub(super) fn key(reason: Reason) -> MessageKey {
         Reason::InvalidInput | Reason::InvalidArguments | Reason::PathOutsideRoot => {
             MessageKey::InvalidInput
         }
-        Reason::DuplicateId | Reason::Truncated => MessageKey::NotExecuted,
+        Reason::DuplicateId | Reason::Truncated | Reason::BrokenOff => MessageKey::NotExecuted,
     }
 }
 
@@ -41,6 +41,10 @@ pub(super) fn rejected(name: &str, rejection: &Rejection) -> Account {
         Reason::Truncated => Account::new(
             format!("Not executed: {first}, so its input may be incomplete."),
             "call it again with a shorter input, or in several smaller calls.",
+        ),
+        Reason::BrokenOff => Account::new(
+            format!("Not executed: {first}."),
+            "nothing is wrong with this call. Call it again if it is still needed.",
         ),
     }
 }
