@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::model::{Dialect, Form, parse_bytes, parse_duration};
 use crate::parse::Vendor;
+use crate::record;
 
 /// Answer a language model's tool calls.
 ///
@@ -118,6 +119,14 @@ pub struct Run {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
+    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        conflicts_with = "no_log"
+    )]
+    pub sync: Sync,
     /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
     #[arg(long, value_name = "FILE|fd:N")]
     pub events: Option<String>,
@@ -198,6 +207,21 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sync {
+    Auto,
+    All,
+}
+
+impl From<Sync> for record::Sync {
+    fn from(sync: Sync) -> Self {
+        match sync {
+            Sync::Auto => Self::Auto,
+            Sync::All => Self::All,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

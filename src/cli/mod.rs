@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::execute;
+use crate::model::arm_failpoints;
 
 use arguments::{Arguments, Command};
 use context::Context;
@@ -46,6 +47,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);
+            arm_failpoints(&context.environment);
             dispatch(&arguments.command, &context)
                 .unwrap_or_else(|failure| context.stderr.failure(&failure))
         }

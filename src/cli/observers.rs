@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::stderr::Stderr;
 use super::terminal::Terminal;
 use crate::model::{Clock, Event, Mask, Refused, Sink, Tools};
-use crate::record::{self, Session, SessionLog};
+use crate::record::{self, Log, LogError, Session, SessionLog};
 use crate::report::{Bars, EventStream, Fanout, Lines, Look, Screen, Summary};
 
 /// Pictures of bars in a second, at most.
@@ -110,6 +110,10 @@ impl Sink for Observers {
         let log = self.log.as_mut().map(|log| log as &mut dyn Sink);
         Fanout::new(log, readers).tell(events)
     }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.log.as_mut().map_or(Ok(()), SessionLog::settle)
+    }
 }
 
 fn show(
@@ -169,13 +173,19 @@ fn open_log(
         input_sha256: None,
         cwd: here.display().to_string(),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        sync: arguments.sync.into(),
     };
-    let mask = Arc::clone(mask);
-    if let Some(path) = &arguments.log {
-        return Ok(Some(SessionLog::create(path, &session, mask, clock)?));
+    let log = match &arguments.log {
+        Some(path) => Log::open(path, |_| Ok(()))?,
+        None => Log::open_default(&record::default_path(&context.environment, &clock)?, |_| {
+            Ok(())
+        })?,
+    };
+    if log.is_unfinished() {
+        return Err(LogError::Unfinished(log.path().to_owned()).into());
     }
-    let path = record::default_path(&context.environment, &clock)?;
-    Ok(Some(SessionLog::create_default(
-        &path, &session, mask, clock,
-    )?))
+    if let Some(warning) = log.warning() {
+        context.stderr.warning(&warning);
+    }
+    Ok(Some(log.begin(&session, Arc::clone(mask), clock)?))
 }

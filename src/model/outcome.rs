@@ -77,6 +77,12 @@ pub enum Outcome {
     Cancelled {
         /// The tool of the call that failed.
         by: String,
+        /// What it had written by then.
+        output: String,
+        /// The end of its standard error; empty for a request.
+        stderr: String,
+        /// Bytes and file of the output.
+        captured: Captured,
     },
     /// It was running and was ended because the run was.
     Interrupted {
@@ -221,6 +227,10 @@ pub enum Doubt {
     Broken(Box<Transport>),
     /// No whole answer came within this time.
     TimedOut(Duration),
+    /// The run was ended before a whole answer came.
+    Interrupted(Halt),
+    /// A call of this tool, beside it, failed before a whole answer came.
+    Cancelled(String),
 }
 
 /// How far a request came.
@@ -275,7 +285,15 @@ impl Outcome {
 
     /// Whether it was ended for the sake of something else: neither well nor by a fault of its own.
     pub fn is_given_up(&self) -> bool {
-        matches!(self, Self::Cancelled { .. } | Self::Interrupted { .. })
+        matches!(
+            self,
+            Self::Cancelled { .. }
+                | Self::Interrupted { .. }
+                | Self::InDoubt {
+                    doubt: Doubt::Interrupted(_) | Doubt::Cancelled(_),
+                    ..
+                }
+        )
     }
 
     /// The word of logs and events.
@@ -333,6 +351,7 @@ impl Outcome {
             | Self::BadOutput { captured, .. }
             | Self::TimedOut { captured, .. }
             | Self::InDoubt { captured, .. }
+            | Self::Cancelled { captured, .. }
             | Self::Interrupted { captured, .. } => Some(captured),
             _ => None,
         }

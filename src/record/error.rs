@@ -66,8 +66,11 @@ impl LogError {
                 "wait until the other run ends, or name another file with `--log FILE`"
             }
             Self::Missing(_) => "name a file that a run wrote with `--log FILE`",
-            Self::Unfinished(_) | Self::Damaged { .. } => {
+            Self::Unfinished(_) => {
                 "keep it, since it says what has run, and name another file with `--log FILE`"
+            }
+            Self::Damaged { .. } => {
+                "look at it with `toolq log verify FILE`; keep it, since it says what has run, and name another file with `--log FILE`"
             }
             Self::Newer { .. } => "use a newer toolq, or name another file with `--log FILE`",
             Self::NotAFile(_) | Self::Foreign(_) | Self::NotALog(_) | Self::Io { .. } => {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
+pub use super::recovery::RecoveredFields as Recovered;
 
 /// Of a `session`.
 #[derive(Debug, Clone, Deserialize)]
@@ -43,6 +44,9 @@ pub struct CallContent {
     pub name: String,
     /// What is executed; `None` where what came was no object.
     pub input: Option<Box<RawValue>>,
+    /// The id of the call, where its metadata has a part of it only.
+    #[serde(default)]
+    pub id: Option<String>,
 }
 
 /// Metadata of a `tool_call`.
@@ -56,6 +60,10 @@ pub struct Call {
     pub concurrency_safe: Option<bool>,
     pub reason: Option<String>,
     pub input_sha256: Option<String>,
+    #[serde(default)]
+    pub input_before_coercion: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub input_fault: Option<String>,
 }
 
 /// Metadata of a `tool_start`.

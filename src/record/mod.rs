@@ -11,6 +11,7 @@
 
 mod bodies;
 mod body;
+mod claim;
 mod damage;
 mod error;
 mod fields;
@@ -20,18 +21,23 @@ mod kind;
 mod line;
 pub mod metadata;
 mod news;
+mod opening;
+mod order;
 mod place;
 mod records;
+mod recovery;
 mod session;
-mod tail;
+mod storage;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
 pub use error::LogError;
 pub use kind::Kind;
+pub use opening::Log;
+pub use order::Order;
 pub use place::default_path;
 pub use records::{Record, Records};
-pub use session::{Session, SessionLog};
+pub use session::{Session, SessionLog, Sync};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);

@@ -1,16 +1,16 @@
 use std::collections::HashMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::model::{Clock, Mask, Refused};
+use crate::model::{Clock, Effect, Mask, Refused};
 
 use super::fields::{AttemptFields, EndFields, SessionFields};
-use super::file;
-use super::journal::Journal;
-use super::{Kind, LogError};
+use super::journal::{Durable, Journal};
+use super::{Kind, Log, LogError};
 
 /// What a session runs with.
 #[derive(Debug, Clone)]
@@ -25,6 +25,28 @@ pub struct Session {
     pub cwd: String,
     /// Calls running at once.
     pub jobs: NonZeroUsize,
+    /// What of its log survives a loss of power.
+    pub sync: Sync,
+}
+
+/// What of a log is made to survive a loss of power, before toolq goes on. A death of toolq alone loses nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// That a call started which isn't `read`, before it starts, and its result before it is printed.
+    #[default]
+    Auto,
+    /// The same of every call.
+    All,
+}
+
+impl Sync {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::All => "all",
+        }
+    }
 }
 
 /// The log of one session. Every event that it takes is in the file when [`Sink::tell`] returns.
@@ -33,6 +55,7 @@ pub struct Session {
 pub struct SessionLog {
     pub(super) journal: Journal,
     pub(super) mask: Arc<Mask>,
+    pub(super) sync: Sync,
     /// The record of the session itself.
     pub(super) session: Uuid,
     /// The records of turns that have not ended.
@@ -51,6 +74,8 @@ pub(super) struct OpenCall {
     pub(super) record: Uuid,
     /// The attempt that failed last, for the record of the next start.
     pub(super) failed: Option<AttemptFields>,
+    /// What its tool does to the world, once it was started.
+    pub(super) effect: Option<Effect>,
 }
 
 impl SessionLog {
@@ -65,18 +90,27 @@ impl SessionLog {
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, LogError> {
-        let mut journal = Journal::open(path, clock)?;
+        let log = Log::open(path, |_| Ok(()))?;
+        if log.is_unfinished() {
+            return Err(LogError::Unfinished(path.to_owned()));
+        }
+        log.begin(session, mask, clock)
+    }
+
+    /// Writes the record of the beginning.
+    pub(super) fn begin(
+        mut journal: Journal,
+        session: &Session,
+        mask: Arc<Mask>,
+    ) -> io::Result<Self> {
         let begun = journal.now();
         let fields = SessionFields::of(session, &mask);
-        let record = journal.write(&Kind::Session, None, &(), &fields);
-        let record = record.map_err(|source| LogError::Io {
-            path: path.to_owned(),
-            doing: "written",
-            source,
-        })?;
+        let record = journal.add(&Kind::Session, None, &(), &fields)?;
+        journal.commit(Durable::Now)?;
         Ok(Self {
             journal,
             mask,
+            sync: session.sync,
             session: record,
             turns: HashMap::new(),
             calls: HashMap::new(),
@@ -84,20 +118,6 @@ impl SessionLog {
             begun,
             refused: None,
         })
-    }
-
-    /// The same at a place of toolq's own choice (see [`super::default_path`]), whose folders are made.
-    ///
-    /// # Errors
-    /// Why there can be no log there.
-    pub fn create_default(
-        path: &Path,
-        session: &Session,
-        mask: Arc<Mask>,
-        clock: Clock,
-    ) -> Result<Self, LogError> {
-        file::make_folder(path)?;
-        Self::create(path, session, mask, clock)
     }
 
     /// Writes the record of the end. A log without it holds an unfinished session.
@@ -112,9 +132,8 @@ impl SessionLog {
         };
         let session = Some(self.session);
         self.heed(|log| {
-            log.journal
-                .write(&Kind::SessionEnd, session, &(), &end)
-                .map(drop)
+            log.journal.add(&Kind::SessionEnd, session, &(), &end)?;
+            log.journal.commit(Durable::Now)
         })
     }
 
@@ -136,7 +155,7 @@ impl SessionLog {
     /// Does what `write` says unless an earlier write failed; the first failure is the last attempt.
     pub(super) fn heed(
         &mut self,
-        write: impl FnOnce(&mut Self) -> std::io::Result<()>,
+        write: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> Result<(), Refused> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());

@@ -7,8 +7,7 @@ use super::vendors::{Vendor, block, call, end, event, start, stop};
 use serde_json::json;
 
 const BROKE_OFF: &str = "!Not executed: the answer that asked for it broke off before its end.";
-const INSIDE: &str =
-    "!Not executed: the answer broke off inside this call.";
+const INSIDE: &str = "!Not executed: the answer broke off inside this call.";
 
 /// FAULTS 17: what ran is answered, what waits is not executed.
 #[test]

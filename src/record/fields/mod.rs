@@ -1,11 +1,13 @@
 //! Content and metadata of each type of record, in the order in which their members are written. What a release adds
 //! stands behind what is there.
 
+mod brief;
 mod call;
 mod result;
 mod session;
 
-pub(super) use call::{CallContent, CallFields};
+pub(super) use brief::Brief;
+pub(super) use call::{Before, CallContent, CallFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
 pub(super) use session::SessionFields;
 pub use session::{EndFields, TurnFields};

@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::model::{CallRef, Ending, Mask, MaskedText, Outcome};
+use crate::model::{CallRef, Ending, Mask, Outcome};
 
-use super::ms;
+use super::{Brief, ms};
 use crate::record::Kind;
 
 /// Metadata of a `tool_start`.
 #[derive(Serialize)]
 pub(in crate::record) struct StartFields<'a> {
-    pub(in crate::record) tool_use_id: MaskedText<'a>,
-    pub(in crate::record) tool_name: MaskedText<'a>,
+    pub(in crate::record) tool_use_id: Brief<'a>,
+    pub(in crate::record) tool_name: Brief<'a>,
     pub(in crate::record) attempt: u32,
     pub(in crate::record) idempotency_key: &'a str,
     pub(in crate::record) effect: &'static str,
@@ -81,8 +81,8 @@ impl ResultKind {
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Serialize)]
 pub(in crate::record) struct ResultFields<'a> {
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    tool_use_id: Brief<'a>,
+    tool_name: Brief<'a>,
     is_error: bool,
     /// How it ended, in one word.
     status: &'static str,
@@ -126,8 +126,8 @@ impl<'a> ResultFields<'a> {
         let captured = outcome.captured();
         let saved = captured.and_then(|captured| captured.saved.as_deref());
         Self {
-            tool_use_id: MaskedText(&call.tool_use_id, mask),
-            tool_name: MaskedText(&call.tool_name, mask),
+            tool_use_id: Brief(&call.tool_use_id, mask),
+            tool_name: Brief(&call.tool_name, mask),
             is_error,
             status: outcome.status(),
             duration_ms: ms(duration),

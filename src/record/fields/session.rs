@@ -17,6 +17,7 @@ pub(in crate::record) struct SessionFields<'a> {
     cwd: MaskedText<'a>,
     jobs: usize,
     pid: u32,
+    sync: &'static str,
 }
 
 #[derive(Serialize)]
@@ -45,6 +46,7 @@ impl<'a> SessionFields<'a> {
             cwd: MaskedText(&session.cwd, mask),
             jobs: session.jobs.get(),
             pid: std::process::id(),
+            sync: session.sync.name(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that failed or found no answer.
 
-use super::Account;
+use super::{Account, halted};
 use crate::model::{Doubt, Effect, MessageKey, Tool, Transport, TransportPhase, format_duration};
 
 /// The hint where a tool that writes may have written.
@@ -125,6 +125,10 @@ pub(super) fn in_doubt(name: &str, doubt: &Doubt) -> Account {
         Doubt::Broken(lost) => format!("{} gave no complete answer: {}", lost.origin, lost.detail),
         Doubt::TimedOut(limit) => {
             format!("no complete answer came within {}", format_duration(*limit))
+        }
+        Doubt::Interrupted(by) => format!("{}, and no answer had come", halted::cause(*by)),
+        Doubt::Cancelled(by) => {
+            format!("the {by} call beside it failed, and no answer had come")
         }
     };
     Account::new(
