@@ -5,6 +5,7 @@ mod lines;
 mod sleep;
 mod spawn;
 mod startup;
+mod stream;
 mod transcript;
 mod wide;
 
@@ -16,7 +17,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 9] = [
+pub const ALL: [(&str, Row); 10] = [
     ("spawn", spawn::thousand_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
@@ -24,6 +25,7 @@ pub const ALL: [(&str, Row); 9] = [
     ("http", http::ten_thousand_posts),
     ("version", startup::version),
     ("plan", startup::plan),
+    ("stream", stream::starts),
     ("lines", lines::many_turns),
     ("wide", wide::one_turn),
 ];
