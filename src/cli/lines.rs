@@ -99,13 +99,12 @@ impl Lines {
             (None, None, true) if !self.begun => Failure::usage("the input is empty"),
             (None, None, _) => return Ok(None),
         };
-        Err(match self.begun {
-            true => Failure {
-                exit: Exit::Stopped,
-                ..failure
-            },
-            false => failure,
-        })
+        let exit = if self.begun {
+            Exit::Stopped
+        } else {
+            failure.exit
+        };
+        Err(Failure { exit, ..failure })
     }
 
     fn push(&mut self, read: io::Result<Vec<u8>>) {

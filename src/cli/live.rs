@@ -30,7 +30,7 @@ impl Live {
     /// Waits until a call begins; false where the stream has none. What was read is told all the same.
     pub fn asks(&mut self) -> bool {
         loop {
-            while let Some(told) = self.stream.next() {
+            for told in self.stream.by_ref() {
                 let begun = matches!(told, Told::Begun { .. });
                 self.ahead.push_back(told);
                 if begun {

@@ -19,6 +19,7 @@ mod observers;
 mod panics;
 mod pretty;
 mod printer;
+mod reports;
 mod signals;
 mod stderr;
 mod stdout;
@@ -60,8 +61,10 @@ fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(arguments, context),
         Command::Plan(arguments) => commands::plan::plan(arguments, context),
+        Command::Replay(arguments) => commands::replay::replay(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),
         Command::Tools(arguments) => commands::tools::tools(arguments, context),
+        Command::Log(arguments) => commands::log::log(arguments, context),
         Command::Generate(arguments) => commands::generate::generate(arguments),
         Command::Init(arguments) => commands::init::init(arguments, context),
     }

@@ -59,24 +59,6 @@ impl Follow {
         self.number += 1;
     }
 
-    /// What the next line that is whole asks, which may be nothing; none until more came. Lines without any text are passed
-    /// over, and so is all behind a line that can't be read.
-    ///
-    /// # Errors
-    /// It is no form of what a model answers, or of what stands beside that in a conversation or log.
-    pub fn next(&mut self) -> Option<Result<Recording, InputError>> {
-        if self.broke {
-            return None;
-        }
-        let read = match self.lines.pop_front() {
-            Some((number, line)) => self.read(number, line),
-            None if self.rest.len() as u64 > self.max => Err(self.too_large()),
-            None => return None,
-        };
-        self.broke = read.is_err();
-        Some(read)
-    }
-
     fn read(&mut self, number: usize, line: Vec<u8>) -> Result<Recording, InputError> {
         let source = Source::pipe(&self.name, Cursor::new(line))?;
         let read =
@@ -104,6 +86,26 @@ impl Follow {
             message: format!("a line of more than {}", format_bytes(self.max)),
             hint: None,
         }
+    }
+}
+
+/// What each line that is whole asks, which may be nothing; none until more came. Lines without any text are passed over,
+/// and so is all behind a line that can't be read: one that is no form of what a model answers, or of what stands beside
+/// that in a conversation or log.
+impl Iterator for Follow {
+    type Item = Result<Recording, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broke {
+            return None;
+        }
+        let read = match self.lines.pop_front() {
+            Some((number, line)) => self.read(number, line),
+            None if self.rest.len() as u64 > self.max => Err(self.too_large()),
+            None => return None,
+        };
+        self.broke = read.is_err();
+        Some(read)
     }
 }
 

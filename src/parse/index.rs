@@ -29,29 +29,44 @@ impl CallEntry {
     }
 }
 
+/// What is kept of a result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplyEntry {
+    /// Where its JSON begins in the input.
+    pub offset: u64,
+    /// Of its JSON, in bytes.
+    pub len: u32,
+    /// It says that the call was not run: the call is still open.
+    pub skipped: bool,
+}
+
 /// Turns in their order, and calls by turn.
 pub(super) struct Index {
     turns: Vec<TurnEntry>,
     calls: Vec<CallEntry>,
-    /// As long as `calls`, or empty where none is answered.
-    answered: Vec<bool>,
+    /// By call; those behind the last have none.
+    replies: Vec<Option<ReplyEntry>>,
 }
 
 impl Index {
-    /// `calls` and whether each is `answered` (or nothing, where none is), in the order in which they were asked.
-    pub fn new(turns: Vec<TurnEntry>, mut calls: Vec<CallEntry>, mut answered: Vec<bool>) -> Self {
+    /// `calls` and the results of each, in the order in which they were asked.
+    pub fn new(
+        turns: Vec<TurnEntry>,
+        mut calls: Vec<CallEntry>,
+        mut replies: Vec<Option<ReplyEntry>>,
+    ) -> Self {
         // Logs of several conversations at once have the calls of one turn apart.
         if !calls.is_sorted_by_key(|call| call.turn) {
             let mut order: Vec<usize> = (0..calls.len()).collect();
             order.sort_by_key(|&call| calls[call].turn);
-            let marks = order.iter().filter_map(|&call| answered.get(call));
-            answered = marks.copied().collect();
+            let sorted = |&call: &usize| replies.get(call).copied().flatten();
+            replies = order.iter().map(sorted).collect();
             calls = order.iter().map(|&call| calls[call]).collect();
         }
         Self {
             turns,
             calls,
-            answered,
+            replies,
         }
     }
 
@@ -78,7 +93,11 @@ impl Index {
     }
 
     pub fn is_answered(&self, call: usize) -> bool {
-        self.answered.get(call).copied().unwrap_or(false)
+        self.reply(call).is_some_and(|reply| !reply.skipped)
+    }
+
+    pub fn reply(&self, call: usize) -> Option<ReplyEntry> {
+        self.replies.get(call).copied().flatten()
     }
 
     /// The dialect of the first call, or of the first answer without one.

@@ -25,7 +25,7 @@ use error::Fault;
 pub use error::{InputError, Place};
 pub use follow::Follow;
 pub use placed::nearest;
-pub use recording::Recording;
+pub use recording::{LoadStored, Recording, Reply};
 pub use source::Source;
 pub use stream::{Part, Stream, Told, Vendor, completed, is_stream, turns as turns_of};
 pub use tools_file::tools_schema;

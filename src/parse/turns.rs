@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use super::complaint::Complaint;
 use super::document::Origin;
-use super::index::{CallEntry, Index, TurnEntry};
+use super::index::{CallEntry, Index, ReplyEntry, TurnEntry};
 use super::pairing::Pairing;
 use crate::model::json::Json;
 use crate::model::{Dialect, Form};
@@ -92,9 +92,26 @@ impl Turns {
         Ok(())
     }
 
-    /// A result that answers `id`.
-    pub fn result(&mut self, id: &str) {
-        self.pairing.result(id);
+    /// A result that answers `id`; `json` is a part of the document.
+    pub fn result(&mut self, id: &str, json: Json<'_>) {
+        self.reply(id, json, false);
+    }
+
+    /// The word that the call of `id` was not run.
+    pub fn skipped(&mut self, id: &str, json: Json<'_>) {
+        self.reply(id, json, true);
+    }
+
+    fn reply(&mut self, id: &str, json: Json<'_>, skipped: bool) {
+        // What is too long for a place is answered all the same, and can't be read again.
+        let len = u32::try_from(json.get().len()).unwrap_or_default();
+        let offset = self.document.offset_of(json);
+        let reply = ReplyEntry {
+            offset,
+            len,
+            skipped,
+        };
+        self.pairing.result(id, reply);
     }
 
     /// A request was read: that nothing is asked in it is no error.
@@ -109,6 +126,6 @@ impl Turns {
 
     /// The index of all that was read.
     pub fn finish(self) -> Index {
-        Index::new(self.opened, self.calls, self.pairing.answered())
+        Index::new(self.opened, self.calls, self.pairing.replies())
     }
 }

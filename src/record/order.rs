@@ -151,9 +151,8 @@ impl Stage {
 
     fn skipped(self) -> Result<Self, &'static str> {
         match self {
-            Self::Free(_) => Ok(self),
-            // A later run may not have come to it again.
-            Self::Started(_, Risk::None) => Ok(self),
+            // A later run may not have come again to what may run twice.
+            Self::Free(_) | Self::Started(_, Risk::None) => Ok(self),
             Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
             Self::Ended => Err("its call has a result already"),
         }

@@ -103,6 +103,12 @@ impl Records {
         self.offset
     }
 
+    /// The line of the record that was read last, without its break.
+    pub fn last_line(&self) -> &str {
+        // A record was read of it, so it is UTF-8.
+        str::from_utf8(&self.line).unwrap_or_default()
+    }
+
     /// How many whole records were read.
     pub fn lines(&self) -> u64 {
         self.lines
@@ -174,10 +180,9 @@ impl Records {
             bytes += read as u64;
             self.from.consume(read);
         }
-        // A whole record whose line break became another byte.
-        let whole = self.line.split_last().map(|(_, record)| line::read(record));
-        match whole {
-            Some(Ok(_)) => Ok(Flaw::Checksum),
+        // A whole record whose line break became another byte; zeros are what a disk has that was not written.
+        match self.line.split_last() {
+            Some((last, record)) if *last != 0 && line::read(record).is_ok() => Ok(Flaw::Checksum),
             _ => Ok(Flaw::Torn { bytes }),
         }
     }

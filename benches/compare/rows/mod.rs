@@ -2,6 +2,7 @@
 
 mod http;
 mod lines;
+mod recording;
 mod sleep;
 mod spawn;
 mod startup;
@@ -17,7 +18,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 10] = [
+pub const ALL: [(&str, Row); 11] = [
     ("spawn", spawn::thousand_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
@@ -27,5 +28,6 @@ pub const ALL: [(&str, Row); 10] = [
     ("plan", startup::plan),
     ("stream", stream::starts),
     ("lines", lines::many_turns),
+    ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
 ];

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::cli::arguments::Input;
+use crate::cli::arguments::{FromDialect, Input};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::feed::Feed;
@@ -20,11 +20,11 @@ const BEGIN: usize = 16;
 /// An input.
 pub enum Incoming {
     /// It was read to its end.
-    Recording(Recording),
+    Recording(Box<Recording>),
     /// A stream, which is read as it arrives.
-    Stream(Live),
+    Stream(Box<Live>),
     /// Lines that are answered as they arrive.
-    Lines(Lines),
+    Lines(Box<Lines>),
 }
 
 /// Opens every input that was named: streams are still to be read, all else is read.
@@ -33,14 +33,15 @@ pub enum Incoming {
 /// A file that can't be opened, or an input that is no form of a model's answer, with its place.
 pub fn open(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
     each(arguments, |name, file| {
-        let vendor = arguments.from.and_then(|from| from.vendor());
+        let vendor = arguments.from.and_then(FromDialect::vendor);
         let (begin, is_stream) = match arguments.from {
             Some(_) => (Vec::new(), vendor.is_some()),
             None => recognise(&file).map_err(|error| unreadable(&name, &error))?,
         };
         if is_stream {
             let stream = Stream::new(name, vendor, arguments.max_document);
-            return Ok(Incoming::Stream(Live::new(Feed::new(begin, file), stream)));
+            let live = Live::new(Feed::new(begin, file), stream);
+            return Ok(Incoming::Stream(Box::new(live)));
         }
         let source = if begin.is_empty() {
             Source::file(name, file)?
@@ -49,7 +50,7 @@ pub fn open(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
         };
         let from = arguments.from.map(Into::into);
         let recording = Recording::read(source, from, arguments.max_document)?;
-        Ok(Incoming::Recording(recording))
+        Ok(Incoming::Recording(Box::new(recording)))
     })
 }
 
@@ -58,17 +59,15 @@ pub fn open(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
 /// # Errors
 /// A file that can't be opened.
 pub fn follow(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
-    if arguments.from.is_some_and(|from| from.vendor().is_some()) {
+    if arguments.from.and_then(FromDialect::vendor).is_some() {
         let failure = Failure::usage("--follow reads JSON lines, not a stream of events");
         return Err(failure.with_hint("a stream is answered as it arrives without it"));
     }
     each(arguments, |name, file| {
         let from = arguments.from.map(Into::into);
         let follow = Follow::new(name, from, arguments.max_document);
-        Ok(Incoming::Lines(Lines::new(
-            Feed::new(Vec::new(), file),
-            follow,
-        )))
+        let lines = Lines::new(Feed::new(Vec::new(), file), follow);
+        Ok(Incoming::Lines(Box::new(lines)))
     })
 }
 

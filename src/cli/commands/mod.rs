@@ -3,7 +3,9 @@
 pub mod check;
 pub mod generate;
 pub mod init;
+pub mod log;
 pub mod plan;
+pub mod replay;
 pub mod run;
 pub mod tools;
 

@@ -9,9 +9,9 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::model::{
-    Accepted, Answer, Call, CallRef, Captured, Checked, Content, DecidedBy, Effect, Ending,
-    Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Reason, Refused, Rejection,
-    Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
+    Accepted, Answer, Call, CallRef, Captured, Checked, Compare, Content, DecidedBy, Effect,
+    Ending, Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Reason, Refused,
+    Rejection, Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
 };
 
 use crate::execute::attempt::{Attempt, End, Runner, Work, Written};
@@ -149,6 +149,8 @@ pub(super) fn tool(name: &str) -> Tool {
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: false,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

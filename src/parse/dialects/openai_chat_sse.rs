@@ -62,16 +62,16 @@ fn belongs<'a>(
     let name = id.as_deref().unwrap_or_default();
     let complaint = |what| Err(Complaint::new(chunk.json(), what));
     if messages.is_open() {
-        return match messages.name() == name {
-            true => Ok(true),
-            false => complaint("another message begins before the end of this one"),
-        };
+        if messages.name() == name {
+            return Ok(true);
+        }
+        return complaint("another message begins before the end of this one");
     }
     if messages.closed() == Some(name) {
-        return match asks {
-            true => complaint("a call behind the end of its message"),
-            false => Ok(false),
-        };
+        if asks {
+            return complaint("a call behind the end of its message");
+        }
+        return Ok(false);
     }
     messages.open(Form::OpenAiChat, name.to_owned());
     Ok(true)
@@ -93,13 +93,11 @@ fn call<'a>(call: &Object<'a>, messages: &mut Messages) -> Read<'a> {
     let index = call
         .once("index")?
         .and_then(|index| index.get().parse().ok());
-    let at = match known(index, id.as_deref(), messages) {
-        Some(at) => at,
-        None => {
-            messages.seal_all();
-            messages.begin(Arriving::new(index, id.clone(), name.clone()))
-        }
-    };
+    let known = known(index, id.as_deref(), messages);
+    let at = known.unwrap_or_else(|| {
+        messages.seal_all();
+        messages.begin(Arriving::new(index, id.clone(), name.clone()))
+    });
     if let Some(call) = messages.call(at) {
         call.id = call.id.take().or(id);
         call.name = call.name.take().or(name);

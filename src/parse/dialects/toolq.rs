@@ -3,7 +3,7 @@
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
 use crate::model::json::Object;
-use crate::model::{Dialect, Form};
+use crate::model::{Dialect, Form, Recorded};
 
 /// What every record has.
 const KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
@@ -32,7 +32,11 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
         },
         // What is in doubt may have run and is not asked again; what was skipped is.
         (Some("tool_result" | "tool_in_doubt"), _, Some(parent)) => {
-            turns.result(&parent);
+            turns.result(&parent, document.json);
+            Ok(())
+        }
+        (Some("tool_skipped"), _, Some(parent)) => {
+            turns.skipped(&parent, document.json);
             Ok(())
         }
         _ => Ok(()),
@@ -50,4 +54,15 @@ pub fn asked(record: &Object) -> Asked {
     // Where the id is long, metadata has only a part of it.
     let id = content.text("id").or(id);
     Asked::new(id, content.text("name"), input)
+}
+
+/// Reads a `tool_result`, `tool_in_doubt` or `tool_skipped` record.
+pub fn answered(record: &Object) -> Recorded {
+    let metadata = record.object("metadata");
+    let is_error = metadata.and_then(|metadata| metadata.get("is_error"));
+    Recorded {
+        is_error: is_error.map(|is_error| is_error.get() == "true"),
+        skipped: record.text("type").as_deref() == Some("tool_skipped"),
+        ..super::plain(record.get("content"))
+    }
 }

@@ -152,18 +152,6 @@ impl Stream {
         );
     }
 
-    /// The next of what is known; none until more bytes came.
-    pub fn next(&mut self) -> Option<Told> {
-        let told = self.messages.next();
-        if told.is_some() || self.over {
-            return told;
-        }
-        let error = self.broke.clone()?;
-        self.over = true;
-        let unfinished = self.messages.abandon();
-        Some(Told::Broke { unfinished, error })
-    }
-
     /// Reads on no further: the calls that had begun and were not told to be whole.
     pub fn abandon(&mut self) -> Vec<Call> {
         self.over = true;
@@ -273,6 +261,22 @@ impl Stream {
             message: message.to_owned(),
             hint,
         });
+    }
+}
+
+/// What is known, in its order; none until more bytes came.
+impl Iterator for Stream {
+    type Item = Told;
+
+    fn next(&mut self) -> Option<Told> {
+        let told = self.messages.next();
+        if told.is_some() || self.over {
+            return told;
+        }
+        let error = self.broke.clone()?;
+        self.over = true;
+        let unfinished = self.messages.abandon();
+        Some(Told::Broke { unfinished, error })
     }
 }
 

@@ -203,17 +203,11 @@ mod tests {
 
     /// As some models write it: other white space, every character beyond ASCII escaped.
     fn escaped(text: &str) -> String {
-        let mut units = [0; 2];
-        text.chars()
-            .map(|c| match c {
-                c if c.is_ascii() => c.to_string(),
-                c => c
-                    .encode_utf16(&mut units)
-                    .iter()
-                    .map(|unit| format!("\\u{unit:04x}"))
-                    .collect(),
-            })
-            .collect()
+        let written = text.encode_utf16().map(|unit| match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii() => char::from(byte).to_string(),
+            _ => format!("\\u{unit:04x}"),
+        });
+        written.collect::<Vec<_>>().concat()
     }
 
     proptest! {

@@ -56,7 +56,7 @@ pub(super) struct Data {
 }
 
 /// Why bytes are no events.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The line is no UTF-8.
     NotUtf8 { line: usize },

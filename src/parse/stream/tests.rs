@@ -48,9 +48,11 @@ fn whole(call: &Call) -> String {
 
 /// Events as a vendor writes them.
 fn events(data: &[&str]) -> String {
-    data.iter()
+    let events: Vec<String> = data
+        .iter()
         .map(|data| format!("data: {data}\n\n"))
-        .collect()
+        .collect();
+    events.concat()
 }
 
 const ANTHROPIC: [&str; 14] = [

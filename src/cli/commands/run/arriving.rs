@@ -138,7 +138,7 @@ impl Session<'_> {
 async fn ended_from_outside(control: &Control) {
     control.ending().await;
     if let Some(Halt::OverBudget(_)) = control.halted() {
-        pending().await
+        pending::<()>().await;
     }
 }
 

@@ -18,7 +18,7 @@ use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Budgets, Control, Engine, EngineSettings, Resolver};
+use crate::execute::{Control, Engine, EngineSettings, Resolver};
 use crate::model::{Halt, Layout};
 use crate::parse::Recording;
 use crate::report::Screen;
@@ -60,11 +60,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask,
-        budgets: Budgets {
-            calls: arguments.max_calls,
-            time: arguments.time_budget,
-            output: arguments.max_output_total,
-        },
+        budgets: (&arguments.budgets).into(),
     });
     let mut session = Session {
         arguments,
@@ -112,8 +108,8 @@ impl Session<'_> {
         for input in inputs {
             let answered = match input {
                 Incoming::Recording(recording) => self.answer_one(&recording).await,
-                Incoming::Stream(live) => self.answer_stream(live).await,
-                Incoming::Lines(lines) => self.answer_lines(lines).await,
+                Incoming::Stream(live) => self.answer_stream(*live).await,
+                Incoming::Lines(lines) => self.answer_lines(*lines).await,
             };
             match answered {
                 Err(broken) if broken.exit == Exit::Stopped => ended = ended.and(Err(broken)),
@@ -200,7 +196,7 @@ fn nothing_asked(
     let mut answered = 0;
     for input in inputs {
         let recording = match input {
-            Incoming::Recording(recording) => recording,
+            Incoming::Recording(recording) => *recording,
             Incoming::Stream(mut live) => {
                 if let (_, Some(error)) = live.whole() {
                     return Err(inputs::broken(error, live.messages()));
@@ -226,7 +222,11 @@ fn nothing_asked(
     Ok(Exit::NothingAsked)
 }
 
-fn runtime() -> Result<Runtime, Failure> {
+/// The threads that calls run on.
+///
+/// # Errors
+/// There are none.
+pub fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 8))
