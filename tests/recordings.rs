@@ -66,11 +66,11 @@ fn read_in(text: &[u8], mut length: impl FnMut() -> usize) -> Vec<String> {
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at(length().min(rest.len()));
         stream.push(piece);
-        told.extend(std::iter::from_fn(|| stream.next()));
+        told.extend(stream.by_ref());
         rest = behind;
     }
     stream.end();
-    told.extend(std::iter::from_fn(|| stream.next()));
+    told.extend(stream.by_ref());
     told.iter().map(|told| format!("{told:?}")).collect()
 }
 
@@ -78,9 +78,12 @@ fn streams(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths
-        .flat_map(|path| match is_stream(&path) {
-            true => vec![path],
-            false => streams(&path),
+        .flat_map(|path| {
+            if is_stream(&path) {
+                vec![path]
+            } else {
+                streams(&path)
+            }
         })
         .collect()
 }
@@ -108,7 +111,7 @@ fn turns(name: &str) -> Option<(Vec<Turn>, usize)> {
         let mut read = Stream::new(name, None, 256 << 20);
         read.push(&stream(&path));
         read.end();
-        let (turns, broke) = turns_of(std::iter::from_fn(|| read.next()));
+        let (turns, broke) = turns_of(read);
         return broke.is_none().then_some((turns, 0));
     }
     let source = Source::file(name, File::open(path).unwrap()).unwrap();

@@ -118,7 +118,7 @@ mod tests {
         let mut follow = Follow::new("lines", None, max);
         let mut found = Vec::new();
         let mut take = |follow: &mut Follow| {
-            let lines = std::iter::from_fn(|| follow.next());
+            let lines = follow.by_ref();
             found.extend(lines.map(|line| {
                 line.map(|line| line.open_calls(false))
                     .map_err(|error| error.to_string())

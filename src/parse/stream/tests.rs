@@ -10,10 +10,10 @@ fn told(pieces: &[&[u8]]) -> Vec<String> {
     let mut lines = Vec::new();
     for piece in pieces {
         stream.push(piece);
-        lines.extend(std::iter::from_fn(|| stream.next()).map(line));
+        lines.extend(stream.by_ref().map(line));
     }
     stream.end();
-    lines.extend(std::iter::from_fn(|| stream.next()).map(line));
+    lines.extend(stream.by_ref().map(line));
     lines
 }
 
