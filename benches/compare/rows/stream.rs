@@ -51,6 +51,7 @@ fn streamed(bench: &Workbench, path: &Path, begun: &mut File, rounds: usize) -> 
     let toolq = programs::toolq_run(bench, 8, Path::new("-"));
     let mut toolq = toolq
         .command()
+        .arg("--quiet")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;
