@@ -1,7 +1,9 @@
 //! The rows of the table, one file each: what is done, by whom, and what is asked of toolq.
 
+mod durable;
 mod http;
 mod lines;
+mod log;
 mod recording;
 mod sleep;
 mod spawn;
@@ -18,8 +20,9 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 11] = [
+pub const ALL: [(&str, Row); 13] = [
     ("spawn", spawn::thousand_cats),
+    ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
     ("sleep-64", sleep::sixty_four),
@@ -30,4 +33,5 @@ pub const ALL: [(&str, Row); 11] = [
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
+    ("log", log::many_records),
 ];
