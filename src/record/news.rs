@@ -94,7 +94,10 @@ impl SessionLog {
             Event::QueueDrained { turn } => {
                 self.turns.remove(turn);
             }
-            Event::BatchStarted { .. } | Event::Status { .. } | Event::ResultWritten { .. } => {}
+            Event::Part { .. }
+            | Event::BatchStarted { .. }
+            | Event::Status { .. }
+            | Event::ResultWritten { .. } => {}
         }
         Ok(())
     }

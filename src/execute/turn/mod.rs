@@ -11,7 +11,7 @@ mod start;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::model::{Checked, Event, Halt, Sink};
+use crate::model::{Arrival, Event, Halt, Sink};
 use crate::plan::Partition;
 
 use super::gate::Gate;
@@ -34,6 +34,8 @@ pub(super) struct Turn<'e> {
     batches: usize,
     /// The tool of the failed call that ended the turn.
     stopped_by: Option<String>,
+    /// Nothing more of the turn can come whole.
+    broke_off: bool,
     /// What ended the run, once that was heeded here.
     halted: Option<Halt>,
 }
@@ -57,12 +59,13 @@ impl<'e> Turn<'e> {
             running: Running::new(),
             batches: 0,
             stopped_by: None,
+            broke_off: false,
             halted: None,
         }
     }
 
     /// Serves calls until no more can come and all are delivered.
-    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Checked>) {
+    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Arrival>) {
         self.tell(&Event::TurnStarted { turn: self.number });
         self.engine.spending.begin(self.engine.control.now());
         loop {
@@ -74,7 +77,7 @@ impl<'e> Turn<'e> {
                 break;
             }
             tokio::select! {
-                call = calls.recv(), if open => call.into_iter().for_each(|call| self.arrive(call)),
+                arrival = calls.recv(), if open => arrival.into_iter().for_each(|arrival| self.arrive(arrival)),
                 news = self.running.next() => self.hear(news),
                 () = halting(self.engine), if self.halted.is_none() => {}
             }
@@ -83,11 +86,11 @@ impl<'e> Turn<'e> {
         self.tell(&Event::QueueDrained { turn: self.number });
     }
 
-    /// Queues every call that is there. Says whether more can come.
-    fn take_in(&mut self, calls: &mut mpsc::UnboundedReceiver<Checked>) -> bool {
+    /// Takes in all that is there. Says whether more can come.
+    fn take_in(&mut self, calls: &mut mpsc::UnboundedReceiver<Arrival>) -> bool {
         loop {
             match calls.try_recv() {
-                Ok(call) => self.arrive(call),
+                Ok(arrival) => self.arrive(arrival),
                 Err(error) => return error == TryRecvError::Empty,
             }
         }
