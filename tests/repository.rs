@@ -110,6 +110,7 @@ fn rooms_keep_to_their_purpose() {
 fn generated_files_are_current() {
     for (file, arguments) in [
         ("tools.schema.json", &["generate", "schema"][..]),
+        ("session-log.schema.json", &["generate", "schema", "--log"]),
         (
             "completions/toolq.bash",
             &["generate", "completions", "bash"],

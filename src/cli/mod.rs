@@ -4,6 +4,7 @@
 //! into words and an exit code.
 
 mod arguments;
+mod closed;
 mod commands;
 mod context;
 mod diagnostics;
@@ -61,6 +62,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
         Command::Replay(arguments) => commands::replay::replay(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),
         Command::Tools(arguments) => commands::tools::tools(arguments, context),
+        Command::Log(arguments) => commands::log::log(arguments, context),
         Command::Generate(arguments) => commands::generate::generate(arguments),
         Command::Init(arguments) => commands::init::init(arguments, context),
     }

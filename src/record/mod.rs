@@ -24,9 +24,12 @@ mod news;
 mod opening;
 mod order;
 mod place;
+mod prune;
 mod records;
 mod recovery;
+mod schema;
 mod session;
+mod sessions;
 mod storage;
 
 pub use body::{Body, BodyError, Stored};
@@ -35,9 +38,12 @@ pub use error::LogError;
 pub use kind::Kind;
 pub use opening::Log;
 pub use order::Order;
-pub use place::default_path;
+pub use place::{default_path, sessions_folder};
+pub use prune::{Prune, Pruned};
 pub use records::{Record, Records};
+pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};
+pub use sessions::{latest_session, sessions, torn_ends};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);

@@ -111,7 +111,7 @@ impl Order {
         let next = match &record.kind {
             Kind::ToolStart => stage.start(&record.metadata()?, record),
             Kind::ToolResult => stage.result(),
-            Kind::ToolSkipped => stage.skipped(),
+            Kind::ToolSkipped => stage.skipped(record),
             Kind::ToolInDoubt => stage.in_doubt(),
             _ => stage.found(record.kind == Kind::Resolve, &record.metadata()?),
         };
@@ -149,8 +149,12 @@ impl Stage {
         }
     }
 
-    fn skipped(self) -> Result<Self, &'static str> {
+    fn skipped(self, record: &Record) -> Result<Self, &'static str> {
         match self {
+            // The engine called its request off before any of it was sent.
+            Self::Started(attempts, Risk::Effect) if was_called_off(record) => {
+                Ok(Self::Free(attempts))
+            }
             // A later run may not have come again to what may run twice.
             Self::Free(_) | Self::Started(_, Risk::None) => Ok(self),
             Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
@@ -181,6 +185,17 @@ impl Stage {
             (stage, _) => Ok(stage),
         }
     }
+}
+
+/// A call that is skipped has no attempts, unless it was started and came to nothing.
+fn was_called_off(record: &Record) -> bool {
+    #[derive(Deserialize)]
+    struct Skipped {
+        #[serde(default)]
+        attempts: u32,
+    }
+    let skipped = record.metadata::<Skipped>();
+    skipped.is_ok_and(|skipped| skipped.attempts > 0)
 }
 
 fn goes_on(record: &Record) -> bool {

@@ -6,13 +6,12 @@ use crate::model::{Clock, Environment};
 
 use super::LogError;
 
-/// Where a session log stands unless somebody says otherwise: `$XDG_STATE_HOME/toolq/sessions/TIME-ID.jsonl`, and
-/// `~/.local/state` in the place of a variable that is not set or, as its specification has it, not absolute. The time
-/// is UTC, so that names sort.
+/// The folder of session logs whose place nobody named: `$XDG_STATE_HOME/toolq/sessions`, and `~/.local/state` in the
+/// place of a variable that is not set or, as its specification has it, not absolute.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
-pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+pub fn sessions_folder(environment: &Environment) -> Result<PathBuf, LogError> {
     let folder = |name| {
         let path = environment.raw(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
@@ -20,9 +19,19 @@ pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf,
     let state = folder("XDG_STATE_HOME")
         .or_else(|| Some(folder("HOME")?.join(".local/state")))
         .ok_or(LogError::NoHome)?;
+    Ok(state.join("toolq/sessions"))
+}
+
+/// Where a session log stands unless somebody says otherwise: `TIME-ID.jsonl` in [`sessions_folder`]. The time is UTC, so
+/// that names sort.
+///
+/// # Errors
+/// [`LogError::NoHome`].
+pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+    let folder = sessions_folder(environment)?;
     let id = fastrand::u32(..);
     let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
-    Ok(state.join("toolq/sessions").join(name))
+    Ok(folder.join(name))
 }
 
 /// `20251121T200000Z`.

@@ -16,6 +16,8 @@ use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, claim};
 
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
+/// The largest end without a line break that a loss of power may leave: unwritten bytes of many records.
+const MAX_TORN: u64 = 16 << 20;
 
 /// One record, as it was written.
 #[derive(Debug, Clone)]
@@ -103,6 +105,12 @@ impl Records {
         self.offset
     }
 
+    /// The line of the record that was read last, without its break.
+    pub fn last_line(&self) -> &str {
+        // A record was read of it, so it is UTF-8.
+        str::from_utf8(&self.line).unwrap_or_default()
+    }
+
     /// How many whole records were read.
     pub fn lines(&self) -> u64 {
         self.lines
@@ -173,6 +181,9 @@ impl Records {
             let read = more.len();
             bytes += read as u64;
             self.from.consume(read);
+        }
+        if bytes > MAX_TORN {
+            return Ok(Flaw::TooLong);
         }
         // A whole record whose line break became another byte; zeros are what a disk has that was not written.
         match self.line.split_last() {

@@ -75,6 +75,13 @@ impl Commands {
         self.groups.release();
     }
 
+    /// Ends who starts them.
+    pub(super) fn close(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.close();
+        }
+    }
+
     /// Runs one attempt.
     pub(super) async fn run(&self, command: &CommandInvocation, attempt: Attempt) -> End {
         let job = Arc::clone(&attempt.job);

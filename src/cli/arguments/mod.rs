@@ -1,5 +1,7 @@
 //! What was typed. What it means is decided in `context` and in the commands.
 
+mod log;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use crate::execute::Budgets;
 use crate::model::{Dialect, Form, Ignored, parse_bytes, parse_duration};
 use crate::record;
 use crate::replay::{Execute, Shard};
+
+pub use log::{Log, LogFiles, LogFormat, LogPrune, LogShow, LogStats, LogVerb};
 
 /// Answer a language model's tool calls.
 ///
@@ -28,7 +32,8 @@ pub const EXAMPLES: &str = "\
 curl … /v1/messages | toolq run     answer the tool calls of one model response
 toolq plan response.json            show what would run, in which batches, and why
 toolq replay transcripts/           does yesterday's recording still hold with today's tools?
-toolq check                         every problem of tools.yaml, placed";
+toolq check                         every problem of tools.yaml, placed
+toolq log show                      what the latest session asked, ran and answered";
 
 pub const EXIT_CODES: &str = "\
 0  every call was answered; an error result is an answer
@@ -76,7 +81,9 @@ pub enum Command {
     Check(Check),
     /// Print the declarations for a model
     Tools(Tools),
-    /// Print a generated file: the schema of tools.yaml, completions, the man page
+    /// Read session logs: what ran, how it went, whether all is there
+    Log(Log),
+    /// Print a generated file: a schema, completions, the man page
     Generate(Generate),
     /// Write a tools.yaml to start from
     Init(Init),
@@ -259,7 +266,11 @@ pub struct Generate {
 #[derive(Debug, Subcommand)]
 pub enum Generated {
     /// The JSON Schema of tools.yaml
-    Schema,
+    Schema {
+        /// That of a record of the session log
+        #[arg(long)]
+        log: bool,
+    },
     /// Completions for a shell
     Completions {
         /// The shell
