@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// Waits until the run is to end.
-    pub(super) async fn ending(&self) {
+    pub async fn ending(&self) {
         self.reach(|state| self.halt_in(state).is_some()).await;
     }
 

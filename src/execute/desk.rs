@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::{Answer, CallRef, Checked, Response, Tools};
+use crate::model::{Answer, Arrival, CallRef, Response, Tools};
 
 use super::agent::Around;
 
@@ -37,7 +37,7 @@ pub(super) enum Ask {
 pub(super) struct InnerTurn {
     /// Counted from 0.
     pub(super) number: usize,
-    pub(super) calls: mpsc::UnboundedReceiver<Checked>,
+    pub(super) calls: mpsc::UnboundedReceiver<Arrival>,
     /// The tools that it may call.
     pub(super) tools: Arc<Tools>,
     pub(super) around: Arc<Around>,
@@ -97,7 +97,7 @@ impl Desk {
     pub(super) async fn turn(
         &self,
         number: usize,
-        calls: mpsc::UnboundedReceiver<Checked>,
+        calls: mpsc::UnboundedReceiver<Arrival>,
         tools: Arc<Tools>,
         around: Arc<Around>,
     ) -> Option<Vec<Answer>> {

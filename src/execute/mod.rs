@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
-use crate::model::{Answer, CallRef, Checked, Environment, Mask, Sink, Tools};
+use crate::model::{Answer, Arrival, CallRef, Checked, Environment, Mask, Sink, Tools};
 
 use agent::Around;
 use attempt::{Backings, Runner};
@@ -152,24 +152,24 @@ impl Engine {
         let (feed, arriving) = mpsc::unbounded_channel();
         for call in calls {
             // The receiver lives until the turn is served, so that no call gets lost here.
-            let _ = feed.send(call);
+            let _ = feed.send(Arrival::Call(Box::new(call)));
         }
         drop(feed);
         self.fed_turn(number, arriving, sink, delivery).await;
     }
 
-    /// Runs a turn whose calls are still arriving: each may start when it is there. The turn ends when the sender of
-    /// `calls` is dropped and every call was delivered.
+    /// Runs a turn that is still arriving: each call may start when it is there. The turn ends when the sender of
+    /// `arriving` is dropped and every call was delivered.
     pub async fn fed_turn(
         &mut self,
         number: usize,
-        calls: mpsc::UnboundedReceiver<Checked>,
+        arriving: mpsc::UnboundedReceiver<Arrival>,
         sink: &mut dyn Sink,
         delivery: &mut dyn Delivery,
     ) {
         let sink = Mutex::new(sink);
         Turn::new(self, number, Ears(&sink), delivery)
-            .serve(calls)
+            .serve(arriving)
             .await;
     }
 }

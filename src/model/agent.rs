@@ -30,7 +30,7 @@ pub struct AgentBacking {
     pub max_turns: u32,
     /// Tokens of one answer.
     pub max_tokens: u32,
-    /// Whether answers come as streams, so that calls start before their answer is complete.
+    /// Whether answers are asked for as streams. Calls start when their answer is complete.
     pub stream: bool,
     /// What it, and the agents that it calls, may use.
     pub budget: AgentBudget,

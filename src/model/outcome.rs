@@ -130,6 +130,8 @@ pub enum NotExecuted {
         /// The tool of the call that failed.
         tool: String,
     },
+    /// The stream that asked for it broke off before the end of its message.
+    BrokeOff,
     /// The run, or the agent that asked for it, was ended before its turn came.
     Halted(Halt),
     /// A call before it was the session's answer.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Call, Input, Invocation, Tool};
+use super::{Call, CallRef, Input, Invocation, Tool};
 
 /// A call and what was decided of it before anything ran.
 #[derive(Debug, Clone)]
@@ -9,6 +9,29 @@ pub struct Checked {
     pub call: Call,
     /// Whether it may run.
     pub verdict: Verdict,
+}
+
+/// What arrives of a turn, in call order.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    /// The next call. It may start.
+    Call(Box<Checked>),
+    /// A call that is still being spoken: the JSON of its input as far as it is there.
+    Part {
+        /// The call, which has no batch yet.
+        call: CallRef,
+        /// Some begin of an object.
+        text: String,
+    },
+    /// A call that arrived before may not run after all, unless it has started.
+    Revoked {
+        /// Its position in the turn.
+        position: usize,
+        /// Why not.
+        rejection: Rejection,
+    },
+    /// The turn broke off: what has not started, and what still comes, does not run.
+    BrokeOff,
 }
 
 /// Whether a call may run.
@@ -86,6 +109,8 @@ pub enum Reason {
     DuplicateId,
     /// The answer ended at a token limit inside this call.
     Truncated,
+    /// The stream broke off inside this call.
+    BrokenOff,
     /// A path leads out of the root.
     PathOutsideRoot,
     /// Its agent may be called by agents no deeper.
@@ -102,7 +127,7 @@ impl Reason {
             Self::InvalidInput => "invalid_input",
             Self::InvalidArguments => "invalid_arguments",
             Self::DuplicateId => "duplicate_id",
-            Self::Truncated => "truncated",
+            Self::Truncated | Self::BrokenOff => "truncated",
             Self::PathOutsideRoot => "path_outside_root",
             Self::TooDeep => "too_deep",
             Self::NotConcurrencySafe => "not_concurrency_safe",

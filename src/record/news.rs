@@ -106,6 +106,7 @@ impl SessionLog {
             | Event::AgentProgress { .. }
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }
+            | Event::Part { .. }
             | Event::BatchStarted { .. }
             | Event::Status { .. }
             | Event::ResultWritten { .. } => {}

@@ -8,6 +8,7 @@ mod recording;
 mod sleep;
 mod spawn;
 mod startup;
+mod stream;
 mod transcript;
 mod wide;
 
@@ -19,7 +20,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 12] = [
+pub const ALL: [(&str, Row); 13] = [
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
@@ -28,6 +29,7 @@ pub const ALL: [(&str, Row); 12] = [
     ("http", http::ten_thousand_posts),
     ("version", startup::version),
     ("plan", startup::plan),
+    ("stream", stream::starts),
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),

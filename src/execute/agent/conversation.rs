@@ -11,8 +11,8 @@ use crate::execute::desk::Desk;
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Checked, Content, Form, Invocation,
-    Stop, Tool, Turn, Verdict, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form,
+    Invocation, Stop, Tool, Turn, Verdict, pretty,
 };
 use crate::respond::render;
 
@@ -146,7 +146,7 @@ impl Conversation<'_> {
         let (feed, arriving) = mpsc::unbounded_channel();
         for call in calls {
             // The receiver is in this function until it is handed over.
-            let _ = feed.send(call);
+            let _ = feed.send(Arrival::Call(Box::new(call)));
         }
         drop(feed);
         let tools = Arc::clone(&self.kit.tools);

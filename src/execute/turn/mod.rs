@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::model::{CallRef, Checked, Event, Halt, NotExecuted};
+use crate::model::{Arrival, CallRef, Event, Halt, NotExecuted};
 use crate::plan::Partition;
 
 use super::gate::Gate;
@@ -55,6 +55,8 @@ pub(super) struct Turn<'e> {
     batches: usize,
     /// The failed call, or the answer, that ended the turn.
     stopped_by: Option<NotExecuted>,
+    /// Nothing more of the turn can come whole.
+    broke_off: bool,
     /// What ended the run, once that was heeded here.
     halted: Option<Halt>,
 }
@@ -81,6 +83,7 @@ impl<'e> Turn<'e> {
             running: Running::new(),
             batches: 0,
             stopped_by: None,
+            broke_off: false,
             halted: None,
         }
     }
@@ -94,7 +97,7 @@ impl<'e> Turn<'e> {
     }
 
     /// Serves calls until no more can come and all are delivered.
-    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Checked>) -> Tally {
+    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Arrival>) -> Tally {
         let within = self.within.clone();
         self.tell(&Event::TurnStarted {
             turn: self.number,
@@ -110,7 +113,7 @@ impl<'e> Turn<'e> {
                 break;
             }
             tokio::select! {
-                call = calls.recv(), if open => call.into_iter().for_each(|call| self.arrive(call)),
+                arrival = calls.recv(), if open => arrival.into_iter().for_each(|arrival| self.arrive(arrival)),
                 news = self.running.next() => self.hear(news),
                 (call, served) = self.inner.next() => self.served(call, served),
                 () = self.engine.slots.freed(), if self.starved => {}
@@ -124,11 +127,11 @@ impl<'e> Turn<'e> {
         self.tally
     }
 
-    /// Queues every call that is there. Says whether more can come.
-    fn take_in(&mut self, calls: &mut mpsc::UnboundedReceiver<Checked>) -> bool {
+    /// Takes in all that is there. Says whether more can come.
+    fn take_in(&mut self, calls: &mut mpsc::UnboundedReceiver<Arrival>) -> bool {
         loop {
             match calls.try_recv() {
-                Ok(call) => self.arrive(call),
+                Ok(arrival) => self.arrive(arrival),
                 Err(error) => return error == TryRecvError::Empty,
             }
         }

@@ -81,6 +81,7 @@ impl Bars {
             | Event::AgentStarted { .. }
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }
+            | Event::Part { .. }
             | Event::ResultWritten { .. }
             | Event::QueueDrained { .. } => {}
         }
