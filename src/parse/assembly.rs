@@ -288,10 +288,10 @@ mod tests {
     use crate::parse::response;
 
     fn assembled(api: Api, events: &[&str], size: usize) -> Result<Option<String>, ResponseFault> {
-        let text: String = events
+        let events = events
             .iter()
-            .map(|event| format!("event: x\r\ndata: {event}\r\n\r\n"))
-            .collect();
+            .map(|event| format!("event: x\r\ndata: {event}\r\n\r\n"));
+        let text = events.collect::<Vec<_>>().concat();
         let mut assembly = Assembly::new(api);
         for bytes in text.as_bytes().chunks(size) {
             assembly.push(bytes)?;

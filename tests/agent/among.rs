@@ -79,12 +79,12 @@ fn calls_of_agents_share_the_places() {
         _ => text("done"),
     });
     let file = safe("      tools: [count]")
-        + r#"  count:
+        + r"  count:
     description: Counts who runs beside it.
     input_schema: {type: object}
     effect: read
     command: [sh, -c, 'mkdir -p here && : > here/$$; ls here | wc -l >> most; sleep 0.1; rm here/$$']
-"#;
+";
     let ran = toolq(&api, "")
         .tools(&file)
         .stdin(twice())

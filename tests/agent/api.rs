@@ -1,7 +1,11 @@
 //! A model's API on loopback that answers by a script.
 
 #![allow(dead_code, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "scripts read well without references, and tests may unwrap"
+)]
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

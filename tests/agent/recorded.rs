@@ -1,6 +1,11 @@
 //! Recorded conversations played as the API: toolq's next request carries the recorded results as the recorded client
 //! sent them.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the environment of the tests themselves"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -147,10 +147,8 @@ fn an_agents_turn_has_batches() {
 #[test]
 fn answers_may_come_as_streams() {
     let events = |events: &[&str]| {
-        let body: String = events
-            .iter()
-            .map(|data| format!("data: {data}\n\n"))
-            .collect();
+        let events = events.iter().map(|data| format!("data: {data}\n\n"));
+        let body = events.collect::<Vec<_>>().concat();
         Act::Say(200, "content-type: text/event-stream\r\n", body)
     };
     let start = r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}"#;
