@@ -107,3 +107,17 @@ fn what_can_not_begin_is_exit_2() {
         assert!(!ran.dir.path().join("state").exists());
     }
 }
+
+/// FAULTS 131: what the model is told may hold a secret; what is printed of it may not.
+#[test]
+fn the_conversation_is_printed_without_secrets() {
+    let api = Api::new(&[text(&format!("You told me {CANARY}."))]);
+    let ran = toolq(&api, "      prompt: \"${KEY} {query}\"")
+        .stdin(INPUT)
+        .run(&["agent", "expert", "--to", "messages"])
+        .exits(0);
+    assert_eq!(api.messages(0)[0]["content"], format!("{CANARY} why?"));
+    let printed = ran.json();
+    assert_eq!(printed[0]["content"], "[masked] why?");
+    assert_eq!(printed[1]["content"][0]["text"], "You told me [masked].");
+}

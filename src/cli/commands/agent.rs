@@ -18,7 +18,7 @@ use crate::cli::stdout;
 use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
 use crate::model::{
     AgentUse, Answer, Backing, Call, CallRef, Checked, Content, Event, Input, MAX_INPUT_BYTES,
-    Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
+    Mask, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
 };
 use crate::parse::nearest;
 use crate::validate::Checker;
@@ -56,12 +56,12 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         supervisor: Some("/proc/self/exe".into()),
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
-        mask,
+        mask: Arc::clone(&mask),
         budgets: (&arguments.budgets).into(),
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());
-    let mut story = Story::new(observers);
+    let mut story = Story::new(observers, mask);
     let mut outcome = Given::default();
     runtime.block_on(async {
         tokio::spawn(signals.obey(control.clone(), screen.clone()));
@@ -159,6 +159,7 @@ fn valid(checked: &Checked) -> Result<(), Failure> {
 /// Everybody who is told, and what is kept of the agent's story for its end.
 struct Story {
     observers: Observers,
+    mask: Arc<Mask>,
     conversation: Vec<Box<RawValue>>,
     /// How the call ended, in one word.
     status: &'static str,
@@ -169,9 +170,10 @@ struct Story {
 }
 
 impl Story {
-    fn new(observers: Observers) -> Self {
+    fn new(observers: Observers, mask: Arc<Mask>) -> Self {
         Self {
             observers,
+            mask,
             conversation: Vec::new(),
             status: "",
             duration_ms: 0,
@@ -183,7 +185,9 @@ impl Story {
     fn hear(&mut self, event: &Event<'_>) {
         match event {
             Event::AgentMessage { call, message, .. } if call.within.is_none() => {
-                self.conversation.push((*message).to_owned());
+                // What is sent may hold what nobody else may see.
+                let masked = self.mask.json(message.get()).into_owned();
+                self.conversation.extend(RawValue::from_string(masked));
             }
             Event::Finished {
                 call,
