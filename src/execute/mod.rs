@@ -60,6 +60,8 @@ pub struct EngineSettings {
     pub resolver: Resolver,
     /// Hides secrets in everything that leaves the engine.
     pub mask: Arc<Mask>,
+    /// What makes idempotency keys those of this task and of no other: the same when it is resumed.
+    pub task: String,
     /// What all turns together may use.
     pub budgets: Budgets,
 }

@@ -19,6 +19,7 @@ mod mask;
 mod masked;
 mod outcome;
 mod paint;
+mod past;
 mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -38,7 +39,7 @@ pub use columns::cut;
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
-pub use event::{CallRef, Event, Refused, Sink};
+pub use event::{CallRef, Event, Finding, Refused, Sink};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
     CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece, StdinDraft,
@@ -51,6 +52,7 @@ pub use outcome::{
     Transport, TransportPhase,
 };
 pub use paint::paint;
+pub use past::{Begun, Past, Recalled};
 pub use problem::{Problem, Severity, Span};
 pub use template::{Part, Template};
 pub use tool::{

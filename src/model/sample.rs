@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     Accepted, Answer, Call, CallRef, Captured, Checked, CommandInvocation, Content, DecidedBy,
-    Detail, Effect, Ending, Event, Input, Invocation, OnFailure, Outcome, OutputKind, Reason,
+    Detail, Effect, Ending, Event, Input, Invocation, OnFailure, Outcome, OutputKind, Past, Reason,
     Refused, Rejection, Retry, Safety, Sink, Status, StdinDraft, Timeout, Tool, Tools, Verdict,
 };
 
@@ -34,6 +34,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 64 << 10,
         max_saved: 64 << 20,
@@ -84,8 +85,13 @@ pub(crate) fn accepted(position: usize, tool: Tool, safe: bool, input: &str) -> 
         safe,
         decided_by: DecidedBy::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
         invocation: None,
+        probe: None,
     }));
-    Checked { call, verdict }
+    Checked {
+        call,
+        verdict,
+        past: Past::None,
+    }
 }
 
 /// A call of a tool of this name and estimate.
@@ -109,6 +115,7 @@ pub(crate) fn rejected(position: usize, name: &str) -> Checked {
                 message: "no tool has this name; did you mean `read_file`?".to_owned(),
             }],
         }),
+        past: Past::None,
     }
 }
 

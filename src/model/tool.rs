@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Backing, Template};
+use super::{Backing, CommandBacking, Template};
 
 /// A tools.yaml that holds: every default applied, every template parsed.
 #[derive(Debug, Clone)]
@@ -64,6 +64,8 @@ pub struct Tool {
     pub status: Status,
     /// What does the work; a tool may have none and still be planned and validated.
     pub backing: Option<Backing>,
+    /// What is asked on resume whether a call that was interrupted did its work.
+    pub probe: Option<CommandBacking>,
     /// What its output is.
     pub output: OutputKind,
     /// Bytes of output that reach the model.

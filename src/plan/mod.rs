@@ -94,7 +94,7 @@ impl<'a> Plan<'a> {
         };
         let mut partition = Partition::default();
         let mut stopped = None;
-        for Checked { call, verdict } in checked {
+        for Checked { call, verdict, .. } in checked {
             match (verdict, stopped) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.reject(call, WhyNot::Rejected(rejection));

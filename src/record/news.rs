@@ -46,6 +46,7 @@ impl SessionLog {
             Event::QueueDrained { turn } => {
                 self.turns.remove(turn);
             }
+            Event::Probing { .. } | Event::Probed { .. } => {}
             Event::BatchStarted { .. } | Event::Status { .. } | Event::ResultWritten { .. } => {}
         }
         Ok(())

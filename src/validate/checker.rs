@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::schema::{Schema, SchemaFault};
 use super::{coerce, fill, paths, rejection, safety};
-use crate::model::{Accepted, Call, Checked, Input, Rejection, Safety, Tool, Tools, Turn, Verdict};
+use crate::model::{
+    Accepted, Call, Checked, Input, Past, Rejection, Safety, Tool, Tools, Turn, Verdict,
+};
 
 /// Decides about calls of the tools that it holds. Schemas are compiled at their first use, and only then.
 #[derive(Debug)]
@@ -79,7 +81,11 @@ impl Checker {
             Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
             Err(rejection) => Verdict::Rejected(rejection),
         };
-        Checked { call, verdict }
+        Checked {
+            call,
+            verdict,
+            past: Past::None,
+        }
     }
 
     fn verdict(&self, call: &Call) -> Result<Accepted, Rejection> {
@@ -96,6 +102,7 @@ impl Checker {
             return Err(rejection::outside(outside));
         }
         let invocation = fill::invocation(tool, &checked.input).map_err(rejection::invalid)?;
+        let probe = fill::probe(tool, &checked.input).map_err(rejection::invalid)?;
         let matches = || compiled.matches(&tool.safety, &checked.value, &self.tools.dir);
         let (safe, decided_by) = safety::decided(&tool.safety, matches);
         Ok(Accepted {
@@ -105,6 +112,7 @@ impl Checker {
             safe,
             decided_by,
             invocation,
+            probe,
         })
     }
 
@@ -165,5 +173,6 @@ fn rejected(call: Call, rejection: Rejection) -> Checked {
     Checked {
         call,
         verdict: Verdict::Rejected(rejection),
+        past: Past::None,
     }
 }

@@ -136,6 +136,7 @@ pub(super) fn tool(name: &str) -> Tool {
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 1 << 16,
         max_saved: 0,
@@ -170,7 +171,9 @@ pub(super) fn call(position: usize, id: &str, tool: &Tool) -> Checked {
             safe: id.starts_with(|c: char| c.is_lowercase()),
             decided_by: DecidedBy::Declared,
             invocation: None,
+            probe: None,
         })),
+        past: Past::None,
     }
 }
 

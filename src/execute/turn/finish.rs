@@ -18,13 +18,21 @@ pub(super) struct Spent {
 }
 
 impl Spent {
+    /// Of a call that this run did not start.
+    pub(super) fn before(attempts: u32) -> Self {
+        Self {
+            attempts,
+            ..Self::default()
+        }
+    }
+
     fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
         if outcome.is_skipped() {
             return Self::default();
         }
         Self {
             duration: now.saturating_sub(run.since),
-            attempts: run.attempt,
+            attempts: if run.probing { run.before } else { run.attempt },
         }
     }
 }

@@ -7,7 +7,11 @@ mod arrive;
 mod finish;
 mod halt;
 mod news;
+mod probe;
+mod recall;
 mod start;
+
+use std::collections::HashMap;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
@@ -32,6 +36,8 @@ pub(super) struct Turn<'e> {
     running: Running,
     /// How many batches have started.
     batches: usize,
+    /// Batches in which a call failed in an earlier run, and its tool, where that cancels the others.
+    cancelled: HashMap<usize, String>,
     /// The tool of the failed call that ended the turn.
     stopped_by: Option<String>,
     /// What ended the run, once that was heeded here.
@@ -56,6 +62,7 @@ impl<'e> Turn<'e> {
             gate,
             running: Running::new(),
             batches: 0,
+            cancelled: HashMap::new(),
             stopped_by: None,
             halted: None,
         }

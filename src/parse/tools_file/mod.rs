@@ -17,7 +17,7 @@ use super::placed::read;
 pub use super::placed::{Placed, Setting, Table, nearest};
 use super::yaml::Node;
 use crate::model::Problem;
-pub use backing::{BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
+pub use backing::{Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
 pub use tool::{
     Defaults, MessagesFile, RetryFile, SafetyForm, SafetyTable, StatusFile, TimeoutForm,
     TimeoutTable, ToolFile,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting};
+use super::{Argv, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting};
 use crate::model::{Effect, Leftovers, OnFailure, OutputKind};
 
 /// A tool: what a model may call, and what does the work.
@@ -37,6 +37,9 @@ pub struct ToolFile {
     pub command: Setting<CommandForm>,
     /// Sends a request.
     pub http: Setting<HttpFile>,
+    /// A program that `run --resume` asks whether a call that was interrupted did its work: a list of it and its
+    /// arguments. Exit 0: it did, and the program's output is the result; 1: it did not; else nobody knows.
+    pub probe: Setting<Argv>,
     /// What the output is: `text` (the default), `json`, or `content` blocks.
     pub output: Setting<OutputKind>,
     /// How much of the output reaches the model. Default: 64KiB.
