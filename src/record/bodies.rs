@@ -5,22 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::body::Stored;
 use super::line::sha256;
 
 /// The folder of bodies that are too large for a record: `LOG.d`, made when the first is stored.
 pub(super) struct Bodies {
     folder: PathBuf,
-}
-
-/// What stands in a record in the place of `content` or `metadata` that is too large: the file of the log's folder that
-/// has the JSON.
-#[derive(Serialize)]
-pub(super) struct Stored {
-    /// The SHA-256 of the file's bytes in hexadecimal, which is also its name.
-    #[serde(rename = "$file")]
-    file: String,
-    /// How many bytes it has.
-    bytes: usize,
 }
 
 impl Bodies {
@@ -37,7 +27,7 @@ impl Bodies {
         let json = serde_json::to_vec(body)?;
         let stored = Stored {
             file: sha256(&json),
-            bytes: json.len(),
+            bytes: json.len() as u64,
         };
         self.make_folder()?;
         let place = self.folder.join(&stored.file);

@@ -1,5 +1,7 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::damage::{Damage, Flaw};
 
 /// Why a session log can't be used: what, where and why. [`LogError::cure`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,8 @@ pub enum LogError {
     NoHome,
     #[error("the folder of the session log {} does not exist", .0.display())]
     NoFolder(PathBuf),
+    #[error("there is no session log {}", .0.display())]
+    Missing(PathBuf),
     #[error("the session log {} is a symbolic link", .0.display())]
     Link(PathBuf),
     #[error("the session log {} is no regular file", .0.display())]
@@ -23,8 +27,8 @@ pub enum LogError {
     NotALog(PathBuf),
     #[error("the last run in the session log {} is unfinished", .0.display())]
     Unfinished(PathBuf),
-    #[error("the last record of the session log {} is damaged", .0.display())]
-    Damaged(PathBuf),
+    #[error("the session log {} is damaged in {damage}", path.display())]
+    Damaged { path: PathBuf, damage: Damage },
     #[error("the session log {} has the format {major}.{minor}, newer than this toolq knows", path.display())]
     Newer {
         path: PathBuf,
@@ -40,6 +44,16 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// What a damage means for the log of this path.
+    pub fn of(path: &Path, damage: Damage) -> Self {
+        let path = path.to_owned();
+        match damage.what {
+            Flaw::NotALog => Self::NotALog(path),
+            Flaw::Newer { major, minor } => Self::Newer { path, major, minor },
+            _ => Self::Damaged { path, damage },
+        }
+    }
+
     /// What to do about it.
     pub fn cure(&self) -> &'static str {
         match self {
@@ -51,7 +65,8 @@ impl LogError {
             Self::InUse(_) => {
                 "wait until the other run ends, or name another file with `--log FILE`"
             }
-            Self::Unfinished(_) | Self::Damaged(_) => {
+            Self::Missing(_) => "name a file that a run wrote with `--log FILE`",
+            Self::Unfinished(_) | Self::Damaged { .. } => {
                 "keep it, since it says what has run, and name another file with `--log FILE`"
             }
             Self::Newer { .. } => "use a newer toolq, or name another file with `--log FILE`",

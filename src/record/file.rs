@@ -24,34 +24,20 @@ impl LogFile {
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| refusal(path, errno))?;
         let file = File::from(file);
-        let opening = |source| LogError::Io {
-            path: path.to_owned(),
-            doing: "opened",
-            source,
-        };
-        let metadata = file.metadata().map_err(opening)?;
-        if !metadata.is_file() {
-            return Err(LogError::NotAFile(path.to_owned()));
-        }
-        if metadata.uid() != rustix::process::geteuid().as_raw() {
-            return Err(LogError::Foreign(path.to_owned()));
-        }
+        check(path, &file)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(opening(source)),
+            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
         }
         // Its length counts only now that nobody else can add to it.
-        let len = file.metadata().map_err(opening)?.len();
+        let metadata = file.metadata();
+        let len = metadata.map_err(|source| opening(path, source))?.len();
         Ok(Self { file, len })
     }
 
     pub(super) fn file(&self) -> &File {
         &self.file
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        self.len
     }
 
     /// Adds a line by one write. What a full disk left of it is taken away again.
@@ -82,6 +68,39 @@ pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
         doing: "created",
         source,
     })
+}
+
+/// Opens a log for reading, under the same conditions, and makes none.
+pub(super) fn open_to_read(path: &Path) -> Result<File, LogError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NOENT => LogError::Missing(path.to_owned()),
+        _ => refusal(path, errno),
+    })?;
+    let file = File::from(file);
+    check(path, &file)?;
+    Ok(file)
+}
+
+/// Refuses what is no file of this user.
+fn check(path: &Path, file: &File) -> Result<(), LogError> {
+    let metadata = file.metadata().map_err(|source| opening(path, source))?;
+    if !metadata.is_file() {
+        return Err(LogError::NotAFile(path.to_owned()));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(LogError::Foreign(path.to_owned()));
+    }
+    Ok(())
+}
+
+fn opening(path: &Path, source: io::Error) -> LogError {
+    LogError::Io {
+        path: path.to_owned(),
+        doing: "opened",
+        source,
+    }
 }
 
 fn refusal(path: &Path, errno: Errno) -> LogError {

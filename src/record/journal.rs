@@ -8,10 +8,10 @@ use crate::model::Clock;
 
 use super::bodies::Bodies;
 use super::file::LogFile;
-use super::line::{self, Head};
+use super::line::{self, Chain, Head};
 use super::place::folder_of;
-use super::tail::Chain;
-use super::{LogError, MAX_RECORD};
+use super::tail;
+use super::{Kind, LogError, MAX_RECORD};
 
 /// Adds records to the end of a log. Knows how a record is written, not what it says.
 pub(super) struct Journal {
@@ -29,7 +29,7 @@ impl Journal {
     /// Opens the file, new or with sessions that ended, and finds where it goes on. Writes nothing.
     pub(super) fn open(path: &Path, clock: Clock) -> Result<Self, LogError> {
         let file = LogFile::open(path)?;
-        let chain = Chain::of(path, file.file(), file.len())?;
+        let chain = tail::chain_of(path, file.file())?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -58,7 +58,7 @@ impl Journal {
     /// Writes one record below `parent` and returns its id. After an error the file must not be written again.
     pub(super) fn write<C: Serialize, M: Serialize>(
         &mut self,
-        kind: &'static str,
+        kind: &Kind,
         parent: Option<Uuid>,
         content: &C,
         metadata: &M,
@@ -75,10 +75,7 @@ impl Journal {
         };
         compose(&mut self.line, &head, content, metadata, &self.bodies)?;
         self.file.append(&self.line)?;
-        self.chain = Chain {
-            seq: self.chain.seq + 1,
-            prev: line::digest(&self.line),
-        };
+        self.chain.push(self.line.trim_ascii_end());
         Ok(id)
     }
 

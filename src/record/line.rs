@@ -14,6 +14,9 @@ use uuid::Uuid;
 
 use crate::model::json_line;
 
+use super::Kind;
+use super::damage::Flaw;
+
 /// What stands behind the sealed bytes: `,"crc":"` and `"}` around eight digits.
 const SEAL: usize = 18;
 
@@ -24,7 +27,7 @@ pub(super) struct Head<'a> {
     pub(super) parent: Option<Uuid>,
     /// Milliseconds since 1970.
     pub(super) timestamp: u64,
-    pub(super) kind: &'static str,
+    pub(super) kind: &'a Kind,
     pub(super) prev: &'a str,
 }
 
@@ -67,7 +70,7 @@ pub(super) fn seal<C: Serialize, M: Serialize>(
         id: Id(head.id),
         parent_id: head.parent.map(Id),
         timestamp: head.timestamp,
-        kind: head.kind,
+        kind: head.kind.name(),
         content,
         metadata,
         prev: head.prev,
@@ -90,40 +93,90 @@ fn keep_on_one_line(line: &mut Vec<u8>) {
     }
 }
 
-/// `prev` of the record that follows `line`.
-pub(super) fn digest(line: &[u8]) -> String {
-    let mut hex = sha256(line.trim_ascii_end());
-    hex.truncate(16);
-    hex
-}
-
 /// The SHA-256 in hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = Sha256::digest(bytes).into_iter();
-    let digits = digits.flat_map(|byte: u8| [byte >> 4, byte & 15]);
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits
         .map(|digit| char::from(DIGITS[usize::from(digit)]))
         .collect()
 }
 
-/// What is needed of a record to continue behind it.
+/// What the next record of a log continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) seq: u64,
+    pub(super) prev: String,
+}
+
+impl Chain {
+    /// That of an empty file.
+    pub(super) fn start() -> Self {
+        Self {
+            seq: 0,
+            prev: "0".repeat(16),
+        }
+    }
+
+    /// Continues behind `line`, without its break.
+    pub(super) fn push(&mut self, line: &[u8]) {
+        self.seq += 1;
+        self.prev = hex(&Sha256::digest(line)[..8]);
+    }
+
+    /// Whether the record of these members follows.
+    pub(super) fn check(&self, seq: u64, prev: &str) -> Result<(), Flaw> {
+        if seq != self.seq {
+            return Err(Flaw::Sequence {
+                expected: self.seq,
+                found: seq,
+            });
+        }
+        if prev != self.prev {
+            return Err(Flaw::Chain);
+        }
+        Ok(())
+    }
+}
+
+/// A record in its line.
 #[derive(Deserialize)]
 pub(super) struct Read<'a> {
     pub(super) seq: u64,
+    pub(super) id: Uuid,
+    #[serde(rename = "parentId")]
+    pub(super) parent_id: Option<Uuid>,
+    pub(super) timestamp: u64,
     #[serde(rename = "type", borrow)]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
+    pub(super) content: &'a RawValue,
+    #[serde(borrow)]
     pub(super) metadata: &'a RawValue,
+    #[serde(borrow)]
+    pub(super) prev: Cow<'a, str>,
 }
 
-/// The record of a line without its break; none where its seal is broken.
-pub(super) fn read(line: &[u8]) -> Option<Read<'_>> {
-    let (sealed, seal) = line.split_at_checked(line.len().checked_sub(SEAL)?)?;
-    let digits = seal.strip_prefix(b",\"crc\":\"")?.strip_suffix(b"\"}")?;
-    let crc = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    if crc32fast::hash(sealed) != crc {
-        return None;
+/// The record of a line without its break, if its seal holds.
+pub(super) fn read(line: &[u8]) -> Result<Read<'_>, Flaw> {
+    let text = std::str::from_utf8(line).map_err(|_| Flaw::NotUtf8)?;
+    let seal = line.len().checked_sub(SEAL).ok_or(Flaw::NoSeal)?;
+    let (sealed, seal) = line.split_at(seal);
+    let digits = seal.strip_prefix(b",\"crc\":\"");
+    let digits = digits.and_then(|digits| digits.strip_suffix(b"\"}"));
+    if digits.ok_or(Flaw::NoSeal)? != format!("{:08x}", crc32fast::hash(sealed)).as_bytes() {
+        return Err(Flaw::Checksum);
     }
-    serde_json::from_slice(line).ok()
+    serde_json::from_str(text).map_err(|error| Flaw::NotARecord(error.to_string()))
+}
+
+/// Whether a file can have been begun by toolq that begins with this line, or with a torn one.
+pub(super) fn may_begin_log(line: &[u8], torn: bool) -> bool {
+    const BEGINNING: &[u8] = b"{\"seq\":0,\"id\":\"";
+    line.starts_with(BEGINNING) || torn && BEGINNING.starts_with(line)
 }

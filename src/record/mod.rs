@@ -10,18 +10,27 @@
 //! written. Secrets are masked in every text. Nothing here knows the screen.
 
 mod bodies;
+mod body;
+mod damage;
 mod error;
 mod fields;
 mod file;
 mod journal;
+mod kind;
 mod line;
+pub mod metadata;
 mod news;
 mod place;
+mod records;
 mod session;
 mod tail;
 
+pub use body::{Body, BodyError, Stored};
+pub use damage::{Damage, Flaw};
 pub use error::LogError;
+pub use kind::Kind;
 pub use place::default_path;
+pub use records::{Record, Records};
 pub use session::{Session, SessionLog};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.

@@ -7,11 +7,11 @@ use crate::model::{
     Accepted, Answer, CallRef, Checked, Event, MaskedContent, MaskedText, Outcome, Refused, Sink,
 };
 
-use super::SessionLog;
 use super::fields::{
     AttemptFields, CallContent, CallFields, ResultFields, ResultKind, StartFields, TurnFields,
 };
 use super::session::OpenCall;
+use super::{Kind, SessionLog};
 
 impl Sink for SessionLog {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
@@ -56,7 +56,7 @@ impl SessionLog {
         let fields = TurnFields { turn };
         let record = self
             .journal
-            .write("turn", Some(self.session), &(), &fields)?;
+            .write(&Kind::Turn, Some(self.session), &(), &fields)?;
         self.turns.insert(turn, record);
         self.counts.turns += 1;
         Ok(())
@@ -66,7 +66,9 @@ impl SessionLog {
         let content = CallContent::of(checked, &self.mask);
         let fields = CallFields::of(checked, batch, &self.mask);
         let turn = self.turns.get(&checked.call.turn).copied();
-        let record = self.journal.write("tool_call", turn, &content, &fields)?;
+        let record = self
+            .journal
+            .write(&Kind::ToolCall, turn, &content, &fields)?;
         let open = OpenCall {
             record,
             failed: None,
@@ -94,7 +96,7 @@ impl SessionLog {
             effect: accepted.tool.effect.name(),
             after: failed.flatten(),
         };
-        self.journal.write("tool_start", parent, &(), &fields)?;
+        self.journal.write(&Kind::ToolStart, parent, &(), &fields)?;
         Ok(())
     }
 
@@ -118,7 +120,8 @@ impl SessionLog {
         let kind = ResultKind::of(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
-        self.journal.write(kind.name(), parent, &content, &fields)?;
+        self.journal
+            .write(&kind.kind(), parent, &content, &fields)?;
         self.counts.add(kind, answer.is_error);
         Ok(())
     }

@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::model::{Clock, Mask, Refused};
 
-use super::LogError;
 use super::fields::{AttemptFields, EndFields, SessionFields};
 use super::file;
 use super::journal::Journal;
+use super::{Kind, LogError};
 
 /// What a session runs with.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl SessionLog {
         let mut journal = Journal::open(path, clock)?;
         let begun = journal.now();
         let fields = SessionFields::of(session, &mask);
-        let record = journal.write("session", None, &(), &fields);
+        let record = journal.write(&Kind::Session, None, &(), &fields);
         let record = record.map_err(|source| LogError::Io {
             path: path.to_owned(),
             doing: "written",
@@ -113,7 +113,7 @@ impl SessionLog {
         let session = Some(self.session);
         self.heed(|log| {
             log.journal
-                .write("session_end", session, &(), &end)
+                .write(&Kind::SessionEnd, session, &(), &end)
                 .map(drop)
         })
     }

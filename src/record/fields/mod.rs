@@ -7,7 +7,8 @@ mod session;
 
 pub(super) use call::{CallContent, CallFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
-pub(super) use session::{EndFields, SessionFields, TurnFields};
+pub(super) use session::SessionFields;
+pub use session::{EndFields, TurnFields};
 
 use std::time::Duration;
 

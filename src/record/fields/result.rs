@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::model::{CallRef, Ending, Mask, MaskedText, Outcome};
 
 use super::ms;
+use crate::record::Kind;
 
 /// Metadata of a `tool_start`.
 #[derive(Serialize)]
@@ -69,11 +70,11 @@ impl ResultKind {
     }
 
     /// The type of the record.
-    pub(in crate::record) fn name(self) -> &'static str {
+    pub(in crate::record) fn kind(self) -> Kind {
         match self {
-            Self::Result => "tool_result",
-            Self::Skipped => "tool_skipped",
-            Self::InDoubt => "tool_in_doubt",
+            Self::Result => Kind::ToolResult,
+            Self::Skipped => Kind::ToolSkipped,
+            Self::InDoubt => Kind::ToolInDoubt,
         }
     }
 }

@@ -1,4 +1,4 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Mask, MaskedText};
 use crate::record::{FORMAT, Session};
@@ -50,26 +50,32 @@ impl<'a> SessionFields<'a> {
 }
 
 /// Of a `turn`.
-#[derive(Serialize)]
-pub(in crate::record) struct TurnFields {
-    pub(in crate::record) turn: usize,
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct TurnFields {
+    /// Its number, counted from 0.
+    pub turn: usize,
 }
 
 /// Of a `session_end`: what the session was told.
-#[derive(Clone, Copy, Default, Serialize)]
-pub(in crate::record) struct EndFields {
-    pub(in crate::record) turns: usize,
-    pub(in crate::record) calls: usize,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndFields {
+    /// `turn` records.
+    pub turns: usize,
+    /// `tool_call` records.
+    pub calls: usize,
     /// `tool_result` records.
-    pub(in crate::record) results: usize,
+    pub results: usize,
     /// Those of them that are errors.
-    pub(in crate::record) errors: usize,
+    pub errors: usize,
     /// `tool_skipped` records.
-    pub(in crate::record) skipped: usize,
-    pub(in crate::record) duration_ms: u64,
-    pub(in crate::record) exit_code: u8,
+    pub skipped: usize,
+    /// From its begin to its end.
+    pub duration_ms: u64,
+    /// How the program ended.
+    pub exit_code: u8,
     /// `tool_in_doubt` records.
-    pub(in crate::record) in_doubt: usize,
+    #[serde(default)]
+    pub in_doubt: usize,
 }
 
 impl EndFields {

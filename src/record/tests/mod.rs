@@ -1,5 +1,7 @@
 //! The log as a reader finds it.
 
+mod reading;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -279,8 +281,8 @@ fn a_newer_log_is_not_continued() {
         id: uuid::Uuid::nil(),
         parent: None,
         timestamp: 0,
-        kind: "session",
-        prev: "",
+        kind: &Kind::Session,
+        prev: &"0".repeat(16),
     };
     let mut line = Vec::new();
     line::seal(&mut line, &head, &(), &metadata).unwrap();

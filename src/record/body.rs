@@ -1,0 +1,122 @@
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::damage::Flaw;
+use super::line::sha256;
+use super::place::folder_of;
+
+/// The content of a record: JSON in the record itself, or in a file of the log's folder.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// It stands in the record.
+    Inline(Box<RawValue>),
+    /// It was too large for a record.
+    Stored(Stored),
+}
+
+/// What stands in a record in the place of a content that is too large: the file of the log's folder that has the JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stored {
+    /// The SHA-256 of the file's bytes in hexadecimal, which is also its name.
+    #[serde(rename = "$file")]
+    pub file: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+/// Why a body that is stored can't be had.
+#[derive(Debug, thiserror::Error)]
+#[error("the file {file} in {} that the session log names {what}", folder.display())]
+pub struct BodyError {
+    folder: std::path::PathBuf,
+    file: String,
+    what: String,
+}
+
+impl Body {
+    /// What the text of a record's content means.
+    pub(super) fn of(raw: &RawValue) -> Result<Self, Flaw> {
+        if !raw.get().starts_with("{\"$file\"") {
+            return Ok(Self::Inline(raw.to_owned()));
+        }
+        let stored: Stored =
+            serde_json::from_str(raw.get()).map_err(|error| Flaw::NotARecord(error.to_string()))?;
+        if !is_digest(&stored.file) {
+            return Err(Flaw::NotARecord(
+                "`$file` is the name of no file that toolq made".to_owned(),
+            ));
+        }
+        Ok(Self::Stored(stored))
+    }
+
+    /// How many bytes of JSON it has.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Inline(raw) => raw.get().len() as u64,
+            Self::Stored(stored) => stored.bytes,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Inline(raw) if raw.get() == "null")
+    }
+
+    /// The JSON, from the folder of `log` where it stands there. A file that is not what the record says is refused.
+    ///
+    /// # Errors
+    /// The file is missing, is no regular file, or has other bytes.
+    pub fn load(&self, log: &Path) -> Result<Box<RawValue>, BodyError> {
+        let stored = match self {
+            Self::Inline(raw) => return Ok(raw.clone()),
+            Self::Stored(stored) => stored,
+        };
+        let folder = folder_of(log);
+        read(&folder, stored).map_err(|what| BodyError {
+            folder,
+            file: stored.file.clone(),
+            what,
+        })
+    }
+}
+
+fn is_digest(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn read(folder: &Path, stored: &Stored) -> Result<Box<RawValue>, String> {
+    let unreadable = |error: io::Error| format!("can't be read: {error}");
+    let file = open(folder, &stored.file).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err("is no regular file".to_owned());
+    }
+    if metadata.len() != stored.bytes {
+        let (found, bytes) = (metadata.len(), stored.bytes);
+        return Err(format!("has {found} bytes; {bytes} were written"));
+    }
+    let mut json = Vec::with_capacity(usize::try_from(stored.bytes).unwrap_or_default());
+    file.take(stored.bytes)
+        .read_to_end(&mut json)
+        .map_err(unreadable)?;
+    if sha256(&json) != stored.file {
+        return Err("has other bytes than were written".to_owned());
+    }
+    let json = String::from_utf8(json).map_err(|_| "is no UTF-8".to_owned())?;
+    RawValue::from_string(json).map_err(|error| format!("is no JSON: {error}"))
+}
+
+/// Opens a file of the folder. Neither may be a link, and a pipe is not waited for.
+fn open(folder: &Path, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    Ok(File::from(file))
+}

@@ -1,0 +1,100 @@
+//! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
+//! a newer toolq adds is passed over.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
+
+/// Of a `session`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct SessionStart {
+    pub toolq: String,
+    pub format: Format,
+    pub tools: ToolsFile,
+    #[serde(default)]
+    pub input_sha256: Option<String>,
+    pub cwd: String,
+    pub jobs: usize,
+    pub pid: u32,
+}
+
+/// The format of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct Format {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// The tools of a session.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct ToolsFile {
+    pub path: String,
+    pub sha256: String,
+}
+
+/// Content of a `tool_call`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CallContent {
+    /// The tool that was asked for.
+    pub name: String,
+    /// What is executed; `None` where what came was no object.
+    pub input: Option<Box<RawValue>>,
+}
+
+/// Metadata of a `tool_call`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct Call {
+    pub tool_use_id: String,
+    pub turn: usize,
+    pub position: usize,
+    pub batch: Option<usize>,
+    pub concurrency_safe: Option<bool>,
+    pub reason: Option<String>,
+    pub input_sha256: Option<String>,
+}
+
+/// Metadata of a `tool_start`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct Start {
+    pub tool_use_id: String,
+    pub tool_name: String,
+    pub attempt: u32,
+    pub idempotency_key: String,
+    pub effect: String,
+}
+
+/// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct CallEnd {
+    pub tool_use_id: String,
+    pub tool_name: String,
+    pub is_error: bool,
+    pub status: String,
+    pub duration_ms: u64,
+    pub attempts: u32,
+    #[serde(default)]
+    pub exit: Option<i32>,
+    #[serde(default)]
+    pub signal: Option<i32>,
+    #[serde(default)]
+    pub http_status: Option<u16>,
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    #[serde(default)]
+    pub cut_bytes: Option<u64>,
+    #[serde(default)]
+    pub saved: Option<String>,
+    #[serde(default)]
+    pub lossy: Option<bool>,
+    #[serde(default)]
+    pub limit: Option<String>,
+    #[serde(default)]
+    pub leftovers: Option<u32>,
+}
