@@ -114,6 +114,16 @@ pub struct Run {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
+    /// Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`,
+    /// the latest session of this input
+    #[arg(long, conflicts_with_all = ["no_log", "new"])]
+    pub resume: bool,
+    /// Begin another run in the log, also behind one that was left unfinished
+    #[arg(long, conflicts_with = "no_log")]
+    pub new: bool,
+    /// Resume although tools.yaml has changed: what is missing runs by the tools of today
+    #[arg(long, requires = "resume")]
+    pub accept_changes: bool,
     /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
     #[arg(long, value_name = "FILE|fd:N")]
     pub events: Option<String>,

@@ -13,6 +13,7 @@ mod queue;
 mod retry;
 mod attempt;
 mod running;
+mod process;
 mod turn;
 mod capture;
 mod output;
@@ -36,6 +37,7 @@ use attempt::{Backings, Runner};
 use budget::Spending;
 pub use http::Resolver;
 use pauses::Pauses;
+pub use process::Process;
 pub use supervisor::supervise;
 use turn::Turn;
 

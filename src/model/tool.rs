@@ -108,8 +108,8 @@ pub struct Rule {
     pub safe: bool,
 }
 
-/// What a tool does to the world. Decides its default safety and whether a call that may have run is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+/// What a tool does to the world, from the least on. Decides its default safety and whether a call that may have run is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Looks only.
@@ -121,6 +121,13 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The effect of this word, if it is one.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Read, Self::Idempotent, Self::Write]
+            .into_iter()
+            .find(|effect| effect.name() == word)
+    }
+
     /// The word of tools.yaml.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::pairing::Mark;
 use crate::model::{Dialect, Form};
 
 /// What is kept of a turn.
@@ -33,25 +34,25 @@ impl CallEntry {
 pub(super) struct Index {
     turns: Vec<TurnEntry>,
     calls: Vec<CallEntry>,
-    /// As long as `calls`, or empty where none is answered.
-    answered: Vec<bool>,
+    /// As long as `calls`, or empty where all are open.
+    marks: Vec<Mark>,
 }
 
 impl Index {
-    /// `calls` and whether each is `answered` (or nothing, where none is), in the order in which they were asked.
-    pub fn new(turns: Vec<TurnEntry>, mut calls: Vec<CallEntry>, mut answered: Vec<bool>) -> Self {
+    /// `calls` and what is known of each (or nothing, where all are open), in the order in which they were asked.
+    pub fn new(turns: Vec<TurnEntry>, mut calls: Vec<CallEntry>, mut marks: Vec<Mark>) -> Self {
         // Logs of several conversations at once have the calls of one turn apart.
         if !calls.is_sorted_by_key(|call| call.turn) {
             let mut order: Vec<usize> = (0..calls.len()).collect();
             order.sort_by_key(|&call| calls[call].turn);
-            let marks = order.iter().filter_map(|&call| answered.get(call));
-            answered = marks.copied().collect();
+            let sorted = order.iter().filter_map(|&call| marks.get(call));
+            marks = sorted.copied().collect();
             calls = order.iter().map(|&call| calls[call]).collect();
         }
         Self {
             turns,
             calls,
-            answered,
+            marks,
         }
     }
 
@@ -78,7 +79,11 @@ impl Index {
     }
 
     pub fn is_answered(&self, call: usize) -> bool {
-        self.answered.get(call).copied().unwrap_or(false)
+        self.marks.get(call) == Some(&Mark::Answered)
+    }
+
+    pub fn is_started(&self, call: usize) -> bool {
+        self.marks.get(call) == Some(&Mark::Started)
     }
 
     /// The dialect of the first call, or of the first answer without one.

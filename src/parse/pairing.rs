@@ -11,14 +11,39 @@ pub(super) struct Pairing {
     digest: RandomState,
     /// One for each call; none for a call without an id, which no result can name.
     calls: Vec<Option<NonZeroU64>>,
-    results: Vec<Reply>,
+    replies: Vec<Reply>,
 }
 
-/// A result.
+/// What a recording knows of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It waits for its result.
+    Open,
+    /// It was started, and nothing says how it ended. Only toolq's own log knows this.
+    Started,
+    /// It has its result.
+    Answered,
+}
+
+/// Something that names a call.
 struct Reply {
     id: NonZeroU64,
     /// How many calls stand before it.
-    after: usize,
+    after: u32,
+    says: Says,
+}
+
+/// What is said of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// It is about to start.
+    Started,
+    /// It may have run, and was answered so.
+    InDoubt,
+    /// It did not run after all.
+    NotDone,
+    /// This is its result.
+    Result,
 }
 
 impl Pairing {
@@ -33,34 +58,52 @@ impl Pairing {
         self.calls.push(id);
     }
 
-    /// A result that answers `id`.
-    pub fn result(&mut self, id: &str) {
-        let after = self.calls.len();
-        self.results
-            .extend(self.digest(id).map(|id| Reply { id, after }));
+    /// Something that is said of the call `id`.
+    pub fn reply(&mut self, id: &str, says: Says) {
+        // No input has more calls than this counts.
+        let after = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        let reply = self.digest(id).map(|id| Reply { id, after, says });
+        self.replies.extend(reply);
     }
 
-    /// For each call whether it has a result; empty where none has.
-    pub fn answered(self) -> Vec<bool> {
-        if self.results.is_empty() {
+    /// What is known of each call; empty where nothing is said of any.
+    pub fn marks(self) -> Vec<Mark> {
+        if self.replies.is_empty() {
             return Vec::new();
         }
-        let named: HashSet<NonZeroU64> = self.results.iter().map(|reply| reply.id).collect();
+        let named: HashSet<NonZeroU64> = self.replies.iter().map(|reply| reply.id).collect();
         let mut open: HashMap<NonZeroU64, Vec<usize>> = HashMap::new();
-        let mut answered = vec![false; self.calls.len()];
+        let mut marks = vec![Mark::Open; self.calls.len()];
         let mut calls = self.calls.iter().enumerate();
-        for reply in &self.results {
-            let seen = calls.len() - (self.calls.len() - reply.after);
+        for reply in &self.replies {
+            let seen = calls.len() - (self.calls.len() - reply.after as usize);
             for (call, id) in calls.by_ref().take(seen) {
                 if let Some(id) = id.filter(|id| named.contains(id)) {
                     open.entry(id).or_default().push(call);
                 }
             }
-            if let Some(call) = open.get_mut(&reply.id).and_then(Vec::pop) {
-                answered[call] = true;
+            let Some(open) = open.get_mut(&reply.id) else {
+                continue;
+            };
+            let call = match reply.says {
+                Says::Result => open.pop(),
+                _ => open.last().copied(),
+            };
+            if let Some(call) = call {
+                marks[call] = reply.says.mark();
             }
         }
-        answered
+        marks
+    }
+}
+
+impl Says {
+    fn mark(self) -> Mark {
+        match self {
+            Self::Started => Mark::Started,
+            Self::NotDone => Mark::Open,
+            Self::InDoubt | Self::Result => Mark::Answered,
+        }
     }
 }
 
@@ -68,20 +111,33 @@ impl Pairing {
 mod tests {
     use super::*;
 
-    /// `a` is a call of that id, `A` its result, `_` a call without an id.
+    /// `a` is a call of that id, `A` its result, `_` a call without an id; `<a` says that it started, `?a` that it is in
+    /// doubt, `!a` that it was not done.
     fn answered(story: &str) -> String {
         let mut pairing = Pairing::default();
+        let mut says = Says::Result;
         for step in story.chars() {
             match step {
+                '<' => says = Says::Started,
+                '?' => says = Says::InDoubt,
+                '!' => says = Says::NotDone,
+                _ if says != Says::Result => {
+                    pairing.reply(&step.to_string(), says);
+                    says = Says::Result;
+                }
                 '_' => pairing.call(None),
-                'A'..='Z' => pairing.result(&step.to_lowercase().to_string()),
+                'A'..='Z' => pairing.reply(&step.to_lowercase().to_string(), Says::Result),
                 _ => pairing.call(Some(&step.to_string())),
             }
         }
-        let marks = pairing.answered();
+        let marks = pairing.marks();
         marks
             .iter()
-            .map(|&mark| if mark { 'x' } else { '.' })
+            .map(|mark| match mark {
+                Mark::Open => '.',
+                Mark::Started => '<',
+                Mark::Answered => 'x',
+            })
             .collect()
     }
 
@@ -95,5 +151,14 @@ mod tests {
         assert_eq!(answered("aaAA"), "xx", "two calls of one id, two results");
         assert_eq!(answered("Aa"), ".", "a result never comes before its call");
         assert_eq!(answered("a_AA"), "x.", "a second result answers nothing");
+    }
+
+    #[test]
+    fn what_started_is_neither_open_nor_answered() {
+        assert_eq!(answered("ab<a"), "<.");
+        assert_eq!(answered("ab<aA"), "x.");
+        assert_eq!(answered("a<a?a"), "x", "in doubt is an answer");
+        assert_eq!(answered("a<a?a!a"), ".", "it was not done");
+        assert_eq!(answered("a<a?a!a<aA"), "x");
     }
 }

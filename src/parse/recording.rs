@@ -20,6 +20,7 @@ pub struct Recording {
     index: Index,
     dialect: Dialect,
     layout: Layout,
+    sha256: String,
 }
 
 impl Recording {
@@ -49,6 +50,7 @@ impl Recording {
                 Layout::Document
             },
             index,
+            sha256: source.sha256(),
             kept: source.keep(),
         })
     }
@@ -56,6 +58,11 @@ impl Recording {
     /// The dialect of its calls.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// The SHA-256 of its bytes in hexadecimal; empty where its source was not [digested](Source::digested).
+    pub fn sha256(&self) -> &str {
+        &self.sha256
     }
 
     /// How its turns stand together.
@@ -112,7 +119,16 @@ impl Recording {
             form: entry.form,
             cut_off: entry.cut_off && wanted.last().is_some_and(|&last| last + 1 == range.end),
             calls,
+            started: self.started(number),
         })
+    }
+
+    /// Positions of calls of a turn that the recording saw start and not end.
+    fn started(&self, number: usize) -> Vec<usize> {
+        let range = self.index.calls_of(number);
+        let first = range.start;
+        let started = range.filter(|&call| self.index.is_started(call));
+        started.map(|call| call - first).collect()
     }
 
     /// Whether two calls stand so near that they are read together.

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use super::complaint::Complaint;
 use super::document::Origin;
 use super::index::{CallEntry, Index, TurnEntry};
-use super::pairing::Pairing;
+use super::pairing::{Pairing, Says};
 use crate::model::json::Json;
 use crate::model::{Dialect, Form};
 
@@ -94,7 +94,12 @@ impl Turns {
 
     /// A result that answers `id`.
     pub fn result(&mut self, id: &str) {
-        self.pairing.result(id);
+        self.says(id, Says::Result);
+    }
+
+    /// What a log says of the call that it calls `id`.
+    pub fn says(&mut self, id: &str, says: Says) {
+        self.pairing.reply(id, says);
     }
 
     /// A request was read: that nothing is asked in it is no error.
@@ -109,6 +114,6 @@ impl Turns {
 
     /// The index of all that was read.
     pub fn finish(self) -> Index {
-        Index::new(self.opened, self.calls, self.pairing.answered())
+        Index::new(self.opened, self.calls, self.pairing.marks())
     }
 }

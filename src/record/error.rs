@@ -66,7 +66,8 @@ impl LogError {
                 "wait until the other run ends, or name another file with `--log FILE`"
             }
             Self::Missing(_) => "name a file that a run wrote with `--log FILE`",
-            Self::Unfinished(_) | Self::Damaged { .. } => {
+            Self::Unfinished(_) => "`--resume` finishes it, `--new` begins another run behind it",
+            Self::Damaged { .. } => {
                 "keep it, since it says what has run, and name another file with `--log FILE`"
             }
             Self::Newer { .. } => "use a newer toolq, or name another file with `--log FILE`",

@@ -7,11 +7,11 @@ use uuid::{Builder, Uuid};
 use crate::model::Clock;
 
 use super::bodies::Bodies;
-use super::file::LogFile;
+use super::file::{self, LogFile};
 use super::line::{self, Chain, Head};
 use super::place::folder_of;
 use super::tail;
-use super::{Kind, LogError, MAX_RECORD};
+use super::{History, Kind, LogError, MAX_RECORD};
 
 /// Adds records to the end of a log. Knows how a record is written, not what it says.
 pub(super) struct Journal {
@@ -26,11 +26,11 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the file, new or with sessions that ended, and finds where it goes on. Writes nothing.
-    pub(super) fn open(path: &Path, clock: Clock) -> Result<Self, LogError> {
+    /// Opens the file and finds where it goes on, and what it says of its last task. Writes nothing.
+    pub(super) fn open(path: &Path, clock: Clock) -> Result<(Self, History), LogError> {
         let file = LogFile::open(path)?;
-        let chain = tail::chain_of(path, file.file())?;
-        Ok(Self {
+        let (chain, history) = tail::read(path, file.file())?;
+        let journal = Self {
             path: path.to_owned(),
             file,
             bodies: Bodies::new(folder_of(path)),
@@ -38,7 +38,15 @@ impl Journal {
             clock,
             random: fastrand::Rng::new(),
             line: Vec::with_capacity(4 << 10),
-        })
+        };
+        Ok((journal, history))
+    }
+
+    /// The same for a log that is there.
+    pub(super) fn open_existing(path: &Path, clock: Clock) -> Result<(Self, History), LogError> {
+        // Who names none wants to hear so, and no empty log.
+        drop(file::open_to_read(path)?);
+        Self::open(path, clock)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -12,25 +12,32 @@
 mod bodies;
 mod body;
 mod damage;
+mod decide;
 mod error;
 mod fields;
 mod file;
+mod history;
 mod journal;
 mod kind;
 mod line;
 pub mod metadata;
 mod news;
+mod open;
 mod place;
 mod records;
+mod resolve;
 mod session;
 mod tail;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
 pub use error::LogError;
+pub use history::{Conflict, History, RecallError};
 pub use kind::Kind;
-pub use place::default_path;
+pub use open::{Begin, OpenLog};
+pub use place::{default_path, digest_of, latest_of_input};
 pub use records::{Record, Records};
+pub use resolve::{Resolution, ResolveError, resolve};
 pub use session::{Session, SessionLog};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.

@@ -3,12 +3,16 @@
 use std::io;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::model::{
-    Accepted, Answer, CallRef, Checked, Event, MaskedContent, MaskedText, Outcome, Refused, Sink,
+    Accepted, Answer, CallRef, Checked, Event, Finding, MaskedContent, MaskedText, Outcome,
+    Refused, Sink, Verdict, json_line,
 };
 
 use super::fields::{
-    AttemptFields, CallContent, CallFields, ResultFields, ResultKind, StartFields, TurnFields,
+    AttemptFields, CallContent, CallFields, ProbeFields, ResultFields, ResultKind, StartFields,
+    TurnFields, tool_sha256,
 };
 use super::session::OpenCall;
 use super::{Kind, SessionLog};
@@ -46,7 +50,13 @@ impl SessionLog {
             Event::QueueDrained { turn } => {
                 self.turns.remove(turn);
             }
-            Event::Probing { .. } | Event::Probed { .. } => {}
+            Event::Probing { call } => self.probing(call)?,
+            Event::Probed {
+                call,
+                finding,
+                outcome,
+                duration,
+            } => self.probed(call, *finding, outcome, *duration)?,
             Event::BatchStarted { .. } | Event::Status { .. } | Event::ResultWritten { .. } => {}
         }
         Ok(())
@@ -54,6 +64,11 @@ impl SessionLog {
 
     fn turn(&mut self, turn: usize) -> io::Result<()> {
         let fields = TurnFields { turn };
+        let known = self.earlier.as_ref().and_then(|earlier| earlier.turn(turn));
+        if let Some(record) = known {
+            self.turns.insert(turn, record);
+            return Ok(());
+        }
         let record = self
             .journal
             .write(&Kind::Turn, Some(self.session), &(), &fields)?;
@@ -63,20 +78,36 @@ impl SessionLog {
     }
 
     fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
-        let content = CallContent::of(checked, &self.mask);
-        let fields = CallFields::of(checked, batch, &self.mask);
-        let turn = self.turns.get(&checked.call.turn).copied();
-        let record = self
-            .journal
-            .write(&Kind::ToolCall, turn, &content, &fields)?;
+        let key = (checked.call.turn, checked.call.position);
+        let known = self.earlier.as_ref().and_then(|earlier| earlier.entry(key));
+        let record = match known {
+            Some(entry) => entry.record,
+            None => self.new_call(checked, batch)?,
+        };
         let open = OpenCall {
             record,
             failed: None,
         };
-        let key = (checked.call.turn, checked.call.position);
         self.calls.insert(key, open);
-        self.counts.calls += 1;
         Ok(())
+    }
+
+    fn new_call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<Uuid> {
+        let digest = match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                let tool = &*accepted.tool;
+                if !self.digests.contains_key(&tool.name) {
+                    self.digests.insert(tool.name.clone(), tool_sha256(tool));
+                }
+                self.digests.get(&tool.name).map(String::as_str)
+            }
+            Verdict::Rejected(_) => None,
+        };
+        let content = CallContent::of(checked, &self.mask);
+        let fields = CallFields::of(checked, batch, &self.mask, digest);
+        let turn = self.turns.get(&checked.call.turn).copied();
+        self.counts.calls += 1;
+        self.journal.write(&Kind::ToolCall, turn, &content, &fields)
     }
 
     fn start(
@@ -107,6 +138,37 @@ impl SessionLog {
         }
     }
 
+    /// Whether a call is rejected as it was before.
+    fn is_known(&self, call: &CallRef, outcome: &Outcome, answer: &Answer) -> bool {
+        let Some(earlier) = &self.earlier else {
+            return false;
+        };
+        let content = MaskedContent(&answer.content, &self.mask);
+        let json = serde_json::to_string(&content).unwrap_or_default();
+        matches!(outcome, Outcome::Rejected(_)) && earlier.says(key(call), &json_line(&json))
+    }
+
+    fn probing(&mut self, call: &CallRef) -> io::Result<()> {
+        let parent = self.calls.get(&key(call)).map(|open| open.record);
+        let fields = ProbeFields::of(call, &self.mask);
+        self.journal
+            .write(&Kind::ProbeStart, parent, &(), &fields)?;
+        Ok(())
+    }
+
+    fn probed(
+        &mut self,
+        call: &CallRef,
+        finding: Finding,
+        outcome: &Outcome,
+        duration: Duration,
+    ) -> io::Result<()> {
+        let parent = self.calls.get(&key(call)).map(|open| open.record);
+        let fields = ProbeFields::of(call, &self.mask).ended(finding, outcome, duration);
+        self.journal.write(&Kind::ProbeEnd, parent, &(), &fields)?;
+        Ok(())
+    }
+
     /// What was answered without having been started is no result: a later run may start it. Nor is what may or may
     /// not have had its effect: no later run may start that.
     fn result(
@@ -117,6 +179,10 @@ impl SessionLog {
         spent: (Duration, u32),
     ) -> io::Result<()> {
         let parent = self.calls.remove(&key(call)).map(|open| open.record);
+        if outcome.is_recalled() || self.is_known(call, outcome, answer) {
+            self.counts.recalled += 1;
+            return Ok(());
+        }
         let kind = ResultKind::of(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);

@@ -1,10 +1,13 @@
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use crate::model::{Clock, Environment};
 
-use super::LogError;
+use super::line::sha256;
+use super::metadata::SessionStart;
+use super::{LogError, Records};
 
 /// Where a session log stands unless somebody says otherwise: `$XDG_STATE_HOME/toolq/sessions/TIME-ID.jsonl`, and
 /// `~/.local/state` in the place of a variable that is not set or, as its specification has it, not absolute. The time
@@ -13,6 +16,12 @@ use super::LogError;
 /// # Errors
 /// [`LogError::NoHome`].
 pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+    let id = fastrand::u32(..);
+    let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
+    Ok(default_folder(environment)?.join(name))
+}
+
+fn default_folder(environment: &Environment) -> Result<PathBuf, LogError> {
     let folder = |name| {
         let path = environment.raw(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
@@ -20,9 +29,43 @@ pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf,
     let state = folder("XDG_STATE_HOME")
         .or_else(|| Some(folder("HOME")?.join(".local/state")))
         .ok_or(LogError::NoHome)?;
-    let id = fastrand::u32(..);
-    let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
-    Ok(state.join("toolq/sessions").join(name))
+    Ok(state.join("toolq/sessions"))
+}
+
+/// The latest session below the default folder that had this input.
+///
+/// # Errors
+/// [`LogError::NoHome`].
+pub fn latest_of_input(
+    environment: &Environment,
+    input_sha256: &str,
+) -> Result<Option<PathBuf>, LogError> {
+    let folder = default_folder(environment)?;
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(None);
+    };
+    let mut logs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    logs.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    // Their names begin with the time.
+    logs.sort();
+    let is_of_input = |path: &PathBuf| input_of(path).as_deref() == Some(input_sha256);
+    Ok(logs.into_iter().rev().find(is_of_input))
+}
+
+/// The digest of the input of a log's first session.
+fn input_of(log: &Path) -> Option<String> {
+    let first = Records::open(log).ok()?.next()?.ok()?;
+    let session: SessionStart = first.metadata().ok()?;
+    session.input_sha256
+}
+
+/// The digest of several inputs: that of one is its own, that of many is of their digests one behind the other.
+pub fn digest_of<'a>(inputs: impl Iterator<Item = &'a str>) -> String {
+    let digests: Vec<&str> = inputs.collect();
+    match digests.as_slice() {
+        [one] => (*one).to_owned(),
+        many => sha256(many.concat().as_bytes()),
+    }
 }
 
 /// `20251121T200000Z`.

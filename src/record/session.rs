@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::model::{Clock, Mask, Refused};
+use crate::model::{Mask, Refused};
 
 use super::fields::{AttemptFields, EndFields, SessionFields};
-use super::file;
 use super::journal::Journal;
-use super::{Kind, LogError};
+use super::{History, Kind, LogError};
 
 /// What a session runs with.
 #[derive(Debug, Clone)]
@@ -35,6 +34,12 @@ pub struct SessionLog {
     pub(super) mask: Arc<Mask>,
     /// The record of the session itself.
     pub(super) session: Uuid,
+    /// The session that began the task.
+    task: Uuid,
+    /// What earlier sessions made of the task.
+    pub(super) earlier: Option<Arc<History>>,
+    /// Of tools by name.
+    pub(super) digests: HashMap<String, String>,
     /// The records of turns that have not ended.
     pub(super) turns: HashMap<usize, Uuid>,
     /// By turn and position.
@@ -54,23 +59,20 @@ pub(super) struct OpenCall {
 }
 
 impl SessionLog {
-    /// Begins a session in a new file, or behind the last session of a log, which must have ended. `path` is where
-    /// somebody wants it; its folder must exist.
-    ///
-    /// # Errors
-    /// Why there can be no log there. What the file held is untouched then.
-    pub fn create(
-        path: &Path,
+    /// Begins a session at the end of a log, with what is known of the task that it resumes.
+    pub(super) fn begin(
+        mut journal: Journal,
         session: &Session,
+        earlier: Option<Arc<History>>,
         mask: Arc<Mask>,
-        clock: Clock,
     ) -> Result<Self, LogError> {
-        let mut journal = Journal::open(path, clock)?;
         let begun = journal.now();
-        let fields = SessionFields::of(session, &mask);
+        let resumed = earlier.as_ref();
+        let resumed = resumed.and_then(|earlier| Some((earlier.task()?, earlier.epoch())));
+        let fields = SessionFields::of(session, resumed, &mask);
         let record = journal.write(&Kind::Session, None, &(), &fields);
         let record = record.map_err(|source| LogError::Io {
-            path: path.to_owned(),
+            path: journal.path().to_owned(),
             doing: "written",
             source,
         })?;
@@ -78,26 +80,15 @@ impl SessionLog {
             journal,
             mask,
             session: record,
+            task: resumed.map_or(record, |(task, _)| task),
+            earlier,
+            digests: HashMap::new(),
             turns: HashMap::new(),
             calls: HashMap::new(),
             counts: EndFields::default(),
             begun,
             refused: None,
         })
-    }
-
-    /// The same at a place of toolq's own choice (see [`super::default_path`]), whose folders are made.
-    ///
-    /// # Errors
-    /// Why there can be no log there.
-    pub fn create_default(
-        path: &Path,
-        session: &Session,
-        mask: Arc<Mask>,
-        clock: Clock,
-    ) -> Result<Self, LogError> {
-        file::make_folder(path)?;
-        Self::create(path, session, mask, clock)
     }
 
     /// Writes the record of the end. A log without it holds an unfinished session.
@@ -116,6 +107,16 @@ impl SessionLog {
                 .write(&Kind::SessionEnd, session, &(), &end)
                 .map(drop)
         })
+    }
+
+    /// What idempotency keys are made of: the id of the session that began the task.
+    pub fn task(&self) -> String {
+        self.task.to_string()
+    }
+
+    /// What is known of the task from before; none where this session begins one.
+    pub fn earlier(&self) -> Option<Arc<History>> {
+        self.earlier.clone()
     }
 
     /// The file.

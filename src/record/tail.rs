@@ -4,20 +4,24 @@ use std::fs::File;
 use std::path::Path;
 
 use super::line::Chain;
-use super::{Kind, LogError, Records};
+use super::{History, LogError, Records};
 
-/// What the next record of `file` continues.
-pub(super) fn chain_of(path: &Path, file: &File) -> Result<Chain, LogError> {
-    let file = file.try_clone().map_err(|source| LogError::Io {
-        path: path.to_owned(),
-        doing: "read",
-        source,
-    })?;
-    let mut records = Records::of(file);
-    let mut last = None;
-    for record in &mut records {
-        match record {
-            Ok(record) => last = Some(record.kind),
+/// Reads `file`, the log at `path`, from its first record to its last: what the next record continues, and what is
+/// known of the last task.
+pub(super) fn read(path: &Path, file: &File) -> Result<(Chain, History), LogError> {
+    let copy = || {
+        file.try_clone().map_err(|source| LogError::Io {
+            path: path.to_owned(),
+            doing: "read",
+            source,
+        })
+    };
+    let mut records = Records::of(copy()?);
+    let mut history = History::default();
+    while let Some(record) = records.next() {
+        let taken = record.and_then(|record| history.take(&record, records.offset()));
+        match taken {
+            Ok(()) => {}
             Err(damage) if damage.is_torn() => return Err(LogError::Unfinished(path.to_owned())),
             Err(damage) => return Err(LogError::of(path, damage)),
         }
@@ -26,8 +30,6 @@ pub(super) fn chain_of(path: &Path, file: &File) -> Result<Chain, LogError> {
         let path = path.to_owned();
         return Err(LogError::Newer { path, major, minor });
     }
-    match last {
-        None | Some(Kind::SessionEnd) => Ok(records.end().clone()),
-        Some(_) => Err(LogError::Unfinished(path.to_owned())),
-    }
+    history.read_from(path.to_owned(), copy()?);
+    Ok((records.end().clone(), history))
 }

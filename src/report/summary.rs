@@ -3,6 +3,9 @@ use std::time::Duration;
 
 use crate::model::{Clock, Event, Refused, Sink, format_duration};
 
+/// Ends of calls with which a run stops early.
+const STOPPING: [&str; 2] = ["paused", "over_budget"];
+
 /// What a run was, in one line.
 pub struct Summary {
     clock: Clock,
@@ -11,6 +14,10 @@ pub struct Summary {
     succeeded: usize,
     /// Errors by their word.
     errors: BTreeMap<&'static str, usize>,
+    /// Calls whose end an earlier run saw.
+    recalled: usize,
+    /// Whether this run stopped before its work was done.
+    stopped: bool,
     /// All calls one after the other.
     serial: Duration,
     /// Milliseconds of the first and the last event.
@@ -26,6 +33,8 @@ impl Summary {
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
+            recalled: 0,
+            stopped: false,
             serial: Duration::ZERO,
             span: None,
         }
@@ -36,9 +45,10 @@ impl Summary {
         self.errors.values().sum()
     }
 
-    /// How many calls ended in the error of this word.
-    pub fn count(&self, status: &str) -> usize {
-        self.errors.get(status).copied().unwrap_or_default()
+    /// Whether a call ended in a way after which somebody has to look before the session goes on. A call stays in doubt
+    /// until somebody did; a limit of an earlier run is none of this one.
+    pub fn stopped(&self) -> bool {
+        self.stopped
     }
 
     /// `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
@@ -58,8 +68,12 @@ impl Summary {
         // What has no result went on until now.
         let to = open.as_ref().map_or(to, |_| self.clock.ms());
         let ends: Vec<_> = succeeded.into_iter().chain(errors).chain(open).collect();
+        let recalled = match self.recalled {
+            0 => String::new(),
+            recalled => format!(" ({recalled} from the log)"),
+        };
         format!(
-            "{} in {}: {}; {} in series, {} as run",
+            "{} in {}: {}{recalled}; {} in series, {} as run",
             count(self.calls, "call", "calls"),
             count(self.batches, "batch", "batches"),
             ends.join(", "),
@@ -75,6 +89,10 @@ impl Summary {
             Event::Finished {
                 outcome, duration, ..
             } => {
+                let again = outcome.is_recalled();
+                self.recalled += usize::from(again);
+                self.stopped |=
+                    outcome.is_in_doubt() || !again && STOPPING.contains(&outcome.status());
                 self.serial += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

@@ -14,21 +14,32 @@ use crate::parse::{Recording, Source};
 /// # Errors
 /// A file that can't be opened, or an input that is no form of a model's answer, with its place.
 pub fn read(arguments: &Input) -> Result<Vec<Recording>, Failure> {
+    read_each(arguments, |source| source)
+}
+
+/// The same, with the digest of each.
+///
+/// # Errors
+/// The same.
+pub fn read_digested(arguments: &Input) -> Result<Vec<Recording>, Failure> {
+    read_each(arguments, Source::digested)
+}
+
+fn read_each(
+    arguments: &Input,
+    prepare: impl Fn(Source) -> Source,
+) -> Result<Vec<Recording>, Failure> {
     let stdin = [Path::new("-").to_path_buf()];
     let files = match arguments.files.as_slice() {
         [] => &stdin[..],
         files => files,
     };
-    files.iter().map(|file| read_one(file, arguments)).collect()
-}
-
-fn read_one(file: &Path, arguments: &Input) -> Result<Recording, Failure> {
-    let from = arguments.from.map(Into::into);
-    Ok(Recording::read(
-        source(file)?,
-        from,
-        arguments.max_document,
-    )?)
+    let read = |file| {
+        let from = arguments.from.map(Into::into);
+        let source = prepare(source(file)?);
+        Ok(Recording::read(source, from, arguments.max_document)?)
+    };
+    files.iter().map(|file| read(file)).collect()
 }
 
 /// The bytes of `file`; `-` is stdin.

@@ -1,8 +1,9 @@
 //! toolq's own session log: a call names its turn by `parentId`, and a result its call.
 
+use super::super::pairing::Says;
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
-use crate::model::json::Object;
+use crate::model::json::{Json, Object};
 use crate::model::{Dialect, Form};
 
 /// What every record has.
@@ -30,12 +31,31 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
             // An agent's own call: its agent asks for it again.
             None => Ok(()),
         },
-        // What is in doubt may have run and is not asked again; what was skipped is.
-        (Some("tool_result" | "tool_in_doubt"), _, Some(parent)) => {
-            turns.result(&parent);
+        (Some(kind), _, Some(parent)) => {
+            if let Some(says) = says(kind, record) {
+                turns.says(&parent, says);
+            }
             Ok(())
         }
         _ => Ok(()),
+    }
+}
+
+/// What a record of this type says of the call that it names. What is in doubt may have run and is not asked again; what
+/// was skipped is.
+fn says(kind: &str, record: &Object) -> Option<Says> {
+    let done = || {
+        record
+            .object("metadata")
+            .and_then(|metadata| metadata.get("done").map(Json::get))
+    };
+    match kind {
+        "tool_start" => Some(Says::Started),
+        "tool_result" => Some(Says::Result),
+        "tool_in_doubt" => Some(Says::InDoubt),
+        "resolve" if done() == Some("false") => Some(Says::NotDone),
+        "resolve" => Some(Says::Result),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::model::{Accepted, Call, Checked, Mask, MaskedJson, MaskedText, Verdict};
+use crate::model::{Accepted, Call, Checked, Mask, MaskedJson, MaskedText, Tool, Verdict};
 use crate::record::line::sha256;
 
 /// Content of a `tool_call`: what is executed, not what was asked, where the two differ.
@@ -28,6 +28,10 @@ pub(in crate::record) struct CallFields<'a> {
     /// Why what stood in the input's place is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_fault: Option<String>,
+    tool_name: MaskedText<'a>,
+    /// Of the tool's definition with all defaults applied, by which it is seen that it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_sha256: Option<&'a str>,
 }
 
 impl<'a> CallContent<'a> {
@@ -48,11 +52,13 @@ impl<'a> CallFields<'a> {
         checked: &'a Checked,
         batch: Option<usize>,
         mask: &'a Mask,
+        tool_sha256: Option<&'a str>,
     ) -> Self {
         let Call {
             turn,
             position,
             id,
+            name,
             input,
             ..
         } = &checked.call;
@@ -70,10 +76,17 @@ impl<'a> CallFields<'a> {
                 .as_ref()
                 .ok()
                 .map(|input| sha256(input.text().as_bytes())),
+            tool_name: MaskedText(name, mask),
+            tool_sha256,
             input_before_coercion: before.map(|input| MaskedJson(input.raw(), mask)),
             input_fault: fault.map(|fault| mask.text(&fault.to_string()).into_owned()),
         }
     }
+}
+
+/// A digest of all that a tool is; the same for the same file and release.
+pub(in crate::record) fn tool_sha256(tool: &Tool) -> String {
+    sha256(format!("{tool:?}").as_bytes())
 }
 
 fn accepted(checked: &Checked) -> Option<&Accepted> {

@@ -2,10 +2,12 @@
 //! stands behind what is there.
 
 mod call;
+mod probe;
 mod result;
 mod session;
 
-pub(super) use call::{CallContent, CallFields};
+pub(super) use call::{CallContent, CallFields, tool_sha256};
+pub(super) use probe::{ProbeFields, ResolveFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
 pub(super) use session::SessionFields;
 pub use session::{EndFields, TurnFields};

@@ -33,7 +33,7 @@ fn session() -> Session {
 }
 
 fn begin(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
-    SessionLog::create(path, &session(), Arc::new(mask), clock())
+    OpenLog::open(path, clock())?.begin(Begin::Next, &session(), Arc::new(mask))
 }
 
 /// A fresh log of one finished session, and its lines.

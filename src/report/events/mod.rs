@@ -25,7 +25,7 @@ use crate::model::{
     Outcome, Refused, Sink, Verdict, json_line,
 };
 
-use super::ending;
+use super::ending::{self, PROBING};
 use super::outbox::Outbox;
 use super::words::Words;
 use line::{CallLine, Line, State};
@@ -71,7 +71,8 @@ impl EventStream {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::TurnStarted { .. } => {}
+            Event::TurnStarted { .. } | Event::Probed { .. } => {}
+            Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
             Event::Queued { checked, .. } => self.queued(checked),
             Event::BatchStarted { turn, batch, calls } => self.batch(*turn, *batch, calls),
             Event::Started { call, attempt, .. } => self.started(call, *attempt),
@@ -193,7 +194,15 @@ impl EventStream {
             }
         };
         let status = Some(outcome.status());
-        self.send(call, Line { status, ..line });
+        let recalled = outcome.is_recalled().then_some(true);
+        self.send(
+            call,
+            Line {
+                status,
+                recalled,
+                ..line
+            },
+        );
     }
 
     /// Sends an event of a call, with what is known of it.

@@ -72,6 +72,8 @@ impl Bars {
             } => self.finished(call, outcome, *duration),
             Event::TurnStarted { .. }
             | Event::ResultWritten { .. }
+            | Event::Probing { .. }
+            | Event::Probed { .. }
             | Event::QueueDrained { .. } => {}
         }
     }

@@ -64,6 +64,9 @@ impl Lines {
                 tip: Some(tip),
                 ..
             } => self.tip(call, tip),
+            Event::Probing { call } => {
+                self.write(&format!("{}: {}", self.name(call), ending::PROBING));
+            }
             Event::Retrying { call, .. } => {
                 let words = ending::retry_words(event).unwrap_or_default();
                 self.write(&format!("{}: {words}", self.name(call)));
