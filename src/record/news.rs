@@ -179,8 +179,11 @@ impl SessionLog {
         spent: (Duration, u32),
     ) -> io::Result<()> {
         let parent = self.calls.remove(&key(call)).map(|open| open.record);
-        if outcome.is_recalled() || self.is_known(call, outcome, answer) {
+        if outcome.is_recalled() {
             self.counts.recalled += 1;
+            return Ok(());
+        }
+        if self.is_known(call, outcome, answer) {
             return Ok(());
         }
         let kind = ResultKind::of(outcome);

@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::model::{
     Accepted, Answer, Call, CallRef, Captured, Checked, Content, DecidedBy, Effect, Ending,
-    Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Reason, Refused, Rejection,
-    Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
+    Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Past, Reason, Refused,
+    Rejection, Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
 };
 
 use crate::execute::attempt::{Attempt, End, Runner, Work, Written};
@@ -98,6 +98,10 @@ pub(super) fn line_of(event: &Event<'_>) -> String {
         }
         Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
         Event::Status { call, .. } => format!("status {}", call.tool_use_id),
+        Event::Probing { call } => format!("probing {}", call.tool_use_id),
+        Event::Probed { call, finding, .. } => {
+            format!("probed {} {}", call.tool_use_id, finding.name())
+        }
         Event::Retrying { call, .. } => format!("retrying {}", call.tool_use_id),
         Event::Finished {
             call,
@@ -232,6 +236,7 @@ pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engin
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),
+        task: "task".to_owned(),
         budgets,
     };
     (
