@@ -741,7 +741,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__run)
-            opts="-j -c -q -v -h -V --from --all --max-input --jobs --to --log --no-log --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
+            opts="-j -c -q -v -h -V --from --all --max-input --jobs --to --log --no-log --sync --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -780,6 +780,10 @@ _toolq() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --sync)
+                    COMPREPLY=($(compgen -W "auto all" -- "${cur}"))
                     return 0
                     ;;
                 --events)

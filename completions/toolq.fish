@@ -53,6 +53,8 @@ block-lines\t'One block a line, each as soon as it and all before it are there'
 openai-chat\t'An array of `role: tool` messages'
 openai-responses\t'An array of `function_call_output` items'"
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l log -d 'The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l sync -d 'Which calls\' records survive a loss of power before toolq goes on: those that may do something, or all' -r -f -a "auto\t''
+all\t''"
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l events -d 'Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already' -r
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l progress -d 'How to show what runs' -r -f -a "auto\t'A bar on a terminal, lines where CI is set, else nothing but the summary'
 bar\t'A bar; lines where stderr is no terminal'

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::model::{Dialect, Form, parse_bytes, parse_duration};
+use crate::record;
 
 /// Answer a language model's tool calls.
 ///
@@ -124,6 +125,14 @@ pub struct Run {
     /// Resume although tools.yaml has changed: what is missing runs by the tools of today
     #[arg(long, requires = "resume")]
     pub accept_changes: bool,
+    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        conflicts_with = "no_log"
+    )]
+    pub sync: Sync,
     /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
     #[arg(long, value_name = "FILE|fd:N")]
     pub events: Option<String>,
@@ -204,6 +213,21 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sync {
+    Auto,
+    All,
+}
+
+impl From<Sync> for record::Sync {
+    fn from(sync: Sync) -> Self {
+        match sync {
+            Sync::Auto => Self::Auto,
+            Sync::All => Self::All,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

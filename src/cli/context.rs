@@ -67,11 +67,15 @@ impl Context {
     }
 
     /// tools.yaml as a file that holds: errors end the command, warnings are left to `check`.
+    /// From now on messages are masked.
     ///
     /// # Errors
     /// Every problem, shown.
     pub fn load_tools(&self) -> Result<Tools, Failure> {
         let file = self.read_tools()?;
+        if let Some(tools) = &file.loaded.tools {
+            Stderr::mask(&self.mask(tools));
+        }
         if self.verbose {
             self.stderr
                 .note(&format!("tools from {}", file.path.display()));

@@ -14,6 +14,7 @@ mod failure;
 mod manual;
 mod observers;
 mod orphans;
+mod panics;
 mod pretty;
 mod printer;
 mod session_log;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::execute;
+use crate::model::arm_failpoints;
 
 use arguments::{Arguments, Command};
 use context::Context;
@@ -40,9 +42,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(exit) = execute::supervise(&arguments) {
         return exit;
     }
+    panics::tell();
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);
+            arm_failpoints(&context.environment);
             dispatch(&arguments.command, &context)
                 .unwrap_or_else(|failure| context.stderr.failure(&failure))
         }

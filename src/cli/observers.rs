@@ -115,6 +115,10 @@ impl Sink for Observers {
         let log = self.log.as_mut().map(|log| log as &mut dyn Sink);
         Fanout::new(log, readers).tell(events)
     }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.log.as_mut().map_or(Ok(()), SessionLog::settle)
+    }
 }
 
 fn show(

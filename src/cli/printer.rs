@@ -5,7 +5,7 @@ use std::mem;
 use super::pretty::pretty;
 use super::stdout::{self, OutputLost};
 use crate::execute::{Control, Delivery};
-use crate::model::{Answer, CallRef, Event, Form, Halt, Layout, Sink};
+use crate::model::{Answer, CallRef, Event, Form, Halt, Layout, Sink, failpoint};
 use crate::report::Screen;
 use crate::respond;
 
@@ -74,6 +74,8 @@ impl Printer {
     fn write(&mut self, sink: &mut dyn Sink) {
         let answers = mem::take(&mut self.answers);
         let calls = mem::take(&mut self.calls);
+        // A log that can't keep them says so at the end; they are no less true for that.
+        let _ = sink.settle();
         self.print(&respond::render(self.form, &answers));
         if self.lost.is_none() {
             let written = |call| Event::ResultWritten { call };
@@ -88,6 +90,7 @@ impl Printer {
         if self.lost.is_some() {
             return;
         }
+        let _ = failpoint("print.before");
         let print = || {
             if self.terminal && self.form != Form::BlockLines {
                 stdout::line(&pretty(compact))
@@ -99,6 +102,7 @@ impl Printer {
             Some(screen) => screen.suspend(print),
             None => print(),
         };
+        let _ = failpoint("print.after");
         self.lost = printed.err();
         if let Some(control) = self.control.as_ref().filter(|_| self.lost.is_some()) {
             control.halt(Halt::OutputLost);

@@ -45,7 +45,9 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         _ => Begin::Next,
     };
     let log = open(intent, begin, &input_sha256, clock)?;
-    log.admit(begin)?;
+    if let Some(warning) = log.warning() {
+        context.stderr.warning(&warning);
+    }
     if begin == Begin::Resume {
         compare(log.history(), intent)?;
         super::orphans::wait(log.history())?;
@@ -57,8 +59,10 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         input_sha256: Some(input_sha256),
         cwd: here.display().to_string(),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        sync: arguments.sync.into(),
     };
-    Ok(Some(log.begin(begin, &session, Arc::clone(mask))?))
+    let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
+    Ok(Some(log))
 }
 
 fn open(
@@ -69,7 +73,7 @@ fn open(
 ) -> Result<OpenLog, Failure> {
     let context = intent.context;
     if let Some(path) = &intent.arguments.log {
-        return Ok(OpenLog::open(path, clock.clone())?);
+        return Ok(OpenLog::open(path, begin)?);
     }
     let latest: Option<PathBuf> = match begin {
         Begin::Resume => record::latest_of_input(&context.environment, input_sha256)?,
@@ -79,7 +83,7 @@ fn open(
         if context.verbose {
             context.stderr.note(&format!("resumes {}", path.display()));
         }
-        return Ok(OpenLog::open(&path, clock.clone())?);
+        return Ok(OpenLog::open(&path, begin)?);
     }
     if begin == Begin::Resume {
         context
@@ -87,7 +91,7 @@ fn open(
             .note("there is no session of this input to resume, so this is the first");
     }
     let path = record::default_path(&context.environment, clock)?;
-    Ok(OpenLog::open_default(&path, clock.clone())?)
+    Ok(OpenLog::open_default(&path, begin)?)
 }
 
 /// Compares the input with the task that it is to resume.

@@ -29,6 +29,8 @@ const STOPPING: Duration = Duration::from_secs(1);
 pub struct Signals {
     heard: Vec<(Sent, Signal)>,
     ended_by: Arc<OnceLock<u8>>,
+    /// Sent to who writes a file beyond `ulimit -f`. Once it is caught, the write fails instead of ending the program.
+    _file_too_large: Option<Signal>,
 }
 
 impl Signals {
@@ -44,6 +46,7 @@ impl Signals {
         Ok(Self {
             heard: heard.collect::<io::Result<_>>()?,
             ended_by: Arc::default(),
+            _file_too_large: hear(Sent::XFSZ).ok(),
         })
     }
 

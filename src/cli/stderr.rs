@@ -1,14 +1,19 @@
 //! What people read: diagnostics and words on stderr, coloured where that is wanted.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use super::arguments::Color;
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::model::{Environment, escape, paint};
+use crate::model::{Environment, Mask, escape, paint};
 
 /// Columns and lines of what goes to no terminal.
 const SIZE: (u16, u16) = (100, 40);
+
+/// The secrets that nobody is told, known once tools.yaml is read. A panic needs it wherever it happens.
+static MASK: OnceLock<Mask> = OnceLock::new();
 
 /// Stderr and how it is written.
 #[derive(Debug)]
@@ -105,9 +110,27 @@ impl Stderr {
         failure.exit
     }
 
+    /// Masks secrets in all messages from now on. The first mask stays.
+    pub fn mask(mask: &Mask) {
+        MASK.get_or_init(|| mask.clone());
+    }
+
+    /// Says that toolq itself failed.
+    pub fn panicked(message: &str) {
+        Self::text(&format!("error: {}\n", shown(message)));
+    }
+
     fn labelled(&self, label: &str, style: &str, message: &str) {
-        let message = escape(message);
+        let message = shown(message);
         let label = paint(label, style, self.color());
         Self::text(&format!("{label}: {message}\n"));
     }
+}
+
+/// A message as people may see it.
+fn shown(message: &str) -> String {
+    let masked = MASK
+        .get()
+        .map_or(Cow::Borrowed(message), |mask| mask.text(message));
+    escape(&masked).into_owned()
 }

@@ -156,6 +156,14 @@ pub trait Sink: Send {
     /// A sink that can't record what it is told says why. Calls whose `Started` is in a refused slice do not run; other
     /// events are told to the remaining sinks all the same.
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused>;
+
+    /// Returns when the results that it was told will be remembered, whatever happens now: they are about to be read.
+    ///
+    /// # Errors
+    /// A sink that can't promise that says why.
+    fn settle(&mut self) -> Result<(), Refused> {
+        Ok(())
+    }
 }
 
 /// A sink could not take an event: why, in words for people.

@@ -11,6 +11,7 @@ mod dialect;
 mod environment;
 mod escape;
 mod event;
+mod failpoint;
 mod input;
 mod invocation;
 mod json_line;
@@ -40,6 +41,7 @@ pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
 pub use event::{CallRef, Event, Finding, Refused, Sink};
+pub use failpoint::{arm_failpoints, failpoint, failpoint_within};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
     CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece, StdinDraft,

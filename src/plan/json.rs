@@ -1,6 +1,5 @@
 //! A plan as one line of JSON, the form that programs read. The order of the keys is part of the form.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -16,7 +15,7 @@ pub fn line(plan: &Plan<'_>, mask: &Mask) -> String {
     let line = PlanLine {
         turn: plan.turn,
         batches: Batches(&plan.batches, mask),
-        rejected: RejectedCalls(&plan.rejected),
+        rejected: RejectedCalls(&plan.rejected, mask),
         estimate: EstimateLine::of(&plan.estimate),
     };
     // Strings and numbers: there is nothing in it that JSON has no form for.
@@ -40,8 +39,8 @@ struct BatchLine<'a> {
 #[derive(serde::Serialize)]
 struct CallLine<'a> {
     position: usize,
-    tool_use_id: &'a str,
-    tool_name: &'a str,
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
     concurrency_safe: bool,
     decided_by: String,
     timeout_ms: u64,
@@ -73,10 +72,10 @@ struct Request<'a> {
 #[derive(serde::Serialize)]
 struct RejectedLine<'a> {
     position: usize,
-    tool_use_id: &'a str,
-    tool_name: &'a str,
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
     reason: &'static str,
-    details: Cow<'a, [Detail]>,
+    details: Vec<Detail>,
 }
 
 #[derive(serde::Serialize)]
@@ -103,8 +102,8 @@ impl<'a> CallLine<'a> {
             });
         Self {
             position: call.position,
-            tool_use_id: &call.id,
-            tool_name: &call.name,
+            tool_use_id: MaskedText(&call.id, mask),
+            tool_name: MaskedText(&call.name, mask),
             concurrency_safe: accepted.safe,
             decided_by: accepted.decided_by.to_string(),
             timeout_ms: ms(accepted.tool.timeout.after),
@@ -127,13 +126,18 @@ impl<'a> Request<'a> {
 }
 
 impl<'a> RejectedLine<'a> {
-    fn of(rejected: &Rejected<'a>) -> Self {
+    fn of(rejected: &Rejected<'a>, mask: &'a Mask) -> Self {
+        let details = rejected.details();
+        let details = details.iter().map(|detail| Detail {
+            path: mask.text(&detail.path).into_owned(),
+            message: mask.text(&detail.message).into_owned(),
+        });
         Self {
             position: rejected.call.position,
-            tool_use_id: &rejected.call.id,
-            tool_name: &rejected.call.name,
+            tool_use_id: MaskedText(&rejected.call.id, mask),
+            tool_name: MaskedText(&rejected.call.name, mask),
             reason: rejected.reason(),
-            details: rejected.details(),
+            details: details.collect(),
         }
     }
 }
@@ -179,11 +183,12 @@ impl Serialize for Calls<'_> {
     }
 }
 
-struct RejectedCalls<'a>(&'a [Rejected<'a>]);
+struct RejectedCalls<'a>(&'a [Rejected<'a>], &'a Mask);
 
 impl Serialize for RejectedCalls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(RejectedLine::of))
+        let rejected = self.0.iter();
+        serializer.collect_seq(rejected.map(|rejected| RejectedLine::of(rejected, self.1)))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::model::{escape, format_duration};
+use crate::model::{Mask, escape, format_duration};
 
 use super::{Plan, Planned, Rejected};
 
@@ -11,14 +11,14 @@ use super::{Plan, Planned, Rejected};
 pub const HEADER: &str = "flowchart LR\n";
 
 /// One turn of a diagram.
-pub fn turn(plan: &Plan<'_>) -> String {
+pub fn turn(plan: &Plan<'_>, mask: &Mask) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = write_turn(&mut out, plan);
+    let _ = write_turn(&mut out, plan, mask);
     out
 }
 
-fn write_turn(out: &mut String, plan: &Plan<'_>) -> fmt::Result {
+fn write_turn(out: &mut String, plan: &Plan<'_>, mask: &Mask) -> fmt::Result {
     let turn = plan.turn;
     let title = match plan.calls() {
         0 => "no calls".to_owned(),
@@ -32,36 +32,36 @@ fn write_turn(out: &mut String, plan: &Plan<'_>) -> fmt::Result {
         writeln!(out, "    t{turn}none[\"nothing to do\"]")?;
     }
     for number in 0..plan.batches.len() {
-        write_batch(out, plan, number)?;
+        write_batch(out, plan, number, mask)?;
     }
     for number in 1..plan.batches.len() {
         writeln!(out, "    t{turn}b{} --> t{turn}b{number}", number - 1)?;
     }
     if !plan.rejected.is_empty() {
-        write_rejected(out, turn, &plan.rejected)?;
+        write_rejected(out, turn, &plan.rejected, mask)?;
     }
     writeln!(out, "  end")
 }
 
-fn write_batch(out: &mut String, plan: &Plan<'_>, number: usize) -> fmt::Result {
+fn write_batch(out: &mut String, plan: &Plan<'_>, number: usize, mask: &Mask) -> fmt::Result {
     let (turn, title) = (plan.turn, plan.batch_title(number));
     writeln!(
         out,
         "    subgraph t{turn}b{number}[\"{title}\"]\n      direction TB"
     )?;
     for planned in &plan.batches[number].calls {
-        write_call(out, turn, planned)?;
+        write_call(out, turn, planned, mask)?;
     }
     writeln!(out, "    end")
 }
 
-fn write_call(out: &mut String, turn: usize, planned: &Planned<'_>) -> fmt::Result {
+fn write_call(out: &mut String, turn: usize, planned: &Planned<'_>, mask: &Mask) -> fmt::Result {
     let Planned { call, accepted, .. } = planned;
     write!(
         out,
         "      t{turn}c{}[\"{}",
         call.position,
-        label(&call.name)
+        label(&mask.text(&call.name))
     )?;
     if let Some(estimate) = accepted.tool.estimate {
         write!(out, " · {}", format_duration(estimate))?;
@@ -69,13 +69,19 @@ fn write_call(out: &mut String, turn: usize, planned: &Planned<'_>) -> fmt::Resu
     writeln!(out, "<br/>{}\"]", label(&planned.reason()))
 }
 
-fn write_rejected(out: &mut String, turn: usize, rejected: &[Rejected<'_>]) -> fmt::Result {
+fn write_rejected(
+    out: &mut String,
+    turn: usize,
+    rejected: &[Rejected<'_>],
+    mask: &Mask,
+) -> fmt::Result {
     writeln!(
         out,
         "    subgraph t{turn}r[\"rejected\"]\n      direction TB"
     )?;
     for rejected in rejected {
-        let (position, name) = (rejected.call.position, label(&rejected.call.name));
+        let name = label(&mask.text(&rejected.call.name));
+        let position = rejected.call.position;
         let reason = rejected.reason();
         writeln!(out, "      t{turn}c{position}[/\"{name}<br/>{reason}\"/]")?;
     }

@@ -15,7 +15,7 @@ use super::json::body;
 /// The line; none where the tool has no backing.
 pub(super) fn line(accepted: &Accepted, mask: &Mask) -> Option<String> {
     let line = match accepted.invocation.as_ref()? {
-        Invocation::Command(command) => command_line(command),
+        Invocation::Command(command) => command_line(command, mask),
         Invocation::Http(request) => request_line(method(accepted), request, mask),
     };
     Some(mask.text(&line).into_owned())
@@ -29,16 +29,14 @@ pub(super) fn method(accepted: &Accepted) -> &'static str {
     }
 }
 
-/// `NAME=value program argument… <<< text`.
-fn command_line(command: &CommandInvocation) -> String {
+/// `NAME=value program argument… <<< text`. Secrets are masked before quotes change their spelling.
+fn command_line(command: &CommandInvocation, mask: &Mask) -> String {
+    let masked = |text: &str| word(&mask.text(text)).into_owned();
     let env = command.env.iter();
-    let env = env.map(|(name, value)| format!("{name}={}", draft_word(value)));
-    let argv = command
-        .argv
-        .iter()
-        .map(|argument| word(argument).into_owned());
+    let env = env.map(|(name, value)| format!("{name}={}", draft_word(value, mask)));
+    let argv = command.argv.iter().map(|argument| masked(argument));
     let stdin = match &command.stdin {
-        StdinDraft::Text(text) => Some(format!("<<< {}", word(text))),
+        StdinDraft::Text(text) => Some(format!("<<< {}", masked(text))),
         StdinDraft::Input | StdinDraft::None => None,
     };
     env.chain(argv).chain(stdin).collect::<Vec<_>>().join(" ")
@@ -48,7 +46,7 @@ fn command_line(command: &CommandInvocation) -> String {
 fn request_line(method: &str, request: &HttpInvocation, mask: &Mask) -> String {
     let target = format!("{method} {}", target(request));
     let headers = request.headers.iter();
-    let headers = headers.map(|(name, value)| format!("{name}: {}", draft_word(value)));
+    let headers = headers.map(|(name, value)| format!("{name}: {}", draft_word(value, mask)));
     let body = body(request, mask).map(|body| escape(&body).into_owned());
     let words = std::iter::once(escape(&target).into_owned());
     words
@@ -76,13 +74,13 @@ fn target(request: &HttpInvocation) -> String {
 }
 
 /// A draft as a word. Variables of the environment stay names, in quotes that let a shell read them and nothing else.
-fn draft_word(draft: &Draft) -> String {
+fn draft_word(draft: &Draft, mask: &Mask) -> String {
     let is_env = |piece: &Piece| matches!(piece, Piece::Env { .. });
     if !draft.0.iter().any(is_env) {
-        return word(&draft.to_string()).into_owned();
+        return word(&mask.text(&draft.to_string())).into_owned();
     }
     let pieces = draft.0.iter().map(|piece| match piece {
-        Piece::Text(text) => quoted(text),
+        Piece::Text(text) => quoted(&mask.text(text)),
         Piece::Env { .. } => piece.to_string(),
     });
     format!("\"{}\"", escape(&pieces.collect::<String>()))
@@ -149,9 +147,10 @@ mod tests {
             variable(None),
         ]);
         assert_eq!(
-            draft_word(&draft),
+            draft_word(&draft, &Mask::default()),
             r#""\$(id) \`\"\\${REGION:-eu}${REGION}""#
         );
-        assert_eq!(draft_word(&Draft(vec![text("$(id)")])), "'$(id)'");
+        let literal = Draft(vec![text("$(id)")]);
+        assert_eq!(draft_word(&literal, &Mask::default()), "'$(id)'");
     }
 }

@@ -283,7 +283,7 @@ fn the_diagram() {
         rejected(3, "nobody"),
     ];
     let tools = no_tools();
-    assert_snapshot!(mermaid::turn(&plan(&checked, &tools)), @r#"
+    assert_snapshot!(mermaid::turn(&plan(&checked, &tools), &Mask::default()), @r#"
     subgraph t0["turn 0: 7s in series, 5s as planned"]
       direction LR
       subgraph t0b0["batch 1: 2 in parallel"]

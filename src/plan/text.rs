@@ -53,7 +53,7 @@ fn write_plan(out: &mut String, plan: &Plan<'_>, look: Look, mask: &Mask) -> fmt
         writeln!(out, "\n  {}", look.red("rejected"))?;
     }
     for rejected in &plan.rejected {
-        write_rejected(out, rejected, look)?;
+        write_rejected(out, rejected, look, mask)?;
     }
     match totals(plan) {
         Some(totals) => writeln!(out, "\n{totals}"),
@@ -61,8 +61,14 @@ fn write_plan(out: &mut String, plan: &Plan<'_>, look: Look, mask: &Mask) -> fmt
     }
 }
 
-fn write_rejected(out: &mut String, rejected: &Rejected<'_>, look: Look) -> fmt::Result {
-    let name = escape(&rejected.call.name);
+fn write_rejected(
+    out: &mut String,
+    rejected: &Rejected<'_>,
+    look: Look,
+    mask: &Mask,
+) -> fmt::Result {
+    let shown = |text: &str| escape(&mask.text(text)).into_owned();
+    let name = shown(&rejected.call.name);
     let (position, name) = (rejected.call.position, cut(&name, WIDEST_NAME));
     writeln!(
         out,
@@ -71,7 +77,7 @@ fn write_rejected(out: &mut String, rejected: &Rejected<'_>, look: Look) -> fmt:
     )?;
     for Detail { path, message } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };
-        writeln!(out, "{INDENT}{}{colon}{}", escape(path), escape(message))?;
+        writeln!(out, "{INDENT}{}{colon}{}", shown(path), shown(message))?;
     }
     Ok(())
 }
@@ -147,7 +153,8 @@ impl Timeline {
     }
 
     fn write_call(&self, out: &mut String, planned: &Planned<'_>, mask: &Mask) -> fmt::Result {
-        let name = escape(&planned.call.name);
+        let name = mask.text(&planned.call.name);
+        let name = escape(&name);
         write!(
             out,
             "  {:>3}  {}",

@@ -1,12 +1,14 @@
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::body::Stored;
 use super::line::sha256;
+use super::storage::sync_folder;
+use crate::model::failpoint;
 
 /// The folder of bodies that are too large for a record: `LOG.d`, made when the first is stored.
 pub(super) struct Bodies {
@@ -22,7 +24,7 @@ impl Bodies {
         &self.folder
     }
 
-    /// Writes the JSON of `body` into its file. It is whole when it has its name.
+    /// Writes the JSON of `body` into its file. When this returns, the file and its name survive a loss of power.
     pub(super) fn store(&self, body: &impl Serialize) -> io::Result<Stored> {
         let json = serde_json::to_vec(body)?;
         let stored = Stored {
@@ -30,28 +32,44 @@ impl Bodies {
             bytes: json.len() as u64,
         };
         self.make_folder()?;
-        let place = self.folder.join(&stored.file);
-        let unfinished = place.with_extension("part");
-        let _ = fs::remove_file(&unfinished);
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&unfinished)?
-            .write_all(&json)?;
-        fs::rename(unfinished, place)?;
+        failpoint("body.before")?;
+        publish(&self.folder.join(&stored.file), &json)?;
+        failpoint("body.after")?;
         Ok(stored)
     }
 
     fn make_folder(&self) -> io::Result<()> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Ok(()) => {
+                fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
+                sync_folder(self.folder.parent().unwrap_or(&self.folder))
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if fs::symlink_metadata(&self.folder)?.is_dir() {
                     return Ok(());
                 }
                 Err(error)
             }
-            made => made,
+            Err(error) => Err(error),
         }
     }
+}
+
+/// Makes a file of these bytes, readable by its owner only. It is whole when it has its name, also after a loss of power.
+pub(super) fn publish(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut unfinished = place.as_os_str().to_owned();
+    unfinished.push(".part");
+    let _ = fs::remove_file(&unfinished);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    failpoint("rename.before")?;
+    fs::rename(unfinished, place)?;
+    failpoint("rename.after")?;
+    sync_folder(place.parent().unwrap_or(place))
 }

@@ -68,7 +68,7 @@ impl LogError {
             Self::Missing(_) => "name a file that a run wrote with `--log FILE`",
             Self::Unfinished(_) => "`--resume` finishes it, `--new` begins another run behind it",
             Self::Damaged { .. } => {
-                "keep it, since it says what has run, and name another file with `--log FILE`"
+                "look at it with `toolq log verify FILE`; keep it, since it says what has run, and name another file with `--log FILE`"
             }
             Self::Newer { .. } => "use a newer toolq, or name another file with `--log FILE`",
             Self::NotAFile(_) | Self::Foreign(_) | Self::NotALog(_) | Self::Io { .. } => {

@@ -1,118 +1,111 @@
-use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::io;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use super::storage::Storage;
 
-use super::LogError;
-
-/// The file of a log, locked for as long as it is open: only the end of it is ever written.
+/// The end of a log: whole records are added to it, or nothing.
 pub(super) struct LogFile {
-    file: File,
+    storage: Box<dyn Storage>,
     /// Bytes of whole records.
     len: u64,
 }
 
 impl LogFile {
-    /// Opens or makes the file, readable by its owner only, and locks it. A link, a device or a pipe is refused, and
-    /// waits for nobody.
-    pub(super) fn open(path: &Path) -> Result<Self, LogError> {
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| refusal(path, errno))?;
-        let file = File::from(file);
-        check(path, &file)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
+    /// A file of `len` bytes, all of whole records.
+    pub(super) fn new(storage: impl Storage + 'static, len: u64) -> Self {
+        Self {
+            storage: Box::new(storage),
+            len,
         }
-        // Its length counts only now that nobody else can add to it.
-        let metadata = file.metadata();
-        let len = metadata.map_err(|source| opening(path, source))?.len();
-        Ok(Self { file, len })
     }
 
-    pub(super) fn file(&self) -> &File {
-        &self.file
+    /// Adds whole lines by one write, so that no reader sees and no death of this process leaves a part of them. What
+    /// was written of them in vain is taken away again.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        // A write that was cut short by a signal succeeds the second time; on a full disk neither does.
+        for _ in 0..2 {
+            let written = self.write(lines);
+            if let Ok(written) = written
+                && written == lines.len()
+            {
+                self.len += written as u64;
+                return Ok(());
+            }
+            self.storage.truncate(self.len)?;
+            written?;
+        }
+        Err(self.why_short(lines))
     }
 
-    /// Adds a line by one write. What a full disk left of it is taken away again.
-    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        let written = loop {
-            match self.file.write(line) {
+    /// Returns when all records survive a loss of power.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.storage.sync()
+    }
+
+    /// Checks that nobody deleted, replaced, cut or wrote the file.
+    pub(super) fn check(&self) -> io::Result<()> {
+        match self.storage.len()? {
+            len if len == self.len => Ok(()),
+            _ => Err(io::Error::other("somebody else changed it")),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.storage.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                written => break written?,
+                written => return written,
+            }
+        }
+    }
+
+    /// Why a write takes a part only: the next one, of the rest, says it.
+    fn why_short(&mut self, lines: &[u8]) -> io::Error {
+        let mut left = lines;
+        let why = loop {
+            match self.write(left) {
+                Ok(0) => break io::ErrorKind::WriteZero.into(),
+                Ok(written) => left = &left[written.min(left.len())..],
+                Err(error) => break error,
+            }
+            if left.is_empty() {
+                break io::ErrorKind::StorageFull.into();
             }
         };
-        if written < line.len() {
-            self.file.set_len(self.len)?;
-            return Err(io::Error::from(io::ErrorKind::StorageFull));
-        }
-        self.len += written as u64;
-        Ok(())
+        // What can't be taken away is found torn when the log is opened again.
+        let _ = self.storage.truncate(self.len);
+        why
     }
 }
 
-/// Makes the folder of the default place, and those above it, for its owner only.
-pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
-    let Some(folder) = path.parent() else {
-        return Ok(());
-    };
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| LogError::Io {
-        path: path.to_owned(),
-        doing: "created",
-        source,
-    })
+/// Whether who keeps this file may forget what it was told to keep, and its name.
+pub(super) fn doubtful(path: &Path) -> Option<&'static str> {
+    let stat = rustix::fs::statfs(path).ok()?;
+    name_of(u64::try_from(stat.f_type).unwrap_or_default() & 0xffff_ffff)
 }
 
-/// Opens a log for reading, under the same conditions, and makes none.
-pub(super) fn open_to_read(path: &Path) -> Result<File, LogError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
-        Errno::NOENT => LogError::Missing(path.to_owned()),
-        _ => refusal(path, errno),
-    })?;
-    let file = File::from(file);
-    check(path, &file)?;
-    Ok(file)
-}
-
-/// Refuses what is no file of this user.
-fn check(path: &Path, file: &File) -> Result<(), LogError> {
-    let metadata = file.metadata().map_err(|source| opening(path, source))?;
-    if !metadata.is_file() {
-        return Err(LogError::NotAFile(path.to_owned()));
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(LogError::Foreign(path.to_owned()));
-    }
-    Ok(())
-}
-
-fn opening(path: &Path, source: io::Error) -> LogError {
-    LogError::Io {
-        path: path.to_owned(),
-        doing: "opened",
-        source,
+/// By the numbers of linux/magic.h.
+fn name_of(kind: u64) -> Option<&'static str> {
+    match kind {
+        0x6969 => Some("NFS"),
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => Some("SMB"),
+        0x0102_1997 => Some("9p"),
+        0x6573_5546 => Some("FUSE"),
+        0x5346_414f => Some("AFS"),
+        _ => None,
     }
 }
 
-fn refusal(path: &Path, errno: Errno) -> LogError {
-    let path = path.to_owned();
-    match errno {
-        Errno::LOOP => LogError::Link(path),
-        Errno::NOENT => LogError::NoFolder(path),
-        Errno::ISDIR | Errno::NXIO => LogError::NotAFile(path),
-        _ => LogError::Io {
-            path,
-            doing: "opened",
-            source: errno.into(),
-        },
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H 129: a disk of this machine is not warned of; what is far away is.
+    #[test]
+    fn file_systems_that_may_forget() {
+        assert_eq!(name_of(0xef53), None);
+        assert_eq!(name_of(0x6969), Some("NFS"));
+        assert_eq!(name_of(0x0102_1997), Some("9p"));
+        assert_eq!(doubtful(Path::new("/proc")), None);
     }
 }

@@ -7,13 +7,15 @@ use uuid::{Builder, Uuid};
 use crate::model::Clock;
 
 use super::bodies::Bodies;
-use super::file::{self, LogFile};
+use super::file::LogFile;
 use super::line::{self, Chain, Head};
 use super::place::folder_of;
-use super::tail;
-use super::{History, Kind, LogError, MAX_RECORD};
+use super::{Kind, MAX_RECORD, Stored};
 
 /// Adds records to the end of a log. Knows how a record is written, not what it says.
+///
+/// Records that are added together are written together, as far as one write may go; nothing is written before
+/// [`Journal::commit`], unless it has no room. After an error the file must not be written again.
 pub(super) struct Journal {
     path: PathBuf,
     file: LogFile,
@@ -21,32 +23,39 @@ pub(super) struct Journal {
     chain: Chain,
     clock: Clock,
     random: fastrand::Rng,
-    /// The line that is being written; kept for its room.
+    /// The line that is being composed; kept for its room.
     line: Vec<u8>,
+    /// Whole lines that are to be written.
+    pending: Vec<u8>,
+    /// Something was written that must survive a loss of power before anybody reads it.
+    owed: bool,
+}
+
+/// When what was told must survive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Durable {
+    /// When the system gets to it.
+    Sometime,
+    /// Before anybody reads a result.
+    BeforeRead,
+    /// Now.
+    Now,
 }
 
 impl Journal {
-    /// Opens the file and finds where it goes on, and what it says of its last task. Writes nothing.
-    pub(super) fn open(path: &Path, clock: Clock) -> Result<(Self, History), LogError> {
-        let file = LogFile::open(path)?;
-        let (chain, history) = tail::read(path, file.file())?;
-        let journal = Self {
-            path: path.to_owned(),
+    /// Continues `file` at `path` behind `chain`.
+    pub(super) fn new(path: PathBuf, file: LogFile, chain: Chain, clock: Clock) -> Self {
+        Self {
+            bodies: Bodies::new(folder_of(&path)),
+            path,
             file,
-            bodies: Bodies::new(folder_of(path)),
             chain,
             clock,
             random: fastrand::Rng::new(),
             line: Vec::with_capacity(4 << 10),
-        };
-        Ok((journal, history))
-    }
-
-    /// The same for a log that is there.
-    pub(super) fn open_existing(path: &Path, clock: Clock) -> Result<(Self, History), LogError> {
-        // Who names none wants to hear so, and no empty log.
-        drop(file::open_to_read(path)?);
-        Self::open(path, clock)
+            pending: Vec::with_capacity(4 << 10),
+            owed: false,
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,8 +72,8 @@ impl Journal {
         self.clock.ms()
     }
 
-    /// Writes one record below `parent` and returns its id. After an error the file must not be written again.
-    pub(super) fn write<C: Serialize, M: Serialize>(
+    /// Adds one record below `parent` and returns its id.
+    pub(super) fn add<C: Serialize, M: Serialize>(
         &mut self,
         kind: &Kind,
         parent: Option<Uuid>,
@@ -82,9 +91,49 @@ impl Journal {
             prev: &self.chain.prev,
         };
         compose(&mut self.line, &head, content, metadata, &self.bodies)?;
-        self.file.append(&self.line)?;
+        if self.pending.len() + self.line.len() > MAX_RECORD {
+            self.write()?;
+        }
+        self.pending.extend_from_slice(&self.line);
         self.chain.push(self.line.trim_ascii_end());
         Ok(id)
+    }
+
+    /// Puts a value that has no room in a record into a file of the log's folder.
+    pub(super) fn store(&self, body: &impl Serialize) -> io::Result<Stored> {
+        self.bodies.store(body)
+    }
+
+    /// Writes what was added, and makes it durable if that is wanted now.
+    pub(super) fn commit(&mut self, durable: Durable) -> io::Result<()> {
+        self.write()?;
+        self.owed |= durable > Durable::Sometime;
+        match durable {
+            Durable::Now => self.settle(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes durable what has to be before anybody reads a result.
+    pub(super) fn settle(&mut self) -> io::Result<()> {
+        if self.owed {
+            self.file.sync()?;
+            self.owed = false;
+        }
+        Ok(())
+    }
+
+    /// Checks that the file is still there and as it was left.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.file.check()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        if !self.pending.is_empty() {
+            self.file.append(&self.pending)?;
+            self.pending.clear();
+        }
+        Ok(())
     }
 
     /// A UUID of version 7 (RFC 9562).
@@ -95,7 +144,7 @@ impl Journal {
     }
 }
 
-/// The record as a line; what makes it too large goes into a file, first the content, then the metadata.
+/// The record as a line; a content that makes it too large goes into a file.
 fn compose<C: Serialize, M: Serialize>(
     line: &mut Vec<u8>,
     head: &Head<'_>,
@@ -112,6 +161,5 @@ fn compose<C: Serialize, M: Serialize>(
     if line.len() <= MAX_RECORD {
         return Ok(());
     }
-    let metadata = bodies.store(metadata)?;
-    line::seal(line, head, &content, &metadata)
+    Err(io::Error::other("the metadata of a record has no room"))
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 pub use crate::execute::Process;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
+pub use super::recovery::RecoveredFields as Recovered;
 
 /// Of a `session`.
 #[derive(Debug, Clone, Deserialize)]
@@ -69,6 +70,9 @@ pub struct CallContent {
     pub name: String,
     /// What is executed; `None` where what came was no object.
     pub input: Option<Box<RawValue>>,
+    /// The id of the call, where its metadata has a part of it only.
+    #[serde(default)]
+    pub id: Option<String>,
 }
 
 /// Metadata of a `tool_call`.
@@ -86,6 +90,10 @@ pub struct Call {
     /// Of the tool's definition.
     #[serde(default)]
     pub tool_sha256: Option<String>,
+    #[serde(default)]
+    pub input_before_coercion: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub input_fault: Option<String>,
 }
 
 /// Metadata of a `tool_start`.

@@ -11,6 +11,7 @@
 
 mod bodies;
 mod body;
+mod claim;
 mod damage;
 mod decide;
 mod error;
@@ -23,11 +24,13 @@ mod line;
 pub mod metadata;
 mod news;
 mod open;
+mod opening;
 mod place;
 mod records;
+mod recovery;
 mod resolve;
 mod session;
-mod tail;
+mod storage;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
@@ -35,10 +38,11 @@ pub use error::LogError;
 pub use history::{Conflict, History, RecallError};
 pub use kind::Kind;
 pub use open::{Begin, OpenLog};
+pub use opening::Log;
 pub use place::{default_path, digest_of, latest_of_input};
 pub use records::{Record, Records};
 pub use resolve::{Resolution, ResolveError, resolve};
-pub use session::{Session, SessionLog};
+pub use session::{Session, SessionLog, Sync};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);

@@ -6,24 +6,72 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::model::{
-    Accepted, Answer, CallRef, Checked, Event, Finding, MaskedContent, MaskedText, Outcome,
+    Accepted, Answer, CallRef, Checked, Effect, Event, Finding, MaskedContent, MaskedJson, Outcome,
     Refused, Sink, Verdict, json_line,
 };
 
 use super::fields::{
-    AttemptFields, CallContent, CallFields, ProbeFields, ResultFields, ResultKind, StartFields,
-    TurnFields, tool_sha256,
+    AttemptFields, Before, Brief, CallContent, CallFields, ProbeFields, ResultFields, ResultKind,
+    StartFields, TurnFields, tool_sha256,
 };
+use super::journal::Durable;
 use super::session::OpenCall;
-use super::{Kind, SessionLog};
+use super::{Kind, SessionLog, Sync};
+
+/// Bytes of an input that metadata has room for.
+const MAX_IN_METADATA: usize = 8 << 10;
 
 impl Sink for SessionLog {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        self.heed(|log| events.iter().try_for_each(|event| log.record(event)))
+        self.heed(|log| {
+            // Who starts something must not find out afterwards that its record is in a file that is gone.
+            if events.iter().any(has_effect) {
+                log.journal.check()?;
+            }
+            let mut durable = Durable::Sometime;
+            for event in events {
+                durable = durable.max(log.durable(event));
+                log.record(event)?;
+            }
+            log.journal.commit(durable)
+        })
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.heed(|log| log.journal.settle())
     }
 }
 
+/// Whether the event is the start of a call that does something to the world.
+fn has_effect(event: &Event<'_>) -> bool {
+    matches!(event, Event::Started { accepted, .. } if accepted.tool.effect != Effect::Read)
+}
+
 impl SessionLog {
+    /// When the record of this event must survive a loss of power. A lost result of a call that may run again costs
+    /// time only, so it can wait for the next sync.
+    fn durable(&self, event: &Event<'_>) -> Durable {
+        match event {
+            _ if self.sync == Sync::All => match event {
+                Event::Started { .. } => Durable::Now,
+                Event::Finished { .. } => Durable::BeforeRead,
+                _ => Durable::Sometime,
+            },
+            Event::Started { .. } if has_effect(event) => Durable::Now,
+            Event::Finished { outcome, .. } if outcome.is_recalled() => Durable::Sometime,
+            Event::Finished { outcome, .. } if outcome.is_in_doubt() => Durable::Now,
+            Event::Finished { call, .. } => {
+                let open = self.calls.get(&key(call));
+                match open.and_then(|open| open.effect) {
+                    Some(Effect::Write) => Durable::Now,
+                    Some(Effect::Idempotent) => Durable::BeforeRead,
+                    Some(Effect::Read) | None => Durable::Sometime,
+                }
+            }
+            _ => Durable::Sometime,
+        }
+    }
+
     fn record(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::TurnStarted { turn } => self.turn(*turn)?,
@@ -71,7 +119,7 @@ impl SessionLog {
         }
         let record = self
             .journal
-            .write(&Kind::Turn, Some(self.session), &(), &fields)?;
+            .add(&Kind::Turn, Some(self.session), &(), &fields)?;
         self.turns.insert(turn, record);
         self.counts.turns += 1;
         Ok(())
@@ -87,6 +135,7 @@ impl SessionLog {
         let open = OpenCall {
             record,
             failed: None,
+            effect: None,
         };
         self.calls.insert(key, open);
         Ok(())
@@ -104,10 +153,20 @@ impl SessionLog {
             Verdict::Rejected(_) => None,
         };
         let content = CallContent::of(checked, &self.mask);
-        let fields = CallFields::of(checked, batch, &self.mask, digest);
+        let before = CallContent::before(checked, &self.mask);
+        let before = before.map(|before| self.place(before)).transpose()?;
+        let fields = CallFields::of(checked, batch, before, &self.mask, digest);
         let turn = self.turns.get(&checked.call.turn).copied();
         self.counts.calls += 1;
-        self.journal.write(&Kind::ToolCall, turn, &content, &fields)
+        self.journal.add(&Kind::ToolCall, turn, &content, &fields)
+    }
+
+    /// Metadata has no room for a large input.
+    fn place<'a>(&self, input: MaskedJson<'a>) -> io::Result<Before<'a>> {
+        if input.0.get().len() <= MAX_IN_METADATA {
+            return Ok(Before::Inline(input));
+        }
+        self.journal.store(&input).map(Before::Stored)
     }
 
     fn start(
@@ -118,16 +177,20 @@ impl SessionLog {
         idempotency_key: &str,
     ) -> io::Result<()> {
         let open = self.calls.get_mut(&key(call));
-        let (parent, failed) = open.map(|open| (open.record, open.failed.take())).unzip();
+        let known = open.map(|open| {
+            open.effect = Some(accepted.tool.effect);
+            (open.record, open.failed.take())
+        });
+        let (parent, failed) = known.unzip();
         let fields = StartFields {
-            tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
-            tool_name: MaskedText(&call.tool_name, &self.mask),
+            tool_use_id: Brief(&call.tool_use_id, &self.mask),
+            tool_name: Brief(&call.tool_name, &self.mask),
             attempt,
             idempotency_key,
             effect: accepted.tool.effect.name(),
             after: failed.flatten(),
         };
-        self.journal.write(&Kind::ToolStart, parent, &(), &fields)?;
+        self.journal.add(&Kind::ToolStart, parent, &(), &fields)?;
         Ok(())
     }
 
@@ -151,8 +214,7 @@ impl SessionLog {
     fn probing(&mut self, call: &CallRef) -> io::Result<()> {
         let parent = self.calls.get(&key(call)).map(|open| open.record);
         let fields = ProbeFields::of(call, &self.mask);
-        self.journal
-            .write(&Kind::ProbeStart, parent, &(), &fields)?;
+        self.journal.add(&Kind::ProbeStart, parent, &(), &fields)?;
         Ok(())
     }
 
@@ -165,7 +227,7 @@ impl SessionLog {
     ) -> io::Result<()> {
         let parent = self.calls.get(&key(call)).map(|open| open.record);
         let fields = ProbeFields::of(call, &self.mask).ended(finding, outcome, duration);
-        self.journal.write(&Kind::ProbeEnd, parent, &(), &fields)?;
+        self.journal.add(&Kind::ProbeEnd, parent, &(), &fields)?;
         Ok(())
     }
 
@@ -189,8 +251,7 @@ impl SessionLog {
         let kind = ResultKind::of(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
-        self.journal
-            .write(&kind.kind(), parent, &content, &fields)?;
+        self.journal.add(&kind.kind(), parent, &content, &fields)?;
         self.counts.add(kind, answer.is_error);
         Ok(())
     }

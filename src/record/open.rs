@@ -3,14 +3,7 @@ use std::sync::Arc;
 
 use crate::model::{Clock, Mask};
 
-use super::journal::Journal;
-use super::{History, LogError, Session, SessionLog, file};
-
-/// A log that is locked and was read, and to which nothing was written yet.
-pub struct OpenLog {
-    journal: Journal,
-    history: History,
-}
+use super::{Damage, History, Log, LogError, Record, Session, SessionLog};
 
 /// How a session begins behind what a log has already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,55 +17,72 @@ pub enum Begin {
     Resume,
 }
 
+/// A log that is about to be continued, and what it says of the task that is resumed. Nothing was written to it yet.
+pub struct OpenLog {
+    log: Log,
+    begin: Begin,
+    history: History,
+}
+
 impl OpenLog {
     /// Opens a log where somebody wants it, new or not; its folder must exist.
     ///
     /// # Errors
-    /// Why there can be no log there. What the file held is untouched then.
-    pub fn open(path: &Path, clock: Clock) -> Result<Self, LogError> {
-        let (journal, history) = Journal::open(path, clock)?;
-        Ok(Self { journal, history })
+    /// There can be no log there, or no session may begin so. What the file held is untouched then.
+    pub fn open(path: &Path, begin: Begin) -> Result<Self, LogError> {
+        Self::opened(begin, |visit| Log::open(path, visit))
     }
 
     /// The same at a place of toolq's own choice (see [`super::default_path`]), whose folders are made.
     ///
     /// # Errors
-    /// Why there can be no log there.
-    pub fn open_default(path: &Path, clock: Clock) -> Result<Self, LogError> {
-        file::make_folder(path)?;
-        Self::open(path, clock)
+    /// The same.
+    pub fn open_default(path: &Path, begin: Begin) -> Result<Self, LogError> {
+        Self::opened(begin, |visit| Log::open_default(path, visit))
     }
 
-    /// What the log says of its last task.
+    fn opened(
+        begin: Begin,
+        open: impl FnOnce(&mut dyn FnMut(&Record, u64) -> Result<(), Damage>) -> Result<Log, LogError>,
+    ) -> Result<Self, LogError> {
+        let mut history = History::default();
+        let log = open(&mut |record, end| match begin {
+            Begin::Resume => history.take(record, end),
+            // Only what is resumed is of interest.
+            Begin::Next | Begin::New => Ok(()),
+        })?;
+        if begin == Begin::Next && log.is_unfinished() {
+            return Err(LogError::Unfinished(log.path().to_owned()));
+        }
+        history.read_from(log.path().to_owned(), log.file()?);
+        Ok(Self {
+            log,
+            begin,
+            history,
+        })
+    }
+
+    /// What the log says of the task that is resumed; nothing where none is.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Whether a session may begin so.
-    ///
-    /// # Errors
-    /// The last one is unfinished, and nobody said what is to become of it.
-    pub fn admit(&self, begin: Begin) -> Result<(), LogError> {
-        match self.history.unfinished() {
-            Some(_) if begin == Begin::Next => {
-                Err(LogError::Unfinished(self.journal.path().to_owned()))
-            }
-            _ => Ok(()),
-        }
+    /// What may keep the promises of a log from being kept, in words for people.
+    pub fn warning(&self) -> Option<String> {
+        self.log.warning()
     }
 
-    /// Begins a session.
+    /// Begins the session.
     ///
     /// # Errors
-    /// It may not begin so, or can't be written.
+    /// It can't be written.
     pub fn begin(
         self,
-        begin: Begin,
         session: &Session,
         mask: Arc<Mask>,
+        clock: Clock,
     ) -> Result<SessionLog, LogError> {
-        self.admit(begin)?;
-        let earlier = (begin == Begin::Resume).then(|| Arc::new(self.history));
-        SessionLog::begin(self.journal, session, earlier, mask)
+        let earlier = (self.begin == Begin::Resume).then(|| Arc::new(self.history));
+        self.log.begin(session, earlier, mask, clock)
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::damage::{Damage, Flaw};
 use super::line::{self, Chain};
-use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, file};
+use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, claim};
 
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
@@ -88,7 +88,7 @@ impl Records {
     /// # Errors
     /// Why it can't be read.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        file::open_to_read(path).map(Self::of)
+        claim::open_to_read(path).map(Self::of)
     }
 
     /// Reads a file that is open already, wherever its cursor stands.

@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::model::{Clock, Mask};
 
 use super::decide::State;
-use super::fields::ResolveFields;
+use super::fields::{Brief, ResolveFields};
 use super::history::{Entry, History, Place};
-use super::journal::Journal;
-use super::{Kind, LogError};
+use super::journal::Durable;
+use super::{Kind, Log, LogError, Records};
 
 /// What somebody found out.
 #[derive(Debug, Clone)]
@@ -52,8 +52,11 @@ pub fn resolve(
     mask: &Mask,
     clock: Clock,
 ) -> Result<String, ResolveError> {
-    let (mut journal, history) = Journal::open_existing(path, clock)?;
-    let entry = find(&history, id)?;
+    // Who names no log wants to hear so, and no empty one.
+    drop(Records::open(path)?);
+    let mut history = History::default();
+    let log = Log::open(path, |record, end| history.take(record, end))?;
+    let entry = find(&history, id, mask)?;
     let (result, is_error) = match resolution {
         Resolution::Done { result, is_error } => (Some(mask.text(result)), Some(*is_error)),
         Resolution::NotDone => (None, None),
@@ -66,7 +69,10 @@ pub fn resolve(
         is_error,
         note: note.as_deref(),
     };
-    let written = journal.write(&Kind::Resolve, Some(entry.record), &result, &fields);
+    let mut journal = log.journal(clock)?;
+    let written = journal
+        .add(&Kind::Resolve, Some(entry.record), &result, &fields)
+        .and_then(|_| journal.commit(Durable::Now));
     written.map_err(|source| LogError::Io {
         path: path.to_owned(),
         doing: "written",
@@ -76,8 +82,11 @@ pub fn resolve(
 }
 
 /// The one call in doubt that is meant.
-fn find<'h>(history: &'h History, id: &str) -> Result<&'h Entry, ResolveError> {
-    let is_meant = |entry: &Entry| *entry.tool_use_id == *id || entry.record.to_string() == id;
+fn find<'h>(history: &'h History, id: &str, mask: &Mask) -> Result<&'h Entry, ResolveError> {
+    let in_log = Brief(id, mask);
+    let is_meant = |entry: &Entry| {
+        [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
+    };
     let mut meant: Vec<(Place, &Entry)> = history
         .entries()
         .filter(|(_, entry)| is_meant(entry))

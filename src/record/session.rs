@@ -1,15 +1,16 @@
 use std::collections::HashMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::model::{Mask, Refused};
+use crate::model::{Clock, Effect, Mask, Refused};
 
 use super::fields::{AttemptFields, EndFields, SessionFields};
-use super::journal::Journal;
-use super::{History, Kind, LogError};
+use super::journal::{Durable, Journal};
+use super::{History, Kind, Log, LogError};
 
 /// What a session runs with.
 #[derive(Debug, Clone)]
@@ -24,6 +25,28 @@ pub struct Session {
     pub cwd: String,
     /// Calls running at once.
     pub jobs: NonZeroUsize,
+    /// What of its log survives a loss of power.
+    pub sync: Sync,
+}
+
+/// What of a log is made to survive a loss of power, before toolq goes on. A death of toolq alone loses nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// That a call started which isn't `read`, before it starts, and its result before it is printed.
+    #[default]
+    Auto,
+    /// The same of every call.
+    All,
+}
+
+impl Sync {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::All => "all",
+        }
+    }
 }
 
 /// The log of one session. Every event that it takes is in the file when [`Sink::tell`] returns.
@@ -32,6 +55,7 @@ pub struct Session {
 pub struct SessionLog {
     pub(super) journal: Journal,
     pub(super) mask: Arc<Mask>,
+    pub(super) sync: Sync,
     /// The record of the session itself.
     pub(super) session: Uuid,
     /// The session that began the task.
@@ -56,29 +80,46 @@ pub(super) struct OpenCall {
     pub(super) record: Uuid,
     /// The attempt that failed last, for the record of the next start.
     pub(super) failed: Option<AttemptFields>,
+    /// What its tool does to the world, once it was started.
+    pub(super) effect: Option<Effect>,
 }
 
 impl SessionLog {
-    /// Begins a session at the end of a log, with what is known of the task that it resumes.
+    /// Begins a session in a new file, or behind the last session of a log, which must have ended. `path` is where
+    /// somebody wants it; its folder must exist.
+    ///
+    /// # Errors
+    /// Why there can be no log there. What the file held is untouched then.
+    pub fn create(
+        path: &Path,
+        session: &Session,
+        mask: Arc<Mask>,
+        clock: Clock,
+    ) -> Result<Self, LogError> {
+        let log = Log::open(path, |_, _| Ok(()))?;
+        if log.is_unfinished() {
+            return Err(LogError::Unfinished(path.to_owned()));
+        }
+        log.begin(session, None, mask, clock)
+    }
+
+    /// Writes the record of the beginning, with what is known of the task that it resumes.
     pub(super) fn begin(
         mut journal: Journal,
         session: &Session,
         earlier: Option<Arc<History>>,
         mask: Arc<Mask>,
-    ) -> Result<Self, LogError> {
+    ) -> io::Result<Self> {
         let begun = journal.now();
         let resumed = earlier.as_ref();
         let resumed = resumed.and_then(|earlier| Some((earlier.task()?, earlier.epoch())));
         let fields = SessionFields::of(session, resumed, &mask);
-        let record = journal.write(&Kind::Session, None, &(), &fields);
-        let record = record.map_err(|source| LogError::Io {
-            path: journal.path().to_owned(),
-            doing: "written",
-            source,
-        })?;
+        let record = journal.add(&Kind::Session, None, &(), &fields)?;
+        journal.commit(Durable::Now)?;
         Ok(Self {
             journal,
             mask,
+            sync: session.sync,
             session: record,
             task: resumed.map_or(record, |(task, _)| task),
             earlier,
@@ -103,9 +144,8 @@ impl SessionLog {
         };
         let session = Some(self.session);
         self.heed(|log| {
-            log.journal
-                .write(&Kind::SessionEnd, session, &(), &end)
-                .map(drop)
+            log.journal.add(&Kind::SessionEnd, session, &(), &end)?;
+            log.journal.commit(Durable::Now)
         })
     }
 
@@ -137,7 +177,7 @@ impl SessionLog {
     /// Does what `write` says unless an earlier write failed; the first failure is the last attempt.
     pub(super) fn heed(
         &mut self,
-        write: impl FnOnce(&mut Self) -> std::io::Result<()>,
+        write: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> Result<(), Refused> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());

@@ -37,6 +37,10 @@ impl Sink for Fanout<'_> {
         }
         recorded
     }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.log.as_mut().map_or(Ok(()), |log| log.settle())
+    }
 }
 
 #[cfg(test)]

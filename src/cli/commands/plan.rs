@@ -53,7 +53,7 @@ pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
 fn draw(plan: &Plan<'_>, format: PlanFormat, mask: &Mask, context: &Context) -> String {
     match format {
         PlanFormat::Json => plan::json::line(plan, mask),
-        PlanFormat::Mermaid => mask.text(&plan::mermaid::turn(plan)).into_owned(),
+        PlanFormat::Mermaid => plan::mermaid::turn(plan, mask),
         PlanFormat::Text => {
             let look = Look {
                 width: stdout::width().unwrap_or(WIDTH),

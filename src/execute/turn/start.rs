@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::execute::attempt::Attempt;
 use crate::execute::digest::idempotency_key;
 use crate::execute::queue::{Entry, Run, State};
-use crate::model::{Event, Halt, NotExecuted, Outcome, Refused, Tool};
+use crate::model::{Event, Halt, NotExecuted, Outcome, Refused, Tool, failpoint};
 
 use super::Turn;
 
@@ -108,7 +108,9 @@ impl Turn<'_> {
             control: self.engine.control(),
         };
         let runner = Arc::clone(&self.engine.runner);
+        let _ = failpoint("start.before");
         self.running.start(number, runner, attempt);
+        let _ = failpoint("start.after");
     }
 }
 

@@ -67,5 +67,7 @@ pub fn asked(record: &Object) -> Asked {
         return Asked::new(id, None, Ok(crate::model::Input::empty()));
     };
     let input = super::input(content.get("input"));
+    // Where the id is long, metadata has only a part of it.
+    let id = content.text("id").or(id);
     Asked::new(id, content.text("name"), input)
 }

@@ -1,19 +1,33 @@
 use serde::Serialize;
 
 use crate::model::{Accepted, Call, Checked, Mask, MaskedJson, MaskedText, Tool, Verdict};
+use crate::record::Stored;
 use crate::record::line::sha256;
+
+use super::brief::{Brief, is_cut};
 
 /// Content of a `tool_call`: what is executed, not what was asked, where the two differ.
 #[derive(Serialize)]
 pub(in crate::record) struct CallContent<'a> {
     name: MaskedText<'a>,
     input: Option<MaskedJson<'a>>,
+    /// The id of the call, where metadata has a part of it only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<MaskedText<'a>>,
+}
+
+/// An input before its types were mended: itself or, where it is large, the file that has it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(in crate::record) enum Before<'a> {
+    Inline(MaskedJson<'a>),
+    Stored(Stored),
 }
 
 /// Metadata of a `tool_call`.
 #[derive(Serialize)]
 pub(in crate::record) struct CallFields<'a> {
-    tool_use_id: MaskedText<'a>,
+    tool_use_id: Brief<'a>,
     turn: usize,
     position: usize,
     /// None for a call that will not run.
@@ -24,11 +38,11 @@ pub(in crate::record) struct CallFields<'a> {
     /// Of the input's bytes as they came, before anything was masked or coerced.
     input_sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_before_coercion: Option<MaskedJson<'a>>,
+    input_before_coercion: Option<Before<'a>>,
     /// Why what stood in the input's place is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_fault: Option<String>,
-    tool_name: MaskedText<'a>,
+    tool_name: Brief<'a>,
     /// Of the tool's definition with all defaults applied, by which it is seen that it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_sha256: Option<&'a str>,
@@ -43,7 +57,17 @@ impl<'a> CallContent<'a> {
             input: executed
                 .or(asked)
                 .map(|input| MaskedJson(input.raw(), mask)),
+            id: is_cut(&checked.call.id, mask).then_some(MaskedText(&checked.call.id, mask)),
         }
+    }
+
+    /// The input as it came, where another is executed.
+    pub(in crate::record) fn before(
+        checked: &'a Checked,
+        mask: &'a Mask,
+    ) -> Option<MaskedJson<'a>> {
+        let before = accepted(checked)?.before_coercion.as_ref()?;
+        Some(MaskedJson(before.raw(), mask))
     }
 }
 
@@ -51,6 +75,7 @@ impl<'a> CallFields<'a> {
     pub(in crate::record) fn of(
         checked: &'a Checked,
         batch: Option<usize>,
+        before: Option<Before<'a>>,
         mask: &'a Mask,
         tool_sha256: Option<&'a str>,
     ) -> Self {
@@ -63,10 +88,9 @@ impl<'a> CallFields<'a> {
             ..
         } = &checked.call;
         let accepted = accepted(checked);
-        let before = accepted.and_then(|accepted| accepted.before_coercion.as_ref());
         let fault = input.as_ref().err();
         Self {
-            tool_use_id: MaskedText(id, mask),
+            tool_use_id: Brief(id, mask),
             turn: *turn,
             position: *position,
             batch,
@@ -76,10 +100,10 @@ impl<'a> CallFields<'a> {
                 .as_ref()
                 .ok()
                 .map(|input| sha256(input.text().as_bytes())),
-            tool_name: MaskedText(name, mask),
+            input_before_coercion: before,
+            input_fault: fault.map(|fault| Brief(&fault.to_string(), mask).text().into_owned()),
+            tool_name: Brief(name, mask),
             tool_sha256,
-            input_before_coercion: before.map(|input| MaskedJson(input.raw(), mask)),
-            input_fault: fault.map(|fault| mask.text(&fault.to_string()).into_owned()),
         }
     }
 }

@@ -2,16 +2,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::model::{CallRef, Finding, Mask, MaskedText, Outcome};
+use crate::model::{CallRef, Finding, Mask, Outcome};
 
+use super::brief::Brief;
 use super::ms;
 use super::result::ending;
 
 /// Metadata of a `probe_start`, and, with what the probe found, of a `probe_end`.
 #[derive(Serialize)]
 pub(in crate::record) struct ProbeFields<'a> {
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    tool_use_id: Brief<'a>,
+    tool_name: Brief<'a>,
     /// `done`, `not_done` or `unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<&'static str>,
@@ -29,8 +30,8 @@ pub(in crate::record) struct ProbeFields<'a> {
 impl<'a> ProbeFields<'a> {
     pub(in crate::record) fn of(call: &'a CallRef, mask: &'a Mask) -> Self {
         Self {
-            tool_use_id: MaskedText(&call.tool_use_id, mask),
-            tool_name: MaskedText(&call.tool_name, mask),
+            tool_use_id: Brief(&call.tool_use_id, mask),
+            tool_name: Brief(&call.tool_name, mask),
             finding: None,
             status: None,
             duration_ms: None,

@@ -1,18 +1,17 @@
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::model::{CallRef, Ending, Mask, MaskedText, Outcome};
+use crate::model::{CallRef, Ending, Mask, Outcome};
 
-use super::ms;
+use super::{Brief, ms};
 use crate::record::Kind;
 
 /// Metadata of a `tool_start`.
 #[derive(Serialize)]
 pub(in crate::record) struct StartFields<'a> {
-    pub(in crate::record) tool_use_id: MaskedText<'a>,
-    pub(in crate::record) tool_name: MaskedText<'a>,
+    pub(in crate::record) tool_use_id: Brief<'a>,
+    pub(in crate::record) tool_name: Brief<'a>,
     pub(in crate::record) attempt: u32,
     pub(in crate::record) idempotency_key: &'a str,
     pub(in crate::record) effect: &'static str,
@@ -82,8 +81,8 @@ impl ResultKind {
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Serialize)]
 pub(in crate::record) struct ResultFields<'a> {
-    tool_use_id: MaskedText<'a>,
-    tool_name: MaskedText<'a>,
+    tool_use_id: Brief<'a>,
+    tool_name: Brief<'a>,
     is_error: bool,
     /// How it ended, in one word.
     status: &'static str,
@@ -103,7 +102,7 @@ pub(in crate::record) struct ResultFields<'a> {
     cut_bytes: Option<u64>,
     /// The file that has all bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<Cow<'a, str>>,
+    saved: Option<String>,
     /// Some bytes were no UTF-8 and stand as U+FFFD.
     #[serde(skip_serializing_if = "Option::is_none")]
     lossy: Option<bool>,
@@ -127,8 +126,8 @@ impl<'a> ResultFields<'a> {
         let captured = outcome.captured();
         let saved = captured.and_then(|captured| captured.saved.as_deref());
         Self {
-            tool_use_id: MaskedText(&call.tool_use_id, mask),
-            tool_name: MaskedText(&call.tool_name, mask),
+            tool_use_id: Brief(&call.tool_use_id, mask),
+            tool_name: Brief(&call.tool_name, mask),
             is_error,
             status: outcome.status(),
             duration_ms: ms(duration),
@@ -138,7 +137,7 @@ impl<'a> ResultFields<'a> {
             http_status,
             bytes: captured.map(|captured| captured.bytes),
             cut_bytes: captured.map(|captured| captured.cut).filter(|cut| *cut > 0),
-            saved: saved.map(|path| path.to_string_lossy()),
+            saved: saved.map(|path| mask.text(&path.to_string_lossy()).into_owned()),
             lossy: captured
                 .map(|captured| captured.lossy)
                 .filter(|lossy| *lossy),

@@ -29,6 +29,7 @@ pub(in crate::record) struct SessionFields<'a> {
     resumes: Option<Uuid>,
     /// How many sessions have worked on the task, this one included.
     epoch: u32,
+    sync: &'static str,
 }
 
 #[derive(Serialize)]
@@ -67,6 +68,7 @@ impl<'a> SessionFields<'a> {
             boot_id: process.boot_id,
             resumes: earlier.map(|(task, _)| task),
             epoch: earlier.map_or(0, |(_, epoch)| epoch) + 1,
+            sync: session.sync.name(),
         }
     }
 }

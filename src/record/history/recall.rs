@@ -9,7 +9,7 @@ use crate::model::{
     escape,
 };
 use crate::record::decide::{Decision, State, decide};
-use crate::record::fields::tool_sha256;
+use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
 use crate::record::metadata::CallContent;
 use crate::record::{BodyError, Damage, Record, Records};
@@ -178,7 +178,8 @@ fn place(call: &Call) -> Place {
 fn same(entry: &Entry, call: &Call, mask: &Mask) -> bool {
     let input = call.input.as_ref().ok();
     let digest = input.map(|input| sha256(input.text().as_bytes()));
-    *entry.tool == *mask.text(&call.name) && entry.input_sha256.as_deref() == digest.as_deref()
+    *entry.tool == *Brief(&call.name, mask).text()
+        && entry.input_sha256.as_deref() == digest.as_deref()
 }
 
 fn decision(entry: &Entry, checked: &Checked) -> Decision {

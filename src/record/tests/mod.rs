@@ -29,11 +29,12 @@ fn session() -> Session {
         input_sha256: Some("cd".repeat(32)),
         cwd: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,
+        sync: Sync::Auto,
     }
 }
 
 fn begin(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
-    OpenLog::open(path, clock())?.begin(Begin::Next, &session(), Arc::new(mask))
+    SessionLog::create(path, &session(), Arc::new(mask), clock())
 }
 
 /// A fresh log of one finished session, and its lines.
@@ -167,19 +168,42 @@ fn every_line_is_sealed_and_chained() {
     }
 }
 
-/// FAULTS 110: no record is larger than a write that a killed process can't tear; what is larger stands in files.
+/// H 110: no record is larger than a write that a killed process can't tear; what is larger stands in files. Metadata
+/// always stands in its record.
 #[test]
 fn large_bodies_stand_in_files() {
     let text = "x".repeat(100_000);
     let mut huge = accepted(0, tool("save"), false, &format!(r#"{{"t":"{text}"}}"#));
-    huge.call.id = "i".repeat(70_000);
+    huge.call.id = "é".repeat(70_000);
+    if let Verdict::Accepted(accepted) = &mut huge.verdict {
+        accepted.before_coercion = Input::parse(&format!(r#"{{"u":"{text}"}}"#)).ok();
+    }
+    let whole_id = huge.call.id.clone();
     let (_folder, path, lines) = log_of(|log| play(log, &[huge], &text).unwrap());
     let call = &lines[2];
-    for member in ["content", "metadata"] {
-        let file = call[member]["$file"].as_str().unwrap();
-        let body = fs::read(path.with_extension("jsonl.d").join(file)).unwrap();
-        assert_eq!(line::sha256(&body), file);
-        assert_eq!(call[member]["bytes"], body.len());
+    let stored = |body: &Value| -> Value {
+        let file = body["$file"].as_str().unwrap();
+        let bytes = fs::read(path.with_extension("jsonl.d").join(file)).unwrap();
+        assert_eq!(line::sha256(&bytes), file);
+        assert_eq!(body["bytes"], bytes.len());
+        serde_json::from_slice(&bytes).unwrap()
+    };
+    let content = stored(&call["content"]);
+    assert_eq!(content["input"]["t"], text);
+    assert_eq!(content["id"], whole_id);
+    assert_eq!(
+        stored(&call["metadata"]["input_before_coercion"])["u"],
+        text
+    );
+    assert_eq!(stored(&lines[4]["content"]), text);
+    let digest = line::sha256(whole_id.as_bytes());
+    for line in &lines[2..5] {
+        let id = line["metadata"]["tool_use_id"].as_str().unwrap();
+        assert!(id.starts_with("éé") && id.len() < 512, "{id}");
+        assert!(
+            id.ends_with(&format!("… (140000 bytes, sha256 {digest})")),
+            "{id}"
+        );
     }
     let raw = fs::read(&path).unwrap();
     assert!(

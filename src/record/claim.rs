@@ -1,0 +1,109 @@
+//! Opening the file of a log: only what can be one, and only by one toolq at a time.
+
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::LogError;
+use super::storage::{is_at, sync_folder};
+
+/// How often a file is opened that is another when it is locked.
+const ATTEMPTS: u32 = 5;
+
+/// Opens or makes the file, readable by its owner only, and locks it for as long as it is open. A link, a device or a
+/// pipe is refused, and waits for nobody.
+pub(super) fn claim(path: &Path) -> Result<File, LogError> {
+    for _ in 0..ATTEMPTS {
+        let file = open_to_write(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
+        }
+        // Only now can nobody put another file in its place without being noticed.
+        let metadata = file.metadata().map_err(|source| opening(path, source))?;
+        if !is_at(&metadata, path) {
+            continue;
+        }
+        if metadata.len() == 0 {
+            let private = file.set_permissions(Permissions::from_mode(0o600));
+            private.map_err(|source| opening(path, source))?;
+        }
+        return Ok(file);
+    }
+    Err(LogError::InUse(path.to_owned()))
+}
+
+/// Opens a log for reading, under the same conditions, and makes none.
+pub(super) fn open_to_read(path: &Path) -> Result<File, LogError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NOENT => LogError::Missing(path.to_owned()),
+        _ => refusal(path, errno),
+    })?;
+    checked(path, file.into())
+}
+
+fn open_to_write(path: &Path) -> Result<File, LogError> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
+    checked(path, file.map_err(|errno| refusal(path, errno))?.into())
+}
+
+/// Refuses what is no file of this user.
+fn checked(path: &Path, file: File) -> Result<File, LogError> {
+    let metadata = file.metadata().map_err(|source| opening(path, source))?;
+    if !metadata.is_file() {
+        return Err(LogError::NotAFile(path.to_owned()));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(LogError::Foreign(path.to_owned()));
+    }
+    Ok(file)
+}
+
+/// Makes the folder of the default place, and those above it, for its owner only.
+pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
+    let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else {
+        return Ok(());
+    };
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| LogError::Io {
+        path: path.to_owned(),
+        doing: "created",
+        source,
+    })?;
+    for above in folder.ancestors().skip(1) {
+        // Those that were there before may belong to others, who keep them.
+        let _ = sync_folder(above);
+    }
+    Ok(())
+}
+
+fn opening(path: &Path, source: io::Error) -> LogError {
+    LogError::Io {
+        path: path.to_owned(),
+        doing: "opened",
+        source,
+    }
+}
+
+fn refusal(path: &Path, errno: Errno) -> LogError {
+    let path = path.to_owned();
+    match errno {
+        Errno::LOOP => LogError::Link(path),
+        Errno::NOENT => LogError::NoFolder(path),
+        Errno::ISDIR | Errno::NXIO => LogError::NotAFile(path),
+        _ => LogError::Io {
+            path,
+            doing: "opened",
+            source: errno.into(),
+        },
+    }
+}

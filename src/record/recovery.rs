@@ -1,0 +1,135 @@
+//! Sets the torn end of a log aside. What was torn was never acted on: a start is followed by a call only when its
+//! write came to an end.
+//!
+//! 1. The torn bytes are copied to `LOG.torn-SEQ`, by a file that gets its name when it is whole.
+//! 2. The log is cut off behind its last whole record.
+//! 3. A record `recovered` says so, and is made durable.
+//!
+//! A death between two of these leaves a log that the next opening recovers in the same way: a copy that is there and
+//! has no record yet gets one.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::failpoint;
+
+use super::bodies::publish;
+use super::journal::{Durable, Journal};
+use super::line::sha256;
+use super::{Damage, Flaw, Kind};
+
+/// The end of a log that is no whole record.
+pub(super) struct Torn {
+    bytes: u64,
+}
+
+impl Torn {
+    /// # Errors
+    /// The damage is another.
+    pub(super) fn of(damage: Damage) -> Result<Self, Damage> {
+        match damage.what {
+            Flaw::Torn { bytes } => Ok(Self { bytes }),
+            _ => Err(damage),
+        }
+    }
+}
+
+/// Metadata of a `recovered`: what was set aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveredFields {
+    /// How many bytes the log lost.
+    pub dropped_bytes: u64,
+    /// Of these bytes, in hexadecimal.
+    pub sha256: String,
+    /// The name of the file beside the log that has them.
+    pub file: String,
+}
+
+/// Copies the torn end of `file` behind its first `len` bytes, where record `seq` would stand, and cuts it off. Returns what the log doesn't tell yet, also of a recovery that was
+/// itself cut short.
+pub(super) fn set_aside(
+    path: &Path,
+    file: &File,
+    (seq, len): (u64, u64),
+    torn: Option<&Torn>,
+) -> io::Result<Vec<RecoveredFields>> {
+    let mut aside = copies(path, seq)?;
+    let Some(&Torn { bytes }) = torn else {
+        return Ok(aside);
+    };
+    let mut dropped = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+    file.read_exact_at(&mut dropped, len)?;
+    let name = name_of(path, seq, aside.len());
+    let copied = fields(&name, &dropped);
+    // A copy that was made before the cut could be.
+    let last = aside.last();
+    if last.is_none_or(|last| last.sha256 != copied.sha256) {
+        publish(&path.with_file_name(&name), &dropped)?;
+        aside.push(copied);
+    }
+    failpoint("recover.copied")?;
+    file.set_len(len)?;
+    file.sync_data()?;
+    failpoint("recover.cut")?;
+    Ok(aside)
+}
+
+/// Adds the records of what was set aside.
+pub(super) fn note(journal: &mut Journal, aside: &[RecoveredFields]) -> io::Result<()> {
+    if aside.is_empty() {
+        return Ok(());
+    }
+    for fields in aside {
+        journal.add(&Kind::Recovered, None, &(), fields)?;
+    }
+    journal.commit(Durable::Now)?;
+    failpoint("recover.noted")
+}
+
+/// The copies of torn ends before which record `seq` would stand.
+fn copies(path: &Path, seq: u64) -> io::Result<Vec<RecoveredFields>> {
+    let mut found = Vec::new();
+    loop {
+        let name = name_of(path, seq, found.len());
+        let copy = path.with_file_name(&name);
+        match std::fs::symlink_metadata(&copy) {
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(_) => {
+                return Err(io::Error::other(format!(
+                    "{} is in the way",
+                    copy.display()
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(error) => return Err(error),
+        }
+        let bytes = std::fs::read(&copy)?;
+        found.push(fields(&name, &bytes));
+    }
+}
+
+fn fields(name: &OsString, dropped: &[u8]) -> RecoveredFields {
+    RecoveredFields {
+        dropped_bytes: dropped.len() as u64,
+        sha256: sha256(dropped),
+        file: name.to_string_lossy().into_owned(),
+    }
+}
+
+/// `LOG.torn-SEQ`, and `LOG.torn-SEQ.N` where there are more.
+fn name_of(path: &Path, seq: u64, copies: usize) -> OsString {
+    let mut name = PathBuf::from(path)
+        .file_name()
+        .unwrap_or_default()
+        .to_owned();
+    name.push(format!(".torn-{seq}"));
+    if copies > 0 {
+        name.push(format!(".{copies}"));
+    }
+    name
+}
