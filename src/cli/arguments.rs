@@ -71,6 +71,8 @@ pub enum Command {
     Check(Check),
     /// Print the declarations for a model
     Tools(Tools),
+    /// Look into a session log, and settle what is in doubt
+    Log(Log),
     /// Print a generated file: the schema of tools.yaml, completions, the man page
     Generate(Generate),
     /// Write a tools.yaml to start from
@@ -151,6 +153,56 @@ pub struct Run {
     /// End what runs once tools have written so many bytes of results, and start nothing more
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_output_total: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Log {
+    #[command(subcommand)]
+    pub verb: LogVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogVerb {
+    /// Say what became of a call in doubt, so that `run --resume` knows
+    #[command(after_help = RESOLVE_EXAMPLES)]
+    Resolve(LogResolve),
+}
+
+const RESOLVE_EXAMPLES: &str = "\
+Examples:
+  toolq log resolve toolu_01 session.jsonl --done --result 'paid, receipt 4711'
+  toolq log resolve toolu_01 session.jsonl --done --result 'refused by the bank' --error
+  toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank knows of none'";
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
+pub struct LogResolve {
+    /// The call: its `tool_use_id`, or the `id` of its `tool_call` record
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// The session log [default: the latest session]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// It did its work; `--result` is what the model reads of it from now on
+    #[arg(long, requires = "result")]
+    pub done: bool,
+    /// The result of a call that is done
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "done",
+        allow_hyphen_values = true
+    )]
+    pub result: Option<String>,
+    /// That result is an error
+    #[arg(long, requires = "done")]
+    pub error: bool,
+    /// It did nothing: the next `run --resume` runs it
+    #[arg(long, conflicts_with = "done")]
+    pub not_done: bool,
+    /// How you know; kept in the log
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub note: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -61,6 +61,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
         Command::Plan(arguments) => commands::plan::plan(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),
         Command::Tools(arguments) => commands::tools::tools(arguments, context),
+        Command::Log(arguments) => commands::log::log(arguments, context),
         Command::Generate(arguments) => commands::generate::generate(arguments),
         Command::Init(arguments) => commands::init::init(arguments, context),
     }

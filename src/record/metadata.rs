@@ -86,6 +86,7 @@ pub struct Call {
     pub concurrency_safe: Option<bool>,
     pub reason: Option<String>,
     pub input_sha256: Option<String>,
+    #[serde(default)]
     pub tool_name: String,
     /// Of the tool's definition.
     #[serde(default)]

@@ -39,7 +39,7 @@ pub use history::{Conflict, History, RecallError};
 pub use kind::Kind;
 pub use open::{Begin, OpenLog};
 pub use opening::Log;
-pub use place::{default_path, digest_of, latest_of_input};
+pub use place::{default_path, digest_of, latest_of_input, latest_session};
 pub use records::{Record, Records};
 pub use resolve::{Resolution, ResolveError, resolve};
 pub use session::{Session, SessionLog, Sync};

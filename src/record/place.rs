@@ -32,6 +32,16 @@ fn default_folder(environment: &Environment) -> Result<PathBuf, LogError> {
     Ok(state.join("toolq/sessions"))
 }
 
+/// The latest session below the default folder.
+///
+/// # Errors
+/// There is none, or [`LogError::NoHome`].
+pub fn latest_session(environment: &Environment) -> Result<PathBuf, LogError> {
+    let folder = default_folder(environment)?;
+    let latest = sessions(&folder).pop();
+    latest.ok_or(LogError::Missing(folder.join("*.jsonl")))
+}
+
 /// The latest session below the default folder that had this input.
 ///
 /// # Errors
@@ -40,16 +50,18 @@ pub fn latest_of_input(
     environment: &Environment,
     input_sha256: &str,
 ) -> Result<Option<PathBuf>, LogError> {
-    let folder = default_folder(environment)?;
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(None);
-    };
-    let mut logs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    logs.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
-    // Their names begin with the time.
-    logs.sort();
+    let logs = sessions(&default_folder(environment)?);
     let is_of_input = |path: &PathBuf| input_of(path).as_deref() == Some(input_sha256);
     Ok(logs.into_iter().rev().find(is_of_input))
+}
+
+/// The logs of a folder in the order of their names, which begin with the time.
+fn sessions(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut logs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    logs.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    logs.sort();
+    logs
 }
 
 /// The digest of the input of a log's first session.

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod generate;
 pub mod init;
+pub mod log;
 pub mod plan;
 pub mod run;
 pub mod tools;
