@@ -48,6 +48,15 @@ impl State {
     fn is_over(&self) -> bool {
         matches!(self, Self::Ended | Self::Answered(_))
     }
+
+    /// Whether it isn't known what an earlier run made of the call, since its tool's probe has not answered.
+    pub(super) fn is_unsure(&self) -> bool {
+        match self {
+            Self::Waiting(job) => job.unsure,
+            Self::Running(run) => run.probing,
+            Self::Ended | Self::Answered(_) => false,
+        }
+    }
 }
 
 /// A call that was started.

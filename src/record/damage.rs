@@ -41,6 +41,9 @@ pub enum Flaw {
     Newer { major: u32, minor: u32 },
     #[error("records of type {} must be understood, and this toolq doesn't know them", escape(.0))]
     MustUnderstand(String),
+    /// Each line is whole, but they can't follow one another.
+    #[error("{0}")]
+    Disorder(&'static str),
     #[error("its metadata is not that of its type: {0}")]
     Metadata(String),
     #[error("it can't be read: {0}")]

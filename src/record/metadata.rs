@@ -138,6 +138,13 @@ pub struct CallEnd {
     pub leftovers: Option<u32>,
 }
 
+impl CallEnd {
+    /// Whether the call was ended with its run.
+    pub(super) fn is_cut_short(&self) -> bool {
+        matches!(&*self.status, "interrupted" | "over_budget")
+    }
+}
+
 /// Metadata of a `resolve`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]

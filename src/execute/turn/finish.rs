@@ -9,6 +9,7 @@ use crate::model::{Call, CallRef, Event, NotExecuted, OnFailure, Outcome, Tool};
 use crate::respond;
 
 use super::Turn;
+use super::recall::orphaned;
 
 /// How a call spent its time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,13 +39,23 @@ impl Spent {
 }
 
 impl Turn<'_> {
-    /// Ends a call that waits or runs.
+    /// Ends a call that waits or runs. One that an earlier run has started, and of which nobody could be asked, is in
+    /// doubt, and not just skipped.
     pub(super) fn finish(&mut self, number: usize, outcome: &Outcome) {
         let Some((reference, state)) = self.queue.end(number) else {
             return;
         };
+        let outcome = if outcome.is_skipped() && state.is_unsure() {
+            &orphaned()
+        } else {
+            outcome
+        };
         let (job, spent) = match state {
-            State::Waiting(job) => (job, Spent::default()),
+            State::Waiting(job) => {
+                let attempts = job.begun.as_ref().map_or(0, |begun| begun.attempts);
+                let in_doubt = outcome.is_in_doubt();
+                (job, Spent::before(if in_doubt { attempts } else { 0 }))
+            }
             State::Running(run) => {
                 self.gate.leave();
                 let spent = Spent::of(&run, outcome, self.engine.control.now());

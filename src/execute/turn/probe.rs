@@ -28,43 +28,36 @@ impl Turn<'_> {
         }
     }
 
-    /// The probe was ended before it answered. What it is about is as unknown as before: a later run asks again.
-    /// Whether there was one.
+    /// The probe was ended before it answered. Whether there was one.
     pub(super) fn unproven(&mut self, number: usize) -> bool {
         let Some((_, run)) = self.queue.run(number).filter(|(_, run)| run.probing) else {
             return false;
         };
-        let sibling = run.cancelled_by.take();
-        let cause = match (sibling, self.engine.control.halted()) {
-            (None, Some(by)) => NotExecuted::Halted(by),
-            (tool, _) => NotExecuted::Sibling {
-                tool: tool.unwrap_or_default(),
-            },
-        };
-        self.finish(number, &Outcome::NotExecuted(cause));
+        run.cancelled_by = None;
+        self.finish(number, &orphaned());
         true
     }
 
     fn start_after_all(&mut self, number: usize) {
-        // The run may have been ended meanwhile.
-        if (self.halted.is_some() || self.is_cancelled(number)) && self.unproven(number) {
-            return;
-        }
         let now = self.engine.control.now();
-        if let Some((_, run)) = self.queue.run(number) {
-            run.probing = false;
-            run.since = now;
+        let Some((_, run)) = self.queue.run(number) else {
+            return;
+        };
+        run.probing = false;
+        run.since = now;
+        // The run may have been ended meanwhile.
+        let cause = match (run.cancelled_by.take(), self.halted) {
+            (Some(tool), _) => Some(NotExecuted::Sibling { tool }),
+            (None, halted) => halted.map(NotExecuted::Halted),
+        };
+        if let Some(cause) = cause {
+            return self.finish(number, &Outcome::NotExecuted(cause));
         }
         let event = self.queue.get(number).and_then(started);
         match self.sink.tell(event.as_slice()) {
             Ok(()) => self.launch(number),
             Err(Refused(why)) => self.finish(number, &Outcome::LogRefused(why)),
         }
-    }
-
-    fn is_cancelled(&mut self, number: usize) -> bool {
-        let run = self.queue.run(number);
-        run.is_some_and(|(_, run)| run.cancelled_by.is_some())
     }
 }
 

@@ -103,7 +103,7 @@ impl Entry {
         let started = self.state == State::Started;
         self.state = match (&record.kind, status) {
             (Kind::ToolInDoubt, _) => State::InDoubt,
-            (_, "interrupted" | "over_budget") if started => State::CutShort,
+            _ if started && ended.is_cut_short() => State::CutShort,
             (_, status) if !started && REJECTED.contains(&status) => State::Rejected,
             _ => State::Ended,
         };

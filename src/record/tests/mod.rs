@@ -1,5 +1,6 @@
 //! The log as a reader finds it.
 
+mod ordering;
 mod reading;
 
 use std::fs;

@@ -1,0 +1,197 @@
+//! What records may follow which: the promises of a log, checked from its records alone.
+//!
+//! Records come in, in their order. A call is on record before it starts, and starts before it has a result; it has one
+//! result, and what has one never starts again; what may have had its effect starts again only when somebody said that it
+//! had none. Memory is proportional to the number of calls.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::metadata::{CallEnd, Start, Turn};
+use super::{Damage, Flaw, Kind, Record};
+
+/// What the records so far allow.
+#[derive(Debug, Default)]
+pub struct Order {
+    /// The session that has no end yet.
+    session: Option<Uuid>,
+    turns: HashSet<Uuid>,
+    /// By the id of the `tool_call`.
+    calls: HashMap<Uuid, Stage>,
+}
+
+/// How far a call came, with the number of its attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It never started, or what started surely had no effect: it may start.
+    Free(u32),
+    /// An attempt has no end.
+    Started(u32, Risk),
+    /// It may have had its effect.
+    InDoubt(u32),
+    /// It has its result.
+    Ended,
+}
+
+/// What an attempt without an end means for the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Risk {
+    /// The call may run twice.
+    None,
+    /// It must not.
+    Effect,
+}
+
+/// What says whether a call in doubt had its effect.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Finding {
+    /// Of a `resolve`.
+    done: Option<bool>,
+    /// Of a probe.
+    finding: Option<String>,
+}
+
+impl Order {
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// It can't stand where it stands. What wrote it broke a promise, or was no toolq.
+    pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
+        self.place(record)?.map_err(|why| Damage {
+            line: record.line,
+            offset: record.offset,
+            what: Flaw::Disorder(why),
+        })
+    }
+
+    fn place(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
+        let known = |found: bool, why| if found { Ok(()) } else { Err(why) };
+        Ok(match &record.kind {
+            Kind::Session => {
+                self.session = Some(record.id);
+                Ok(())
+            }
+            Kind::Recovered => Ok(()),
+            Kind::Resolve => self.call(record)?,
+            _ if self.session.is_none() => Err("it stands behind the end of its session"),
+            Kind::SessionEnd => {
+                let ends = record.parent == self.session.take();
+                known(ends, "it ends a session that is not open")
+            }
+            Kind::Turn => {
+                record.metadata::<Turn>()?;
+                self.turns.insert(record.id);
+                known(
+                    record.parent == self.session,
+                    "it belongs to no open session",
+                )
+            }
+            Kind::ToolCall => {
+                let parent = record.parent.unwrap_or_default();
+                let found = self.turns.contains(&parent) || self.calls.contains_key(&parent);
+                self.calls.insert(record.id, Stage::Free(0));
+                known(found, "its turn is not on record")
+            }
+            _ => self.call(record)?,
+        })
+    }
+
+    /// A record that belongs to a call.
+    fn call(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
+        let parent = record.parent.unwrap_or_default();
+        let Some(stage) = self.calls.get_mut(&parent) else {
+            return Ok(match record.kind {
+                Kind::Other(_) => Ok(()),
+                _ => Err("its call is not on record"),
+            });
+        };
+        let next = match &record.kind {
+            Kind::ToolStart => stage.start(&record.metadata()?, record),
+            Kind::ToolResult => stage.result(&record.metadata()?),
+            Kind::ToolSkipped => stage.skipped(),
+            Kind::ToolInDoubt => stage.in_doubt(),
+            _ => stage.found(record.kind == Kind::Resolve, &record.metadata()?),
+        };
+        Ok(next.map(|next| *stage = next))
+    }
+}
+
+impl Stage {
+    fn start(self, start: &Start, record: &Record) -> Result<Self, &'static str> {
+        let attempts = match self {
+            Self::Free(attempts) | Self::Started(attempts, Risk::None) => attempts,
+            // The engine goes on after an attempt that surely had no effect, and says how it failed.
+            Self::Started(attempts, Risk::Effect) if goes_on(record) => attempts,
+            Self::Started(..) | Self::InDoubt(_) => {
+                return Err("a call starts again that may have had its effect");
+            }
+            Self::Ended => return Err("a call starts again that has its result"),
+        };
+        if start.attempt != attempts + 1 {
+            return Err("its attempt is not the next one of its call");
+        }
+        let risk = match &*start.effect {
+            "read" | "idempotent" => Risk::None,
+            _ => Risk::Effect,
+        };
+        Ok(Self::Started(start.attempt, risk))
+    }
+
+    /// A call that is rejected has a result without a start; with other tools it may run. One that was ended with its
+    /// run, and may run twice, has no result of its own.
+    fn result(self, end: &CallEnd) -> Result<Self, &'static str> {
+        match self {
+            Self::Free(0) => Ok(self),
+            Self::Started(attempts, Risk::None) if end.is_cut_short() => Ok(Self::Free(attempts)),
+            Self::Ended => Err("its call has a result already"),
+            _ => Ok(Self::Ended),
+        }
+    }
+
+    fn skipped(self) -> Result<Self, &'static str> {
+        match self {
+            Self::Free(_) => Ok(self),
+            // A later run may not have come to it again.
+            Self::Started(_, Risk::None) => Ok(self),
+            Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
+            Self::Ended => Err("its call has a result already"),
+        }
+    }
+
+    fn in_doubt(self) -> Result<Self, &'static str> {
+        match self {
+            Self::Started(attempts, _) | Self::InDoubt(attempts) => Ok(Self::InDoubt(attempts)),
+            Self::Free(_) => Err("a call is in doubt that never started"),
+            Self::Ended => Err("its call has a result already"),
+        }
+    }
+
+    /// Somebody said what became of a call, or nobody could.
+    fn found(self, resolve: bool, finding: &Finding) -> Result<Self, &'static str> {
+        let done = finding.done.or(match finding.finding.as_deref() {
+            Some("not_done") => Some(false),
+            _ => None,
+        });
+        match (self, done) {
+            (Self::Started(..) | Self::InDoubt(_), Some(true)) => Ok(Self::Ended),
+            (Self::Started(attempts, _) | Self::InDoubt(attempts), Some(false)) => {
+                Ok(Self::Free(attempts))
+            }
+            (_, _) if resolve => Err("it resolves a call that is not in doubt"),
+            (stage, _) => Ok(stage),
+        }
+    }
+}
+
+fn goes_on(record: &Record) -> bool {
+    #[derive(Deserialize)]
+    struct After {
+        #[serde(default)]
+        after: Option<serde::de::IgnoredAny>,
+    }
+    let after = record.metadata::<After>();
+    after.is_ok_and(|after| after.after.is_some())
+}

@@ -1,0 +1,160 @@
+//! The promises of a log, checked from its records.
+
+use serde_json::json;
+
+use super::*;
+
+/// A log of these records: type, place of the parent, metadata.
+fn log(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
+    let mut order = Order::default();
+    let id = |place: usize| uuid::Uuid::from_u128(place as u128 + 1);
+    for (place, (kind, parent, metadata)) in records.iter().enumerate() {
+        let raw = serde_json::value::to_raw_value(metadata).unwrap();
+        let record = Record {
+            line: place as u64 + 1,
+            offset: 0,
+            seq: place as u64,
+            id: id(place),
+            parent: parent.map(id),
+            timestamp: 0,
+            kind: Kind::of(kind),
+            content: Body::Inline(raw.clone()),
+            metadata: raw,
+        };
+        if let Err(damage) = order.take(&record) {
+            return (damage.line, damage.what.to_string());
+        }
+    }
+    (0, String::new())
+}
+
+fn start(attempt: u32, effect: &str) -> (&'static str, Option<usize>, Value) {
+    let metadata = json!({"tool_use_id": "a", "tool_name": "t", "attempt": attempt, "idempotency_key": "k", "effect": effect});
+    ("tool_start", Some(2), metadata)
+}
+
+fn of_call(kind: &'static str) -> (&'static str, Option<usize>, Value) {
+    (kind, Some(2), json!({}))
+}
+
+fn after_call(records: &[(&'static str, Option<usize>, Value)]) -> (u64, String) {
+    let mut all = vec![
+        ("session", None, json!({})),
+        ("turn", Some(0), json!({"turn": 0})),
+        ("tool_call", Some(1), json!({})),
+    ];
+    all.extend_from_slice(records);
+    log(&all)
+}
+
+#[test]
+fn what_a_run_writes_is_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut order = Order::default();
+    for record in reading::read(&reading::sample(&folder)).unwrap() {
+        order.take(&record).unwrap();
+    }
+}
+
+/// H 117, 118: a call that may have had its effect, or has its result, never starts again.
+#[test]
+fn nothing_starts_twice_unless_it_may() {
+    let ok = (0, String::new());
+    let mut again = start(2, "write");
+    again.2["after"] = json!({"status": "rate_limited", "wait_ms": 1});
+    let not_done = ("resolve", Some(2), json!({"done": false}));
+    let done = ("resolve", Some(2), json!({"done": true}));
+    let probed = ("probe_end", Some(2), json!({"finding": "not_done"}));
+    let unknown = ("probe_end", Some(2), json!({"finding": "unknown"}));
+    for allowed in [
+        vec![start(1, "write"), of_call("tool_result")],
+        vec![start(1, "read"), start(2, "read"), of_call("tool_result")],
+        vec![start(1, "idempotent"), start(2, "idempotent")],
+        vec![start(1, "write"), again.clone(), of_call("tool_result")],
+        vec![of_call("tool_skipped"), start(1, "write")],
+        vec![of_call("tool_result"), start(1, "write")],
+        vec![
+            start(1, "write"),
+            of_call("tool_in_doubt"),
+            of_call("tool_in_doubt"),
+        ],
+        vec![start(1, "write"), not_done.clone(), start(2, "write")],
+        vec![
+            start(1, "write"),
+            of_call("tool_in_doubt"),
+            not_done.clone(),
+            start(2, "write"),
+        ],
+        vec![start(1, "write"), probed, start(2, "write")],
+        vec![start(1, "write"), done.clone()],
+    ] {
+        assert_eq!(after_call(&allowed), ok, "{allowed:?}");
+    }
+    let effect = "a call starts again that may have had its effect";
+    let result = "a call starts again that has its result";
+    let twice = "its call has a result already";
+    for (wrong, why) in [
+        (vec![start(1, "write"), start(2, "write")], effect),
+        (vec![start(1, "write"), unknown, start(2, "write")], effect),
+        (
+            vec![start(1, "write"), of_call("tool_in_doubt"), again],
+            effect,
+        ),
+        (
+            vec![start(1, "read"), of_call("tool_result"), start(2, "read")],
+            result,
+        ),
+        (
+            vec![start(1, "write"), done.clone(), start(2, "write")],
+            result,
+        ),
+        (
+            vec![
+                start(1, "write"),
+                of_call("tool_result"),
+                of_call("tool_result"),
+            ],
+            twice,
+        ),
+        (
+            vec![
+                start(1, "write"),
+                of_call("tool_result"),
+                of_call("tool_skipped"),
+            ],
+            twice,
+        ),
+        (
+            vec![start(1, "write"), of_call("tool_skipped")],
+            "a call is skipped that had started",
+        ),
+        (
+            vec![of_call("tool_in_doubt")],
+            "a call is in doubt that never started",
+        ),
+        (
+            vec![start(2, "write")],
+            "its attempt is not the next one of its call",
+        ),
+        (vec![done], "it resolves a call that is not in doubt"),
+        (
+            vec![("session_end", Some(1), json!({}))],
+            "it ends a session that is not open",
+        ),
+        (
+            vec![("tool_start", Some(1), start(1, "read").2)],
+            "its call is not on record",
+        ),
+        (
+            vec![("tool_call", Some(0), json!({}))],
+            "its turn is not on record",
+        ),
+        (
+            vec![("session_end", Some(0), json!({})), start(1, "read")],
+            "it stands behind the end of its session",
+        ),
+    ] {
+        let line = 3 + wrong.len() as u64;
+        assert_eq!(after_call(&wrong), (line, why.to_owned()), "{wrong:?}");
+    }
+}
