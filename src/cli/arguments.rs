@@ -191,11 +191,12 @@ pub struct LogResolve {
         long,
         value_name = "TEXT",
         requires = "done",
+        conflicts_with = "not_done",
         allow_hyphen_values = true
     )]
     pub result: Option<String>,
     /// That result is an error
-    #[arg(long, requires = "done")]
+    #[arg(long, requires = "done", conflicts_with = "not_done")]
     pub error: bool,
     /// It did nothing: the next `run --resume` runs it
     #[arg(long, conflicts_with = "done")]

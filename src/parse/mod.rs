@@ -23,6 +23,6 @@ use error::Fault;
 pub use error::{InputError, Place};
 pub use placed::nearest;
 pub use recording::Recording;
-pub use source::Source;
+pub use source::{Bodies, Source};
 pub use tools_file::tools_schema;
 pub use yaml::{Data, Entry, Node, parse_yaml};

@@ -14,6 +14,9 @@ use crate::model::{Call, Dialect, Layout, Turn};
 /// Calls that stand no farther apart than this are read together, in bytes.
 const GAP: u64 = 16 * 1024;
 
+/// How a session log begins what stands for a content that is kept beside it.
+const STORED: &str = "{\"$file\"";
+
 /// An input that was read to its end. Memory holds a few bytes for each call, whatever the size of the bodies.
 pub struct Recording {
     kept: Kept,
@@ -154,7 +157,13 @@ impl Recording {
         for &call in run {
             let entry = self.index.call(call);
             let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry))?;
-            let asked = dialects::asked(dialect, &object);
+            let asked = match object.get("content").filter(|_| dialect == Dialect::Toolq) {
+                Some(stored) if stored.get().starts_with(STORED) => {
+                    let content = self.kept.body(stored)?;
+                    dialects::asked_apart(&object, (&*content).into())
+                }
+                _ => dialects::asked(dialect, &object),
+            };
             calls.push(finish(turn, call - first, asked, object.json()));
         }
         Ok(())

@@ -5,9 +5,12 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
+use serde_json::value::RawValue;
+
 use crate::cli::arguments::Input;
 use crate::cli::failure::Failure;
 use crate::parse::{Recording, Source};
+use crate::record::Body;
 
 /// Reads every input that was named.
 ///
@@ -51,7 +54,9 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
         let name = file.display().to_string();
         let opened = File::open(file)
             .map_err(|error| Failure::usage(format!("{name} can't be read: {error}")))?;
-        return Ok(Source::file(name, opened)?);
+        let log = file.to_owned();
+        let bodies = move |stored: &RawValue| Body::read_stored(stored, &log);
+        return Ok(Source::file(name, opened)?.with_bodies(Box::new(bodies)));
     }
     if io::stdin().is_terminal() {
         return Err(Failure::usage("stdin is a terminal, so there is no input")

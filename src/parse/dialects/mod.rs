@@ -46,6 +46,11 @@ pub(super) fn asked(dialect: Dialect, call: &Object) -> Asked {
     }
 }
 
+/// Reads the record of one call of a session log that keeps its `content` elsewhere.
+pub(super) fn asked_apart(record: &Object, content: Json) -> Asked {
+    toolq::asked_apart(record, content.object().as_ref())
+}
+
 /// What one call asks.
 pub(super) struct Asked {
     /// None where it is missing or no string.

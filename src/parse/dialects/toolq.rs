@@ -61,13 +61,18 @@ fn says(kind: &str, record: &Object) -> Option<Says> {
 
 /// Reads a `tool_call` record.
 pub fn asked(record: &Object) -> Asked {
+    asked_apart(record, record.object("content").as_ref())
+}
+
+/// Reads a `tool_call` record with this content. A long id stands there whole.
+pub fn asked_apart(record: &Object, content: Option<&Object>) -> Asked {
     let metadata = record.object("metadata");
-    let id = metadata.and_then(|metadata| metadata.text("tool_use_id"));
-    let Some(content) = record.object("content") else {
+    let id = metadata
+        .as_ref()
+        .and_then(|metadata| metadata.text("tool_use_id"));
+    let Some(content) = content else {
         return Asked::new(id, None, Ok(crate::model::Input::empty()));
     };
     let input = super::input(content.get("input"));
-    // Where the id is long, metadata has only a part of it.
-    let id = content.text("id").or(id);
-    Asked::new(id, content.text("name"), input)
+    Asked::new(content.text("id").or(id), content.text("name"), input)
 }

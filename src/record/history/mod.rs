@@ -31,8 +31,10 @@ pub struct History {
     epoch: u32,
     /// Who works on it, as far as the log says: its last session has no end.
     unfinished: Option<Process>,
-    /// The tools file of the last session: SHA-256 of its bytes.
+    /// The tools file by which calls ran last: SHA-256 of its bytes.
     tools_sha256: String,
+    /// That of the last session, by which nothing may have run.
+    last_tools_sha256: String,
     turns: HashMap<usize, Uuid>,
     /// By the id of the `tool_call`.
     calls: HashMap<Uuid, Entry>,
@@ -55,7 +57,10 @@ impl History {
                 self.turns.insert(turn.turn, record.id);
             }
             Kind::ToolCall => self.call(record, end)?,
-            _ => {
+            kind => {
+                if *kind == Kind::ToolStart {
+                    self.tools_sha256.clone_from(&self.last_tools_sha256);
+                }
                 if let Some(entry) = record.parent.and_then(|call| self.calls.get_mut(&call)) {
                     entry.take(record, end)?;
                 }
@@ -73,7 +78,10 @@ impl History {
             };
         }
         self.epoch += 1;
-        self.tools_sha256 = session.tools.sha256.clone();
+        self.last_tools_sha256.clone_from(&session.tools.sha256);
+        if self.epoch == 1 {
+            self.tools_sha256.clone_from(&session.tools.sha256);
+        }
         self.unfinished = Some(session.process());
         Ok(())
     }
@@ -109,7 +117,7 @@ impl History {
         self.unfinished.as_ref()
     }
 
-    /// The digest of the tools file of the last session.
+    /// The digest of the tools file by which calls ran last.
     pub fn tools_sha256(&self) -> &str {
         &self.tools_sha256
     }
