@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::model::{Backing, Captured, Invocation, Outcome, format_duration};
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use super::EngineSettings;
 use super::budget::Meter;
@@ -16,6 +17,9 @@ use super::http::Requests;
 use super::output::Output;
 use super::queue::Job;
 use super::running::Voice;
+
+/// How long an attempt may take to be over at once, with what it has written.
+const LAST: Duration = Duration::from_millis(600);
 
 /// How long an attempt may take.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +56,22 @@ pub(super) enum End {
         retry_after: Option<Duration>,
     },
     /// It was told to end, and did.
-    Cancelled(Written),
+    Cancelled {
+        written: Written,
+        /// How far it may have come with its work.
+        reach: Reach,
+    },
+}
+
+/// How far an attempt may have come with its work when it was told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It has not begun, and never will.
+    Nowhere,
+    /// It was ended in the middle.
+    Midway,
+    /// It changes something elsewhere, and may have done so.
+    Unknown,
 }
 
 /// What an attempt had written when it was told to end.
@@ -74,12 +93,30 @@ impl Written {
     }
 }
 
+impl End {
+    /// Of an attempt that was ended in the middle.
+    pub(super) fn midway(written: Written) -> Self {
+        Self::Cancelled {
+            written,
+            reach: Reach::Midway,
+        }
+    }
+}
+
 impl From<Outcome> for End {
     fn from(outcome: Outcome) -> Self {
         Self::Outcome {
             outcome,
             retry_after: None,
         }
+    }
+}
+
+/// Waits until an attempt is told to end: it alone, or all at once.
+pub(super) async fn called_off(cancel: oneshot::Receiver<()>, control: &Control) {
+    tokio::select! {
+        Ok(()) = cancel => {}
+        () = control.killing() => {}
     }
 }
 
@@ -150,12 +187,16 @@ impl Runner for Backings {
     }
 }
 
-/// Runs an attempt, unless all is to be over at once: then it is dropped, which kills what it runs.
+/// Runs an attempt. When all is to be over at once and it is not, soon after, it is dropped, which kills what it runs.
 pub(super) async fn run(runner: Arc<dyn Runner>, attempt: Attempt) -> End {
     let control = attempt.control.clone();
+    let over = async {
+        control.killing().await;
+        sleep(LAST).await;
+    };
     tokio::select! {
         end = work(runner, attempt) => end,
-        () = control.killing() => End::Cancelled(Written::default()),
+        () = over => End::midway(Written::default()),
     }
 }
 

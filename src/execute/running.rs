@@ -109,7 +109,7 @@ impl Running {
         let task = self.tasks.spawn(async move {
             tokio::select! {
                 () = control.sleep(wait) => Done::Rest,
-                Ok(()) = cancel => Done::Attempt(End::Cancelled(Written::default())),
+                Ok(()) = cancel => Done::Attempt(End::midway(Written::default())),
             }
         });
         self.calls.insert(task.id(), call);

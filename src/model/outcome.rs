@@ -77,6 +77,12 @@ pub enum Outcome {
     Cancelled {
         /// The tool of the call that failed.
         by: String,
+        /// What it had written by then.
+        output: String,
+        /// The end of its standard error; empty for a request.
+        stderr: String,
+        /// Bytes and file of the output.
+        captured: Captured,
     },
     /// It was running and was ended because the run was.
     Interrupted {
@@ -223,6 +229,10 @@ pub enum Doubt {
     TimedOut(Duration),
     /// An earlier run started it, and was killed before it saw its end.
     Orphaned,
+    /// The run was ended before a whole answer came.
+    Interrupted(Halt),
+    /// A call of this tool, beside it, failed before a whole answer came.
+    Cancelled(String),
 }
 
 /// How far a request came.
@@ -287,7 +297,12 @@ impl Outcome {
     /// Whether it was ended for the sake of something else: neither well nor by a fault of its own.
     pub fn is_given_up(&self) -> bool {
         match self {
-            Self::Cancelled { .. } | Self::Interrupted { .. } => true,
+            Self::Cancelled { .. }
+            | Self::Interrupted { .. }
+            | Self::InDoubt {
+                doubt: Doubt::Interrupted(_) | Doubt::Cancelled(_),
+                ..
+            } => true,
             Self::Recalled(recalled) => recalled.is_given_up(),
             _ => false,
         }
@@ -354,6 +369,7 @@ impl Outcome {
             | Self::BadOutput { captured, .. }
             | Self::TimedOut { captured, .. }
             | Self::InDoubt { captured, .. }
+            | Self::Cancelled { captured, .. }
             | Self::Interrupted { captured, .. } => Some(captured),
             _ => None,
         }

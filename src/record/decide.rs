@@ -19,7 +19,7 @@ pub(super) enum State {
     InDoubt,
     /// It was in doubt, and somebody said that it was done, and what came of it.
     Done,
-    /// It was in doubt, and somebody said that it was not done.
+    /// It was started, and surely did nothing: somebody said so, or it was ended before it could.
     NotDone,
 }
 

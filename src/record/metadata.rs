@@ -138,11 +138,9 @@ pub struct CallEnd {
     pub leftovers: Option<u32>,
 }
 
-impl CallEnd {
-    /// Whether the call was ended with its run.
-    pub(super) fn is_cut_short(&self) -> bool {
-        matches!(&*self.status, "interrupted" | "over_budget")
-    }
+/// Whether a call of this status was ended with its run.
+pub(super) fn is_cut_short(status: &str) -> bool {
+    matches!(status, "interrupted" | "over_budget")
 }
 
 /// Metadata of a `resolve`.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::metadata::{CallEnd, Start, Turn};
+use super::metadata::{self, Start, Turn};
 use super::{Damage, Flaw, Kind, Record};
 
 /// What the records so far allow.
@@ -42,6 +42,13 @@ enum Risk {
     None,
     /// It must not.
     Effect,
+}
+
+/// How a call ended.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct End {
+    status: String,
 }
 
 /// What says whether a call in doubt had its effect.
@@ -142,10 +149,12 @@ impl Stage {
 
     /// A call that is rejected has a result without a start; with other tools it may run. One that was ended with its
     /// run, and may run twice, has no result of its own.
-    fn result(self, end: &CallEnd) -> Result<Self, &'static str> {
+    fn result(self, end: &End) -> Result<Self, &'static str> {
         match self {
             Self::Free(0) => Ok(self),
-            Self::Started(attempts, Risk::None) if end.is_cut_short() => Ok(Self::Free(attempts)),
+            Self::Started(attempts, Risk::None) if metadata::is_cut_short(&end.status) => {
+                Ok(Self::Free(attempts))
+            }
             Self::Ended => Err("its call has a result already"),
             _ => Ok(Self::Ended),
         }
@@ -153,10 +162,9 @@ impl Stage {
 
     fn skipped(self) -> Result<Self, &'static str> {
         match self {
-            Self::Free(_) => Ok(self),
-            // A later run may not have come to it again.
-            Self::Started(_, Risk::None) => Ok(self),
-            Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
+            // The attempt surely did nothing: not a byte was sent. Or a later run did not come to it again.
+            Self::Free(attempts) | Self::Started(attempts, _) => Ok(Self::Free(attempts)),
+            Self::InDoubt(_) => Err("a call is skipped that is in doubt"),
             Self::Ended => Err("its call has a result already"),
         }
     }

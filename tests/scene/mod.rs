@@ -348,6 +348,8 @@ pub struct Ran {
     /// By position.
     pub outcomes: BTreeMap<usize, Outcome>,
     pub attempts: BTreeMap<usize, u32>,
+    /// From its start to its answer, by position.
+    pub durations: BTreeMap<usize, Duration>,
     /// Tips and progress in the order in which they were told.
     pub statuses: Vec<(Option<String>, Option<f64>)>,
     pub delivered: Vec<usize>,
@@ -380,11 +382,13 @@ impl Sink for Ran {
                     call,
                     outcome,
                     attempts,
+                    duration,
                     ..
                 } => {
                     let twice = self.outcomes.insert(call.position, (*outcome).clone());
                     assert!(twice.is_none(), "{call:?} finished twice");
                     self.attempts.insert(call.position, *attempts);
+                    self.durations.insert(call.position, *duration);
                 }
                 _ => {}
             }

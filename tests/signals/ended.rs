@@ -87,6 +87,7 @@ fn a_second_signal_kills() {
     let ended = started.end();
     assert!(asked.elapsed() < Duration::from_secs(2));
     assert_eq!(ended.code, Some(130));
+    assert_eq!(ended.stdout.matches("Until then it wrote").count(), 3);
     assert_eq!(ids(&ended.stdout), ["a0", "a1", "a2", "a3"]);
     assert_eq!(ended.count("interrupted"), 3);
     ended.assert_log_is_whole();

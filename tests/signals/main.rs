@@ -4,11 +4,14 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that can't go on fails"
+    clippy::print_stdout,
+    reason = "a test that can't go on fails, and one that is skipped says so"
 )]
 
 mod budgets;
 mod ended;
+#[cfg(target_os = "linux")]
+mod namespaces;
 mod reader;
 mod started;
 mod stopped;

@@ -56,6 +56,21 @@ tools:
     concurrency_safe: true
     timeout: {{after: 300s, grace: 60s}}
     command: {{argv: [sh, -c, 'trap "" TERM; echo begun; while :; do sleep 0.1; done'], stdin: none, env: {{MARK: "{mark}"}}}}
+  late:
+    description: Never end, nor listen, and be late.
+    input_schema: {{type: object}}
+    effect: read
+    timeout: {{after: 300ms, grace: 100ms}}
+    command: {{argv: [sh, -c, 'trap "" TERM; echo begun; sleep 600 & wait'], stdin: none, env: {{MARK: "{mark}"}}}}
+  tidy:
+    description: Never end, but tidy up when asked to.
+    input_schema: {{type: object}}
+    effect: read
+    timeout: {{after: 100ms, grace: 3s}}
+    command:
+      argv: [sh, -c, 'trap "touch asked; sleep 0.2; sleep 0.2; echo tidied; exit" TERM; while :; do sleep 0.05; done']
+      stdin: none
+      env: {{MARK: "{mark}"}}
   echo:
     description: Answer with the input.
     input_schema: {{type: object}}

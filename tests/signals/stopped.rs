@@ -41,6 +41,23 @@ fn children_and_limits_stop_too() {
     ended.assert_log_is_whole();
 }
 
+/// FAULTS 62: the time to tidy up in is a limit as well.
+#[test]
+fn grace_stops_too() {
+    let marked = Marked::new().stdin(answer("a", &["tidy"]));
+    let asked = marked.file("asked");
+    let started = marked.start(&[]);
+    until("it is asked to end", || asked.exists());
+    started.signal(Signal::TSTP);
+    until("toolq stops", || state(started.pid()) == Some('T'));
+    // Longer than its grace.
+    sleep(Duration::from_millis(3500));
+    started.signal(Signal::CONT);
+    let ended = started.end();
+    assert_eq!(ended.statuses(), ["timeout"]);
+    assert!(ended.stdout.contains("tidied"), "{}", ended.stdout);
+}
+
 /// A stopped run can be ended: the signal waits for the continuation, as shells send both.
 #[test]
 fn a_stopped_run_can_be_ended() {

@@ -56,6 +56,7 @@ beasts! {
     leaves_fifty => DONE, || { (0..50).for_each(|_| child(linger)); done() };
     leaves_groups => DONE, || { (0..5).for_each(|_| child(|| { new_group(); linger() })); done() };
     leaves_a_runner => DONE, || { child(|| run_away(3_000)); done() };
+    leaves_a_runner_through_sessions => DONE, || { child(|| { ignore_all(); run_away_alone(100_000) }); done() };
     leaves_a_hydra => DONE, || { (0..4).for_each(|_| child(|| { new_session(); run_away(1_000) })); done() };
     leaves_a_reaper => DONE, || { child(|| { adopt(); chain(4); linger() }); done() };
     leaves_a_strange_name => DONE, || { child(|| { rename(c") Z 1 1 ("); new_session(); linger() }); done() };
@@ -160,6 +161,16 @@ fn run_away(steps: u32) {
     if steps > 0 {
         sleep(Duration::from_millis(1));
         child(move || run_away(steps - 1));
+    }
+}
+
+/// The same, each in a session of its own, and as fast as it can be.
+fn run_away_alone(steps: u32) {
+    if steps > 0 {
+        new_session();
+        child(move || run_away_alone(steps - 1));
+    } else {
+        linger();
     }
 }
 

@@ -16,6 +16,8 @@
 mod beasts;
 #[cfg(target_os = "linux")]
 mod kills;
+#[cfg(target_os = "linux")]
+mod machine;
 #[path = "../scene/mod.rs"]
 #[cfg(target_os = "linux")]
 mod scene;

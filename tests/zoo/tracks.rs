@@ -1,10 +1,15 @@
 //! Who carries a mark, and what this process itself has kept.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::machine::Span;
 
 /// The variable that marks a beast and all that comes of it.
 pub const MARK: &str = "ZOO_MARK";
+
+/// How long after its end something may still be there.
+const GONE: Duration = Duration::from_secs(2);
 
 /// The processes with this mark in their environment or arguments, zombies not counted.
 fn marked(mark: &str) -> Vec<String> {
@@ -27,18 +32,16 @@ fn marked(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits until nobody carries the mark; how long that took.
+/// Waits until nobody carries the mark; how long that took, as far as the machine was there.
 pub fn wait_until_gone(mark: &str, what: &str) -> Duration {
-    let since = Instant::now();
+    let since = Span::begin();
     loop {
+        let passed = since.passed();
         let left = marked(mark);
         if left.is_empty() {
-            return since.elapsed();
+            return passed;
         }
-        assert!(
-            since.elapsed() < Duration::from_secs(10),
-            "{what} has left {left:#?}"
-        );
+        assert!(passed < GONE, "{what} has left {left:#?}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

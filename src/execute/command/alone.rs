@@ -19,10 +19,11 @@ use crate::model::Ending;
 
 use super::child::Exit;
 use super::groups::{Groups, Leader, Member};
+use crate::execute::control::Control;
 use crate::execute::spawn;
 
 /// How long a killed program may take to be gone. One that the system can't end is left to a thread.
-const KILL_PATIENCE: Duration = Duration::from_secs(2);
+const KILL_PATIENCE: Duration = Duration::from_millis(500);
 /// How often an end is looked for where nothing tells of it.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -84,13 +85,17 @@ impl Alone {
     }
 
     /// Ends it: politely, so that it can tidy up, and after `grace` surely.
-    pub(super) async fn end(&self, grace: Duration) {
+    pub(super) async fn end(&self, grace: Duration, control: &Control) {
         self.signal_group(Signal::TERM);
         // A stopped program can't take any other signal than this and KILL.
         self.signal_group(Signal::CONT);
-        let gone = timeout(grace, self.exited()).await;
+        let gone = tokio::select! {
+            biased;
+            () = self.exited() => true,
+            () = control.sleep(grace) => false,
+        };
         self.signal_group(Signal::KILL);
-        if gone.is_err() {
+        if !gone {
             let _ = timeout(KILL_PATIENCE, self.exited()).await;
         }
     }

@@ -6,6 +6,7 @@ use super::alone::Alone;
 use super::groups::Groups;
 #[cfg(target_os = "linux")]
 use super::kept::Kept;
+use crate::execute::control::Control;
 use crate::model::{Ending, Leftovers};
 
 /// A program that leads a session and group of its own. Dropped, it is killed, with all that is known to belong to it.
@@ -51,20 +52,20 @@ impl Child {
         }
     }
 
-    /// Ends it: politely, so that it can tidy up, and after `grace` surely.
-    pub(super) async fn end(&mut self, grace: Duration) {
+    /// Ends it: politely, so that it can tidy up, and after `grace` surely. The time is of `control`.
+    pub(super) async fn end(&mut self, grace: Duration, control: &Control) {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Kept(kept) => kept.end(grace).await,
-            Self::Alone(alone) => alone.end(grace).await,
+            Self::Kept(kept) => kept.end(grace, control).await,
+            Self::Alone(alone) => alone.end(grace, control).await,
         }
     }
 
     /// Closes the books of a program that has ended or was ended: what it left running is ended, or let go.
-    pub(super) async fn close(self, leftovers: Leftovers) -> Exit {
+    pub(super) async fn close(self, leftovers: Leftovers, control: &Control) -> Exit {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Kept(kept) => kept.close(leftovers).await,
+            Self::Kept(kept) => kept.close(leftovers, control).await,
             Self::Alone(mut alone) => alone.close(),
         }
     }

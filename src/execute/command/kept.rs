@@ -7,13 +7,14 @@ use tokio::time::timeout;
 
 use super::child::Exit;
 use super::groups::{Groups, Leader, Member};
+use crate::execute::control::Control;
 use crate::execute::spawn::{Descriptors, Order};
 use crate::execute::supervisor::{Keeper, Keepers, Reply, Request};
 use crate::model::Leftovers;
 
-/// How long a keeper may take for its part, beside the grace of a program. It itself looks for a second whether those
-/// that it killed are gone.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long a keeper may take for its part, beside the grace of a program. It itself looks for less than that whether
+/// those that it killed are gone. A program that has stopped its keeper is answered so much later.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Dropped before its end, the keeper ends everything at once.
 #[derive(Debug)]
@@ -72,8 +73,8 @@ impl Kept {
         self.member = leader.map(|leader| groups.join(leader));
     }
 
-    /// Ends everything, politely at first. A keeper that doesn't answer is ended itself.
-    pub(super) async fn end(&mut self, grace: Duration) {
+    /// Ends everything, politely at first; the time for that is of `control`. A keeper that doesn't answer is ended itself.
+    pub(super) async fn end(&mut self, grace: Duration, control: &Control) {
         if self.is_over() {
             return;
         }
@@ -85,19 +86,24 @@ impl Kept {
                 self.hear().await;
             }
         };
-        if timeout(grace.saturating_add(PATIENCE), over).await.is_err() {
+        let is_over = tokio::select! {
+            biased;
+            () = over => true,
+            () = control.sleep(grace.saturating_add(PATIENCE)) => false,
+        };
+        if !is_over {
             self.give_up();
         }
     }
 
     /// Ends or lets go what is left.
-    pub(super) async fn close(mut self, leftovers: Leftovers) -> Exit {
+    pub(super) async fn close(mut self, leftovers: Leftovers, control: &Control) -> Exit {
         self.member = None;
         if !self.is_over() {
             if leftovers == Leftovers::Allow {
                 self.let_go();
             } else {
-                self.end(Duration::ZERO).await;
+                self.end(Duration::ZERO, control).await;
             }
         }
         if self.is_over()

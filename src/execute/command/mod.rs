@@ -14,14 +14,16 @@ mod variables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::{
     CommandBacking, CommandInvocation, Ending, Environment, Mask, Outcome, Tool, Tools,
 };
 
 use super::EngineSettings;
-use super::attempt::{Attempt, End, Written};
+use super::attempt::{Attempt, End, Written, called_off};
 use super::capture::Tail;
+use super::control::Control;
 use super::output::Output;
 use super::supervisor::Supervisor;
 use child::{Child, Exit};
@@ -117,19 +119,20 @@ async fn attend(
             biased;
             () = child.exited() => Over::Exited,
             () = attempt.control.sleep(limit.after) => Over::Late,
-            Ok(()) = attempt.cancel => Over::Cancelled,
+            () = called_off(attempt.cancel, &attempt.control) => Over::Cancelled,
         }
     });
     let over = over.await;
     if over != Over::Exited {
-        streams.until(child.end(tool.timeout.grace)).await;
+        let grace = tool.timeout.grace;
+        streams
+            .until(end(&mut child, grace, &attempt.control))
+            .await;
     }
     streams.drain().await;
-    let exit = child.close(recipe.leftovers()).await;
+    let exit = child.close(recipe.leftovers(), &attempt.control).await;
     match (over, exit) {
-        (Over::Cancelled, _) => {
-            End::Cancelled(Written::new(streams.output, streams.errors.finish()))
-        }
+        (Over::Cancelled, _) => End::midway(Written::new(streams.output, streams.errors.finish())),
         (_, Exit::NotStarted(errno)) => recipe.refused(errno).into(),
         (Over::Exited, exit) => concluded(streams, exit, recipe.success_exit()).into(),
         (Over::Late, _) => {
@@ -143,6 +146,16 @@ async fn attend(
             .into()
         }
     }
+}
+
+/// Ends a program, politely, or at once as soon as all is to be over at once.
+async fn end(child: &mut Child, grace: Duration, control: &Control) {
+    tokio::select! {
+        biased;
+        () = control.killing() => {}
+        () = child.end(grace, control) => return,
+    }
+    child.end(Duration::ZERO, control).await;
 }
 
 /// What a program that ended by itself gives.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Buf as _;
 use tokio::net::unix::pipe::Receiver;
+use tokio::task::consume_budget;
 use tokio::time::timeout;
 
 use crate::execute::capture::Tail;
@@ -64,6 +65,8 @@ impl Streams {
     pub(super) async fn until<T>(&mut self, event: impl Future<Output = T>) -> T {
         let mut event = pin!(event);
         tokio::select! {
+            // First, since it may be a limit: however much flows, that is looked at each time.
+            biased;
             value = &mut event => return value,
             () = self.flow() => {}
         }
@@ -115,12 +118,14 @@ async fn write(feed: &mut Option<Feed>) {
     *feed = None;
 }
 
-/// Reads until the pipe is closed.
+/// Reads until the pipe is closed. A pipe that is never empty is always readable: who reads it must let others have their
+/// turn, such as the limit of the call.
 async fn read(pipe: &mut Option<Receiver>, mut take: impl FnMut(&[u8])) {
     while let Some(open) = pipe {
         if open.readable().await.is_err() || !read_some(open, &mut take) {
             break;
         }
+        consume_budget().await;
     }
     *pipe = None;
 }
@@ -143,4 +148,30 @@ fn is_temporary(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Write as _, pipe};
+    use std::os::fd::OwnedFd;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// FAULTS 48, 55: who writes faster than is read doesn't outrun his limit.
+    #[tokio::test]
+    async fn a_pipe_that_is_never_empty_keeps_nobody_waiting() {
+        const MOST: Duration = Duration::from_secs(5);
+        let (ours, mut theirs) = pipe().unwrap();
+        let begun = Instant::now();
+        thread::spawn(move || {
+            while begun.elapsed() < MOST && theirs.write_all(&[b'x'; 1 << 13]).is_ok() {}
+        });
+        rustix::io::ioctl_fionbio(&ours, true).unwrap();
+        let mut ours = Some(Receiver::from_owned_fd(OwnedFd::from(ours)).unwrap());
+        let slowly = read(&mut ours, |_| thread::sleep(Duration::from_millis(2)));
+        let limited = timeout(Duration::from_millis(10), slowly).await;
+        assert!(limited.is_err() && begun.elapsed() < MOST);
+    }
 }

@@ -5,20 +5,27 @@ mod failure;
 mod request;
 mod resolver;
 mod response;
+mod sending;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::model::{Backing, Environment, HttpBacking, HttpInvocation, Mask, Outcome};
+use reqwest::Request;
+
+use crate::model::{
+    Backing, Environment, HttpBacking, HttpInvocation, Mask, Outcome, Tool, TransportPhase,
+    format_duration,
+};
 
 use super::EngineSettings;
-use super::attempt::{Attempt, End, Written};
+use super::attempt::{Attempt, End, called_off};
 use super::output::Output;
-use super::queue::Job;
 use clients::Clients;
 use failure::Fault;
 pub use resolver::Resolver;
 use response::{Coming, Head};
+use sending::Sending;
 
 /// Sends the requests of a tools.yaml.
 #[derive(Debug)]
@@ -54,15 +61,22 @@ impl Requests {
         let Some(Backing::Http(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
+        let sending = Sending::default();
+        let request = request::build(invocation, backing, &job, &key, &self.environment);
+        let request = match request {
+            Ok(request) => sending.watch(request, tool.effect, backing),
+            Err(outcome) => return outcome.into(),
+        };
+        let origin = request.url().origin().ascii_serialization();
         let select = backing.select.clone();
         let body =
             Output::of_response(tool, self.outputs.as_ref(), &self.mask, select).metered(meter);
         // What was read belongs to this function, so that a response cut off by its limit is not lost.
         let mut response = Coming { head: None, body };
         let read = tokio::select! {
-            read = self.exchange(invocation, backing, &job, &key, &mut response) => read,
-            Ok(()) = cancel => return End::Cancelled(Written::new(response.body, String::new())),
-            () = control.sleep(limit.after) => Err(Fault::Late(limit.named)),
+            read = self.exchange(request, backing, tool, &mut response) => read,
+            () = called_off(cancel, &control) => return response.given_up(&sending, tool.effect),
+            () = control.sleep(limit.after) => Err(late(limit.named, &sending, &origin)),
         };
         response.end(read, tool.effect, &self.mask)
     }
@@ -73,15 +87,13 @@ impl Requests {
     /// Why no whole response came.
     async fn exchange(
         &self,
-        invocation: &HttpInvocation,
+        request: Request,
         backing: &HttpBacking,
-        job: &Job,
-        key: &str,
+        tool: &Tool,
         coming: &mut Coming,
     ) -> Result<(), Fault> {
-        let request = request::build(invocation, backing, job, key, &self.environment)?;
         let origin = request.url().origin().ascii_serialization();
-        let after = job.accepted.tool.timeout.after;
+        let after = tool.timeout.after;
         let client = self
             .clients
             .get(&request, backing, after, &self.environment)?;
@@ -89,5 +101,15 @@ impl Requests {
         let mut response = sent.map_err(|error| failure::of_request(&origin, &error))?;
         let head = coming.head.insert(Head::of(&response, backing));
         response::read(&mut response, head, &mut coming.body, &origin).await
+    }
+}
+
+/// The time of a request is over. One that was not sent by then is not sent any more.
+fn late(limit: Duration, sending: &Sending, origin: &str) -> Fault {
+    if sending.call_off() {
+        let detail = format!("no connection within {}", format_duration(limit));
+        failure::broken(TransportPhase::Connect, origin, detail)
+    } else {
+        Fault::Late(limit)
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, RETRY_AFTER};
 
-use crate::execute::attempt::End;
+use crate::execute::attempt::{End, Reach, Written};
 use crate::execute::output::Output;
 use crate::model::{
     Captured, Doubt, Effect, Ending, HttpBacking, Mask, Outcome, Transport, TransportPhase,
@@ -14,6 +14,7 @@ use crate::model::{
 use crate::validate::clipped;
 
 use super::failure::{self, Fault};
+use super::sending::Sending;
 
 /// Characters of an encoding's name that are told.
 const MAX_ENCODING: usize = 40;
@@ -39,6 +40,19 @@ pub(super) struct Head {
 }
 
 impl Coming {
+    /// How the attempt ends that was told to.
+    pub(super) fn given_up(self, sending: &Sending, effect: Effect) -> End {
+        let reach = if sending.call_off() {
+            Reach::Nowhere
+        } else if effect == Effect::Write {
+            Reach::Unknown
+        } else {
+            Reach::Midway
+        };
+        let written = Written::new(self.body, String::new());
+        End::Cancelled { written, reach }
+    }
+
     /// How the attempt ends after `read`. A failing status is the answer, whatever became of the page that explains it.
     pub(super) fn end(self, read: Result<(), Fault>, effect: Effect, mask: &Mask) -> End {
         let retry_after = self.head.as_ref().and_then(|head| head.retry_after);

@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 
 use super::beside::send_with;
 use super::line::Keeper;
-use super::{ARGUMENT, LENIENT, family, root, strays};
+use super::{ARGUMENT, LENIENT, kin, root, strays};
 use crate::execute::process::Process;
 use crate::execute::spawn::{Order, spawn};
 use crate::model::{Leftovers, Limits};
@@ -54,7 +54,7 @@ impl Supervisor {
     /// Keepers are made out of `program`, which is this one; none where it or its children can't be seen (there may be
     /// no /proc, or another namespace's).
     pub(in crate::execute) fn new(program: &Path) -> Option<Self> {
-        if !program.exists() || !family::is_visible() {
+        if !program.exists() || !kin::is_visible() {
             return None;
         }
         let keepers = |lenient| {

@@ -12,9 +12,12 @@
 //! they start others fast, whatever toolq has in its memory.
 
 mod beside;
+mod call;
 mod family;
+mod grace;
 mod keeper;
 mod keepers;
+mod kin;
 mod line;
 mod root;
 mod signals;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
 
-use super::family::{self, Process};
+use super::family;
+use super::kin::{self, Process};
 
 /// How often is looked for strays, and the time between two looks.
 const LOOKS: u32 = 100;
@@ -40,10 +41,10 @@ pub(super) fn know(root: Pid) {
 /// of a root that is `closed` are waited for: they end by themselves.
 pub(super) fn end(closed: Option<Pid>) {
     let roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let own = family::own().map(|own| own.session);
+    let own = kin::own().map(|own| own.session);
     let closed = closed.map(|root| root.as_raw_nonzero().get());
     for _ in 0..LOOKS {
-        let children = family::children();
+        let children = kin::children().into_iter();
         let strangers =
             children.filter(|child| Some(child.session) != own && !roots.contains(&child.pid));
         let (keepers, strays): (Vec<Process>, Vec<Process>) =

@@ -32,7 +32,7 @@ impl Runner for Remote {
         Box::pin(async move {
             tokio::select! {
                 Ok(outcome) = ended => outcome.into(),
-                Ok(()) = attempt.cancel, if !deaf => End::Cancelled(Written::default()),
+                Ok(()) = attempt.cancel, if !deaf => End::midway(Written::default()),
                 () = std::future::pending() => unreachable!(),
             }
         })

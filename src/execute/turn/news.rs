@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::execute::attempt::{End, Written};
+use crate::execute::attempt::{End, Reach, Written};
 use crate::execute::retry;
 use crate::execute::running::{News, Note};
-use crate::model::{Event, Outcome, Refused};
+use crate::model::{Doubt, Effect, Event, Halt, NotExecuted, Outcome, Refused};
 
 use super::Turn;
 use super::start::started;
@@ -16,7 +16,9 @@ impl Turn<'_> {
     pub(super) fn hear(&mut self, news: News) {
         match news {
             News::Said(number, note) => self.pass_on(number, &note),
-            News::Ended(number, End::Cancelled(written)) => self.given_up(number, written),
+            News::Ended(number, End::Cancelled { written, reach }) => {
+                self.given_up(number, written, reach);
+            }
             News::Ended(
                 number,
                 End::Outcome {
@@ -93,23 +95,67 @@ impl Turn<'_> {
     }
 
     /// A call was ended because another failed, or because the run is over.
-    fn given_up(&mut self, number: usize, written: Written) {
+    fn given_up(&mut self, number: usize, written: Written, reach: Reach) {
         if self.unproven(number) {
             return;
         }
-        let run = self.queue.run(number);
-        let sibling = run.and_then(|(_, run)| run.cancelled_by.take());
-        let outcome = match (sibling, self.engine.control.halted()) {
-            (None, Some(by)) => Outcome::Interrupted {
-                by,
-                output: written.output,
-                stderr: written.stderr,
-                captured: written.captured,
-            },
-            (by, _) => Outcome::Cancelled {
-                by: by.unwrap_or_default(),
-            },
+        let Some((_, run)) = self.queue.run(number) else {
+            return;
+        };
+        let writes = run.job.accepted.tool.effect == Effect::Write;
+        // What writes waits for its next attempt only if the last one surely did nothing.
+        let reach = match &run.last {
+            Some(_) if writes => Reach::Nowhere,
+            _ => reach,
+        };
+        let outcome = match (run.cancelled_by.take(), self.engine.control.halted()) {
+            (None, Some(by)) => interrupted(by, written, reach),
+            (by, _) => cancelled(by.unwrap_or_default(), written, reach),
         };
         self.finish(number, &outcome);
+    }
+}
+
+fn interrupted(by: Halt, written: Written, reach: Reach) -> Outcome {
+    let Written {
+        output,
+        stderr,
+        captured,
+    } = written;
+    match reach {
+        Reach::Nowhere => Outcome::NotExecuted(NotExecuted::Halted(by)),
+        Reach::Midway => Outcome::Interrupted {
+            by,
+            output,
+            stderr,
+            captured,
+        },
+        Reach::Unknown => Outcome::InDoubt {
+            doubt: Doubt::Interrupted(by),
+            output,
+            captured,
+        },
+    }
+}
+
+fn cancelled(by: String, written: Written, reach: Reach) -> Outcome {
+    let Written {
+        output,
+        stderr,
+        captured,
+    } = written;
+    match reach {
+        Reach::Nowhere => Outcome::NotExecuted(NotExecuted::Sibling { tool: by }),
+        Reach::Midway => Outcome::Cancelled {
+            by,
+            output,
+            stderr,
+            captured,
+        },
+        Reach::Unknown => Outcome::InDoubt {
+            doubt: Doubt::Cancelled(by),
+            output,
+            captured,
+        },
     }
 }

@@ -82,7 +82,11 @@ impl Entry {
             Kind::ToolStart => self.start(record),
             Kind::ToolResult | Kind::ToolInDoubt => self.end(record, end),
             Kind::Resolve => self.resolve(record, end),
-            // Answered, but not run: it stands where it stood.
+            // What had started was ended before it could do anything; what had not stands where it stood.
+            Kind::ToolSkipped if self.state == State::Started => {
+                self.state = State::NotDone;
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -103,7 +107,7 @@ impl Entry {
         let started = self.state == State::Started;
         self.state = match (&record.kind, status) {
             (Kind::ToolInDoubt, _) => State::InDoubt,
-            _ if started && ended.is_cut_short() => State::CutShort,
+            _ if started && metadata::is_cut_short(status) => State::CutShort,
             (_, status) if !started && REJECTED.contains(&status) => State::Rejected,
             _ => State::Ended,
         };

@@ -1,7 +1,10 @@
 //! The log as a reader finds it.
 
+mod disk;
+mod faults;
 mod ordering;
 mod reading;
+mod recovering;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -125,8 +125,12 @@ fn nothing_starts_twice_unless_it_may() {
             twice,
         ),
         (
-            vec![start(1, "write"), of_call("tool_skipped")],
-            "a call is skipped that had started",
+            vec![
+                start(1, "write"),
+                of_call("tool_in_doubt"),
+                of_call("tool_skipped"),
+            ],
+            "a call is skipped that is in doubt",
         ),
         (
             vec![of_call("tool_in_doubt")],

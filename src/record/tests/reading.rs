@@ -32,7 +32,7 @@ fn read_bytes(bytes: &[u8]) -> Result<Vec<Record>, Damage> {
     Records::of(file).collect()
 }
 
-fn breaks(bytes: &[u8]) -> usize {
+pub(super) fn breaks(bytes: &[u8]) -> usize {
     bytes.split(|byte| *byte == b'\n').count() - 1
 }
 

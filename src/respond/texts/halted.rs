@@ -18,7 +18,7 @@ pub(super) fn not_executed(by: Halt) -> Account {
     Account::new(format!("Not executed: {}.", cause(by)), again(by))
 }
 
-fn cause(by: Halt) -> String {
+pub(super) fn cause(by: Halt) -> String {
     match by {
         Halt::Signal(_) | Halt::OutputLost => "the run was ended from outside".to_owned(),
         Halt::OverBudget(Budget::Calls(1)) => {

@@ -1,6 +1,6 @@
 //! Requests that failed or found no answer.
 
-use super::Account;
+use super::{Account, halted};
 use crate::model::{Doubt, Effect, MessageKey, Tool, Transport, TransportPhase, format_duration};
 
 /// The hint where a tool that writes may have written.
@@ -127,6 +127,10 @@ pub(super) fn in_doubt(name: &str, doubt: &Doubt) -> Account {
             format!("no complete answer came within {}", format_duration(*limit))
         }
         Doubt::Orphaned => "it was started, and the run was killed before its end".to_owned(),
+        Doubt::Interrupted(by) => format!("{}, and no answer had come", halted::cause(*by)),
+        Doubt::Cancelled(by) => {
+            format!("the {by} call beside it failed, and no answer had come")
+        }
     };
     Account::new(
         format!("In doubt: {name} may have done its work: {cause}."),

@@ -150,7 +150,15 @@ fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
         | Outcome::NoBacking
         | Outcome::LogRefused(_)
         | Outcome::Broken(_) => refused::unable(name, outcome),
-        Outcome::Cancelled { by } => refused::cancelled(by, tool),
+        Outcome::Cancelled {
+            by,
+            output,
+            stderr,
+            captured,
+        } => {
+            let output = cut::shown(output, captured, tool);
+            refused::cancelled(by, tool, command::until_then(&output, stderr))
+        }
         Outcome::Interrupted {
             by,
             output,

@@ -79,7 +79,7 @@ pub(super) fn not_executed(cause: &NotExecuted) -> Account {
     )
 }
 
-pub(super) fn cancelled(by: &str, tool: Option<&Tool>) -> Account {
+pub(super) fn cancelled(by: &str, tool: Option<&Tool>, written: String) -> Account {
     let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
         "it may have done a part of its work: see to that failure first, and look before you call this again."
     } else {
@@ -89,6 +89,7 @@ pub(super) fn cancelled(by: &str, tool: Option<&Tool>) -> Account {
         format!("Cancelled while it ran: the {by} call beside it failed."),
         hint,
     )
+    .with_details(written)
 }
 
 pub(super) fn paused(name: &str, failures: u32) -> Account {

@@ -376,6 +376,9 @@ fn requests_in_doubt() {
         in_doubt(broken(TransportPhase::Response), ""),
         in_doubt(broken(TransportPhase::Body), "{\"paid\": tr"),
         in_doubt(Doubt::TimedOut(Duration::from_secs(5)), ""),
+        in_doubt(Doubt::Interrupted(Halt::Signal(15)), ""),
+        in_doubt(Doubt::Interrupted(Halt::OverBudget(Budget::Time(Duration::from_mins(1)))), ""),
+        in_doubt(Doubt::Cancelled("bash".to_owned()), "{"),
     ]), @r#"
         In doubt: search may have done its work: https://api.example.com gave no complete answer: connection reset.
         Hint: look whether it did before you call it again, or tell the user.
@@ -385,6 +388,16 @@ fn requests_in_doubt() {
         Hint: look whether it did before you call it again, or tell the user.
         ---
         In doubt: search may have done its work: no complete answer came within 5s.
+        Hint: look whether it did before you call it again, or tell the user.
+        ---
+        In doubt: search may have done its work: the run was ended from outside, and no answer had come.
+        Hint: look whether it did before you call it again, or tell the user.
+        ---
+        In doubt: search may have done its work: the time budget of this run, 1m, is used up, and no answer had come.
+        Hint: look whether it did before you call it again, or tell the user.
+        ---
+        In doubt: search may have done its work: the bash call beside it failed, and no answer had come.
+        {
         Hint: look whether it did before you call it again, or tell the user.
         "#);
     let large = transport(TransportPhase::TooLarge, "more than 64 MiB");
@@ -442,10 +455,16 @@ fn rejections() {
 #[test]
 fn calls_that_were_not_run_or_not_to_their_end() {
     let by = "bash".to_owned();
+    let cancelled = |output: &str, stderr: &str| Outcome::Cancelled {
+        by: by.clone(),
+        output: output.to_owned(),
+        stderr: stderr.to_owned(),
+        captured: Captured::default(),
+    };
     insta::assert_snapshot!(texts(&[
         Outcome::NotExecuted(NotExecuted::Preceding { tool: by.clone() }),
         Outcome::NotExecuted(NotExecuted::Sibling { tool: by.clone() }),
-        Outcome::Cancelled { by: by.clone() },
+        cancelled("half", ""),
         Outcome::Paused { failures: 3 },
         Outcome::MissingVariable("RATES_TOKEN".to_owned()),
         Outcome::NoBacking,
@@ -466,6 +485,8 @@ fn calls_that_were_not_run_or_not_to_their_end() {
         Hint: see to that failure first, then call this again if it is still needed.
         ---
         Cancelled while it ran: the bash call beside it failed.
+        Until then it wrote:
+        half
         Hint: see to that failure first, then call this again if it is still needed.
         ---
         Paused: search failed 3 times in a row, so this call was not run.
@@ -490,8 +511,10 @@ fn calls_that_were_not_run_or_not_to_their_end() {
         <html>
         Hint: this is the tool's fault. Try another input or another tool, and tell the user of it.
         ");
-    insta::assert_snapshot!(text_of(Some(&tool("save", json!(true))), &Outcome::Cancelled { by }), @"
+    insta::assert_snapshot!(text_of(Some(&tool("save", json!(true))), &cancelled("", "cleaning up")), @"
         Cancelled while it ran: the bash call beside it failed.
+        Until then it wrote:
+        cleaning up
         Hint: it may have done a part of its work: see to that failure first, and look before you call this again.
         ");
 }

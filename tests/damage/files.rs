@@ -1,0 +1,126 @@
+//! What is no log, or a damaged one, is refused before anything runs.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown, symlink};
+
+use crate::support::{Ran, Toolq};
+use crate::{few, ran, toolq, whole_lines};
+
+fn refused(ran_: &Ran, why: &str) {
+    assert!(ran_.stderr.contains(why), "{}", ran_.stderr);
+    assert_eq!(ran_.stdout, "");
+    assert_eq!(ran(ran_.dir.path(), "pay"), 0);
+}
+
+fn run(toolq: Toolq, log: &str) -> Ran {
+    toolq.stdin(few()).run(&["run", "-q", "--log", log])
+}
+
+/// The bytes of a log of one whole run.
+fn log() -> Vec<u8> {
+    let ran = run(toolq(), "log").exits(0);
+    fs::read(ran.dir.path().join("log")).unwrap()
+}
+
+/// H 121.
+#[test]
+fn only_a_file_of_ones_own_can_be_a_log() {
+    let link = toolq().file("real", "");
+    symlink("real", link.path().join("log")).unwrap();
+    let ran = run(link, "log").exits(4);
+    refused(&ran, "is a symbolic link");
+    assert_eq!(ran.file("real").unwrap(), "");
+
+    let pipe = toolq();
+    let path = pipe.path().join("log");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    let ran = run(pipe, "log").exits(4);
+    refused(&ran, "is no regular file");
+    assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
+
+    refused(&run(toolq(), "/dev/null").exits(4), "is no regular file");
+    refused(&run(toolq(), ".").exits(4), "is no regular file");
+    refused(&run(toolq(), "nowhere/log").exits(4), "does not exist");
+    refused(
+        &run(toolq().file("log", "hello\n"), "log").exits(4),
+        "is no session log",
+    );
+    refused(
+        &run(toolq().file("log", "hello"), "log").exits(4),
+        "is no session log",
+    );
+
+    let foreign = toolq().file("log", "");
+    if chown(foreign.path().join("log"), Some(1), None).is_ok() {
+        refused(&run(foreign, "log").exits(4), "belongs to another user");
+    } else {
+        println!("skipped: only root gives files away");
+    }
+    let read_only = toolq().file("log", "");
+    let path = read_only.path().join("log");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+    if fs::OpenOptions::new().append(true).open(&path).is_err() {
+        refused(&run(read_only, "log").exits(4), "can't be opened");
+    } else {
+        println!("skipped: root writes what is read-only");
+    }
+}
+
+/// H 114: the line is named, and what to do.
+#[test]
+fn damage_is_refused_by_its_line() {
+    let whole = log();
+    let ends: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
+    let mut flipped = whole.clone();
+    flipped[ends[2] + 40] ^= 4;
+    let gone = [&whole[..=ends[3]], &whole[ends[4] + 1..]].concat();
+    let mut zeros = whole.clone();
+    zeros[ends[5] + 1..ends[7]].fill(0);
+    for (bytes, line) in [(flipped, 4), (gone, 5), (zeros, 7)] {
+        let ran = run(toolq().file("log", &bytes), "log").exits(4);
+        refused(&ran, &format!("is damaged in line {line}: "));
+        assert!(ran.stderr.contains("toolq log verify"), "{}", ran.stderr);
+        assert_eq!(fs::read(ran.dir.path().join("log")).unwrap(), bytes);
+    }
+}
+
+/// H 109: a run that was killed while it began left the beginning of a record. The next one sets it aside.
+#[test]
+fn a_torn_end_is_set_aside() {
+    let whole = log();
+    let lines = whole.iter().filter(|byte| **byte == b'\n').count();
+    let torn = br#"{"seq":15,"id":"0199"#;
+    let ran = run(toolq().file("log", [&whole[..], torn].concat()), "log").exits(0);
+    assert_eq!(crate::ran(ran.dir.path(), "pay"), 2);
+    let aside = format!("log.torn-{lines}");
+    assert_eq!(ran.file(&aside).unwrap().as_bytes(), torn);
+    let records = whole_lines(&ran.dir.path().join("log"));
+    assert_eq!(records[lines]["type"], "recovered");
+    assert_eq!(records[lines]["metadata"]["dropped_bytes"], torn.len());
+    assert_eq!(records[lines]["metadata"]["file"], aside);
+}
+
+/// I 132: whatever the umask is, only the owner reads a log and its bodies.
+#[test]
+fn nobody_else_reads_a_log() {
+    for umask in ["0", "0777"] {
+        let call = [("blob", serde_json::json!({"bytes": 100_000}))];
+        let script = format!("umask {umask}; \"$TOOLQ\" run -q --log log input > /dev/null");
+        let ran = toolq()
+            .file("input", crate::response(&call))
+            .shell(&script)
+            .exits(0);
+        let mode = |name: &str| {
+            let path = ran.dir.path().join(name);
+            fs::metadata(path).unwrap().permissions().mode() & 0o777
+        };
+        assert_eq!((mode("log"), mode("log.d")), (0o600, 0o700), "{umask}");
+        for body in fs::read_dir(ran.dir.path().join("log.d")).unwrap() {
+            let body = body.unwrap().path();
+            assert_eq!(
+                fs::metadata(body).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
+        }
+    }
+}

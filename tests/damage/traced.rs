@@ -1,0 +1,69 @@
+//! What reaches the disk before what, as the system saw it.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::response;
+use crate::toolq;
+
+/// H 108, 112: the start of what has effects is durable before it starts, and its result before it is printed.
+#[test]
+fn the_disk_is_told_first() {
+    let calls = [
+        ("pay", json!({})),
+        ("blob", json!({"bytes": 3})),
+        ("look", json!({})),
+    ];
+    let toolq = toolq().file("input", response(&calls));
+    let run = toolq.command(&["run", "-q", "--log", "log", "--to", "block-lines", "input"]);
+    let mut traced = Command::new("strace");
+    traced
+        .args(["-f", "-o", "trace", "-s", "100000"])
+        .args(["-e", "trace=write,sendmsg,sendto,fdatasync"])
+        .arg(run.get_program())
+        .args(run.get_args())
+        .current_dir(toolq.path());
+    let traced = traced.output();
+    let trace = fs::read_to_string(toolq.path().join("trace")).unwrap_or_default();
+    if !traced.is_ok_and(|traced| traced.status.success()) || !trace.contains("tool_start") {
+        println!("skipped: there is no strace that may trace");
+        return;
+    }
+    // The lines of one thread or another; a call that waits for another thread's is on two lines.
+    let lines: Vec<&str> = trace
+        .lines()
+        .filter(|line| !line.contains(" resumed>"))
+        .collect();
+    let find = |from: usize, what: &dyn Fn(&str) -> bool| {
+        let found = lines[from..].iter().position(|line| what(line));
+        from + found.unwrap_or_else(|| panic!("{}", lines[from..].join("\n")))
+    };
+    let synced = |from| find(from, &|line| line.contains("fdatasync("));
+    for (tool, id) in [("pay", "toolu_0"), ("blob", "toolu_1")] {
+        let record = |kind: &str| {
+            let (kind, id) = (format!("\\\"{kind}\\\""), format!("\\\"{id}\\\""));
+            find(0, &|line| line.contains(&kind) && line.contains(&id))
+        };
+        let started = record("tool_start");
+        // A program is started by a message to its keeper.
+        let message = find(started, &|line| {
+            line.contains("sendmsg(") || line.contains("sendto(")
+        });
+        assert!(synced(started) < message, "{tool}");
+        let ended = record("tool_result");
+        let id = format!("\\\"tool_use_id\\\":\\\"{id}\\\"");
+        let printed = find(ended + 1, &|line| {
+            line.contains("write(1,") && line.contains(&id)
+        });
+        assert!(synced(ended) < printed, "{tool}");
+    }
+    let syncs = lines
+        .iter()
+        .filter(|line| line.contains("fdatasync("))
+        .count();
+    // The session and its end, two for each call but the one that only reads.
+    assert_eq!(syncs, 2 + 2 + 2);
+    println!("{syncs} syncs in their places");
+}
