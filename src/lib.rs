@@ -17,4 +17,5 @@ pub mod respond;
 pub mod execute;
 pub mod record;
 pub mod report;
+pub mod replay;
 pub mod cli;

@@ -64,6 +64,8 @@ tools:
     on_failure: stop
     pause_after_failures: 0
     coerce: true
+    compare: json
+    ignore: [/took_ms, //id]
     messages: {failed: "no rate: {error}"}
   list_files:
     input_schema: {type: object}

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::model::{Dialect, Form, parse_bytes, parse_duration};
+use crate::execute::Budgets;
+use crate::model::{Dialect, Form, Ignored, parse_bytes, parse_duration};
 use crate::record;
+use crate::replay::{Execute, Shard};
 
 /// Answer a language model's tool calls.
 ///
@@ -25,11 +27,12 @@ pub struct Arguments {
 pub const EXAMPLES: &str = "\
 curl … /v1/messages | toolq run     answer the tool calls of one model response
 toolq plan response.json            show what would run, in which batches, and why
+toolq replay transcripts/           does yesterday's recording still hold with today's tools?
 toolq check                         every problem of tools.yaml, placed";
 
 pub const EXIT_CODES: &str = "\
 0  every call was answered; an error result is an answer
-1  run --fail-on-error: an error result; check, plan --strict: problems found
+1  run --fail-on-error: an error result; replay: a call differs; check, plan --strict: problems found
 2  usage, tools.yaml or input is wrong; nothing ran
 3  a tool was paused, a budget used up, or a call is in doubt; every call is still answered
 4  the session log can't be used
@@ -67,6 +70,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Show what would run, in which batches, and why; runs nothing
     Plan(Plan),
+    /// Hold recordings against today's tools: are inputs still valid, are results still the same
+    Replay(Box<Replay>),
     /// Look for problems in tools.yaml
     Check(Check),
     /// Print the declarations for a model
@@ -144,6 +149,13 @@ pub struct Run {
     /// Exit 1 if a result is an error
     #[arg(long)]
     pub fail_on_error: bool,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+/// What all calls together may use.
+#[derive(Debug, Args)]
+pub struct BudgetFlags {
     /// Start so many calls at most; the others are answered without being run
     #[arg(long, value_name = "N")]
     pub max_calls: Option<u64>,
@@ -153,6 +165,16 @@ pub struct Run {
     /// End what runs once tools have written so many bytes of results, and start nothing more
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_output_total: Option<u64>,
+}
+
+impl From<&BudgetFlags> for Budgets {
+    fn from(flags: &BudgetFlags) -> Self {
+        Self {
+            calls: flags.max_calls,
+            time: flags.time_budget,
+            output: flags.max_output_total,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -216,6 +238,65 @@ pub struct Plan {
     /// Exit 1 if a call is rejected
     #[arg(long)]
     pub strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// Recordings: files, folders with all below them, globs; `-` is stdin
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Which calls really run; the results of the others are served from the recording
+    #[arg(long, value_name = "WHICH", default_value = "read")]
+    pub execute: ExecuteFlag,
+    /// A part of every result that may differ: `/pointer`, or `//name` at any depth
+    #[arg(long, value_name = "PART", value_parser = Ignored::parse)]
+    pub ignore: Vec<Ignored>,
+    /// Whether ids of calls inside of results may be others than recorded, one for one
+    #[arg(long, value_name = "HOW", default_value = "rename")]
+    pub ids: Ids,
+    /// Numbers may differ by so much, or by such a part of the larger one, for example 1e-9
+    #[arg(long, value_name = "NUMBER", value_parser = tolerance)]
+    pub tolerance: Option<f64>,
+    /// Write a report as JSON; `-` is stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Write a JUnit report: a suite is a recording, a case is a call
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+    /// Write a summary as Markdown, for the page of a CI run
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+    /// Write new results into the recordings
+    #[arg(long)]
+    pub update: bool,
+    /// Replay the K-th of N parts of the sorted recordings
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+    /// End with the first turn in which a call differs
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// The form of the recordings, where it should not be recognised
+    #[arg(long, value_name = "DIALECT")]
+    pub from: Option<FromDialect>,
+    /// The largest JSON document that is read
+    #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
+    pub max_document: u64,
+    /// Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    /// Keep a session log of the calls that run, written behind what the file has already
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+/// How far numbers may be apart.
+fn tolerance(text: &str) -> Result<f64, &'static str> {
+    let tolerance = text.parse().ok();
+    tolerance
+        .filter(|tolerance: &f64| tolerance.is_finite() && *tolerance >= 0.0)
+        .ok_or("it is a number from 0 on, such as 1e-9")
 }
 
 #[derive(Debug, Args)]
@@ -303,6 +384,34 @@ pub enum PlanFormat {
     Json,
     /// A diagram for a page that renders mermaid
     Mermaid,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExecuteFlag {
+    /// Those of tools that only read
+    Read,
+    /// All that have a backing
+    All,
+    /// None
+    None,
+}
+
+impl From<ExecuteFlag> for Execute {
+    fn from(flag: ExecuteFlag) -> Self {
+        match flag {
+            ExecuteFlag::Read => Self::Read,
+            ExecuteFlag::All => Self::All,
+            ExecuteFlag::None => Self::None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Ids {
+    /// They may be others, one for one
+    Rename,
+    /// They are compared like any text
+    Exact,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -72,7 +72,15 @@ impl Context {
     /// # Errors
     /// Every problem, shown.
     pub fn load_tools(&self) -> Result<Tools, Failure> {
-        let file = self.read_tools()?;
+        self.load_tools_file().map(|(tools, _)| tools)
+    }
+
+    /// The same, with the file that says where everything stands.
+    ///
+    /// # Errors
+    /// Every problem, shown.
+    pub fn load_tools_file(&self) -> Result<(Tools, ToolsFile), Failure> {
+        let mut file = self.read_tools()?;
         if let Some(tools) = &file.loaded.tools {
             Stderr::mask(&self.mask(tools));
         }
@@ -80,8 +88,8 @@ impl Context {
             self.stderr
                 .note(&format!("tools from {}", file.path.display()));
         }
-        if let Some(tools) = file.loaded.tools {
-            return Ok(tools);
+        if let Some(tools) = file.loaded.tools.take() {
+            return Ok((tools, file));
         }
         let is_error = |problem: &Problem| problem.severity == Severity::Error;
         let problems = file

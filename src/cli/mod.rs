@@ -17,6 +17,7 @@ mod orphans;
 mod panics;
 mod pretty;
 mod printer;
+mod reports;
 mod session_log;
 mod signals;
 mod stderr;
@@ -59,6 +60,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(arguments, context),
         Command::Plan(arguments) => commands::plan::plan(arguments, context),
+        Command::Replay(arguments) => commands::replay::replay(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),
         Command::Tools(arguments) => commands::tools::tools(arguments, context),
         Command::Log(arguments) => commands::log::log(arguments, context),

@@ -60,6 +60,11 @@ pub fn line(text: &str) -> Result<(), OutputLost> {
     Ok(stdout.flush()?)
 }
 
+/// For a document that is written in pieces.
+pub fn writer() -> Box<dyn io::Write> {
+    Box::new(io::BufWriter::new(io::stdout()))
+}
+
 /// Shows what clap says of the arguments: help and version on stdout, mistakes on stderr.
 pub fn usage(error: &clap::Error) -> Exit {
     let exit = if error.use_stderr() {

@@ -7,6 +7,7 @@ mod backing;
 mod call;
 mod clock;
 mod columns;
+mod compare;
 mod dialect;
 mod environment;
 mod escape;
@@ -22,6 +23,7 @@ mod outcome;
 mod paint;
 mod past;
 mod problem;
+mod recorded;
 #[cfg(test)]
 pub(crate) mod sample;
 mod template;
@@ -37,6 +39,7 @@ pub use backing::{
 pub use call::{Call, Turn};
 pub use clock::Clock;
 pub use columns::cut;
+pub use compare::{Compare, Ignored};
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
@@ -56,6 +59,7 @@ pub use outcome::{
 pub use paint::paint;
 pub use past::{Begun, Past, Recalled};
 pub use problem::{Problem, Severity, Span};
+pub use recorded::Recorded;
 pub use template::{Part, Template};
 pub use tool::{
     Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety, Status,

@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
-    Accepted, Answer, Call, CallRef, Captured, Checked, CommandInvocation, Content, DecidedBy,
-    Detail, Effect, Ending, Event, Input, Invocation, OnFailure, Outcome, OutputKind, Past, Reason,
-    Refused, Rejection, Retry, Safety, Sink, Status, StdinDraft, Timeout, Tool, Tools, Verdict,
+    Accepted, Answer, Call, CallRef, Captured, Checked, CommandInvocation, Compare, Content,
+    DecidedBy, Detail, Effect, Ending, Event, Input, Invocation, OnFailure, Outcome, OutputKind,
+    Past, Reason, Refused, Rejection, Retry, Safety, Sink, Status, StdinDraft, Timeout, Tool,
+    Tools, Verdict,
 };
 
 /// A tool that says nothing but its name.
@@ -47,6 +48,8 @@ pub(crate) fn tool(name: &str) -> Tool {
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: true,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

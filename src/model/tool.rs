@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Backing, CommandBacking, Template};
+use super::{Backing, CommandBacking, Compare, Ignored, Template};
 
 /// A tools.yaml that holds: every default applied, every template parsed.
 #[derive(Debug, Clone)]
@@ -80,6 +80,10 @@ pub struct Tool {
     pub pause_after_failures: u32,
     /// Whether inputs that fail only by scalar types are mended.
     pub coerce: bool,
+    /// How `replay` compares its results with recorded ones.
+    pub compare: Compare,
+    /// Parts of its results that `replay` leaves out.
+    pub ignore: Vec<Ignored>,
     /// The texts that a model reads, the tool's own before the file's.
     pub messages: Messages,
 }

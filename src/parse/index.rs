@@ -1,8 +1,8 @@
 //! The index of a recording that was read: its turns and, for each, where its calls stand.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
-use super::pairing::Mark;
 use crate::model::{Dialect, Form};
 
 /// What is kept of a turn.
@@ -30,29 +30,51 @@ impl CallEntry {
     }
 }
 
+/// What is kept of a result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplyEntry {
+    /// Where its JSON begins in the input.
+    pub offset: u64,
+    /// Of its JSON, in bytes.
+    pub len: u32,
+    /// It says that the call was not run: the call is still open.
+    pub skipped: bool,
+}
+
 /// Turns in their order, and calls by turn.
 pub(super) struct Index {
     turns: Vec<TurnEntry>,
     calls: Vec<CallEntry>,
-    /// As long as `calls`, or empty where all are open.
-    marks: Vec<Mark>,
+    /// By call; those behind the last have none.
+    replies: Vec<Option<ReplyEntry>>,
+    /// Calls that were started, and nothing says how they ended.
+    started: HashSet<usize>,
 }
 
 impl Index {
-    /// `calls` and what is known of each (or nothing, where all are open), in the order in which they were asked.
-    pub fn new(turns: Vec<TurnEntry>, mut calls: Vec<CallEntry>, mut marks: Vec<Mark>) -> Self {
+    /// `calls`, the results of each, and which were `started` and have none, in the order in which they were asked.
+    pub fn new(
+        turns: Vec<TurnEntry>,
+        mut calls: Vec<CallEntry>,
+        mut replies: Vec<Option<ReplyEntry>>,
+        mut started: HashSet<usize>,
+    ) -> Self {
         // Logs of several conversations at once have the calls of one turn apart.
         if !calls.is_sorted_by_key(|call| call.turn) {
             let mut order: Vec<usize> = (0..calls.len()).collect();
             order.sort_by_key(|&call| calls[call].turn);
-            let sorted = order.iter().filter_map(|&call| marks.get(call));
-            marks = sorted.copied().collect();
+            let sorted = |&call: &usize| replies.get(call).copied().flatten();
+            replies = order.iter().map(sorted).collect();
+            let places = order.iter().enumerate();
+            let moved = places.filter(|(_, call)| started.contains(call));
+            started = moved.map(|(place, _)| place).collect();
             calls = order.iter().map(|&call| calls[call]).collect();
         }
         Self {
             turns,
             calls,
-            marks,
+            replies,
+            started,
         }
     }
 
@@ -79,11 +101,15 @@ impl Index {
     }
 
     pub fn is_answered(&self, call: usize) -> bool {
-        self.marks.get(call) == Some(&Mark::Answered)
+        self.reply(call).is_some_and(|reply| !reply.skipped)
     }
 
     pub fn is_started(&self, call: usize) -> bool {
-        self.marks.get(call) == Some(&Mark::Started)
+        self.started.contains(&call)
+    }
+
+    pub fn reply(&self, call: usize) -> Option<ReplyEntry> {
+        self.replies.get(call).copied().flatten()
     }
 
     /// The dialect of the first call, or of the first answer without one.

@@ -1,21 +1,21 @@
 //! A recording: its turns, with the bodies left where they are until a turn is asked for.
 
+use std::ops::Range;
+
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::dialects::{self, Asked};
-use super::index::{CallEntry, Index};
+use super::index::{CallEntry, Index, ReplyEntry};
 use super::reading::Reading;
 
 use super::source::Kept;
 use super::{Fault, InputError, Source, frames};
 use crate::model::json::{Json, Object};
-use crate::model::{Call, Dialect, Layout, Turn};
+use crate::model::{Call, Dialect, Layout, Recorded, Turn};
 
 /// Calls that stand no farther apart than this are read together, in bytes.
 const GAP: u64 = 16 * 1024;
-
-/// How a session log begins what stands for a content that is kept beside it.
-const STORED: &str = "{\"$file\"";
 
 /// An input that was read to its end. Memory holds a few bytes for each call, whatever the size of the bodies.
 pub struct Recording {
@@ -23,7 +23,23 @@ pub struct Recording {
     index: Index,
     dialect: Dialect,
     layout: Layout,
+    stored: Option<Box<LoadStored>>,
     sha256: String,
+}
+
+/// Loads what a session log of toolq's keeps in a file: from the JSON that stands for a content to the content, or why it
+/// can't be had.
+pub type LoadStored = dyn Fn(&str) -> Result<Box<RawValue>, String> + Send + Sync;
+
+/// The result of a call, and where it stands.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its JSON in the input: a block, message, item or record. In bytes.
+    pub place: Range<u64>,
+    /// That JSON.
+    pub json: String,
+    /// What it says.
+    pub recorded: Recorded,
 }
 
 impl Recording {
@@ -55,7 +71,15 @@ impl Recording {
             index,
             sha256: source.sha256(),
             kept: source.keep(),
+            stored: None,
         })
+    }
+
+    /// The same, where contents that the log keeps in files are loaded by `load` when they are asked for.
+    #[must_use]
+    pub fn loading(self, load: Box<LoadStored>) -> Self {
+        let stored = Some(load);
+        Self { stored, ..self }
     }
 
     /// The dialect of its calls.
@@ -126,7 +150,50 @@ impl Recording {
         })
     }
 
-    /// Positions of calls of a turn that the recording saw start and not end.
+    /// How many calls a turn has, those with a result included.
+    pub fn calls(&self, turn: usize) -> usize {
+        self.index.calls_of(turn).len()
+    }
+
+    /// Whether a call of a turn has a result, one that says that it was not run included.
+    pub fn has_reply(&self, turn: usize, position: usize) -> bool {
+        self.reply_entry(turn, position).is_some()
+    }
+
+    /// Whether that result says that the call was not run.
+    pub fn is_skipped(&self, turn: usize, position: usize) -> bool {
+        let reply = self.reply_entry(turn, position);
+        reply.is_some_and(|reply| reply.skipped)
+    }
+
+    /// The result of a call of a turn; none where the recording has none.
+    ///
+    /// # Errors
+    /// The bytes can't be read any more, or are others than before.
+    pub fn reply(&self, turn: usize, position: usize) -> Result<Option<Reply>, InputError> {
+        let Some(entry) = self.reply_entry(turn, position) else {
+            return Ok(None);
+        };
+        let place = entry.offset..entry.offset + u64::from(entry.len);
+        let json = self.kept.text(place.start, place.end)?;
+        let json = self.whole(&json, entry.offset)?.unwrap_or(json);
+        let Ok(Some(object)) = Object::read(&json) else {
+            return Err(self.changed(entry.offset));
+        };
+        let recorded = dialects::answered(self.dialect, &object);
+        Ok(Some(Reply {
+            place,
+            json,
+            recorded,
+        }))
+    }
+
+    fn reply_entry(&self, turn: usize, position: usize) -> Option<ReplyEntry> {
+        let mut calls = self.index.calls_of(turn);
+        self.index.reply(calls.nth(position)?)
+    }
+
+    /// Positions of calls of a turn that the recording, a log, saw start and not end.
     fn started(&self, number: usize) -> Vec<usize> {
         let range = self.index.calls_of(number);
         let first = range.start;
@@ -156,22 +223,43 @@ impl Recording {
         let dialect = self.index.turn(turn).dialect;
         for &call in run {
             let entry = self.index.call(call);
-            let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry))?;
-            let asked = match object.get("content").filter(|_| dialect == Dialect::Toolq) {
-                Some(stored) if stored.get().starts_with(STORED) => {
-                    let content = self.kept.body(stored)?;
-                    dialects::asked_apart(&object, (&*content).into())
-                }
-                _ => dialects::asked(dialect, &object),
+            let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry.offset))?;
+            let whole = self.whole(object.json().get(), entry.offset)?;
+            let loaded = whole.as_deref().map(Object::read);
+            let object = match loaded {
+                Some(Ok(Some(loaded))) => loaded,
+                _ => object,
             };
+            let asked = dialects::asked(dialect, &object);
             calls.push(finish(turn, call - first, asked, object.json()));
         }
         Ok(())
     }
 
-    fn changed(&self, call: CallEntry) -> InputError {
+    /// A record at `offset` with the content that it only names; none where it has its content.
+    fn whole(&self, record: &str, offset: u64) -> Result<Option<String>, InputError> {
+        let Some(load) = self.stored.as_ref() else {
+            return Ok(None);
+        };
+        let Ok(Some(object)) = Object::read(record) else {
+            return Ok(None);
+        };
+        let is_stored = |content: &Json| content.object().is_some_and(|it| it.has("$file"));
+        let Some(named) = object.get("content").filter(is_stored) else {
+            return Ok(None);
+        };
+        let failed = |what| self.kept.locate(Fault::at(offset, what));
+        let loaded = load(named.get()).map_err(failed)?;
+        let begin = named.get().as_ptr().addr() - record.as_ptr().addr();
+        let (before, rest) = record.split_at(begin);
+        Ok(Some(
+            [before, loaded.get(), &rest[named.get().len()..]].concat(),
+        ))
+    }
+
+    fn changed(&self, offset: u64) -> InputError {
         let message = "the input changed while it was read";
-        self.kept.locate(Fault::at(call.offset, message))
+        self.kept.locate(Fault::at(offset, message))
     }
 }
 

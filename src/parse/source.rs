@@ -9,16 +9,10 @@ use std::os::unix::fs::FileExt as _;
 
 use sha2::{Digest as _, Sha256};
 
-use serde_json::value::RawValue;
-
 use super::{Fault, InputError, Place};
-use crate::model::json::Json;
 
 /// How much is read at a time where only places are counted, in bytes.
 const STRIDE: usize = 64 * 1024;
-
-/// Reads the JSON that a session log keeps in a file beside it, named by what stands in its place; else says why not.
-pub type Bodies = Box<dyn Fn(&RawValue) -> Result<Box<RawValue>, String>>;
 
 /// An input that is still to be read.
 pub struct Source {
@@ -41,12 +35,7 @@ impl Source {
             return Self::pipe(name, file);
         }
         let start = file.stream_position().map_err(unreadable)?;
-        let kept = Kept {
-            name,
-            file,
-            start,
-            bodies: None,
-        };
+        let kept = Kept { name, file, start };
         Ok(Self {
             kept,
             feed: None,
@@ -66,7 +55,6 @@ impl Source {
             name,
             file,
             start: 0,
-            bodies: None,
         };
         let feed: Option<Box<dyn Read>> = Some(Box::new(feed));
         Ok(Self {
@@ -74,13 +62,6 @@ impl Source {
             feed,
             digest: None,
         })
-    }
-
-    /// The same, with what reads bodies that stand beside it.
-    #[must_use]
-    pub fn with_bodies(mut self, bodies: Bodies) -> Self {
-        self.kept.bodies = Some(bodies);
-        self
     }
 
     /// The same, with the SHA-256 of its bytes counted on the way.
@@ -142,8 +123,6 @@ pub(super) struct Kept {
     file: File,
     /// Where the input begins in `file`.
     start: u64,
-    /// Where bodies are read that stand beside it.
-    bodies: Option<Bodies>,
 }
 
 impl Kept {
@@ -154,21 +133,6 @@ impl Kept {
             .read_exact_at(&mut bytes, self.start + begin)
             .and_then(|()| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| InputError::io(&self.name, "changed while it was read", &error))
-    }
-
-    /// The JSON that `stored` stands for.
-    pub fn body(&self, stored: Json<'_>) -> Result<Box<RawValue>, InputError> {
-        let raw = stored.raw();
-        let read = match (&self.bodies, raw) {
-            (Some(bodies), Some(raw)) => bodies(raw),
-            _ => Err("the input of a call stands in a file beside the log".to_owned()),
-        };
-        read.map_err(|message| InputError {
-            source: self.name.clone(),
-            place: None,
-            message,
-            hint: Some("name the log itself, where it was written, as the input".to_owned()),
-        })
     }
 
     /// The fault with its place counted. Where its document begins on an earlier line, that line is named: it may be the

@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 
 use super::complaint::Complaint;
 use super::document::Origin;
-use super::index::{CallEntry, Index, TurnEntry};
-use super::pairing::{Pairing, Says};
+use super::index::{CallEntry, Index, ReplyEntry, TurnEntry};
+use super::pairing::Pairing;
 use crate::model::json::Json;
 use crate::model::{Dialect, Form};
 
@@ -92,14 +92,47 @@ impl Turns {
         Ok(())
     }
 
-    /// A result that answers `id`.
-    pub fn result(&mut self, id: &str) {
-        self.says(id, Says::Result);
+    /// A result that answers `id`; `json` is a part of the document.
+    pub fn result(&mut self, id: &str, json: Json<'_>) {
+        self.reply(id, json, false);
     }
 
-    /// What a log says of the call that it calls `id`.
-    pub fn says(&mut self, id: &str, says: Says) {
-        self.pairing.reply(id, says);
+    /// The word that the call of `id` was started.
+    pub fn started(&mut self, id: &str) {
+        self.pairing.started(id);
+    }
+
+    /// The word that nobody knows whether the call of `id` did its work.
+    pub fn in_doubt(&mut self, id: &str, json: Json<'_>) {
+        let reply = self.reply_at(json, false);
+        self.pairing.in_doubt(id, reply);
+    }
+
+    /// The word that the call of `id` was `done`, and this is its result; or that it was not, and is open.
+    pub fn resolved(&mut self, id: &str, json: Json<'_>, done: bool) {
+        let reply = done.then(|| self.reply_at(json, false));
+        self.pairing.resolved(id, reply);
+    }
+
+    /// The word that the call of `id` was not run.
+    pub fn skipped(&mut self, id: &str, json: Json<'_>) {
+        self.reply(id, json, true);
+    }
+
+    fn reply(&mut self, id: &str, json: Json<'_>, skipped: bool) {
+        let reply = self.reply_at(json, skipped);
+        self.pairing.result(id, reply);
+    }
+
+    fn reply_at(&self, json: Json<'_>, skipped: bool) -> ReplyEntry {
+        // What is too long for a place is answered all the same, and can't be read again.
+        let len = u32::try_from(json.get().len()).unwrap_or_default();
+        let offset = self.document.offset_of(json);
+        ReplyEntry {
+            offset,
+            len,
+            skipped,
+        }
     }
 
     /// A request was read: that nothing is asked in it is no error.
@@ -114,6 +147,7 @@ impl Turns {
 
     /// The index of all that was read.
     pub fn finish(self) -> Index {
-        Index::new(self.opened, self.calls, self.pairing.marks())
+        let (replies, started) = self.pairing.finish();
+        Index::new(self.opened, self.calls, replies, started)
     }
 }

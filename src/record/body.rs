@@ -55,15 +55,6 @@ impl Body {
         Ok(Self::Stored(stored))
     }
 
-    /// The JSON that `stored`, the content of a record of `log`, stands for.
-    ///
-    /// # Errors
-    /// Why it can't be had, in words for people.
-    pub fn read_stored(stored: &RawValue, log: &Path) -> Result<Box<RawValue>, String> {
-        let body = Self::of(stored).map_err(|flaw| flaw.to_string())?;
-        body.load(log).map_err(|error| error.to_string())
-    }
-
     /// How many bytes of JSON it has.
     pub fn len(&self) -> u64 {
         match self {

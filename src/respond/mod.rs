@@ -6,6 +6,6 @@ mod texts;
 mod tools_file;
 
 pub use declare::{Declare, declare};
-pub use forms::render;
+pub use forms::{as_text, render};
 pub use texts::answer;
 pub use tools_file::tools_file;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::model::{
-    Backing, Effect, OnFailure, OutputKind, Part, Retry, Safety, Status, Template, Timeout, Tool,
-    Tools,
+    Backing, Compare, Effect, OnFailure, OutputKind, Part, Retry, Safety, Status, Template,
+    Timeout, Tool, Tools,
 };
 
 /// A tool without backing that takes what `schema` does.
@@ -46,6 +46,8 @@ pub(crate) fn tool(name: &str, schema: Value) -> Tool {
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: true,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

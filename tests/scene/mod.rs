@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use toolq::execute::{Budgets, Delivery, Engine, EngineSettings, Resolver};
 use toolq::model::{
     Accepted, Answer, Backing, Body, Call, CallRef, Checked, CommandBacking, CommandInvocation,
-    Content, DecidedBy, Draft, Effect, Environment, Event, HttpBacking, HttpInvocation, HttpMethod,
-    Input, Invocation, JsonDraft, Leftovers, Limits, Mask, OnFailure, Outcome, OutputKind, Past,
-    Piece, Refused, Retry, Safety, Sink, Status, Stdin, StdinDraft, Template, Timeout, Tool, Tools,
-    Verdict,
+    Compare, Content, DecidedBy, Draft, Effect, Environment, Event, HttpBacking, HttpInvocation,
+    HttpMethod, Input, Invocation, JsonDraft, Leftovers, Limits, Mask, OnFailure, Outcome,
+    OutputKind, Past, Piece, Refused, Retry, Safety, Sink, Status, Stdin, StdinDraft, Template,
+    Timeout, Tool, Tools, Verdict,
 };
 
 /// A tool with wide limits and no backing.
@@ -54,6 +54,8 @@ pub fn tool(name: &str) -> Tool {
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: false,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

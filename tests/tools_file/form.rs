@@ -8,7 +8,7 @@ use crate::{file, quiet, read, refused, tool, tools};
 #[test]
 fn every_misspelled_key_is_refused() {
     let keys = "timeout paths effect concurrency_safe max_output max_saved retry on_failure pause_after_failures coerce
-        input_schema output command http messages status";
+        input_schema output command http messages status compare ignore";
     for key in keys.split_whitespace() {
         let misspelled = [&key[..2], &key[3..]].concat();
         let loaded = read(&tool(&format!("{misspelled}: 1")));

@@ -5,12 +5,11 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use serde_json::value::RawValue;
-
 use crate::cli::arguments::Input;
 use crate::cli::failure::Failure;
-use crate::parse::{Recording, Source};
-use crate::record::Body;
+use crate::model::Dialect;
+use crate::parse::{LoadStored, Recording, Source};
+use crate::record::{Body, Stored};
 
 /// Reads every input that was named.
 ///
@@ -40,9 +39,23 @@ fn read_each(
     let read = |file| {
         let from = arguments.from.map(Into::into);
         let source = prepare(source(file)?);
-        Ok(Recording::read(source, from, arguments.max_document)?)
+        let recording = Recording::read(source, from, arguments.max_document)?;
+        Ok(match recording.dialect() {
+            Dialect::Toolq => recording.loading(stored_beside(file)),
+            _ => recording,
+        })
     };
     files.iter().map(|file| read(file)).collect()
+}
+
+/// Loads what a session log keeps in the folder beside it.
+pub fn stored_beside(log: &Path) -> Box<LoadStored> {
+    let log = log.to_owned();
+    Box::new(move |named| {
+        let stored: Stored = serde_json::from_str(named).map_err(|error| error.to_string())?;
+        let body = Body::Stored(stored).load(&log);
+        body.map_err(|error| error.to_string())
+    })
 }
 
 /// The bytes of `file`; `-` is stdin.
@@ -54,9 +67,7 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
         let name = file.display().to_string();
         let opened = File::open(file)
             .map_err(|error| Failure::usage(format!("{name} can't be read: {error}")))?;
-        let log = file.to_owned();
-        let bodies = move |stored: &RawValue| Body::read_stored(stored, &log);
-        return Ok(Source::file(name, opened)?.with_bodies(Box::new(bodies)));
+        return Ok(Source::file(name, opened)?);
     }
     if io::stdin().is_terminal() {
         return Err(Failure::usage("stdin is a terminal, so there is no input")

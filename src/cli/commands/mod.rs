@@ -5,6 +5,7 @@ pub mod generate;
 pub mod init;
 pub mod log;
 pub mod plan;
+pub mod replay;
 pub mod run;
 pub mod tools;
 

@@ -16,7 +16,7 @@ use crate::cli::printer::Printer;
 use crate::cli::session_log::{self, Earlier, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Budgets, Control, Engine, EngineSettings, Resolver};
+use crate::execute::{Control, Engine, EngineSettings, Resolver};
 use crate::model::{Checked, Clock, Halt, Turn};
 use crate::parse::Recording;
 use crate::record::SessionLog;
@@ -74,11 +74,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         resolver: Resolver::system(),
         mask: Arc::clone(&mask),
         task,
-        budgets: Budgets {
-            calls: arguments.max_calls,
-            time: arguments.time_budget,
-            output: arguments.max_output_total,
-        },
+        budgets: (&arguments.budgets).into(),
     });
     let mut session = Session {
         arguments,
@@ -221,11 +217,15 @@ fn nothing_asked(
 }
 
 /// A task that nobody can resume, since no log tells of it.
-fn any_task() -> String {
+pub fn any_task() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-fn runtime() -> Result<Runtime, Failure> {
+/// The threads that calls run on.
+///
+/// # Errors
+/// There are none.
+pub fn runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 8))

@@ -9,8 +9,8 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::model::{
-    Accepted, Answer, Call, CallRef, Captured, Checked, Content, DecidedBy, Effect, Ending,
-    Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Past, Reason, Refused,
+    Accepted, Answer, Call, CallRef, Captured, Checked, Compare, Content, DecidedBy, Effect,
+    Ending, Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Past, Reason, Refused,
     Rejection, Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
 };
 
@@ -153,6 +153,8 @@ pub(super) fn tool(name: &str) -> Tool {
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: false,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

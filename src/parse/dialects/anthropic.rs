@@ -4,7 +4,7 @@ use super::super::complaint::Complaint;
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
 use crate::model::json::{Json, Object, Objects};
-use crate::model::{Dialect, Form};
+use crate::model::{Dialect, Form, Recorded};
 
 /// Reasons to stop in the middle: what the model meant to say is longer.
 const CUT_OFF: [&str; 2] = ["max_tokens", "model_context_window_exceeded"];
@@ -118,7 +118,7 @@ pub fn results<'a>(message: &Object<'a>, turns: &mut Turns) -> Read<'a> {
 
 fn result(block: &Object, turns: &mut Turns) {
     if let Some(id) = block.text("tool_use_id") {
-        turns.result(&id);
+        turns.result(&id, block.json());
     }
 }
 
@@ -165,4 +165,15 @@ fn add<'a>(block: &Object<'a>, turn: usize, turns: &mut Turns) -> Result<bool, C
 pub fn asked(block: &Object) -> Asked {
     let input = super::input(block.get("input"));
     Asked::new(block.text("id"), block.text("name"), input).unless_twice(block)
+}
+
+/// Reads a `tool_result` block.
+pub fn answered(block: &Object) -> Recorded {
+    let is_error = block
+        .get("is_error")
+        .is_some_and(|json| json.get() == "true");
+    Recorded {
+        is_error: Some(is_error),
+        ..super::plain(block.get("content"))
+    }
 }

@@ -3,6 +3,7 @@
 use super::super::turns::Turns;
 use super::{Document, Read, openai_responses};
 use crate::model::json::{Json, Object};
+use crate::model::{Content, Recorded};
 
 /// The lines of a rollout.
 const LINES: [&str; 5] = [
@@ -29,5 +30,26 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
             openai_responses::item(&item, turns)
         }
         _ => Ok(()),
+    }
+}
+
+/// Reads a `function_call_output` item. Where its text is JSON of an output and how it ended, the output is the result.
+pub fn answered(item: &Object) -> Recorded {
+    let whole = openai_responses::answered(item);
+    let Content::Text(text) = &whole.content else {
+        return whole;
+    };
+    let Ok(Some(wrapped)) = Object::read(text) else {
+        return whole;
+    };
+    let metadata = wrapped.object("metadata");
+    let exit = metadata.and_then(|metadata| metadata.get("exit_code"));
+    match (wrapped.text("output"), exit) {
+        (Some(output), Some(exit)) => Recorded {
+            content: Content::Text(output.into_owned()),
+            is_error: Some(exit.get() != "0"),
+            skipped: false,
+        },
+        _ => whole,
     }
 }

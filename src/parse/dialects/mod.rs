@@ -1,6 +1,6 @@
-//! One file for each wire form: what its documents look like, which calls and results they hold, how one call is read.
+//! One file for each wire form: what its documents look like, which calls and results they hold, how one of each is read.
 //!
-//! A new dialect is a file here, a line in each of the two functions below and in `recognise`, and its word in
+//! A new dialect is a file here, a line in each of the three functions below and in `recognise`, and its word in
 //! `model::Dialect`. What belongs to the API itself (server tools, MCP connectors), text and reasoning are left alone.
 
 pub(super) mod anthropic;
@@ -12,11 +12,13 @@ pub(super) mod toolq;
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
+
 use super::complaint::Complaint;
 use super::document::Document;
 use super::turns::Turns;
 use crate::model::json::{Json, Object};
-use crate::model::{Dialect, Input, InputFault};
+use crate::model::{Content, Dialect, Input, InputFault, Recorded};
 
 /// Whether a document was read, or why it is no form of its dialect.
 type Read<'a> = Result<(), Complaint<'a>>;
@@ -46,9 +48,43 @@ pub(super) fn asked(dialect: Dialect, call: &Object) -> Asked {
     }
 }
 
-/// Reads the record of one call of a session log that keeps its `content` elsewhere.
-pub(super) fn asked_apart(record: &Object, content: Json) -> Asked {
-    toolq::asked_apart(record, content.object().as_ref())
+/// Reads the JSON of one result, whose form says what it is. `log` is the session log that it stands in.
+pub(super) fn answered(log: Dialect, result: &Object) -> Recorded {
+    if log == Dialect::Toolq {
+        toolq::answered(result)
+    } else if result.has("tool_use_id") {
+        anthropic::answered(result)
+    } else if result.has("call_id") {
+        match log {
+            Dialect::Codex => codex::answered(result),
+            _ => openai_responses::answered(result),
+        }
+    } else {
+        openai_chat::answered(result)
+    }
+}
+
+/// The content of a result: a text, a list of blocks or parts, or whatever else stands there, as its JSON.
+fn content(value: Option<Json>) -> Content {
+    let Some(value) = value.filter(|value| !value.is_null()) else {
+        return Content::Text(String::new());
+    };
+    if let Some(parts) = value.list() {
+        let raw = |part: Json| RawValue::from_string(part.get().to_owned());
+        let blocks: Result<Vec<_>, _> = parts.into_iter().map(raw).collect();
+        return blocks.map_or(Content::Text(value.get().to_owned()), Content::Blocks);
+    }
+    let text = value.text().unwrap_or(Cow::Borrowed(value.get()));
+    Content::Text(text.into_owned())
+}
+
+/// A result of a form that knows no errors.
+fn plain(value: Option<Json>) -> Recorded {
+    Recorded {
+        content: content(value),
+        is_error: None,
+        skipped: false,
+    }
 }
 
 /// What one call asks.

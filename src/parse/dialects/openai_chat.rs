@@ -5,7 +5,7 @@ use super::super::complaint::Complaint;
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
 use crate::model::json::{Json, Object, Objects};
-use crate::model::{Dialect, Form, Input};
+use crate::model::{Dialect, Form, Input, Recorded};
 
 /// Where a request or a trajectory keeps its messages.
 const HISTORIES: [&str; 3] = ["messages", "traj", "history"];
@@ -122,7 +122,7 @@ fn results(message: &Object, turns: &mut Turns) {
     let several = message.list("tool_call_ids").unwrap_or_default();
     let one = message.get("tool_call_id");
     for id in several.into_iter().chain(one).filter_map(Json::text) {
-        turns.result(&id);
+        turns.result(&id, message.json());
     }
 }
 
@@ -136,4 +136,9 @@ pub fn asked(call: &Object) -> Asked {
     Asked::new(id, function.text("name"), arguments)
         .unless_twice(&function)
         .unless_twice(call)
+}
+
+/// Reads a `tool` message.
+pub fn answered(message: &Object) -> Recorded {
+    super::plain(message.get("content"))
 }

@@ -5,7 +5,7 @@ use super::super::complaint::Complaint;
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
 use crate::model::json::{Json, Object};
-use crate::model::{Dialect, Form};
+use crate::model::{Dialect, Form, Recorded};
 
 /// Whether a value of this `type` is an item of a conversation.
 fn is_item(kind: &str) -> bool {
@@ -92,7 +92,7 @@ pub fn item<'a>(item: &Object<'a>, turns: &mut Turns) -> Read<'a> {
     if others || result {
         turns.close_running();
         if let Some(id) = item.text("call_id").filter(|_| result) {
-            turns.result(&id);
+            turns.result(&id, item.json());
         }
         return Ok(());
     }
@@ -115,4 +115,9 @@ fn call<'a>(item: &Object<'a>, turn: usize, turns: &mut Turns) -> Result<bool, C
 pub fn asked(item: &Object) -> Asked {
     let arguments = super::arguments(item.get("arguments"));
     Asked::new(item.text("call_id"), item.text("name"), arguments).unless_twice(item)
+}
+
+/// Reads a `function_call_output` item.
+pub fn answered(item: &Object) -> Recorded {
+    super::plain(item.get("output"))
 }

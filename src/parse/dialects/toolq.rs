@@ -1,10 +1,9 @@
 //! toolq's own session log: a call names its turn by `parentId`, and a result its call.
 
-use super::super::pairing::Says;
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
 use crate::model::json::{Json, Object};
-use crate::model::{Dialect, Form};
+use crate::model::{Dialect, Form, Recorded};
 
 /// What every record has.
 const KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
@@ -32,47 +31,49 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
             None => Ok(()),
         },
         (Some(kind), _, Some(parent)) => {
-            if let Some(says) = says(kind, record) {
-                turns.says(&parent, says);
-            }
+            of_call(kind, &parent, (record, document.json), turns);
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
-/// What a record of this type says of the call that it names. What is in doubt may have run and is not asked again; what
-/// was skipped is.
-fn says(kind: &str, record: &Object) -> Option<Says> {
-    let done = || {
-        record
-            .object("metadata")
-            .and_then(|metadata| metadata.get("done").map(Json::get))
-    };
+/// A record that belongs to the call `id`. What is in doubt may have run and is not asked again; what was skipped is.
+fn of_call(kind: &str, id: &str, (record, json): (&Object, Json), turns: &mut Turns) {
     match kind {
-        "tool_start" => Some(Says::Started),
-        "tool_result" => Some(Says::Result),
-        "tool_in_doubt" => Some(Says::InDoubt),
-        "resolve" if done() == Some("false") => Some(Says::NotDone),
-        "resolve" => Some(Says::Result),
-        _ => None,
+        "tool_start" => turns.started(id),
+        "tool_result" => turns.result(id, json),
+        "tool_in_doubt" => turns.in_doubt(id, json),
+        "tool_skipped" => turns.skipped(id, json),
+        "resolve" => {
+            let metadata = record.object("metadata");
+            let done = metadata.and_then(|metadata| metadata.get("done").map(Json::get));
+            turns.resolved(id, json, done == Some("true"));
+        }
+        _ => {}
     }
 }
 
 /// Reads a `tool_call` record.
 pub fn asked(record: &Object) -> Asked {
-    asked_apart(record, record.object("content").as_ref())
-}
-
-/// Reads a `tool_call` record with this content. A long id stands there whole.
-pub fn asked_apart(record: &Object, content: Option<&Object>) -> Asked {
     let metadata = record.object("metadata");
-    let id = metadata
-        .as_ref()
-        .and_then(|metadata| metadata.text("tool_use_id"));
-    let Some(content) = content else {
+    let id = metadata.and_then(|metadata| metadata.text("tool_use_id"));
+    let Some(content) = record.object("content") else {
         return Asked::new(id, None, Ok(crate::model::Input::empty()));
     };
     let input = super::input(content.get("input"));
-    Asked::new(content.text("id").or(id), content.text("name"), input)
+    // Where the id is long, metadata has only a part of it.
+    let id = content.text("id").or(id);
+    Asked::new(id, content.text("name"), input)
+}
+
+/// Reads a `tool_result`, `tool_in_doubt` or `tool_skipped` record.
+pub fn answered(record: &Object) -> Recorded {
+    let metadata = record.object("metadata");
+    let is_error = metadata.and_then(|metadata| metadata.get("is_error"));
+    Recorded {
+        is_error: is_error.map(|is_error| is_error.get() == "true"),
+        skipped: record.text("type").as_deref() == Some("tool_skipped"),
+        ..super::plain(record.get("content"))
+    }
 }

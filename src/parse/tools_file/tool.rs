@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Argv, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting};
-use crate::model::{Effect, Leftovers, OnFailure, OutputKind};
+use crate::model::{Compare, Effect, Leftovers, OnFailure, OutputKind};
 
 /// A tool: what a model may call, and what does the work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -54,6 +54,10 @@ pub struct ToolFile {
     pub pause_after_failures: Setting<u32>,
     /// Whether inputs that fail only by scalar types (`"3"` for 3) are converted. Default: true.
     pub coerce: Setting<bool>,
+    /// How `toolq replay` compares results with recorded ones. Default: `json`.
+    pub compare: Setting<Compare>,
+    /// Parts of a result that `toolq replay` leaves out: `/pointer`, or `//name` at any depth.
+    pub ignore: Setting<Vec<Setting<String>>>,
     /// The texts that a model reads, before those of the file.
     pub messages: Setting<MessagesFile>,
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Declare, declare};
-use crate::model::{Effect, OnFailure, OutputKind, Retry, Safety, Status, Timeout, Tool, Tools};
+use crate::model::{
+    Compare, Effect, OnFailure, OutputKind, Retry, Safety, Status, Timeout, Tool, Tools,
+};
 
 fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value) -> Arc<Tool> {
     Arc::new(Tool {
@@ -40,6 +42,8 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         on_failure: OnFailure::Continue,
         pause_after_failures: 0,
         coerce: true,
+        compare: Compare::Json,
+        ignore: Vec::new(),
         messages: std::collections::BTreeMap::new(),
     })
 }

@@ -5,9 +5,11 @@
 mod anthropic;
 mod openai;
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
-use crate::model::{Answer, Form};
+use crate::model::{Answer, Content, Form};
 
 /// The results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without a line
 /// break at its end. [`Form::BlockLines`] has a line for each answer. Nothing to answer is an empty list in any form.
@@ -27,6 +29,11 @@ pub fn render(form: Form, answers: &[Answer]) -> String {
         (Form::OpenAiChat, _) => json(&openai::messages(answers)),
         (Form::OpenAiResponses, _) => json(&openai::outputs(answers)),
     }
+}
+
+/// What a form that carries only text has of a content.
+pub fn as_text(content: &Content) -> Cow<'_, str> {
+    openai::text(content)
 }
 
 /// Strings and raw JSON always have a JSON text.

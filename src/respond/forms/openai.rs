@@ -71,8 +71,8 @@ pub fn outputs(answers: &[Answer]) -> Vec<CallOutput<'_>> {
     outputs.collect()
 }
 
-/// The content as one text.
-fn text(content: &Content) -> Cow<'_, str> {
+/// The content as one text; what is none is named.
+pub fn text(content: &Content) -> Cow<'_, str> {
     match content {
         Content::Text(text) => Cow::Borrowed(text),
         Content::Blocks(blocks) => {

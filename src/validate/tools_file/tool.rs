@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::declared::{Declared, declared};
+use super::findings::Findings;
 use super::messages;
 use super::placeholders::Sink;
 use super::rules::Rules;
 use super::scope::{Checks, Scope};
 use super::{command, http, limits};
 use crate::model::{
-    Backing, CommandBacking, Effect, Messages, OnFailure, OutputKind, Span, Status, Tool,
+    Backing, CommandBacking, Compare, Effect, Ignored, Messages, OnFailure, OutputKind, Span,
+    Status, Tool,
 };
 use crate::parse::nearest;
 use crate::parse::tools_file::{Defaults, Placed, Setting, ToolFile};
@@ -73,6 +75,8 @@ pub(super) fn resolved(
             0,
         ),
         coerce: pick(&tool.coerce, &defaults.coerce, true),
+        compare: tool.compare.value().copied().unwrap_or(Compare::Json),
+        ignore: ignored(tool, scope.findings),
         messages,
     }
 }
@@ -204,6 +208,32 @@ fn paths(setting: &Setting<Vec<Setting<String>>>, scope: &mut Scope<'_, '_>) -> 
         paths.push(path);
     }
     paths
+}
+
+/// The parts that `replay` leaves out; only JSON has parts.
+fn ignored(tool: &ToolFile, findings: &mut Findings<'_>) -> Vec<Ignored> {
+    let whole = matches!(tool.compare.value(), Some(Compare::Exact | Compare::None));
+    let mut parts = Vec::new();
+    for part in tool.ignore.items() {
+        match Ignored::parse(&part.value) {
+            Ok(ignored) => parts.push(ignored),
+            Err(message) => findings.error(
+                part.span,
+                message,
+                "",
+                "`/meta/took_ms` is a place from the top, `//took_ms` one at any depth",
+            ),
+        }
+        if whole {
+            findings.warning(
+                part.span,
+                "nothing is left out of results that are compared as a whole, or not at all",
+                "ignored",
+                "write `compare: json`, or take it away",
+            );
+        }
+    }
+    parts
 }
 
 fn status(tool: &ToolFile, scope: &mut Scope<'_, '_>) -> Status {

@@ -1,0 +1,270 @@
+//! Recording after recording, turn after turn: each call is checked, run or served, and compared; what was found is told
+//! to a report in the order of the calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::answers::{Ears, Nobody, Today};
+use super::case::{Case, Difference, End, Kind, Open, Totals};
+use super::compare::{Mismatch, Renaming, Rules, mismatches};
+use super::judge::{self, Execute};
+use super::report::Report;
+use super::update::{Edit, rewritten};
+use crate::execute::Engine;
+use crate::model::{
+    Accepted, CallRef, Checked, Ignored, Mask, Recorded, Rejection, Sink, Tools, Verdict,
+};
+use crate::parse::{InputError, Recording, Reply};
+use crate::validate::Checker;
+
+/// How a replay is done.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What really runs.
+    pub execute: Execute,
+    /// Parts of every result that may differ.
+    pub ignored: Vec<Ignored>,
+    /// How far numbers may be apart.
+    pub tolerance: Option<f64>,
+    /// Whether ids of calls may be others than recorded.
+    pub rename: bool,
+    /// Whether new results go into the recordings.
+    pub update: bool,
+    /// Whether the first call that differs ends it, with its turn.
+    pub fail_fast: bool,
+}
+
+/// Why a recording could not be replayed to its end.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// It can't be read any more.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A report can't be written.
+    #[error("the report can't be written: {0}")]
+    Report(#[from] std::io::Error),
+}
+
+/// A replay of one recording after another.
+pub struct Replay {
+    settings: Settings,
+    tools: Arc<Tools>,
+    checker: Checker,
+    engine: Engine,
+    mask: Arc<Mask>,
+    totals: Totals,
+    /// Turns of the recordings before this one.
+    turns: usize,
+    in_doubt: bool,
+}
+
+/// What is at hand while one recording is replayed.
+struct File<'f> {
+    name: &'f str,
+    recording: &'f Recording,
+    /// The last turn that asks for something: its calls need no results.
+    last: usize,
+    ids: Renaming,
+    edits: Vec<Edit>,
+}
+
+impl Replay {
+    /// A replay that has done nothing yet.
+    pub fn new(settings: Settings, tools: Arc<Tools>, engine: Engine, mask: Arc<Mask>) -> Self {
+        Self {
+            settings,
+            checker: Checker::new(Arc::clone(&tools)),
+            tools,
+            engine,
+            mask,
+            totals: Totals::default(),
+            turns: 0,
+            in_doubt: false,
+        }
+    }
+
+    /// What was counted so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Notes that so many results stand in their recording now.
+    pub fn updated(&mut self, results: usize) {
+        self.totals.updated += results;
+    }
+
+    /// Whether a call that was run may have had its effect, and nobody knows.
+    pub fn in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    /// Whether nothing more is to be replayed: it was ended, or found what it looked for.
+    pub fn is_over(&self) -> bool {
+        let found = self.settings.fail_fast && self.totals.differing > 0;
+        found || self.engine.control().halted().is_some()
+    }
+
+    /// Replays a recording, and gives what would make its results today's.
+    ///
+    /// # Errors
+    /// It can't be read any more, or the report not be written.
+    pub async fn recording(
+        &mut self,
+        name: &str,
+        recording: &Recording,
+        sink: &mut dyn Sink,
+        report: &mut dyn Report,
+    ) -> Result<Vec<Edit>, ReplayError> {
+        self.totals.files += 1;
+        let asks = |turn: &usize| recording.calls(*turn) > 0;
+        let mut file = File {
+            name,
+            recording,
+            last: (0..recording.len()).rev().find(asks).unwrap_or_default(),
+            ids: Renaming::default(),
+            edits: Vec::new(),
+        };
+        for turn in 0..recording.len() {
+            self.turn(turn, &mut file, sink, report).await?;
+            self.totals.turns += 1;
+            if self.is_over() {
+                break;
+            }
+        }
+        self.turns += recording.len();
+        Ok(file.edits)
+    }
+
+    async fn turn(
+        &mut self,
+        number: usize,
+        file: &mut File<'_>,
+        sink: &mut dyn Sink,
+        report: &mut dyn Report,
+    ) -> Result<(), ReplayError> {
+        let turn = file.recording.turn(number, true)?;
+        if turn.calls.is_empty() {
+            return Ok(());
+        }
+        let checked = self.checker.turn(turn.numbered(self.turns + number));
+        let mut ears = Ears::new(sink);
+        let run = self.to_run(number, file.recording, &checked);
+        if !run.is_empty() {
+            let number = self.turns + number;
+            self.engine.turn(number, run, &mut ears, &mut Nobody).await;
+        }
+        for checked in &checked {
+            let today = ears.heard.remove(&checked.call.position);
+            self.in_doubt |= today.as_ref().is_some_and(|today| today.in_doubt);
+            let call = CallRef {
+                turn: number,
+                ..CallRef::new(&checked.call, None)
+            };
+            let case = Case {
+                file: file.name,
+                executed: today.as_ref().is_some_and(|today| !today.ended),
+                duration: today
+                    .as_ref()
+                    .map_or(Duration::ZERO, |today| today.duration),
+                end: self.end(checked, today, number, file)?,
+                call: &call,
+            };
+            self.totals.count(&case);
+            report.case(&case)?;
+        }
+        Ok(())
+    }
+
+    /// The calls of a turn that are run.
+    fn to_run(&self, turn: usize, recording: &Recording, checked: &[Checked]) -> Vec<Checked> {
+        let is_run = |checked: &&Checked| match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                let skipped = recording.is_skipped(turn, checked.call.position);
+                judge::is_run(accepted, skipped, self.settings.execute)
+            }
+            Verdict::Rejected(_) => false,
+        };
+        checked.iter().filter(is_run).cloned().collect()
+    }
+
+    /// What became of a call.
+    fn end(
+        &self,
+        checked: &Checked,
+        today: Option<Today>,
+        turn: usize,
+        file: &mut File<'_>,
+    ) -> Result<End, InputError> {
+        let position = checked.call.position;
+        match (&checked.verdict, today) {
+            (_, Some(today)) if today.ended => Ok(End::Open(Open::Ended)),
+            (Verdict::Rejected(rejection), _) => {
+                let reply = file.recording.reply(turn, position)?;
+                Ok(self.refused(checked, rejection, reply.as_ref()))
+            }
+            (Verdict::Accepted(accepted), Some(today)) => {
+                match file.recording.reply(turn, position)? {
+                    Some(reply) => Ok(self.compared(accepted, &reply, &today, file)),
+                    None => Ok(End::Open(Open::NoResult)),
+                }
+            }
+            (Verdict::Accepted(_), None) if file.recording.has_reply(turn, position) => {
+                Ok(End::Served)
+            }
+            (Verdict::Accepted(_), None) if turn == file.last => Ok(End::Open(Open::NoResult)),
+            (Verdict::Accepted(_), None) => Ok(End::Differs(vec![Difference {
+                kind: Kind::Missing,
+                path: String::new(),
+                expected: None,
+                actual: None,
+            }])),
+        }
+    }
+
+    /// A call that is refused today holds where it failed when it was recorded.
+    fn refused(&self, checked: &Checked, rejection: &Rejection, reply: Option<&Reply>) -> End {
+        let call = &checked.call;
+        let failed = |recorded: &Recorded| {
+            judge::was_error(recorded, call, rejection, &self.tools, &self.mask)
+        };
+        if reply.is_some_and(|reply| failed(&reply.recorded)) {
+            return End::Served;
+        }
+        End::Differs(judge::refused(call, rejection, &self.mask))
+    }
+
+    /// Today's answer beside the recorded one.
+    fn compared(
+        &self,
+        accepted: &Accepted,
+        reply: &Reply,
+        today: &Today,
+        file: &mut File<'_>,
+    ) -> End {
+        let rules = Rules {
+            compare: accepted.tool.compare,
+            ignored: [&accepted.tool.ignore, &self.settings.ignored],
+            tolerance: self.settings.tolerance,
+            rename: self.settings.rename,
+        };
+        let found = mismatches(&reply.recorded, &today.answer, &rules, &mut file.ids);
+        if found.is_empty() {
+            return End::Matched;
+        }
+        if self.settings.update
+            && let Some(edit) = rewritten(reply, file.recording.dialect(), &today.answer)
+        {
+            file.edits.push(edit);
+        }
+        let masked = |json: Option<String>| json.map(|json| self.mask.json(&json).into_owned());
+        let difference = |mismatch: Mismatch| Difference {
+            kind: Kind::Result,
+            path: mismatch.path,
+            expected: masked(mismatch.expected),
+            actual: masked(mismatch.actual),
+        };
+        End::Differs(found.into_iter().map(difference).collect())
+    }
+}
