@@ -130,7 +130,7 @@ pub struct Run {
     #[arg(long, conflicts_with = "no_log")]
     pub new: bool,
     /// Resume although tools.yaml has changed: what is missing runs by the tools of today
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", conflicts_with = "new")]
     pub accept_changes: bool,
     /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
     #[arg(

@@ -10,7 +10,7 @@ fn kinds() -> String {
         (
             "text",
             "effect: read",
-            r#"echo t >> effects; printf "a\\n\\342\\200\\250 %s <&> \\"" "$1""#,
+            r#"echo t >> effects; printf "a\\n\\342\\200\\250 %s <&> \"" "$1""#,
         ),
         (
             "fails",
