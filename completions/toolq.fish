@@ -34,9 +34,11 @@ complete -c toolq -n "__fish_toolq_needs_command" -s h -l help -d 'Print help (s
 complete -c toolq -n "__fish_toolq_needs_command" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "run" -d 'Answer the calls'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "check" -d 'Look for problems in tools.yaml'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "tools" -d 'Print the declarations for a model'
-complete -c toolq -n "__fish_toolq_needs_command" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "log" -d 'Read session logs: what ran, how it went, whether all is there'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "generate" -d 'Print a generated file: a schema, completions, the man page'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "init" -d 'Write a tools.yaml to start from'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l from -d 'The form of the input, where it should not be recognised' -r -f -a "anthropic\t''
@@ -95,6 +97,39 @@ complete -c toolq -n "__fish_toolq_using_subcommand plan" -s q -l quiet -d 'Say 
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l execute -d 'Which calls really run; the results of the others are served from the recording' -r -f -a "read\t'Those of tools that only read'
+all\t'All that have a backing'
+none\t'None'"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l ignore -d 'A part of every result that may differ: `/pointer`, or `//name` at any depth' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l ids -d 'Whether ids of calls inside of results may be others than recorded, one for one' -r -f -a "rename\t'They may be others, one for one'
+exact\t'They are compared like any text'"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l tolerance -d 'Numbers may differ by so much, or by such a part of the larger one, for example 1e-9' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l json -d 'Write a report as JSON; `-` is stdout' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l junit -d 'Write a JUnit report: a suite is a recording, a case is a call' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l markdown -d 'Write a summary as Markdown, for the page of a CI run' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l shard -d 'Replay the K-th of N parts of the sorted recordings' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l from -d 'The form of the recordings, where it should not be recognised' -r -f -a "anthropic\t''
+openai-chat\t''
+openai-responses\t''
+claude-code\t''
+codex\t''
+toolq\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-input -d 'The largest JSON document that is read' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l log -d 'Keep a session log of the calls that run, written behind what the file has already' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-calls -d 'Start so many calls at most; the others are answered without being run' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l time-budget -d 'End what runs after so long, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-output-total -d 'End what runs once tools have written so many bytes of results, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l update -d 'Write new results into the recordings'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -l fail-fast -d 'End with the first turn in which a call differs'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand replay" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_using_subcommand check" -s c -l tools -d 'The file that declares the tools' -r -F
 complete -c toolq -n "__fish_toolq_using_subcommand check" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
@@ -117,6 +152,66 @@ complete -c toolq -n "__fish_toolq_using_subcommand tools" -s q -l quiet -d 'Say
 complete -c toolq -n "__fish_toolq_using_subcommand tools" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand tools" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c toolq -n "__fish_toolq_using_subcommand tools" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify prune help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l format -d 'How to show it' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l tool -d 'Only calls of this tool; may be given again' -r
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s f -l follow -d 'Go on while the log grows, until its session ends'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l errors -d 'Only calls that failed, did not run, or have no result; in JSON, their results'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -l format -d 'How to show them' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -l older -d 'Sessions whose last record is older than this' -r
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s n -l dry-run -d 'Say what would be removed, and remove nothing'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -l unfinished -d 'Remove sessions without an end, too: they could be resumed'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -s c -l tools -d 'The file that declares the tools' -r -F
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and not __fish_seen_subcommand_from schema completions man help" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
@@ -133,6 +228,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_su
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -l log -d 'That of a record of the session log'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s q -l quiet -d 'Say nothing but errors'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand generate; and __fish_seen_subcommand_from schema" -s h -l help -d 'Print help'
@@ -167,13 +263,19 @@ complete -c toolq -n "__fish_toolq_using_subcommand init" -s q -l quiet -d 'Say 
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s h -l help -d 'Print help'
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s V -l version -d 'Print version'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "run" -d 'Answer the calls'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "tools" -d 'Print the declarations for a model'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "generate" -d 'Print a generated file: the schema of tools.yaml, completions, the man page'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan check tools generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "run" -d 'Answer the calls'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "tools" -d 'Print the declarations for a model'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "log" -d 'Read session logs: what ran, how it went, whether all is there'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "generate" -d 'Print a generated file: a schema, completions, the man page'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "schema" -d 'The JSON Schema of tools.yaml'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "completions" -d 'Completions for a shell'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from generate" -f -a "man" -d 'The man page'

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use support::{Toolq, repository};
 
 /// The stages in the order of the data's way. Each may know those before it.
-const STAGES: [&str; 9] = [
-    "model", "parse", "validate", "plan", "respond", "execute", "record", "report", "cli",
+const STAGES: [&str; 10] = [
+    "model", "parse", "validate", "plan", "respond", "execute", "record", "report", "replay", "cli",
 ];
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
@@ -110,6 +110,7 @@ fn rooms_keep_to_their_purpose() {
 fn generated_files_are_current() {
     for (file, arguments) in [
         ("tools.schema.json", &["generate", "schema"][..]),
+        ("session-log.schema.json", &["generate", "schema", "--log"]),
         (
             "completions/toolq.bash",
             &["generate", "completions", "bash"],

@@ -28,6 +28,8 @@ enum Figure {
     Alone,
     /// The most memory that toolq held, in MB.
     Memory,
+    /// How many of these MB toolq passes in a second of processor time.
+    Speed(f64),
 }
 
 impl Bar {
@@ -64,6 +66,11 @@ impl Bar {
         Self::new(Figure::Memory, bound)
     }
 
+    /// At least `bound` MB a second of toolq's processor time, of `megabytes` in all.
+    pub fn speed(megabytes: f64, bound: f64) -> Self {
+        Self::new(Figure::Speed(megabytes), bound)
+    }
+
     fn new(figure: Figure, bound: f64) -> Self {
         Self {
             figure,
@@ -84,6 +91,7 @@ impl Bar {
             Figure::Longer => ours.ms() - theirs.ms(),
             Figure::Alone => ours.ms(),
             Figure::Memory => ours.usage.memory_mb,
+            Figure::Speed(megabytes) => megabytes / ours.usage.processor.as_secs_f64(),
         }
     }
 
@@ -94,6 +102,7 @@ impl Bar {
             Figure::Longer => format!("{figure:+.1} ms"),
             Figure::Alone => format!("{figure:.1} ms"),
             Figure::Memory => format!("{figure:.0} MB"),
+            Figure::Speed(_) => format!("{figure:.0} MB/s"),
         }
     }
 
@@ -109,7 +118,7 @@ impl Bar {
 
     fn reaches(&self, figure: f64, bound: f64) -> bool {
         match self.figure {
-            Figure::Rate => figure >= bound,
+            Figure::Rate | Figure::Speed(_) => figure >= bound,
             _ => figure <= bound,
         }
     }
@@ -118,7 +127,7 @@ impl Bar {
 /// `at least 0.80 ×, aim 0.95 ×`.
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sense = if matches!(self.figure, Figure::Rate) {
+        let sense = if matches!(self.figure, Figure::Rate | Figure::Speed(_)) {
             "≥"
         } else {
             "≤"

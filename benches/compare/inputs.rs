@@ -87,6 +87,35 @@ pub fn turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
     Ok(number)
 }
 
+/// At least `bytes` bytes of JSONL: in turns a message with some text and two calls, and one with their results. Returns
+/// how many turns there are.
+pub fn conversation(out: &mut impl Write, bytes: usize) -> Result<usize> {
+    let content = PROSE.repeat(12);
+    let mut written = 0;
+    let mut number = 0;
+    while written < bytes {
+        let input = input(number);
+        let turn = format!(
+            concat!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}},"#,
+                r#"{{"type":"tool_use","id":"toolu_{n}_a","name":"read_note","input":{input}}},"#,
+                r#"{{"type":"tool_use","id":"toolu_{n}_b","name":"write_note","input":{{"path":"a.md","content":"{content}"}}}}]}}"#,
+                "\n",
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_{n}_a","content":"{content}"}},"#,
+                r#"{{"type":"tool_result","tool_use_id":"toolu_{n}_b","content":"written"}}]}}"#,
+            ),
+            n = number,
+            text = PROSE,
+            input = input,
+            content = content,
+        );
+        writeln!(out, "{turn}")?;
+        written += turn.len() + 1;
+        number += 1;
+    }
+    Ok(number)
+}
+
 /// tools.yaml with `count` tools of the usual size, all like `read_note` but for their names.
 pub fn tools(out: &mut impl Write, count: usize) -> Result<()> {
     writeln!(out, "version: 1\ntools:")?;

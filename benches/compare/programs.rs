@@ -33,6 +33,13 @@ pub fn toolq_plan(input: &Path) -> Contestant {
     toolq().args(["plan", "--format", "json"]).arg(input)
 }
 
+/// `toolq replay` that checks every call and runs none.
+pub fn toolq_replay(recording: &Path) -> Contestant {
+    toolq()
+        .args(["replay", "--execute", "none", "--json", "-"])
+        .arg(recording)
+}
+
 /// A floor: this program in another role.
 pub fn floor(name: &'static str, role: &str) -> Result<Contestant> {
     Ok(Contestant::new(name, std::env::current_exe()?).args(["floor", role]))

@@ -76,7 +76,10 @@ fn open(
         return Ok(OpenLog::open(path, begin)?);
     }
     let latest: Option<PathBuf> = match begin {
-        Begin::Resume => record::latest_of_input(&context.environment, input_sha256)?,
+        Begin::Resume => {
+            let folder = record::sessions_folder(&context.environment)?;
+            record::latest_of_input(&folder, input_sha256)?
+        }
         Begin::Next | Begin::New => None,
     };
     if let Some(path) = latest {

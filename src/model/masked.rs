@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -46,5 +47,35 @@ impl Serialize for MaskedContent<'_> {
                 serializer.collect_seq(blocks.iter().map(|block| MaskedJson(block, mask)))
             }
         }
+    }
+}
+
+/// A text, as which it is serialised.
+impl JsonSchema for MaskedText<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// The input of a call: an object, or a text where a secret was more than a part of a string.
+impl JsonSchema for MaskedJson<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Input".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": ["object", "string"]})
     }
 }

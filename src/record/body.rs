@@ -3,6 +3,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -20,7 +21,7 @@ pub enum Body {
 }
 
 /// What stands in a record in the place of a content that is too large: the file of the log's folder that has the JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stored {
     /// The SHA-256 of the file's bytes in hexadecimal, which is also its name.
@@ -61,6 +62,11 @@ impl Body {
             Self::Inline(raw) => raw.get().len() as u64,
             Self::Stored(stored) => stored.bytes,
         }
+    }
+
+    /// Whether it stands in a file.
+    pub fn is_stored(&self) -> bool {
+        matches!(self, Self::Stored(_))
     }
 
     /// Whether there is none.

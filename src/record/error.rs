@@ -15,6 +15,8 @@ pub enum LogError {
     NoFolder(PathBuf),
     #[error("there is no session log {}", .0.display())]
     Missing(PathBuf),
+    #[error("there is no session log in {}", .0.display())]
+    NoSession(PathBuf),
     #[error("the session log {} is a symbolic link", .0.display())]
     Link(PathBuf),
     #[error("the session log {} is no regular file", .0.display())]
@@ -65,7 +67,9 @@ impl LogError {
             Self::InUse(_) => {
                 "wait until the other run ends, or name another file with `--log FILE`"
             }
-            Self::Missing(_) => "name a file that a run wrote with `--log FILE`",
+            Self::NoSession(_) | Self::Missing(_) => {
+                "name a file that a run wrote with `--log FILE`"
+            }
             Self::Unfinished(_) => "`--resume` finishes it, `--new` begins another run behind it",
             Self::Damaged { .. } => {
                 "look at it with `toolq log verify FILE`; keep it, since it says what has run, and name another file with `--log FILE`"

@@ -27,10 +27,13 @@ mod open;
 mod opening;
 mod order;
 mod place;
+mod prune;
 mod records;
 mod recovery;
 mod resolve;
+mod schema;
 mod session;
+mod sessions;
 mod storage;
 
 pub use body::{Body, BodyError, Stored};
@@ -41,10 +44,13 @@ pub use kind::Kind;
 pub use open::{Begin, OpenLog};
 pub use opening::Log;
 pub use order::Order;
-pub use place::{default_path, digest_of, latest_of_input, latest_session};
+pub use place::{default_path, sessions_folder};
+pub use prune::{Prune, Pruned};
 pub use records::{Record, Records};
 pub use resolve::{Resolution, ResolveError, resolve};
+pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};
+pub use sessions::{digest_of, latest_of_input, latest_session, sessions, torn_ends};
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);

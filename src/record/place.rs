@@ -1,27 +1,17 @@
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use crate::model::{Clock, Environment};
 
-use super::line::sha256;
-use super::metadata::SessionStart;
-use super::{LogError, Records};
+use super::LogError;
 
-/// Where a session log stands unless somebody says otherwise: `$XDG_STATE_HOME/toolq/sessions/TIME-ID.jsonl`, and
-/// `~/.local/state` in the place of a variable that is not set or, as its specification has it, not absolute. The time
-/// is UTC, so that names sort.
+/// The folder of session logs whose place nobody named: `$XDG_STATE_HOME/toolq/sessions`, and `~/.local/state` in the
+/// place of a variable that is not set or, as its specification has it, not absolute.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
-pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
-    let id = fastrand::u32(..);
-    let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
-    Ok(default_folder(environment)?.join(name))
-}
-
-fn default_folder(environment: &Environment) -> Result<PathBuf, LogError> {
+pub fn sessions_folder(environment: &Environment) -> Result<PathBuf, LogError> {
     let folder = |name| {
         let path = environment.raw(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
@@ -32,52 +22,16 @@ fn default_folder(environment: &Environment) -> Result<PathBuf, LogError> {
     Ok(state.join("toolq/sessions"))
 }
 
-/// The latest session below the default folder.
-///
-/// # Errors
-/// There is none, or [`LogError::NoHome`].
-pub fn latest_session(environment: &Environment) -> Result<PathBuf, LogError> {
-    let folder = default_folder(environment)?;
-    let latest = sessions(&folder).pop();
-    latest.ok_or(LogError::Missing(folder.join("*.jsonl")))
-}
-
-/// The latest session below the default folder that had this input.
+/// Where a session log stands unless somebody says otherwise: `TIME-ID.jsonl` in [`sessions_folder`]. The time is UTC, so
+/// that names sort.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
-pub fn latest_of_input(
-    environment: &Environment,
-    input_sha256: &str,
-) -> Result<Option<PathBuf>, LogError> {
-    let logs = sessions(&default_folder(environment)?);
-    let is_of_input = |path: &PathBuf| input_of(path).as_deref() == Some(input_sha256);
-    Ok(logs.into_iter().rev().find(is_of_input))
-}
-
-/// The logs of a folder in the order of their names, which begin with the time.
-fn sessions(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut logs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    logs.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
-    logs.sort();
-    logs
-}
-
-/// The digest of the input of a log's first session.
-fn input_of(log: &Path) -> Option<String> {
-    let first = Records::open(log).ok()?.next()?.ok()?;
-    let session: SessionStart = first.metadata().ok()?;
-    session.input_sha256
-}
-
-/// The digest of several inputs: that of one is its own, that of many is of their digests one behind the other.
-pub fn digest_of<'a>(inputs: impl Iterator<Item = &'a str>) -> String {
-    let digests: Vec<&str> = inputs.collect();
-    match digests.as_slice() {
-        [one] => (*one).to_owned(),
-        many => sha256(many.concat().as_bytes()),
-    }
+pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+    let folder = sessions_folder(environment)?;
+    let id = fastrand::u32(..);
+    let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
+    Ok(folder.join(name))
 }
 
 /// `20251121T200000Z`.

@@ -131,6 +131,12 @@ impl Records {
         self.offset
     }
 
+    /// The line of the record that was read last, without its break.
+    pub fn last_line(&self) -> &str {
+        // A record was read of it, so it is UTF-8.
+        str::from_utf8(&self.line).unwrap_or_default()
+    }
+
     /// How many whole records were read.
     pub fn lines(&self) -> u64 {
         self.lines

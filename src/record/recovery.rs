@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::failpoint;
@@ -40,7 +41,7 @@ impl Torn {
 }
 
 /// Metadata of a `recovered`: what was set aside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveredFields {
     /// How many bytes the log lost.
     pub dropped_bytes: u64,

@@ -76,7 +76,7 @@ pub(super) fn refused(call: &Call, rejection: &Rejection, mask: &Mask) -> Vec<Di
         let value = input.as_ref().and_then(|input| input.pointer(&detail.path));
         Difference {
             kind: Kind::Schema,
-            path: detail.path.clone(),
+            path: mask.text(&detail.path).into_owned(),
             expected: Some(json(&detail.message, mask)),
             actual: value.map(|value: &Value| mask.json(&value.to_string()).into_owned()),
         }

@@ -14,7 +14,7 @@ use super::report::Report;
 use super::update::{Edit, rewritten};
 use crate::execute::Engine;
 use crate::model::{
-    Accepted, CallRef, Checked, Ignored, Mask, Recorded, Rejection, Sink, Tools, Verdict,
+    Accepted, Call, CallRef, Checked, Ignored, Mask, Recorded, Rejection, Sink, Tools, Verdict,
 };
 use crate::parse::{InputError, Recording, Reply};
 use crate::validate::Checker;
@@ -57,7 +57,7 @@ pub struct Replay {
     totals: Totals,
     /// Turns of the recordings before this one.
     turns: usize,
-    in_doubt: bool,
+    stopped: bool,
 }
 
 /// What is at hand while one recording is replayed.
@@ -81,7 +81,7 @@ impl Replay {
             mask,
             totals: Totals::default(),
             turns: 0,
-            in_doubt: false,
+            stopped: false,
         }
     }
 
@@ -95,9 +95,10 @@ impl Replay {
         self.totals.updated += results;
     }
 
-    /// Whether a call that was run may have had its effect, and nobody knows.
-    pub fn in_doubt(&self) -> bool {
-        self.in_doubt
+    /// Whether somebody has to look: a call was not run or not to its end because the run was ended, as by a budget, or
+    /// nobody knows whether it had its effect.
+    pub fn stopped(&self) -> bool {
+        self.stopped
     }
 
     /// Whether nothing more is to be replayed: it was ended, or found what it looked for.
@@ -157,11 +158,9 @@ impl Replay {
         }
         for checked in &checked {
             let today = ears.heard.remove(&checked.call.position);
-            self.in_doubt |= today.as_ref().is_some_and(|today| today.in_doubt);
-            let call = CallRef {
-                turn: number,
-                ..CallRef::new(&checked.call, None)
-            };
+            let stopped = |today: &Today| today.ended || today.in_doubt;
+            self.stopped |= today.as_ref().is_some_and(stopped);
+            let call = self.named(&checked.call, number);
             let case = Case {
                 file: file.name,
                 executed: today.as_ref().is_some_and(|today| !today.ended),
@@ -175,6 +174,17 @@ impl Replay {
             report.case(&case)?;
         }
         Ok(())
+    }
+
+    /// A call as reports name it: its turn is that of its recording, and its words hold no secret.
+    fn named(&self, call: &Call, turn: usize) -> CallRef {
+        CallRef {
+            turn,
+            position: call.position,
+            tool_use_id: self.mask.text(&call.id).into_owned(),
+            tool_name: self.mask.text(&call.name).into_owned(),
+            batch: None,
+        }
     }
 
     /// The calls of a turn that are run.
@@ -261,7 +271,7 @@ impl Replay {
         let masked = |json: Option<String>| json.map(|json| self.mask.json(&json).into_owned());
         let difference = |mismatch: Mismatch| Difference {
             kind: Kind::Result,
-            path: mismatch.path,
+            path: self.mask.text(&mismatch.path).into_owned(),
             expected: masked(mismatch.expected),
             actual: masked(mismatch.actual),
         };

@@ -7,6 +7,7 @@
 mod ending;
 mod events;
 mod fanout;
+mod log;
 mod outbox;
 mod progress;
 mod summary;
@@ -14,6 +15,7 @@ mod words;
 
 pub use events::EventStream;
 pub use fanout::Fanout;
+pub use log::{Durations, Filter, Page as LogPage, Show, Stats, ToolStats};
 pub use progress::{Bars, Lines, Look, Screen};
 pub use summary::Summary;
 

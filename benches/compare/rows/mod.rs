@@ -2,6 +2,7 @@
 
 mod http;
 mod lines;
+mod recording;
 mod sleep;
 mod spawn;
 mod startup;
@@ -16,7 +17,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 9] = [
+pub const ALL: [(&str, Row); 10] = [
     ("spawn", spawn::thousand_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
@@ -25,5 +26,6 @@ pub const ALL: [(&str, Row); 9] = [
     ("version", startup::version),
     ("plan", startup::plan),
     ("lines", lines::many_turns),
+    ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
 ];

@@ -8,6 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::manual;
 use crate::cli::stdout;
 use crate::parse;
+use crate::record;
 
 /// Prints the file that was asked for.
 ///
@@ -15,7 +16,8 @@ use crate::parse;
 /// A stdout that takes no more.
 pub fn generate(arguments: &Generate) -> Result<Exit, Failure> {
     let text = match arguments.what {
-        Generated::Schema => format!("{:#}", parse::tools_schema()),
+        Generated::Schema { log: true } => format!("{:#}", record::log_schema()),
+        Generated::Schema { log: false } => format!("{:#}", parse::tools_schema()),
         Generated::Completions { shell } => completions(shell),
         Generated::Man => manual::page()
             .map_err(|error| Failure::usage(format!("the man page can't be made: {error}")))?,

@@ -12,7 +12,7 @@ use crate::cli::reports;
 use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
-use crate::model::{Clock, Dialect, Event, Halt, Mask, Refused, Sink, Tools};
+use crate::model::{Clock, Dialect, Event, Mask, Refused, Sink, Tools};
 use crate::parse::{InputError, Recording};
 use crate::record::{Session as SessionFacts, SessionLog, Sync};
 use crate::replay::report::{Report, summary};
@@ -55,7 +55,6 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     let mut session = Session {
         arguments,
         context,
-        control: engine.control(),
         reports: reports::open(arguments, context, &file)?,
         replay: Replay::new(settings(arguments), tools, engine, mask),
         log: Log(log),
@@ -82,7 +81,6 @@ struct Session<'a> {
     arguments: &'a Arguments,
     context: &'a Context,
     replay: Replay,
-    control: crate::execute::Control,
     reports: Vec<Box<dyn Report>>,
     log: Log,
     /// The gravest so far.
@@ -160,11 +158,9 @@ impl Session<'_> {
     /// Says what was found; the gravest of what happened is the exit.
     fn finish(mut self) -> Result<Exit, Failure> {
         let totals = self.replay.totals();
-        let halted = self.control.halted();
-        let over = matches!(halted, Some(Halt::OverBudget(_)));
         let exits = [
             self.ended_by.get().map(|signal| Exit::Signal(*signal)),
-            (over || self.replay.in_doubt()).then_some(Exit::Stopped),
+            self.replay.stopped().then_some(Exit::Stopped),
             (totals.differing > totals.updated).then_some(Exit::Found),
         ];
         let mut exit = exits.into_iter().flatten().fold(self.exit, Exit::max);

@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{Accepted, Call, Checked, Mask, MaskedJson, MaskedText, Tool, Verdict};
@@ -7,7 +8,7 @@ use crate::record::line::sha256;
 use super::brief::{Brief, is_cut};
 
 /// Content of a `tool_call`: what is executed, not what was asked, where the two differ.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct CallContent<'a> {
     name: MaskedText<'a>,
     input: Option<MaskedJson<'a>>,
@@ -17,7 +18,7 @@ pub(in crate::record) struct CallContent<'a> {
 }
 
 /// An input before its types were mended: itself or, where it is large, the file that has it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(in crate::record) enum Before<'a> {
     Inline(MaskedJson<'a>),
@@ -25,7 +26,7 @@ pub(in crate::record) enum Before<'a> {
 }
 
 /// Metadata of a `tool_call`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct CallFields<'a> {
     tool_use_id: Brief<'a>,
     turn: usize,

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{CallRef, Finding, Mask, Outcome};
@@ -9,7 +10,7 @@ use super::ms;
 use super::result::ending;
 
 /// Metadata of a `probe_start`, and, with what the probe found, of a `probe_end`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct ProbeFields<'a> {
     tool_use_id: Brief<'a>,
     tool_name: Brief<'a>,
@@ -59,7 +60,7 @@ impl<'a> ProbeFields<'a> {
 }
 
 /// Metadata of a `resolve`. Its content is the result that the call has from then on.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct ResolveFields<'a> {
     pub(in crate::record) tool_use_id: &'a str,
     pub(in crate::record) tool_name: &'a str,

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{CallRef, Ending, Mask, Outcome};
@@ -8,7 +9,7 @@ use super::{Brief, ms};
 use crate::record::Kind;
 
 /// Metadata of a `tool_start`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct StartFields<'a> {
     pub(in crate::record) tool_use_id: Brief<'a>,
     pub(in crate::record) tool_name: Brief<'a>,
@@ -21,7 +22,7 @@ pub(in crate::record) struct StartFields<'a> {
 }
 
 /// An attempt that failed and was followed by another.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct AttemptFields {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +80,7 @@ impl ResultKind {
 }
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct ResultFields<'a> {
     tool_use_id: Brief<'a>,
     tool_name: Brief<'a>,

@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use uuid::Uuid;
@@ -9,7 +10,7 @@ use crate::record::{FORMAT, Session};
 use super::ResultKind;
 
 /// Of a `session`: who runs with what.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::record) struct SessionFields<'a> {
     toolq: &'static str,
     format: FormatFields,
@@ -26,19 +27,20 @@ pub(in crate::record) struct SessionFields<'a> {
     boot_id: Option<String>,
     /// The session that began the task.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     resumes: Option<Uuid>,
     /// How many sessions have worked on the task, this one included.
     epoch: u32,
     sync: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FormatFields {
     major: u32,
     minor: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ToolsFields<'a> {
     path: MaskedText<'a>,
     sha256: &'a str,
@@ -74,14 +76,14 @@ impl<'a> SessionFields<'a> {
 }
 
 /// Of a `turn`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFields {
     /// Its number, counted from 0.
     pub turn: usize,
 }
 
 /// Of a `session_end`: what the session was told.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndFields {
     /// `turn` records.
     pub turns: usize,

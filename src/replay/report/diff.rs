@@ -62,7 +62,7 @@ pub(super) fn lines(difference: &Difference) -> Vec<Line> {
     );
 
     let mut lines = Vec::new();
-    if begin > 0 {
+    if begin > 0 && !before[begin - 1].trim().is_empty() {
         lines.push(line(' ', &before[begin - 1], 0));
     }
     lines.extend(side('-', old, new));

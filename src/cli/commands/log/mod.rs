@@ -1,18 +1,92 @@
-//! `toolq log`: a file for each verb.
+//! `toolq log`: a file for each verb. What is said of a record stands in `report`; here files are found and opened.
 
+mod prune;
 mod resolve;
+mod show;
+mod stats;
+mod verify;
 
-use crate::cli::arguments::{Log as Arguments, LogVerb};
+use std::path::{Path, PathBuf};
+
+use crate::cli::arguments::{Log as Arguments, LogFiles, LogVerb};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::record::{self, Damage, LogError, Record, Records};
 
 /// Does what the verb says.
 ///
 /// # Errors
-/// A log that can't be used, with its place and what to do.
+/// A log that can't be read, with its place and what to do; a stdout that takes no more.
 pub fn log(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     match &arguments.verb {
+        LogVerb::Show(arguments) => show::show(arguments, context),
+        LogVerb::Stats(arguments) => stats::stats(arguments, context),
+        LogVerb::Verify(arguments) => verify::verify(arguments, context),
         LogVerb::Resolve(arguments) => resolve::resolve(arguments, context),
+        LogVerb::Prune(arguments) => prune::prune(arguments, context),
     }
+}
+
+/// The logs that were named, or the latest session.
+fn files(named: &LogFiles, context: &Context) -> Result<Vec<PathBuf>, Failure> {
+    if !named.files.is_empty() {
+        return Ok(named.files.clone());
+    }
+    let folder = record::sessions_folder(&context.environment)?;
+    let latest = record::latest_session(&folder)?;
+    if context.verbose {
+        let path = latest.display();
+        context.stderr.note(&format!("the latest session: {path}"));
+    }
+    Ok(vec![latest])
+}
+
+/// Hands out the records of a log. A torn end, as a run leaves it that was killed, is no more than a warning.
+fn each_record(
+    path: &Path,
+    context: &Context,
+    mut take: impl FnMut(&Record) -> Result<(), Damage>,
+) -> Result<(), Failure> {
+    for record in Records::open(path).map_err(unreadable)? {
+        let taken = record.and_then(|record| take(&record));
+        if let Err(damage) = taken {
+            if !damage.is_torn() {
+                return Err(unreadable(LogError::of(path, damage)));
+            }
+            tell_torn(path, &damage, context);
+        }
+    }
+    Ok(())
+}
+
+/// Says that the end of a log is missing.
+fn tell_torn(path: &Path, damage: &Damage, context: &Context) {
+    let path = path.display();
+    let warning = format!("{path} ends too early, in {damage}");
+    context.stderr.warning(&warning);
+}
+
+/// What to do about a log that was to be read.
+fn unreadable(error: LogError) -> Failure {
+    let cure = match &error {
+        LogError::Damaged { damage, .. } if damage.line > 1 => format!(
+            "the {} before it are whole: look at them with `head -n {}`",
+            counted(damage.line - 1, "record"),
+            damage.line - 1,
+        ),
+        LogError::NotALog(_) | LogError::NotAFile(_) | LogError::Foreign(_) => {
+            "name a file that a run of toolq wrote".to_owned()
+        }
+        LogError::Io { .. } | LogError::Damaged { .. } => {
+            "name another file, or none for the latest session".to_owned()
+        }
+        _ => error.cure().to_owned(),
+    };
+    Failure::new(Exit::Log, error).with_hint(cure)
+}
+
+/// `1 record`, `2 records`.
+fn counted(number: u64, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }

@@ -14,7 +14,10 @@ use crate::record::{self, Resolution, ResolveError};
 pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let path = match &arguments.file {
         Some(path) => path.clone(),
-        None => record::latest_session(&context.environment)?,
+        None => {
+            let folder = record::sessions_folder(&context.environment)?;
+            record::latest_session(&folder)?
+        }
     };
     let resolution = match &arguments.result {
         Some(result) => Resolution::Done {

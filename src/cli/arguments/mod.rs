@@ -1,5 +1,7 @@
 //! What was typed. What it means is decided in `context` and in the commands.
 
+mod log;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use crate::execute::Budgets;
 use crate::model::{Dialect, Form, Ignored, parse_bytes, parse_duration};
 use crate::record;
 use crate::replay::{Execute, Shard};
+
+pub use log::{Log, LogFiles, LogFormat, LogPrune, LogResolve, LogShow, LogStats, LogVerb};
 
 /// Answer a language model's tool calls.
 ///
@@ -28,7 +32,8 @@ pub const EXAMPLES: &str = "\
 curl … /v1/messages | toolq run     answer the tool calls of one model response
 toolq plan response.json            show what would run, in which batches, and why
 toolq replay transcripts/           does yesterday's recording still hold with today's tools?
-toolq check                         every problem of tools.yaml, placed";
+toolq check                         every problem of tools.yaml, placed
+toolq log show                      what the latest session asked, ran and answered";
 
 pub const EXIT_CODES: &str = "\
 0  every call was answered; an error result is an answer
@@ -76,9 +81,9 @@ pub enum Command {
     Check(Check),
     /// Print the declarations for a model
     Tools(Tools),
-    /// Look into a session log, and settle what is in doubt
+    /// Read session logs, and settle what is in doubt
     Log(Log),
-    /// Print a generated file: the schema of tools.yaml, completions, the man page
+    /// Print a generated file: a schema, completions, the man page
     Generate(Generate),
     /// Write a tools.yaml to start from
     Init(Init),
@@ -178,57 +183,6 @@ impl From<&BudgetFlags> for Budgets {
 }
 
 #[derive(Debug, Args)]
-pub struct Log {
-    #[command(subcommand)]
-    pub verb: LogVerb,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum LogVerb {
-    /// Say what became of a call in doubt, so that `run --resume` knows
-    #[command(after_help = RESOLVE_EXAMPLES)]
-    Resolve(LogResolve),
-}
-
-const RESOLVE_EXAMPLES: &str = "\
-Examples:
-  toolq log resolve toolu_01 session.jsonl --done --result 'paid, receipt 4711'
-  toolq log resolve toolu_01 session.jsonl --done --result 'refused by the bank' --error
-  toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank knows of none'";
-
-#[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
-pub struct LogResolve {
-    /// The call: its `tool_use_id`, or the `id` of its `tool_call` record
-    #[arg(value_name = "ID")]
-    pub id: String,
-    /// The session log [default: the latest session]
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: Option<PathBuf>,
-    /// It did its work; `--result` is what the model reads of it from now on
-    #[arg(long, requires = "result")]
-    pub done: bool,
-    /// The result of a call that is done
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "done",
-        conflicts_with = "not_done",
-        allow_hyphen_values = true
-    )]
-    pub result: Option<String>,
-    /// That result is an error
-    #[arg(long, requires = "done", conflicts_with = "not_done")]
-    pub error: bool,
-    /// It did nothing: the next `run --resume` runs it
-    #[arg(long, conflicts_with = "done")]
-    pub not_done: bool,
-    /// How you know; kept in the log
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub note: Option<String>,
-}
-
-#[derive(Debug, Args)]
 pub struct Plan {
     #[command(flatten)]
     pub input: Input,
@@ -322,7 +276,11 @@ pub struct Generate {
 #[derive(Debug, Subcommand)]
 pub enum Generated {
     /// The JSON Schema of tools.yaml
-    Schema,
+    Schema {
+        /// That of a record of the session log
+        #[arg(long)]
+        log: bool,
+    },
     /// Completions for a shell
     Completions {
         /// The shell

@@ -1,0 +1,181 @@
+//! `toolq log show`: what was asked, ran and was answered; for people, or the records as they are. `-f` goes on while the
+//! log grows.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::{files, tell_torn, unreadable};
+use crate::cli::arguments::{LogFormat, LogShow as Arguments};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::stdout;
+use crate::model::{escape, format_bytes};
+use crate::record::{Body, Kind, LogError, Record, Records};
+use crate::report::{Filter, LogPage, Show};
+
+/// Columns of what goes to no terminal.
+const WIDTH: usize = 100;
+/// Between two looks at a log that grows.
+const PAUSE: Duration = Duration::from_millis(50);
+/// A body in a file that is larger than this, in bytes, is named and not read.
+const LARGEST: u64 = 1 << 20;
+
+/// Prints the logs, one after another.
+///
+/// # Errors
+/// A log that can't be read, or a stdout that takes no more. What stands before a damage is shown.
+pub fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let paths = files(&arguments.from, context)?;
+    if arguments.follow && paths.len() > 1 {
+        return Err(Failure::usage("several logs can't be followed at once")
+            .with_hint("name one of them, or leave out `-f`"));
+    }
+    for (number, path) in paths.iter().enumerate() {
+        if paths.len() > 1 && arguments.format == LogFormat::Text {
+            let gap = if number > 0 { "\n" } else { "" };
+            let name = path.display().to_string();
+            stdout::line(&format!("{gap}{}:", escape(&name)))?;
+        }
+        Reader::new(path, arguments, context)?.read()?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// A log on its way to stdout.
+struct Reader<'a> {
+    path: &'a Path,
+    records: Records,
+    /// The file that was opened: its device and its number there.
+    identity: Option<(u64, u64)>,
+    format: LogFormat,
+    filter: Filter,
+    show: Show,
+    follow: bool,
+    has_ended: bool,
+    context: &'a Context,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        path: &'a PathBuf,
+        arguments: &Arguments,
+        context: &'a Context,
+    ) -> Result<Self, Failure> {
+        let page = LogPage {
+            width: stdout::width().unwrap_or(WIDTH),
+            color: context.stderr.color_of_stdout(),
+        };
+        let filter = Filter {
+            errors: arguments.errors,
+            tools: arguments.tool.clone(),
+        };
+        Ok(Self {
+            path,
+            records: Records::open(path).map_err(unreadable)?,
+            identity: identity(path),
+            format: arguments.format,
+            show: Show::new(page, filter.clone()),
+            filter,
+            follow: arguments.follow,
+            has_ended: false,
+            context,
+        })
+    }
+
+    fn read(mut self) -> Result<(), Failure> {
+        self.read_all()?;
+        while self.follow && !self.has_ended {
+            sleep(PAUSE);
+            self.check_place()?;
+            self.records.again();
+            self.read_all()?;
+        }
+        let rest = self.show.finish();
+        print(&rest)
+    }
+
+    /// Reads up to the end of what there is by now.
+    fn read_all(&mut self) -> Result<(), Failure> {
+        while let Some(record) = self.records.next() {
+            let taken = record.and_then(|record| {
+                self.has_ended = record.kind == Kind::SessionEnd;
+                self.take(&record)
+            });
+            match taken {
+                Ok(text) => print(&text)?,
+                // The rest of it may still come.
+                Err(damage) if damage.is_torn() && self.follow => {}
+                Err(damage) if damage.is_torn() => tell_torn(self.path, &damage, self.context),
+                Err(damage) => {
+                    let rest = self.show.finish();
+                    print(&rest)?;
+                    return Err(unreadable(LogError::of(self.path, damage)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a record, with its line break; nothing where there is nothing to show yet.
+    fn take(&mut self, record: &Record) -> Result<String, crate::record::Damage> {
+        let mut content = || content(&record.content, self.path);
+        if self.format == LogFormat::Text {
+            return self.show.take(record, &mut content);
+        }
+        let named = match record.kind {
+            Kind::ToolCall if !self.filter.is_open() => content().ok(),
+            _ => None,
+        };
+        let keeps = self.filter.keeps(record, named.as_deref())?;
+        Ok(if keeps {
+            format!("{}\n", self.records.last_line())
+        } else {
+            String::new()
+        })
+    }
+
+    /// A log that is followed must stay where it is.
+    fn check_place(&self) -> Result<(), Failure> {
+        let is_same = identity(self.path) == self.identity;
+        let len = fs::symlink_metadata(self.path).map_or(0, |metadata| metadata.len());
+        if is_same && len >= self.records.offset() {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(Failure::new(
+            Exit::Log,
+            format!("the session log {path} was removed, replaced or cut while it was read"),
+        )
+        .with_hint("begin anew: `toolq log show`"))
+    }
+}
+
+/// The content as JSON, or what stands in its place.
+fn content(body: &Body, log: &Path) -> Result<String, String> {
+    if body.is_stored() && body.len() > LARGEST {
+        return Err(format!(
+            "{} in a file beside the log",
+            format_bytes(body.len())
+        ));
+    }
+    let loaded = body.load(log);
+    loaded
+        .map(|json| json.get().to_owned())
+        .map_err(|error| error.to_string())
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    match text.strip_suffix('\n') {
+        Some(lines) => Ok(stdout::line(lines)?),
+        None => Ok(()),
+    }
+}

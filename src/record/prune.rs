@@ -1,0 +1,155 @@
+//! Removes a session that nobody needs any more: the log with all that stands beside it. It is locked meanwhile, so that
+//! no run can go on with it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::claim;
+use super::place::folder_of;
+use super::{Kind, LogError, Records};
+
+/// What is removed.
+#[derive(Debug, Clone, Copy)]
+pub struct Prune {
+    /// Sessions that were written later are left: milliseconds since 1970.
+    pub before: u64,
+    /// Those without an end are removed, too.
+    pub unfinished: bool,
+    /// Nothing is removed, and all else is as if it were.
+    pub dry_run: bool,
+}
+
+/// What became of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pruned {
+    /// It is gone.
+    Removed {
+        /// When it was written last: milliseconds since 1970.
+        written: u64,
+        /// How many bytes it took, with all that stood beside it.
+        bytes: u64,
+    },
+    /// It was written too lately.
+    Young,
+    /// It has no end: its run can be resumed.
+    Unfinished,
+    /// A run writes it.
+    InUse,
+}
+
+impl Prune {
+    /// Removes the session of `log`, if it is one of these. `torn` are the files of this folder that torn ends were
+    /// copied to.
+    ///
+    /// # Errors
+    /// It can't be read or removed, or is damaged: then it is left as it is.
+    pub fn session(&self, log: &Path, torn: &[PathBuf]) -> Result<Pruned, LogError> {
+        let io = |doing| {
+            move |source| LogError::Io {
+                path: log.to_owned(),
+                doing,
+                source,
+            }
+        };
+        let opened = claim::open_to_read(log)?;
+        // Most are young, and are told by this alone.
+        let changed = changed(&opened).map_err(io("read"))?;
+        if changed >= self.before {
+            return Ok(Pruned::Young);
+        }
+        match opened.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Pruned::InUse),
+            Err(TryLockError::Error(error)) => return Err(io("locked")(error)),
+        }
+        let lock = opened.try_clone().map_err(io("read"))?;
+        let last = Last::of(log, opened)?;
+        let written = last.timestamp.max(changed);
+        if written >= self.before {
+            return Ok(Pruned::Young);
+        }
+        if !last.has_end && !self.unfinished {
+            return Ok(Pruned::Unfinished);
+        }
+        let torn = torn.iter().filter(|torn| is_torn_of(torn, log));
+        let bytes = self.remove(log, torn).map_err(io("removed"))?;
+        drop(lock);
+        Ok(Pruned::Removed { written, bytes })
+    }
+
+    /// Removes what stands beside a log, then the log: what is left of a removal that broke off is still a log, and is
+    /// removed by the next. Returns how many bytes all took.
+    fn remove<'t>(
+        &self,
+        log: &'t Path,
+        torn: impl Iterator<Item = &'t PathBuf>,
+    ) -> io::Result<u64> {
+        let bodies = folder_of(log);
+        let mut bytes = 0;
+        if fs::symlink_metadata(&bodies).is_ok_and(|found| found.is_dir()) {
+            for body in fs::read_dir(&bodies)? {
+                bytes += body?.metadata()?.len();
+            }
+            if !self.dry_run {
+                fs::remove_dir_all(&bodies)?;
+            }
+        }
+        for file in torn.map(PathBuf::as_path).chain([log]) {
+            bytes += fs::symlink_metadata(file)?.len();
+            if !self.dry_run {
+                fs::remove_file(file)?;
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// The end of a log.
+struct Last {
+    timestamp: u64,
+    has_end: bool,
+}
+
+impl Last {
+    /// The latest time of all records, for clocks may go backwards, and what the last one is. An end that is torn is none.
+    fn of(path: &Path, log: File) -> Result<Self, LogError> {
+        let mut last = Self {
+            timestamp: 0,
+            has_end: false,
+        };
+        for record in Records::of(log) {
+            match record {
+                Ok(record) => {
+                    last.timestamp = last.timestamp.max(record.timestamp);
+                    last.has_end = record.kind == Kind::SessionEnd;
+                }
+                Err(damage) if damage.is_torn() => last.has_end = false,
+                Err(damage) => return Err(LogError::of(path, damage)),
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// When the file was changed: milliseconds since 1970.
+fn changed(file: &File) -> io::Result<u64> {
+    let changed = file.metadata()?.modified()?.duration_since(UNIX_EPOCH);
+    let ms = changed.unwrap_or_default().as_millis();
+    Ok(u64::try_from(ms).unwrap_or(u64::MAX))
+}
+
+/// Whether the end of `log` was copied to `torn` once: `LOG.torn-SEQ`.
+fn is_torn_of(torn: &Path, log: &Path) -> bool {
+    let name = |path: &Path| {
+        path.file_name()
+            .unwrap_or(OsStr::new(""))
+            .as_encoded_bytes()
+            .to_vec()
+    };
+    let (torn, log) = (name(torn), name(log));
+    let rest = torn.strip_prefix(log.as_slice());
+    rest.is_some_and(|rest| rest.starts_with(b".torn-"))
+}

@@ -1,0 +1,166 @@
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::Page;
+use super::preview::{self, Preview};
+use crate::model::{escape, format_bytes, format_duration};
+use crate::record::{Damage, Kind, Record, metadata};
+
+/// What stands before a line under a call.
+const INDENT: &str = "       ";
+/// Columns of names, where they are no longer.
+const NAME: usize = 20;
+
+/// A call as it is known so far: little, whatever its size.
+#[derive(Debug)]
+pub(super) struct CallView {
+    pub(super) record: Uuid,
+    pub(super) name: String,
+    pub(super) turn: usize,
+    position: usize,
+    input: String,
+    started: bool,
+    ended: Option<Ended>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    is_error: bool,
+    /// No later run goes on with it.
+    is_final: bool,
+    status: String,
+    /// Green where all is well, yellow where nothing ran, red else.
+    style: &'static str,
+    output: Preview,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    name: String,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+impl CallView {
+    pub(super) fn new(
+        record: &Record,
+        content: &Result<String, String>,
+        page: &Page,
+    ) -> Result<Self, Damage> {
+        let call: metadata::Call = record.metadata()?;
+        let (name, input) = match content {
+            Ok(json) => match serde_json::from_str::<Content<'_>>(json) {
+                Ok(Content { name, input }) => (name, preview::json(input, page)),
+                Err(error) => (String::new(), format!("({error})")),
+            },
+            Err(words) => (String::new(), format!("({words})")),
+        };
+        Ok(Self {
+            record: record.id,
+            name,
+            turn: call.turn,
+            position: call.position,
+            input,
+            started: false,
+            ended: None,
+        })
+    }
+
+    pub(super) fn start(&mut self, start: &metadata::Start) {
+        self.started = true;
+        self.name.clone_from(&start.tool_name);
+    }
+
+    pub(super) fn end(&mut self, ended: Ended) {
+        self.ended = Some(ended);
+    }
+
+    /// The same call before it starts anew.
+    pub(super) fn again(self) -> Self {
+        Self {
+            started: false,
+            ended: None,
+            ..self
+        }
+    }
+
+    /// Whether it has a result that stays.
+    pub(super) fn has_result(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.is_final)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Whether it failed, did not run, or has no result.
+    pub(super) fn is_error(&self) -> bool {
+        self.ended.as_ref().is_none_or(|ended| ended.is_error)
+    }
+
+    /// Adds its lines.
+    pub(super) fn write(&self, text: &mut String, page: &Page) {
+        let (position, name) = (self.position, page.pad(&escape(&self.name), NAME));
+        let status = match &self.ended {
+            Some(ended) => page.paint(&ended.status, ended.style),
+            None if self.started => page.paint("started, and no result", "33"),
+            None => page.paint("not started, and no result", "33"),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {position:>3}  {name}  {status}");
+        let _ = writeln!(text, "{INDENT}{}", page.dim(&self.input));
+        if let Some(ended) = &self.ended {
+            ended.output.write(text, INDENT, page);
+        }
+    }
+}
+
+impl Ended {
+    pub(super) fn new(
+        record: &Record,
+        content: Result<String, String>,
+        page: &Page,
+    ) -> Result<Self, Damage> {
+        let end: metadata::CallEnd = record.metadata()?;
+        Ok(Self {
+            is_error: end.is_error,
+            is_final: record.kind == Kind::ToolResult && end.attempts > 0,
+            status: status(&end),
+            style: match record.kind {
+                Kind::ToolResult if end.is_error => "31",
+                Kind::ToolResult => "32",
+                _ => "33",
+            },
+            output: Preview::of(content, page),
+        })
+    }
+}
+
+/// `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
+fn status(end: &metadata::CallEnd) -> String {
+    let mut words = vec![escape(&end.status).replace('_', " ")];
+    words.extend(
+        end.exit
+            .filter(|code| *code != 0)
+            .map(|code| format!("exit {code}")),
+    );
+    words.extend(end.signal.map(|signal| format!("signal {signal}")));
+    words.extend(end.http_status.map(|status| format!("HTTP {status}")));
+    if end.attempts > 0 {
+        words.push(format_duration(Duration::from_millis(end.duration_ms)));
+    }
+    words.extend(end.bytes.filter(|bytes| *bytes > 0).map(format_bytes));
+    words.extend(
+        end.cut_bytes
+            .map(|cut| format!("{} cut", format_bytes(cut))),
+    );
+    if end.attempts > 1 {
+        words.push(format!("{} attempts", end.attempts));
+    }
+    words.join(", ")
+}

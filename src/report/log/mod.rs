@@ -1,0 +1,17 @@
+//! Records of a session log → what people and programs are told of them. Records come in one by one, in the order of the
+//! file; what is kept of each is small, whatever its size. No file is opened here.
+
+mod call_view;
+mod durations;
+mod filter;
+mod page;
+mod preview;
+mod show;
+mod stats;
+mod stats_table;
+
+pub use durations::Durations;
+pub use filter::Filter;
+pub use page::Page;
+pub use show::Show;
+pub use stats::{Stats, ToolStats};

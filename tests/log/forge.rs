@@ -1,0 +1,141 @@
+//! Logs written by the words of docs/session-log.md: what no run writes on purpose can be read, too.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// A log that is being written.
+pub struct Forge {
+    text: String,
+    prev: String,
+    seq: u64,
+    /// Milliseconds since 1970 of the next record.
+    pub timestamp: u64,
+}
+
+/// The id of the record with this number.
+pub fn id(seq: u64) -> String {
+    format!("00000000-0000-7000-8000-{seq:012x}")
+}
+
+impl Forge {
+    pub fn new() -> Self {
+        Self {
+            text: String::new(),
+            prev: "0".repeat(16),
+            seq: 0,
+            timestamp: 1_763_755_200_000,
+        }
+    }
+
+    /// Adds a record below that with the number `parent`, and returns its own number.
+    pub fn add(
+        &mut self,
+        kind: &str,
+        parent: Option<u64>,
+        content: &Value,
+        metadata: &Value,
+    ) -> u64 {
+        let (seq, prev) = (self.seq, &self.prev);
+        let (id, timestamp) = (id(seq), self.timestamp);
+        let parent =
+            parent.map_or_else(|| "null".to_owned(), |seq| format!("\"{}\"", self::id(seq)));
+        let sealed = format!(
+            r#"{{"seq":{seq},"id":"{id}","parentId":{parent},"timestamp":{timestamp},"type":"{kind}","content":{content},"metadata":{metadata},"prev":"{prev}""#
+        );
+        let crc = crc32fast::hash(sealed.as_bytes());
+        let line = format!("{sealed},\"crc\":\"{crc:08x}\"}}");
+        let digest = Sha256::digest(line.as_bytes());
+        let first: [u8; 8] = digest[..8].try_into().unwrap();
+        self.prev = format!("{:016x}", u64::from_be_bytes(first));
+        self.text.push_str(&line);
+        self.text.push('\n');
+        self.seq += 1;
+        seq
+    }
+
+    pub fn session(&mut self) -> u64 {
+        self.session_of(&json!({"major": 1, "minor": 0}))
+    }
+
+    pub fn session_of(&mut self, format: &Value) -> u64 {
+        let metadata = json!({
+            "toolq": "0.1.0", "format": format, "tools": {"path": "tools.yaml", "sha256": "ab".repeat(32)},
+            "cwd": "/work", "jobs": 10, "pid": 1, "sync": "auto",
+        });
+        self.add("session", None, &Value::Null, &metadata)
+    }
+
+    pub fn turn(&mut self, session: u64, turn: usize) -> u64 {
+        self.add(
+            "turn",
+            Some(session),
+            &Value::Null,
+            &json!({ "turn": turn }),
+        )
+    }
+
+    pub fn call(&mut self, turn: u64, tool: &str, input: &Value) -> u64 {
+        let metadata = json!({
+            "tool_use_id": format!("toolu_{}", self.seq), "turn": 0, "position": 0, "batch": 0,
+            "concurrency_safe": true, "reason": "effect", "input_sha256": "cd".repeat(32),
+        });
+        let content = json!({"name": tool, "input": input});
+        self.add("tool_call", Some(turn), &content, &metadata)
+    }
+
+    pub fn start(&mut self, call: u64, tool: &str, attempt: u32) -> u64 {
+        let metadata = json!({
+            "tool_use_id": format!("toolu_{call}"), "tool_name": tool, "attempt": attempt,
+            "idempotency_key": "key", "effect": "write",
+        });
+        self.add("tool_start", Some(call), &Value::Null, &metadata)
+    }
+
+    /// An end of a call: a `tool_result`, `tool_skipped` or `tool_in_doubt`.
+    pub fn end(
+        &mut self,
+        kind: &str,
+        call: u64,
+        tool: &str,
+        (status, ms, attempts): (&str, u64, u32),
+    ) -> u64 {
+        let metadata = json!({
+            "tool_use_id": format!("toolu_{call}"), "tool_name": tool, "is_error": status != "ok",
+            "status": status, "duration_ms": ms, "attempts": attempts,
+        });
+        self.add(
+            kind,
+            Some(call),
+            &json!(format!("this is {status}")),
+            &metadata,
+        )
+    }
+
+    /// A call that ran and has its result.
+    pub fn ran(&mut self, turn: u64, tool: &str, status: &str, ms: u64) {
+        let call = self.call(turn, tool, &json!({"path": "a"}));
+        self.start(call, tool, 1);
+        self.end("tool_result", call, tool, (status, ms, 1));
+    }
+
+    pub fn session_end(&mut self, session: u64) -> u64 {
+        let metadata = json!({
+            "turns": 1, "calls": 1, "results": 1, "errors": 0, "skipped": 0, "duration_ms": 5,
+            "exit_code": 0, "in_doubt": 0,
+        });
+        self.add("session_end", Some(session), &Value::Null, &metadata)
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Writes it as its owner's alone.
+    pub fn write(&self, path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, &self.text).unwrap();
+    }
+}

@@ -1,0 +1,176 @@
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::forge::Forge;
+use crate::support::{Ran, Toolq};
+
+const DAY: u64 = 86_400;
+
+/// A folder of sessions.
+struct Sessions {
+    toolq: Toolq,
+}
+
+impl Sessions {
+    fn new() -> Self {
+        Self {
+            toolq: Toolq::new(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.toolq.path().join("state/toolq/sessions").join(name)
+    }
+
+    /// A session that is so many days old.
+    fn log(&self, name: &str, days: u64, is_finished: bool) -> PathBuf {
+        let written = SystemTime::now() - Duration::from_secs(days * DAY);
+        let mut log = Forge::new();
+        let since = written.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        log.timestamp = u64::try_from(since.as_millis()).unwrap();
+        let session = log.session();
+        if is_finished {
+            log.session_end(session);
+        }
+        let path = self.path(name);
+        log.write(&path);
+        age(&path, written);
+        path
+    }
+
+    fn prune(self, arguments: &[&str]) -> Ran {
+        self.toolq.run(&[&["log", "prune"], arguments].concat())
+    }
+}
+
+fn age(path: &Path, written: SystemTime) {
+    let file = File::options().append(true).open(path).unwrap();
+    file.set_modified(written).unwrap();
+}
+
+fn left(ran: &Ran) -> Vec<String> {
+    let folder = ran.dir.path().join("state/toolq/sessions");
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Sessions of every sort; only the first is old, at its end and in nobody's use.
+fn sorts() -> (Sessions, File) {
+    let sessions = Sessions::new();
+    let old = sessions.log("a-old.jsonl", 40, true);
+    fs::create_dir(sessions.path("a-old.jsonl.d")).unwrap();
+    fs::write(sessions.path("a-old.jsonl.d/body"), "x".repeat(5_000)).unwrap();
+    fs::write(sessions.path("a-old.jsonl.torn-7"), "x".repeat(500)).unwrap();
+    fs::write(sessions.path("a-older.jsonl.torn-7"), "").unwrap();
+    assert!(old.exists());
+    sessions.log("b-young.jsonl", 20, true);
+    sessions.log("c-unfinished.jsonl", 40, false);
+    let used = File::open(sessions.log("d-used.jsonl", 40, true)).unwrap();
+    used.lock().unwrap();
+    let damaged = sessions.log("e-damaged.jsonl", 40, true);
+    let text = fs::read_to_string(&damaged).unwrap();
+    fs::write(&damaged, text.replace("/work", "/wurk")).unwrap();
+    age(&damaged, SystemTime::now() - Duration::from_secs(40 * DAY));
+    fs::write(sessions.path("f-other.txt"), "").unwrap();
+    // Its file is old, and its records are not.
+    let copied = sessions.log("g-copied.jsonl", 1, true);
+    age(&copied, SystemTime::now() - Duration::from_secs(40 * DAY));
+    // Its records are old, and its file is not.
+    let touched = sessions.log("h-touched.jsonl", 40, true);
+    age(&touched, SystemTime::now());
+    (sessions, used)
+}
+
+const OTHERS: [&str; 8] = [
+    "a-older.jsonl.torn-7",
+    "b-young.jsonl",
+    "c-unfinished.jsonl",
+    "d-used.jsonl",
+    "e-damaged.jsonl",
+    "f-other.txt",
+    "g-copied.jsonl",
+    "h-touched.jsonl",
+];
+
+#[test]
+fn only_what_nobody_needs_is_removed() {
+    let (sessions, _used) = sorts();
+    let ran = sessions.prune(&["--older", "30d"]).exits(0);
+    assert_eq!(left(&ran), OTHERS);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("removed /") && lines[0].contains("a-old.jsonl (40 days old, "),
+        "{lines:?}"
+    );
+    assert!(lines[1].starts_with("removed 1 session, "), "{lines:?}");
+    assert!(lines[1].ends_with(" KiB") && lines.len() == 2, "{lines:?}");
+    assert!(
+        ran.stderr.contains("left 1 unfinished session"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("left 1 session in use"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("warning: left as it is: ") && ran.stderr.contains("e-damaged.jsonl"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_dry_run_removes_nothing() {
+    let (sessions, _used) = sorts();
+    let ran = sessions.prune(&["--older", "30d", "--dry-run"]).exits(0);
+    assert_eq!(left(&ran).len(), OTHERS.len() + 3);
+    assert!(ran.stdout.starts_with("would remove /"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("\nwould remove 1 session, "),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn unfinished_sessions_are_removed_if_asked_for() {
+    let (sessions, _used) = sorts();
+    let ran = sessions.prune(&["--older", "30d", "--unfinished"]).exits(0);
+    assert!(!left(&ran).iter().any(|name| name.starts_with("c-")));
+    assert!(
+        ran.stdout.contains("removed 2 sessions, "),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// What a link leads to is nobody's session.
+#[test]
+fn links_lead_nowhere() {
+    let sessions = Sessions::new();
+    sessions.log("a.jsonl", 40, true);
+    let kept = sessions.toolq.path().join("kept");
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("file"), "mine").unwrap();
+    std::os::unix::fs::symlink(&kept, sessions.path("a.jsonl.d")).unwrap();
+    std::os::unix::fs::symlink(sessions.path("a.jsonl"), sessions.path("b.jsonl")).unwrap();
+    let ran = sessions.prune(&["--older", "30d"]).exits(0);
+    assert_eq!(ran.file("kept/file").as_deref(), Some("mine"));
+    assert_eq!(left(&ran), ["a.jsonl.d", "b.jsonl"]);
+}
+
+#[test]
+fn nothing_is_removed_unasked() {
+    Sessions::new().prune(&[]).exits(2);
+    let ran = Sessions::new().prune(&["--older", "30"]).exits(2);
+    assert!(ran.stderr.contains("`30` is no duration"), "{}", ran.stderr);
+    let ran = Sessions::new().prune(&["--older", "30d"]).exits(0);
+    assert_eq!(ran.stdout, "nothing to remove\n");
+}

@@ -1,0 +1,199 @@
+//! session-log.schema.json: what is published is what is written, member by member.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+use toolq::record::log_schema;
+use toolq::validate::Schema;
+
+use crate::forge::Forge;
+use crate::support::{Toolq, json_lines, response};
+
+/// Calls of every sort: that succeed, fail, are coerced, retried, cut, too late, rejected, skipped, in doubt, too large.
+const TOOLS: &str = r#"
+defaults: {max_output: 1KiB}
+tools:
+  say: {input_schema: {type: object, properties: {x: {type: string}}, required: [x]}, effect: read, command: [printf, "%s", "{x}"]}
+  count: {input_schema: {type: object, properties: {n: {type: integer}, l: {type: array}}, required: [n]}, effect: read, command: [echo, "{n}"]}
+  flood: {input_schema: {type: object}, effect: read, command: [head, -c, "9000", /dev/zero]}
+  block: {input_schema: {type: object}, output: content, command: [echo, '[{"type":"text","text":"a"}]']}
+  again: {input_schema: {type: object}, effect: idempotent, retry: {times: 1, on: ["exit:75"], backoff: 1ms}, command: {argv: [sh, -c, "[ -e done ] || { touch done; exit 75; }"]}}
+  late: {input_schema: {type: object}, timeout: {after: 100ms, grace: 50ms}, command: [sleep, "30"]}
+  dies: {input_schema: {type: object}, command: [sh, -c, 'kill -SEGV $$']}
+  gone: {input_schema: {type: object}, command: [no-such-program]}
+  unset: {input_schema: {type: object}, command: {argv: ["true"], env: {K: "${NOT_SET_AT_ALL}"}}}
+  nothing: {input_schema: {type: object}}
+  inside: {input_schema: {type: object, properties: {p: {type: string}}}, paths: [p], command: [cat, "{p?}"]}
+  ask: {input_schema: {type: object}, http: {method: POST, url: "URL"}}
+  stop: {input_schema: {type: object}, on_failure: stop, command: ["false"]}
+"#;
+
+fn calls() -> String {
+    let large = "x".repeat(100_000);
+    let mut calls: Vec<(&str, Value)> = vec![
+        ("say", json!({"x": "a"})),
+        ("say", json!({ "x": large })),
+        ("count", json!({"n": "3", "l": large_list()})),
+        ("inside", json!({"p": "/etc/passwd"})),
+        ("nobody", json!({})),
+        ("say", json!({"y": 1})),
+        ("say", json!("no object")),
+    ];
+    let plain = [
+        "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "ask", "stop",
+    ];
+    calls.extend(plain.map(|name| (name, json!({}))));
+    calls.push(("count", json!({"n": 1})));
+    response(&calls)
+}
+
+/// An array as a text, too large for metadata.
+fn large_list() -> String {
+    format!("[{}1]", "1,".repeat(20_000))
+}
+
+/// A server that takes a request and says nothing.
+fn silent_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.unwrap().read(&mut [0; 4 << 10]);
+        }
+    });
+    url
+}
+
+/// The schema, which takes no member that it does not name.
+fn closed() -> Schema {
+    let mut schema = log_schema();
+    for found in schema["$defs"].as_object_mut().unwrap().values_mut() {
+        if found["properties"].is_object() {
+            found["additionalProperties"] = json!(false);
+        }
+    }
+    compile(&schema)
+}
+
+fn compile(schema: &Value) -> Schema {
+    Schema::compile(schema, Path::new("/")).unwrap_or_else(|faults| panic!("{faults:#?}"))
+}
+
+/// The records of a run of everything, and of a second one behind an end that is torn.
+fn records() -> Vec<Value> {
+    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 8 < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --log log.jsonl < in > out; cat log.jsonl";
+    let tools = TOOLS.replace("URL", &silent_server());
+    let ran = Toolq::new()
+        .tools(&tools)
+        .stdin(calls())
+        .shell(script)
+        .exits(0);
+    json_lines(&ran.stdout)
+}
+
+#[test]
+fn every_record_of_every_type_has_the_published_form() {
+    let schema = closed();
+    let records = records();
+    for record in &records {
+        let problems = schema.details(record);
+        assert!(problems.is_empty(), "{record}\n{problems:#?}");
+    }
+    let types: BTreeSet<&str> = records
+        .iter()
+        .map(|record| record["type"].as_str().unwrap())
+        .collect();
+    let written = [
+        "recovered",
+        "session",
+        "session_end",
+        "tool_call",
+        "tool_in_doubt",
+        "tool_result",
+        "tool_skipped",
+        "tool_start",
+        "turn",
+    ];
+    assert_eq!(types, BTreeSet::from(written));
+    let statuses: BTreeSet<&str> = records
+        .iter()
+        .filter_map(|record| record["metadata"]["status"].as_str())
+        .collect();
+    assert!(statuses.len() >= 12, "{statuses:?}");
+}
+
+/// What says nothing is no schema: other forms are refused.
+#[test]
+fn other_forms_are_refused() {
+    let schema = compile(&log_schema());
+    let records = records();
+    let of_type = |kind: &str| {
+        let found = records.iter().find(|record| record["type"] == kind);
+        found.unwrap().clone()
+    };
+    let mut refused = 0;
+    for kind in [
+        "session",
+        "turn",
+        "tool_call",
+        "tool_start",
+        "tool_result",
+        "session_end",
+    ] {
+        let good = of_type(kind);
+        assert!(schema.details(&good).is_empty());
+        for member in [
+            "seq",
+            "id",
+            "parentId",
+            "timestamp",
+            "type",
+            "metadata",
+            "prev",
+            "crc",
+        ] {
+            let mut bad = good.clone();
+            bad.as_object_mut().unwrap().remove(member);
+            assert!(!schema.details(&bad).is_empty(), "{kind} without {member}");
+            bad[member] = json!([1.5]);
+            assert!(
+                !schema.details(&bad).is_empty(),
+                "{kind} with another {member}"
+            );
+            refused += 2;
+        }
+        let mut bad = good;
+        bad["metadata"] = json!({});
+        assert!(!schema.details(&bad).is_empty(), "{kind} without metadata");
+        refused += 1;
+    }
+    assert_eq!(refused, 6 * 17);
+}
+
+/// A newer toolq may add members and types.
+#[test]
+fn what_is_added_is_taken() {
+    let schema = compile(&log_schema());
+    let mut log = Forge::new();
+    let session = log.session();
+    log.add(
+        "turn",
+        Some(session),
+        &Value::Null,
+        &json!({"turn": 0, "mood": "good"}),
+    );
+    log.add(
+        "tool_dreamt",
+        Some(session),
+        &json!([1]),
+        &json!({"new": true}),
+    );
+    for record in json_lines(log.text()).iter().skip(1) {
+        let problems = schema.details(record);
+        assert!(problems.is_empty(), "{record}\n{problems:#?}");
+    }
+}

@@ -1,0 +1,341 @@
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::forge::Forge;
+use crate::support::{Ran, Toolq, json_lines, response};
+use crate::{TOOLS, ran};
+
+const RUN: &str = "\"$TOOLQ\" run -q --log log.jsonl > out;";
+
+/// Runs, and shows the log with these arguments.
+fn shown(arguments: &str) -> Ran {
+    let script = format!("{RUN} \"$TOOLQ\" log show log.jsonl {arguments}");
+    ran().shell(&script).exits(0)
+}
+
+/// The text with all times as `…`.
+fn timeless(text: &str) -> String {
+    let words = text.split_inclusive([' ', '\n', ',', ':']);
+    let words = words.map(|word| {
+        let bare = word.trim_end_matches([' ', '\n', ',', ':']);
+        let is_time = bare.trim_end_matches(['m', 's']).parse::<f64>().is_ok();
+        if is_time && bare.ends_with('s') {
+            word.replace(bare, "…")
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect()
+}
+
+/// A log that is shown as far as it goes.
+fn of(log: &str, arguments: &[&str]) -> Ran {
+    let arguments = [&["log", "show", "log.jsonl"], arguments].concat();
+    Toolq::new().file("log.jsonl", log).run(&arguments)
+}
+
+#[test]
+fn a_block_for_each_turn() {
+    let text = shown("").stdout;
+    let (title, rest) = text.split_once('\n').unwrap();
+    assert!(
+        title.starts_with("session of 20") && title.contains(" with tools.yaml (toolq "),
+        "{title}"
+    );
+    insta::assert_snapshot!(timeless(rest), @r#"
+
+    turn 0
+        0  nobody                unknown tool
+           {}
+           Unknown tool: no tool is called `nobody`
+           known: say, fail
+           Hint: call one of the known tools by its exact name, or go on without.
+        1  say                   ok, …, 7 bytes
+           {"x":"one\ntwo"}
+           one
+           two
+        2  say                   ok, …, 5 bytes
+           {"x":"three"}
+           three
+        3  fail                  failed, exit 3, …
+           {}
+           Exit code 3.
+           no
+           Hint: read what it wrote, and change the input before you call it again.
+        4  say                   not executed
+           {"x":"never"}
+           Not executed: the preceding fail call failed.
+           Hint: see to that failure first, then call this again if it is still needed.
+
+    exit 0 after …: 5 calls, 2 errors, 1 skipped
+    "#);
+}
+
+/// FAULTS 45, 78, 137: nothing that a model or a tool wrote reaches a terminal as a command.
+#[test]
+fn nothing_moves_the_cursor() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, "say\u{1b}[2J", &json!({"x": "\u{202e}\u{9b}31m"}));
+    log.start(call, "say\u{1b}[2J", 1);
+    let metadata = json!({
+        "tool_use_id": "a\u{7}", "tool_name": "say\u{1b}[2J", "is_error": false, "status": "ok\u{1b}c",
+        "duration_ms": 1, "attempts": 1,
+    });
+    log.add(
+        "tool_result",
+        Some(call),
+        &json!("\u{1b}]52;c;aGk=\u{7}\r\u{2028}"),
+        &metadata,
+    );
+    let plain = of(log.text(), &[]).exits(0).stdout;
+    let hidden = |c: char| c.is_control() && c != '\n';
+    assert!(
+        !plain.contains(hidden) && !plain.contains('\u{202e}'),
+        "{plain:?}"
+    );
+    assert!(
+        plain.contains(r"say\x1b[2J") && plain.contains(r"\x1b]52;c;aGk=\x07\r\u2028"),
+        "{plain}"
+    );
+    let colored = of(log.text(), &["--color", "always"]).exits(0).stdout;
+    assert!(colored.contains("\u{1b}[32mok"), "{colored}");
+    assert!(!colored.contains("\u{1b}]") && !colored.contains("\u{1b}[2J"));
+}
+
+#[test]
+fn records_as_they_are() {
+    let ran = shown("--format json");
+    assert_eq!(ran.stdout, ran.file("log.jsonl").unwrap());
+    let kinds = |arguments: &str| -> Vec<String> {
+        let records = json_lines(&shown(arguments).stdout).into_iter();
+        let kinds = records.map(|record| record["type"].as_str().unwrap().to_owned());
+        kinds.collect()
+    };
+    assert_eq!(
+        kinds("--format json --tool fail"),
+        ["tool_call", "tool_start", "tool_result"]
+    );
+    assert_eq!(
+        kinds("--format json --errors"),
+        ["tool_result", "tool_result", "tool_skipped"]
+    );
+    assert_eq!(kinds("--format json --errors --tool say"), ["tool_skipped"]);
+}
+
+#[test]
+fn only_what_is_wanted() {
+    let errors = shown("--errors").stdout;
+    assert!(
+        errors.contains("unknown tool") && errors.contains("not executed"),
+        "{errors}"
+    );
+    assert!(
+        errors.contains("turn 0") && !errors.contains("three") && !errors.contains("exit 0 after")
+    );
+    let tools = shown("--tool say --tool nobody").stdout;
+    assert!(
+        tools.contains("three") && tools.contains("nobody") && !tools.contains("exit 3"),
+        "{tools}"
+    );
+    assert_eq!(shown("--tool none").stdout, "");
+}
+
+#[test]
+fn large_bodies_are_found_beside_the_log() {
+    let large = "x".repeat(100_000);
+    let toolq = || {
+        Toolq::new()
+            .tools(TOOLS)
+            .stdin(response(&[("say", json!({ "x": large }))]))
+    };
+    let ran = toolq()
+        .shell(&format!("{RUN} \"$TOOLQ\" log show log.jsonl"))
+        .exits(0);
+    assert!(
+        ran.stdout.contains("say ") && ran.stdout.contains("{\"x\":\"xxxx"),
+        "{}",
+        ran.stdout
+    );
+    let gone = format!("{RUN} rm -r log.jsonl.d; \"$TOOLQ\" log show log.jsonl");
+    let ran = toolq().shell(&gone).exits(0);
+    assert!(
+        ran.stdout.contains("(the file ") && ran.stdout.contains("can't be read"),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// FAULTS 108: what a killed run has left is shown, up to the last byte that says something.
+#[test]
+fn a_run_that_was_killed() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    log.ran(turn, "say", "ok", 1);
+    let started = log.call(turn, "pay", &json!({}));
+    log.call(turn, "wait", &json!({}));
+    log.start(started, "pay", 1);
+    let torn = format!("{}{{\"seq\":8,", log.text());
+    let ran = of(&torn, &[]).exits(0);
+    assert!(
+        ran.stderr
+            .contains("warning: log.jsonl ends too early, in line 9: "),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stdout
+            .contains("pay                   started, and no result"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .contains("wait                  not started, and no result"),
+        "{}",
+        ran.stdout
+    );
+    let errors = of(&torn, &["--errors", "-q"]).exits(0);
+    assert!(
+        errors.stdout.contains("pay") && !errors.stdout.contains("say"),
+        "{}",
+        errors.stdout
+    );
+    assert_eq!(errors.stderr, "");
+}
+
+/// A resumed run goes on with calls of the one before: they are shown again, below its own title.
+#[test]
+fn a_run_that_was_resumed() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let calls: Vec<u64> = (0..2)
+        .map(|at| log.call(turn, "pay", &json!({ "at": at })))
+        .collect();
+    log.start(calls[0], "pay", 1);
+    let resolve =
+        json!({"tool_use_id": "toolu_2", "tool_name": "pay", "done": true, "note": "seen"});
+    log.add("resolve", Some(calls[0]), &json!("paid 5"), &resolve);
+    let session = log.session();
+    log.start(calls[1], "pay", 1);
+    log.end("tool_result", calls[1], "pay", ("ok", 1, 1));
+    log.session_end(session);
+    let text = of(log.text(), &[]).exits(0).stdout;
+    let (first, second) = text.split_once("\nsession of ").unwrap();
+    assert!(
+        first.contains("started, and no result") && first.contains("not started, and"),
+        "{first}"
+    );
+    assert!(
+        text.contains("resolved pay toolu_2: done: paid 5 (seen)"),
+        "{text}"
+    );
+    assert!(
+        second.contains("turn 0\n") && second.contains("{\"at\":1}"),
+        "{second}"
+    );
+    assert!(
+        second.contains("this is ok") && !second.contains("{\"at\":0}"),
+        "{second}"
+    );
+}
+
+/// FAULTS 114.
+#[test]
+fn what_stands_before_a_damage_is_shown() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    log.ran(turn, "say", "ok", 1);
+    log.session_end(session);
+    let damaged = log.text().replace("\"exit_code\":0", "\"exit_code\":1");
+    let ran = of(&damaged, &[]).exits(4);
+    assert!(ran.stdout.contains("this is ok"), "{}", ran.stdout);
+    assert!(
+        ran.stderr
+            .contains("is damaged in line 6: its checksum is wrong"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("head -n 5"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_latest_session_needs_no_name() {
+    let script = "cat > in; \"$TOOLQ\" run -q < in > /dev/null; echo '{\"type\":\"tool_use\",\"id\":\"z\",\"name\":\"last\",\"input\":{}}' | \"$TOOLQ\" run -q > /dev/null; \"$TOOLQ\" log show -v";
+    let ran = ran().shell(script).exits(0);
+    assert!(
+        ran.stdout.contains("last") && !ran.stdout.contains("nobody"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr.contains("note: the latest session: "),
+        "{}",
+        ran.stderr
+    );
+    let none = Toolq::new().run(&["log", "show"]).exits(4);
+    assert!(
+        none.stderr.contains("there is no session log in "),
+        "{}",
+        none.stderr
+    );
+}
+
+/// Waits until the log of a run that goes on is followed to its end.
+#[test]
+fn a_log_is_followed_to_its_end() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    log.ran(turn, "first", "ok", 1);
+    let folder = Toolq::new().file("log.jsonl", log.text());
+    let path = folder.path().join("log.jsonl");
+    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
+    let mut following = command.stdin(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut until = |word: &str| {
+        let found = lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.contains(word));
+        assert!(found.is_some(), "{word}");
+    };
+    until("first");
+    let written = log.text().len();
+    log.ran(turn, "second", "ok", 1);
+    log.session_end(session);
+    let more = &log.text().as_bytes()[written..];
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    // A record comes in pieces.
+    for piece in more.chunks(200) {
+        file.write_all(piece).unwrap();
+        sleep(Duration::from_millis(5));
+    }
+    until("second");
+    until("exit 0 after 5ms: 1 call");
+    assert!(following.wait().unwrap().success());
+}
+
+#[test]
+fn a_log_that_is_taken_away_is_not_waited_for() {
+    let mut log = Forge::new();
+    log.session();
+    let folder = Toolq::new().file("log.jsonl", log.text());
+    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
+    let mut following = command.stdin(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("session of "));
+    fs::remove_file(folder.path().join("log.jsonl")).unwrap();
+    let begun = Instant::now();
+    assert_eq!(following.wait().unwrap().code(), Some(4));
+    assert!(begun.elapsed() < Duration::from_mins(1));
+}

@@ -1,0 +1,178 @@
+use std::fs;
+
+use serde_json::json;
+
+use crate::forge::Forge;
+use crate::ran;
+use crate::support::{Ran, Toolq};
+
+/// What is said of one log of these bytes, and the exit code.
+fn verdict(bytes: &[u8]) -> (String, i32) {
+    let ran = Toolq::new()
+        .file("log.jsonl", bytes)
+        .run(&["log", "verify", "log.jsonl"]);
+    assert_eq!(ran.stderr, "");
+    (ran.stdout, ran.code)
+}
+
+fn sample() -> String {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    log.ran(turn, "say", "ok", 1);
+    log.session_end(session);
+    log.text().to_owned()
+}
+
+#[test]
+fn a_run_is_as_it_was_written() {
+    let script = "\"$TOOLQ\" run -q > /dev/null; \"$TOOLQ\" log verify";
+    let ran: Ran = ran().shell(script).exits(0);
+    let ends = "ok: 16 records, 1 session, 5 calls\n";
+    assert!(ran.stdout.ends_with(ends), "{}", ran.stdout);
+}
+
+/// FAULTS 114: whatever was done to a log, its first broken line is named, and what is wrong with it.
+#[test]
+fn the_first_broken_line_is_named() {
+    let whole = sample();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    assert_eq!(verdict(whole.as_bytes()).1, 0);
+    let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat().concat();
+    let swapped = [lines[0], lines[2], lines[1], lines[3], lines[4], lines[5]].concat();
+    let twice = [&lines[..3], &lines[2..]].concat().concat();
+    let flipped = whole.replace("\"say\"", "\"pay\"");
+    let nul = format!("{}{}{}", lines[0], "\0".repeat(100), lines[1..].concat());
+    for (damaged, said) in [
+        (without(2), "line 3: it is record 3, and 2 was to follow"),
+        (swapped, "line 2: it is record 2, and 1 was to follow"),
+        (twice, "line 4: it is record 2, and 3 was to follow"),
+        (flipped, "line 3: its checksum is wrong"),
+        (nul, "line 2: "),
+        (
+            whole[..whole.len() - 9].to_owned(),
+            "line 6: the record is torn",
+        ),
+        (whole.replace("toolq", "tool\u{fffd}"), "line 1: "),
+        (String::new(), "the file is empty"),
+    ] {
+        let (text, code) = verdict(damaged.as_bytes());
+        assert!(
+            text.starts_with(&format!("log.jsonl: {said}")),
+            "{said}: {text}"
+        );
+        assert_eq!(code, 4);
+    }
+}
+
+/// FAULTS 120, 130: what a newer toolq added is passed over, and a clock that goes backwards is no damage.
+#[test]
+fn what_is_no_damage() {
+    let mut log = Forge::new();
+    let session = log.session_of(&json!({"major": 1, "minor": 7}));
+    log.timestamp -= 3_600_000;
+    let turn = log.turn(session, 0);
+    log.ran(turn, "say", "ok", 1);
+    log.add("tool_dreamt", Some(turn), &json!("zzz"), &json!({"new": 1}));
+    let (text, code) = verdict(log.text().as_bytes());
+    assert_eq!(
+        (text.as_str(), code),
+        (
+            "log.jsonl: ok: 6 records, 1 session, 1 call; the last session has no end; in the newer format 1.7\n",
+            0
+        )
+    );
+    let mut newer = Forge::new();
+    newer.session_of(&json!({"major": 2, "minor": 0}));
+    assert_eq!(verdict(newer.text().as_bytes()).1, 4);
+    log.add(
+        "tool_dreamt",
+        Some(turn),
+        &json!(1),
+        &json!({"must_understand": true}),
+    );
+    assert_eq!(verdict(log.text().as_bytes()).1, 4);
+}
+
+/// What no toolq would write is no good log, however well it is sealed.
+#[test]
+fn a_broken_promise_is_named() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, "pay", &json!({}));
+    log.start(call, "pay", 1);
+    let session = log.session();
+    log.start(call, "pay", 2);
+    log.session_end(session);
+    let (text, code) = verdict(log.text().as_bytes());
+    assert!(text.starts_with("log.jsonl: line 6: "), "{text}");
+    assert!(text.contains("starts again"), "{text}");
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn files_beside_the_log_are_verified() {
+    let large = "x".repeat(100_000);
+    let toolq = || {
+        let call = json!({"type": "tool_use", "id": "a", "name": "say", "input": {"x": large}});
+        Toolq::new().tools(crate::TOOLS).stdin(call.to_string())
+    };
+    let spoilt = |spoil: &str| {
+        let script = format!(
+            "\"$TOOLQ\" run -q --log log.jsonl > out; {spoil}; \"$TOOLQ\" log verify log.jsonl"
+        );
+        toolq().shell(&script)
+    };
+    let good = spoilt("true").exits(0);
+    assert!(good.stdout.contains("file"), "{}", good.stdout);
+    for (spoil, said) in [
+        ("for f in log.jsonl.d/*; do printf y >> $f; done", "bytes; "),
+        (
+            "for f in log.jsonl.d/*; do tr x y < $f > other; cat other > $f; done",
+            "has other bytes",
+        ),
+        ("rm -r log.jsonl.d", "can't be read"),
+        (
+            "for f in log.jsonl.d/*; do mv $f other; ln -s $PWD/other $f; done",
+            "can't be read",
+        ),
+    ] {
+        let ran = spoilt(spoil).exits(4);
+        assert!(ran.stdout.starts_with("log.jsonl: line "), "{}", ran.stdout);
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn every_log_has_its_line() {
+    let ran = Toolq::new()
+        .file("good.jsonl", sample())
+        .file("bad.jsonl", "{}\n")
+        .run(&[
+            "log",
+            "verify",
+            "bad.jsonl",
+            "none.jsonl",
+            "good.jsonl",
+            ".",
+        ])
+        .exits(4);
+    let said: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(
+        said[0],
+        "bad.jsonl: line 1: this is no record of a session log"
+    );
+    assert_eq!(said[1], "none.jsonl: there is no session log none.jsonl");
+    assert_eq!(said[2], "good.jsonl: ok: 6 records, 1 session, 1 call");
+    assert!(
+        said[3].starts_with(".: the session log . is no regular file"),
+        "{}",
+        said[3]
+    );
+    assert_eq!(
+        fs::read_dir(ran.dir.path()).unwrap().count(),
+        2,
+        "it writes nothing"
+    );
+}
