@@ -112,7 +112,7 @@ fn is_installed(program: &str) -> bool {
 fn timeless(text: &str) -> String {
     let mut timeless = String::new();
     for word in text.split_inclusive([' ', '\n']) {
-        let bare = word.trim_end();
+        let bare = word.trim_end_matches([' ', '\n', ',', ':']);
         let number = bare.trim_end_matches("ms").trim_end_matches('s');
         if number.len() < bare.len() && number.parse::<f64>().is_ok() {
             timeless.push_str(&word.replace(bare, "…"));

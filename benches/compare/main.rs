@@ -9,6 +9,8 @@
 mod bar;
 mod contestant;
 mod floors;
+#[path = "../../tests/log/forge.rs"]
+mod forge;
 mod inputs;
 mod programs;
 mod race;

@@ -9,6 +9,12 @@ use miette::{
 
 use crate::model::{Problem, Severity, Span};
 
+/// More of a line is not shown, in bytes, and so much of it before the place of the problem.
+const LONGEST: usize = 400;
+const BEFORE: usize = 100;
+/// What stands for the rest of a line.
+const REST: &str = "…";
+
 /// The problems of `text`, which `file_name` holds, one after another; `width` is in columns.
 pub fn render(
     problems: &[Problem],
@@ -25,9 +31,13 @@ pub fn render(
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(width)
         .with_links(false);
-    let source = Source { file_name, text };
     let mut rendered = String::new();
     for problem in problems {
+        let source = Source {
+            file_name,
+            text,
+            line: Line::at(text, problem.span.start),
+        };
         let shown = Shown { problem, source };
         // It fails only where the text has no such place; then the words alone must do.
         if handler.render_report(&mut rendered, &shown).is_err() {
@@ -39,10 +49,44 @@ pub fn render(
 }
 
 /// A file of which only the line of a problem is shown.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Source<'p> {
     file_name: &'p str,
     text: &'p str,
+    line: Line,
+}
+
+/// The line of a problem, or a part of it with `…` for the rest.
+#[derive(Debug, Default)]
+struct Line {
+    shown: String,
+    /// Where in the file it would begin if each `…` were a part of it, in bytes.
+    start: usize,
+    /// Where in the file its last part ends.
+    end: usize,
+}
+
+impl Line {
+    /// The line around `at`; nothing where the text has no such place.
+    fn at(text: &str, at: usize) -> Self {
+        let Some((before, behind)) = text.split_at_checked(at) else {
+            return Self::default();
+        };
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = at + behind.find(['\r', '\n']).unwrap_or(behind.len());
+        let mut start = text.floor_char_boundary(at.saturating_sub(BEFORE));
+        if start < line_start + REST.len() || line_end - line_start <= LONGEST {
+            start = line_start;
+        }
+        let end = text.floor_char_boundary(line_end.min(start + LONGEST));
+        let before = if start > line_start { REST } else { "" };
+        let behind = if end < line_end { REST } else { "" };
+        Self {
+            shown: [before, &text[start..end], behind].concat(),
+            start: start - before.len(),
+            end,
+        }
+    }
 }
 
 impl SourceCode for Source<'_> {
@@ -55,24 +99,21 @@ impl SourceCode for Source<'_> {
         _: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let at = span.offset();
-        let (before, behind) = self
-            .text
-            .split_at_checked(at)
-            .ok_or(MietteError::OutOfBounds)?;
+        let before = self.text.get(..at).ok_or(MietteError::OutOfBounds)?;
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = at + behind.find(['\r', '\n']).unwrap_or(behind.len());
-        let (start, end) = if lines_before == 0 {
-            (at, (at + span.len()).min(line_end))
+        let (data, start, column) = if lines_before == 0 {
+            let end = (at + span.len()).min(self.line.end);
+            let column = self.text[line_start..at].chars().count();
+            (&self.text.as_bytes()[at..end], at, column)
         } else {
-            (line_start, line_end)
+            (self.line.shown.as_bytes(), self.line.start, 0)
         };
-        let data = &self.text.as_bytes()[start..end];
         Ok(Box::new(MietteSpanContents::new_named(
             self.file_name.to_owned(),
             data,
-            (start, end - start).into(),
+            (start, data.len()).into(),
             before.matches('\n').count(),
-            self.text[line_start..start].chars().count(),
+            column,
             1,
         )))
     }
@@ -91,9 +132,10 @@ impl Shown<'_> {
         let Span { start, len } = self.problem.span;
         let text = self.source.text.get(start..start + len).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
+        let room = self.source.line.end.saturating_sub(start);
         Span {
             start,
-            len: line.len(),
+            len: line.len().min(room),
         }
     }
 }
@@ -136,6 +178,7 @@ mod tests {
     use std::path::Path;
 
     use insta::assert_snapshot;
+    use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
     use crate::validate::load;
@@ -282,5 +325,22 @@ tools:
         let escaped =
             |color| render(std::slice::from_ref(&problem), "f", "a", color, 80).contains('\x1b');
         assert!(escaped(true) && !escaped(false));
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_its_problem() {
+        let long = format!("n: {{title: {}}}, ", "名".repeat(5_000));
+        for place in ["x: {type: strin}, ", ""] {
+            let text = format!(
+                "tools:\n  a:\n    input_schema: {{type: object, properties: {{{place}{long}y: {{type: strin}}}}}}\n    command: [a]\n"
+            );
+            let shown = shown(&text);
+            assert!(shown.len() < 4_000 && shown.contains('…'), "{shown}");
+            let lines: Vec<&str> = shown.lines().collect();
+            let caret = lines.iter().position(|line| line.contains('┬')).unwrap();
+            let before = |line: &str, mark: &str| line.split(mark).next().unwrap().width();
+            let wrong = before(lines[caret - 1], "strin}");
+            assert_eq!(before(lines[caret], "──┬"), wrong, "{shown}");
+        }
     }
 }

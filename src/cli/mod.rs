@@ -4,6 +4,7 @@
 //! into words and an exit code.
 
 mod arguments;
+mod closed;
 mod commands;
 mod context;
 mod diagnostics;

@@ -134,3 +134,19 @@ fn shown(message: &str) -> String {
         .map_or(Cow::Borrowed(message), |mask| mask.text(message));
     escape(&masked).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FAULTS 131: a panic's message may hold what toolq stumbled over.
+    #[test]
+    fn messages_are_masked_and_escaped() {
+        Stderr::mask(&Mask::new(["c4n4ry-of-a-panic"]));
+        let said = "toolq panicked at src/a.rs:1:1: `c4n4ry-of-a-panic\u{1b}[31m` has no byte 9";
+        assert_eq!(
+            shown(said),
+            r"toolq panicked at src/a.rs:1:1: `[masked]\x1b[31m` has no byte 9"
+        );
+    }
+}

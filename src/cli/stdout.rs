@@ -8,6 +8,7 @@ use std::os::fd::AsFd as _;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 
+use super::closed;
 use super::exit::Exit;
 
 /// Why stdout takes no more.
@@ -49,11 +50,23 @@ pub async fn abandoned() {
     }
 }
 
+/// Looks whether there is a stdout at all, before anything is done for it.
+///
+/// # Errors
+/// toolq was started without one.
+pub fn check() -> Result<(), OutputLost> {
+    if closed::stdout() {
+        return Err(OutputLost::Failed(rustix::io::Errno::BADF.into()));
+    }
+    Ok(())
+}
+
 /// Writes `text` and a newline, and hands it on at once.
 ///
 /// # Errors
-/// A closed pipe or a failed write.
+/// A closed pipe, a failed write, or none to write to.
 pub fn line(text: &str) -> Result<(), OutputLost> {
+    check()?;
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.write_all(b"\n")?;
@@ -73,7 +86,7 @@ pub fn usage(error: &clap::Error) -> Exit {
         Exit::Ok
     };
     match error.print() {
-        Ok(()) => exit,
-        Err(_) => Exit::Output,
+        Ok(()) if error.use_stderr() || check().is_ok() => exit,
+        _ => Exit::Output,
     }
 }

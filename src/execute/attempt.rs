@@ -133,6 +133,9 @@ pub(super) trait Runner: Send + Sync {
 
     /// Lets everything go on.
     fn release(&self) {}
+
+    /// Nothing runs any more, and nothing will.
+    fn close(&self) {}
 }
 
 /// The backings of tools.yaml.
@@ -184,6 +187,10 @@ impl Runner for Backings {
 
     fn release(&self) {
         self.commands.release();
+    }
+
+    fn close(&self) {
+        self.commands.close();
     }
 }
 

@@ -109,6 +109,12 @@ impl Engine {
         self.control.clone()
     }
 
+    /// Ends who started its commands, and waits for them. Where nobody asks for it, that happens when the last part of the
+    /// engine is dropped, and a control or a task of the runtime may be one.
+    pub fn close(self) {
+        self.runner.close();
+    }
+
     /// Runs a turn whose calls are all known, and returns when every one of them was delivered.
     ///
     /// Dropping the future ends whatever it runs.

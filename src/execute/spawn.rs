@@ -1,4 +1,4 @@
-//! Starting a program by `posix_spawn`, and watching for its end: one of two files that are not safe Rust.
+//! Starting a program by `posix_spawn`, and watching for its end: one of the files that are not safe Rust.
 //!
 //! Never `fork`: with a transcript of a gigabyte in memory it copies page tables for longer than most tools run. Hence
 //! nothing of ours runs between the start of the child and its order.

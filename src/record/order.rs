@@ -118,7 +118,7 @@ impl Order {
         let next = match &record.kind {
             Kind::ToolStart => stage.start(&record.metadata()?, record),
             Kind::ToolResult => stage.result(&record.metadata()?),
-            Kind::ToolSkipped => stage.skipped(),
+            Kind::ToolSkipped => stage.skipped(record),
             Kind::ToolInDoubt => stage.in_doubt(),
             _ => stage.found(record.kind == Kind::Resolve, &record.metadata()?),
         };
@@ -160,11 +160,15 @@ impl Stage {
         }
     }
 
-    fn skipped(self) -> Result<Self, &'static str> {
+    fn skipped(self, record: &Record) -> Result<Self, &'static str> {
         match self {
-            // The attempt surely did nothing: not a byte was sent. Or a later run did not come to it again.
-            Self::Free(attempts) | Self::Started(attempts, _) => Ok(Self::Free(attempts)),
-            Self::InDoubt(_) => Err("a call is skipped that is in doubt"),
+            // The engine called its request off before any of it was sent.
+            Self::Started(attempts, Risk::Effect) if was_called_off(record) => {
+                Ok(Self::Free(attempts))
+            }
+            // A later run may not have come again to what may run twice.
+            Self::Free(_) | Self::Started(_, Risk::None) => Ok(self),
+            Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
             Self::Ended => Err("its call has a result already"),
         }
     }
@@ -192,6 +196,17 @@ impl Stage {
             (stage, _) => Ok(stage),
         }
     }
+}
+
+/// A call that is skipped has no attempts, unless it was started and came to nothing.
+fn was_called_off(record: &Record) -> bool {
+    #[derive(Deserialize)]
+    struct Skipped {
+        #[serde(default)]
+        attempts: u32,
+    }
+    let skipped = record.metadata::<Skipped>();
+    skipped.is_ok_and(|skipped| skipped.attempts > 0)
 }
 
 fn goes_on(record: &Record) -> bool {

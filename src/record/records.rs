@@ -16,6 +16,8 @@ use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, claim};
 
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
+/// The largest end without a line break that a loss of power may leave: unwritten bytes of many records.
+const MAX_TORN: u64 = 16 << 20;
 
 /// One record, as it was written.
 #[derive(Debug, Clone)]
@@ -197,6 +199,9 @@ impl Records {
             let read = more.len();
             bytes += read as u64;
             self.from.consume(read);
+        }
+        if bytes > MAX_TORN {
+            return Ok(Flaw::TooLong);
         }
         // A whole record whose line break became another byte; zeros are what a disk has that was not written.
         match self.line.split_last() {

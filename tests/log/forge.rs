@@ -1,5 +1,11 @@
 //! Logs written by the words of docs/session-log.md: what no run writes on purpose can be read, too.
 
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests and benchmarks use their parts of it, and may unwrap"
+)]
+
 use std::fs;
 use std::path::Path;
 
@@ -127,6 +133,20 @@ impl Forge {
             "exit_code": 0, "in_doubt": 0,
         });
         self.add("session_end", Some(session), &Value::Null, &metadata)
+    }
+
+    /// A result of so many milliseconds.
+    pub fn result(&mut self, call: u64, tool: &str, ms: u64, content: &Value) -> u64 {
+        let metadata = json!({
+            "tool_use_id": format!("toolu_{call}"), "tool_name": tool, "is_error": false,
+            "status": "ok", "duration_ms": ms, "attempts": 1, "exit": 0, "bytes": 20,
+        });
+        self.add("tool_result", Some(call), content, &metadata)
+    }
+
+    /// What was written since it was taken last.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     pub fn text(&self) -> &str {

@@ -1,6 +1,7 @@
 //! Somebody who stops reading, by going away or by standing still.
 
 use std::io::{BufRead as _, BufReader};
+use std::process::Command;
 
 use rustix::process::Signal;
 
@@ -34,6 +35,28 @@ fn a_reader_that_leaves_ends_the_run() {
     }
 }
 
+/// Without a stdout nothing is done whose result could go nowhere; help and plans have none either.
+#[test]
+fn who_has_no_stdout_is_told_so() {
+    let marked = Marked::new().stdin(answer("a", &["echo"]));
+    for arguments in [
+        &["run", "--log", "log.jsonl", "input"][..],
+        &["plan", "input"],
+        &["--help"],
+    ] {
+        let toolq = marked.toolq.command(arguments);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"exec "$@" >&-"#, "sh"])
+            .arg(toolq.get_program())
+            .args(arguments)
+            .current_dir(toolq.get_current_dir().unwrap());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(74), "{arguments:?}");
+        assert!(output.stdout.is_empty() && marked.log().is_empty());
+    }
+}
+
 /// Turns that nobody would read don't begin.
 #[test]
 fn later_turns_do_not_begin() {
@@ -46,7 +69,8 @@ fn later_turns_do_not_begin() {
     assert_eq!(ended.statuses(), ["interrupted"]);
 }
 
-/// A reader that holds the pipe and reads nothing can hold toolq, but not against somebody who insists.
+/// A reader that holds the pipe and reads nothing can hold toolq, but not against somebody who insists. The log is that of
+/// an unfinished session.
 #[test]
 fn a_reader_that_stands_still_is_left() {
     let calls = ["flood", "flood", "hang"].map(|name| answer(name, &[name]));
@@ -58,5 +82,11 @@ fn a_reader_that_stands_still_is_left() {
     ]);
     started.wait_for_calls(1);
     started.insist_unread(Signal::INT);
-    assert_eq!(started.end().code, Some(130));
+    let ended = started.end();
+    assert_eq!(ended.code, Some(130));
+    // It left in the middle, and its log says no more than it knows: nothing is half, and there is no end.
+    let types = ended.log.iter().map(|record| record["type"].as_str());
+    let types: Vec<&str> = types.map(Option::unwrap).collect();
+    assert_eq!(types[0], "session");
+    assert!(types.contains(&"tool_result") && !types.contains(&"session_end"));
 }

@@ -54,6 +54,10 @@ fn values_are_never_run() {
         command: [node, -r, ./hook.js, -e, "run({a})"] ⇒ {a} ⇒ a text that is run
         command: [su, root, -c, "ls {a}"] ⇒ {a} ⇒ a text that is run
         command: {argv: [sh, -c, "echo {n}"]} ⇒ {n} ⇒ a text that is run
+        command: [python3, "{a}"] ⇒ {a} ⇒ cannot choose the file
+        command: [python3, -m, "{a}"] ⇒ {a} ⇒ cannot choose the file
+        command: [/usr/bin/env, bash, -x, --, "scripts/{a}.sh"] ⇒ {a} ⇒ cannot choose the file
+        command: [node, "{list...}"] ⇒ {list...} ⇒ cannot choose the file
         "#,
     );
     quiet(
@@ -64,6 +68,9 @@ fn values_are_never_run() {
         command: [awk, '{print $1}', --, "{a}"]
         command: {argv: [sh], stdin: "{a}"}
         command: [jq, '.items | {sum: .a}']
+        command: [python3, tool.py, --, "{a}"]
+        command: [sh, -c, 'exec python3 "$1"', --, "{a}"]
+        command: [bash, -s, --, "{a}"]
         "#,
     );
 }

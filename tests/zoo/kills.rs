@@ -29,9 +29,15 @@ fn one(time: usize) -> Duration {
     let folder = tempfile::tempdir().unwrap();
     let itself = std::env::current_exe().unwrap();
     let mark = format!("kill-{}-{time}", std::process::id());
+    // Also where a keeper was stopped, and can't do its part.
+    let beast = if time % 4 == 3 {
+        "stops_its_parent"
+    } else {
+        "tree"
+    };
     let tools = format!(
         "version: 1\ntools:\n  tree:\n    description: A tree.\n    input_schema: {{type: object}}\n    \
-         concurrency_safe: true\n    command: {{argv: [\"{}\", beast, tree, \"{mark}\"], env: {{{MARK}: \"{mark}\"}}}}\n",
+         concurrency_safe: true\n    command: {{argv: [\"{}\", beast, {beast}, \"{mark}\"], env: {{{MARK}: \"{mark}\"}}}}\n",
         itself.display()
     );
     fs::write(folder.path().join("tools.yaml"), tools).unwrap();

@@ -30,6 +30,9 @@ pub enum Role {
         /// Commands that run at once
         #[arg(long, default_value = "8")]
         jobs: NonZeroUsize,
+        /// A file that gets a line and a sync before each command and behind it
+        #[arg(long)]
+        synced: Option<PathBuf>,
         /// What they read, a line each
         lines: PathBuf,
         /// The command
@@ -57,9 +60,10 @@ impl Floor {
         match role {
             Role::Spawn {
                 jobs,
+                synced,
                 lines,
                 command,
-            } => spawn::run(jobs.get(), &lines, &command),
+            } => spawn::run(jobs.get(), synced.as_deref(), &lines, &command),
             Role::Posts { address, lines } => posts::run(address, &lines),
             Role::Echo => echo::run(),
         }

@@ -4,7 +4,7 @@
 //! No input is validated, nothing is logged, no time runs out; outputs are printed in the order of the lines.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -20,11 +20,12 @@ struct Running {
     stdout: ChildStdout,
 }
 
-/// Runs `command` for each line of `lines`, `jobs` at a time.
+/// Runs `command` for each line of `lines`, `jobs` at a time; `synced` is told of each start and end.
 ///
 /// # Errors
 /// A command can't be started or fails, or a line is longer than a pipe takes at once.
-pub fn run(jobs: usize, lines: &Path, command: &[OsString]) -> Result<()> {
+pub fn run(jobs: usize, synced: Option<&Path>, lines: &Path, command: &[OsString]) -> Result<()> {
+    let mut synced = synced.map(Synced::new).transpose()?;
     let text = fs::read_to_string(lines)?;
     let mut waiting = text.lines().enumerate();
     let mut outputs = vec![Vec::new(); text.lines().count()];
@@ -33,6 +34,7 @@ pub fn run(jobs: usize, lines: &Path, command: &[OsString]) -> Result<()> {
         while running.len() < jobs
             && let Some((line, input)) = waiting.next()
         {
+            tell(&mut synced)?;
             running.push(start(line, input, command)?);
         }
         if running.is_empty() {
@@ -42,6 +44,7 @@ pub fn run(jobs: usize, lines: &Path, command: &[OsString]) -> Result<()> {
             let Running { line, stdout, .. } = &mut running[place];
             if read_some(stdout, &mut outputs[*line])? == 0 {
                 end(running.swap_remove(place))?;
+                tell(&mut synced)?;
             }
         }
     }
@@ -49,6 +52,23 @@ pub fn run(jobs: usize, lines: &Path, command: &[OsString]) -> Result<()> {
     for output in outputs {
         stdout.write_all(&output)?;
         stdout.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// A file that grows by the size of a record, and is on the disk each time.
+struct Synced(File);
+
+impl Synced {
+    fn new(path: &Path) -> io::Result<Self> {
+        File::create(path).map(Self)
+    }
+}
+
+fn tell(synced: &mut Option<Synced>) -> io::Result<()> {
+    if let Some(Synced(file)) = synced {
+        file.write_all(&[b'x'; 400])?;
+        file.sync_data()?;
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! The rows of the table, one file each: what is done, by whom, and what is asked of toolq.
 
+mod durable;
 mod http;
 mod lines;
+mod log;
 mod recording;
 mod sleep;
 mod spawn;
@@ -17,8 +19,9 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 10] = [
+pub const ALL: [(&str, Row); 12] = [
     ("spawn", spawn::thousand_cats),
+    ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight),
     ("sleep-64", sleep::sixty_four),
@@ -28,4 +31,5 @@ pub const ALL: [(&str, Row); 10] = [
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
+    ("log", log::many_records),
 ];

@@ -32,6 +32,7 @@ const FRAME: Duration = Duration::from_millis(100);
 /// A wrong tools.yaml or input, or a log that can't be used: then nothing ran. A stdout that takes no more: then the
 /// results are in the log.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    stdout::check()?;
     let tools = Arc::new(context.load_tools()?);
     let recordings = inputs::read_digested(&arguments.input)?;
     let all = arguments.input.all;
@@ -87,7 +88,10 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     };
     drop(entered);
     let ended = runtime.block_on(session.run(&recordings, signals));
-    session.finish(ended, context)
+    let exit = session.finish(ended, context);
+    // All is written and nothing runs: what is left there, such as a look-up of a name, is not waited for.
+    runtime.shutdown_background();
+    exit
 }
 
 /// A run from its first turn to its end.
@@ -181,6 +185,7 @@ impl Session<'_> {
         let exit = self
             .observers
             .finish(exit, &context.stderr, context.verbose);
+        self.engine.close();
         ended.map_err(|failure| match failure.exit {
             Exit::Output if !self.arguments.no_log => {
                 failure.with_hint("the results are in the session log")

@@ -43,6 +43,8 @@ struct Kept {
     window: Window,
     limits: Limits,
     whole: Option<WholeFile>,
+    /// A line break came last. It may be none of the text's, so that it is passed on with what comes behind it.
+    newline: bool,
 }
 
 impl TextCapture {
@@ -55,6 +57,7 @@ impl TextCapture {
                 window: Window::new(shown),
                 limits,
                 whole: None,
+                newline: false,
             },
         }
     }
@@ -70,15 +73,13 @@ impl TextCapture {
     pub(in crate::execute) fn finish(mut self, trim: bool) -> (String, Captured) {
         let Self { masked, kept, .. } = &mut self;
         masked.finish(|bytes| kept.push(bytes));
+        kept.finish(trim);
         let view = self.kept.window.view();
-        let mut text = view.text;
-        if trim && text.ends_with('\n') {
-            text.pop();
-        }
+        let text = view.text;
         let captured = Captured {
             bytes: self.bytes,
             cut: view.cut,
-            cut_at: view.cut_at.min(text.len()),
+            cut_at: view.cut_at,
             // A file that could not be written is as if none were kept, and the text says so.
             saved: self.kept.whole.and_then(|whole| whole.keep().ok()),
             lossy: view.lossy,
@@ -90,6 +91,33 @@ impl TextCapture {
 
 impl Kept {
     fn push(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.newline) {
+            self.take(b"\n");
+        }
+        let text = bytes.strip_suffix(b"\n");
+        self.newline = text.is_some();
+        self.take(text.unwrap_or(bytes));
+    }
+
+    /// A line break at the very end is a part of the whole, but of the text only where it is not trimmed.
+    fn finish(&mut self, trim: bool) {
+        if !std::mem::take(&mut self.newline) {
+            return;
+        }
+        if !trim {
+            return self.take(b"\n");
+        }
+        if let Some(whole) = &mut self.whole
+            && whole.push(b"\n").is_err()
+        {
+            self.whole = None;
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
         let was_whole = self.window.is_whole();
         if was_whole && bytes.len() as u64 > self.room() {
             self.open();
@@ -126,5 +154,42 @@ impl Kept {
             Ok(whole)
         });
         self.whole = opened.ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(pieces: &[&str], shown: u64, trim: bool) -> (String, u64) {
+        let limits = Limits {
+            shown,
+            saved: 0,
+            outputs: None,
+        };
+        let mut capture = TextCapture::new(limits, Arc::default());
+        for piece in pieces {
+            capture.push(piece.as_bytes());
+        }
+        let (text, captured) = capture.finish(trim);
+        (text, captured.cut)
+    }
+
+    /// FAULTS 75: a line break that is taken off takes no place.
+    #[test]
+    fn the_last_line_break_is_no_part_of_a_text() {
+        for (pieces, trim, expected) in [
+            (&["abcd\n"][..], true, ("abcd", 0)),
+            (&["ab", "cd", "\n"], true, ("abcd", 0)),
+            (&["abc\n", "\n"], true, ("abc\n", 0)),
+            (&["\n"], true, ("", 0)),
+            (&["abcd\n"], false, ("abd\n", 1)),
+            (&["abc\n"], false, ("abc\n", 0)),
+            (&["abcd\n", "\n"], true, ("abd\n", 1)),
+            (&["abcd\n", "e"], true, ("ab\ne", 2)),
+        ] {
+            let (text, cut) = captured(pieces, 4, trim);
+            assert_eq!((&*text, cut), expected, "{pieces:?}");
+        }
     }
 }

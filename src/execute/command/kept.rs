@@ -16,6 +16,9 @@ use crate::model::Leftovers;
 /// those that it killed are gone. A program that has stopped its keeper is answered so much later.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// How many keepers are asked, where one after another was killed meanwhile.
+const TRIES: usize = 8;
+
 /// Dropped before its end, the keeper ends everything at once.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -37,24 +40,28 @@ impl Kept {
         order: &Order,
         descriptors: &Descriptors<'_>,
     ) -> std::io::Result<Self> {
-        let keeper = keepers.take()?;
         let request = Request::start(order);
-        let mut kept = Self {
-            keepers: Arc::clone(keepers),
-            keeper: Some(keeper),
-            member: None,
-            heard: None,
-        };
-        if let Some(keeper) = &kept.keeper
-            && !matches!(
-                timeout(PATIENCE, keeper.ask(&request, descriptors)).await,
-                Ok(Ok(()))
-            )
-        {
-            kept.give_up();
-            return Err(rustix::io::Errno::AGAIN.into());
+        for _ in 0..TRIES {
+            let keeper = keepers.take()?;
+            let asked = timeout(PATIENCE, keeper.ask(&request, descriptors)).await;
+            match asked {
+                Ok(Ok(())) => {
+                    return Ok(Self {
+                        keepers: Arc::clone(keepers),
+                        keeper: Some(keeper),
+                        member: None,
+                        heard: None,
+                    });
+                }
+                // It was killed while it waited. It starts nothing before it has heard all.
+                Ok(Err(_)) => {}
+                Err(_) => {
+                    keepers.kill(&keeper);
+                    break;
+                }
+            }
         }
-        Ok(kept)
+        Err(rustix::io::Errno::AGAIN.into())
     }
 
     /// Waits until the program itself has ended, was not started, or its keeper is gone.
@@ -106,7 +113,9 @@ impl Kept {
                 self.end(Duration::ZERO, control).await;
             }
         }
+        let leaves = matches!(self.heard, Some(Reply::Gone { leaves: true, .. }));
         if self.is_over()
+            && !leaves
             && let Some(keeper) = self.keeper.take()
         {
             self.keepers.give_back(keeper);
@@ -117,7 +126,9 @@ impl Kept {
                 ending,
                 leftovers: 0,
             },
-            Some(Reply::Gone { ending, leftovers }) => Exit::Ended { ending, leftovers },
+            Some(Reply::Gone {
+                ending, leftovers, ..
+            }) => Exit::Ended { ending, leftovers },
             None => Exit::Unknown,
         }
     }

@@ -77,6 +77,13 @@ impl Commands {
         self.groups.release();
     }
 
+    /// Ends who starts them.
+    pub(super) fn close(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.close();
+        }
+    }
+
     /// Runs one attempt of `command`, which `backing` was filled into.
     pub(super) async fn run(
         &self,

@@ -12,6 +12,10 @@ impl Supervisor {
     pub(super) fn new(_: &Path) -> Option<Self> {
         None
     }
+
+    pub(super) fn close(&self) {
+        match *self {}
+    }
 }
 
 /// Nothing asks for it.

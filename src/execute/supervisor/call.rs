@@ -126,11 +126,15 @@ impl<'k> Call<'k> {
         if self.ending.is_none() && !grace.is_zero() && self.ask_to_end(grace)? == Next::Leave {
             return self.kill().map(|_| Next::Leave);
         }
-        let left = self.kill()?;
+        let leaves = self.kill()?;
         let ending = self.ending.unwrap_or(Ending::Signal(libc::SIGKILL));
         let leftovers = leftovers.try_into().unwrap_or(u32::MAX);
-        self.keeper.reply(Reply::Gone { ending, leftovers })?;
-        Ok(if left { Next::Leave } else { Next::Another })
+        self.keeper.reply(Reply::Gone {
+            ending,
+            leftovers,
+            leaves,
+        })?;
+        Ok(if leaves { Next::Leave } else { Next::Another })
     }
 
     /// TERM to everybody, and CONT, since who is stopped can't take another signal than this and KILL. Where all are held,

@@ -78,6 +78,12 @@ impl Supervisor {
             Leftovers::Allow => &self.lenient,
         }
     }
+
+    /// Ends the keepers that wait for a call, and their roots.
+    pub(in crate::execute) fn close(&self) {
+        self.strict.close();
+        self.lenient.close();
+    }
 }
 
 impl Keepers {
@@ -124,6 +130,11 @@ impl Keepers {
         }
     }
 
+    fn close(&self) {
+        locked(&self.idle).clear();
+        *locked(&self.root) = None;
+    }
+
     /// A keeper was killed. The root ends what it kept, unless it was killed, too.
     pub(in crate::execute) async fn mourn(&self) {
         if locked(&self.root).as_mut().is_some_and(Root::was_killed) {
@@ -135,8 +146,7 @@ impl Keepers {
 
 impl Drop for Keepers {
     fn drop(&mut self) {
-        locked(&self.idle).clear();
-        *locked(&self.root) = None;
+        self.close();
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::io::DupFlags;
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, kill_process, set_child_subreaper,
     set_dumpable_behavior, setrlimit,
@@ -18,7 +19,7 @@ use super::{family, system};
 use crate::model::Ending;
 
 /// How long keepers may take to end what they keep once toolq is gone.
-const KEEPERS_PATIENCE: Duration = Duration::from_secs(3);
+const KEEPERS_PATIENCE: Duration = Duration::from_millis(800);
 /// How long orphans may take to be gone once they are killed.
 const ORPHANS_PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of a request to a root: a letter and a keeper's number.
@@ -132,7 +133,7 @@ impl Root {
             signals,
             ..
         } = self;
-        rustix::io::dup2(&socket, &mut control)?;
+        rustix::io::dup3(&socket, &mut control, DupFlags::CLOEXEC)?;
         drop(socket);
         adopt()?;
         Keeper::new(UnixStream::from(control), signals).serve()

@@ -1,5 +1,5 @@
 //! What only the system's own calls can do for a supervisor, which has one thread: forking itself, starting a program
-//! under limits, waiting for any child. The other file that is not safe Rust.
+//! under limits, waiting for any child. One of the files that are not safe Rust.
 
 use std::io::{self, Read as _};
 use std::mem::MaybeUninit;

@@ -46,6 +46,8 @@ pub(in crate::execute) enum Reply {
         ending: Ending,
         /// How many had to be ended after the program itself had.
         leftovers: u32,
+        /// Somebody could not be ended. The keeper leaves him to the root, and serves no more.
+        leaves: bool,
     },
 }
 
@@ -162,10 +164,14 @@ fn read_order(body: &[u8]) -> Option<Order> {
 
 impl Reply {
     pub(super) fn bytes(self) -> [u8; REPLY] {
-        let (kind, ending, number) = match self {
-            Self::NotStarted(errno) => (b'N', Ending::Exit(errno), 0),
-            Self::Exited { ending, alone } => (b'X', ending, u32::from(alone)),
-            Self::Gone { ending, leftovers } => (b'G', ending, leftovers),
+        let (kind, ending, number, leaves) = match self {
+            Self::NotStarted(errno) => (b'N', Ending::Exit(errno), 0, false),
+            Self::Exited { ending, alone } => (b'X', ending, u32::from(alone), false),
+            Self::Gone {
+                ending,
+                leftovers,
+                leaves,
+            } => (b'G', ending, leftovers, leaves),
         };
         let (tag, code) = match ending {
             Ending::Signal(signal) => (1, signal),
@@ -176,7 +182,7 @@ impl Reply {
             Ending::Http(status) => (0, status.into()),
         };
         let mut bytes = [0; REPLY];
-        (bytes[0], bytes[1]) = (kind, tag);
+        (bytes[0], bytes[1], bytes[2]) = (kind, tag, leaves.into());
         bytes[4..8].copy_from_slice(&code.to_le_bytes());
         bytes[8..].copy_from_slice(&number.to_le_bytes());
         bytes
@@ -184,7 +190,7 @@ impl Reply {
 
     /// None where it is no reply of a keeper's.
     pub(super) fn parse(bytes: [u8; REPLY]) -> Option<Self> {
-        let [kind, tag, _, _, code @ .., a, b, c, d] = bytes;
+        let [kind, tag, leaves, _, code @ .., a, b, c, d] = bytes;
         let (code, number) = (i32::from_le_bytes(code), u32::from_le_bytes([a, b, c, d]));
         let ending = match tag {
             0 => Ending::Exit(code),
@@ -203,6 +209,7 @@ impl Reply {
             b'G' => Self::Gone {
                 ending,
                 leftovers: number,
+                leaves: leaves == 1,
             },
             _ => return None,
         })
@@ -254,6 +261,7 @@ mod tests {
         let gone = endings.map(|ending| Reply::Gone {
             ending,
             leftovers: 70_000,
+            leaves: ending == Ending::Signal(9),
         });
         let exited = endings.map(|ending| Reply::Exited {
             ending,

@@ -168,7 +168,7 @@ fn a_halt_while_a_write_waits_leaves_it_undone() {
             control.halt(INT);
         },
     );
-    assert_eq!(witness.of("finished"), ["A not_executed 0"]);
+    assert_eq!(witness.of("finished"), ["A not_executed 1"]);
 }
 
 /// FAULTS 133: the time of a run is over in the middle of a call; pauses don't count.

@@ -28,7 +28,9 @@ impl Spent {
     }
 
     fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
-        if outcome.is_skipped() {
+        // One that was called off in time was started all the same, which its record must not hide.
+        let called_off = matches!(outcome, Outcome::NotExecuted(_));
+        if outcome.is_skipped() && !called_off {
             return Self::default();
         }
         Self {

@@ -51,6 +51,7 @@ impl Turn<'_> {
             (None, halted) => halted.map(NotExecuted::Halted),
         };
         if let Some(cause) = cause {
+            run.attempt = run.before;
             return self.finish(number, &Outcome::NotExecuted(cause));
         }
         let event = self.queue.get(number).and_then(started);

@@ -82,11 +82,7 @@ impl Entry {
             Kind::ToolStart => self.start(record),
             Kind::ToolResult | Kind::ToolInDoubt => self.end(record, end),
             Kind::Resolve => self.resolve(record, end),
-            // What had started was ended before it could do anything; what had not stands where it stood.
-            Kind::ToolSkipped if self.state == State::Started => {
-                self.state = State::NotDone;
-                Ok(())
-            }
+            Kind::ToolSkipped => self.skip(record),
             _ => Ok(()),
         }
     }
@@ -116,6 +112,16 @@ impl Entry {
             status,
             is_error: ended.is_error,
         });
+        Ok(())
+    }
+
+    /// What was started and called off before anything was sent surely did nothing. What was not come to stands where it
+    /// stood.
+    fn skip(&mut self, record: &Record) -> Result<(), Damage> {
+        let skipped: metadata::CallEnd = record.metadata()?;
+        if self.state == State::Started && skipped.attempts > 0 {
+            self.state = State::NotDone;
+        }
         Ok(())
     }
 

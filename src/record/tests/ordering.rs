@@ -62,6 +62,7 @@ fn nothing_starts_twice_unless_it_may() {
     let ok = (0, String::new());
     let mut again = start(2, "write");
     again.2["after"] = json!({"status": "rate_limited", "wait_ms": 1});
+    let called_off = ("tool_skipped", Some(2), json!({"attempts": 1}));
     let not_done = ("resolve", Some(2), json!({"done": false}));
     let done = ("resolve", Some(2), json!({"done": true}));
     let probed = ("probe_end", Some(2), json!({"finding": "not_done"}));
@@ -72,6 +73,7 @@ fn nothing_starts_twice_unless_it_may() {
         vec![start(1, "idempotent"), start(2, "idempotent")],
         vec![start(1, "write"), again.clone(), of_call("tool_result")],
         vec![of_call("tool_skipped"), start(1, "write")],
+        vec![start(1, "write"), called_off, start(2, "write")],
         vec![of_call("tool_result"), start(1, "write")],
         vec![
             start(1, "write"),
@@ -125,12 +127,8 @@ fn nothing_starts_twice_unless_it_may() {
             twice,
         ),
         (
-            vec![
-                start(1, "write"),
-                of_call("tool_in_doubt"),
-                of_call("tool_skipped"),
-            ],
-            "a call is skipped that is in doubt",
+            vec![start(1, "write"), of_call("tool_skipped")],
+            "a call is skipped that had started",
         ),
         (
             vec![of_call("tool_in_doubt")],

@@ -224,6 +224,22 @@ fn what_must_be_understood_is() {
     assert_eq!(damage.what, Flaw::Newer { major: 2, minor: 0 });
 }
 
+/// H 130: what counts is the order in the file, whatever the clock says.
+#[test]
+fn clocks_may_go_backwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let now = std::sync::atomic::AtomicU64::new(1_763_755_200_000);
+    let back = Clock::new(move || now.fetch_sub(1_000, std::sync::atomic::Ordering::SeqCst));
+    let mut log = SessionLog::create(&path, &session(), Arc::new(Mask::default()), back).unwrap();
+    play(&mut log, &[timed(0, "get", 1, true)], "done").unwrap();
+    log.finish(0).unwrap();
+    let records = read(&path).unwrap();
+    assert!(records.is_sorted_by(|one, next| one.timestamp > next.timestamp && one.seq < next.seq));
+    let end: metadata::SessionEnd = records.last().unwrap().metadata().unwrap();
+    assert_eq!(end.duration_ms, 0);
+}
+
 /// A reader that reached the end of a log that is being written finds what comes later.
 #[test]
 fn a_log_may_grow_while_it_is_read() {

@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
+use super::cures::{SCRIPT_BESIDE, value_beside};
 use super::declared::{Declared, declared, may_begin_with_dash};
-use super::interpreters::value_beside;
 use super::placeholders::Sink;
 use super::programs::base_name;
 use super::resources;
@@ -20,6 +20,11 @@ const PROGRAM: Sink = Sink::ARGUMENT.refusing(
     "a value of the input cannot name a program",
     "name the program here; one tool for each program, or an `enum` that the program itself reads",
 );
+const SCRIPT: Sink = Sink::ARGUMENT.refusing(
+    "a value of the input cannot choose the file that an interpreter runs",
+    SCRIPT_BESIDE,
+);
+
 /// The backing; none where there is no usable argument list.
 pub(super) fn resolved(
     form: &Placed<CommandForm>,
@@ -126,6 +131,7 @@ fn arguments(
                 "a value of the input cannot stand in a text that is run",
                 value_beside(&program),
             ),
+            Role::Script => SCRIPT,
             Role::Data => Sink::ARGUMENT,
         };
         arguments.push(argument(element, role, sink, after_dashes, scope));

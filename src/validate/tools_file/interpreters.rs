@@ -159,45 +159,26 @@ pub(super) fn interpreter(name: &str) -> Option<&'static Interpreter> {
         .find(|interpreter| interpreter.names.contains(&name))
 }
 
-/// How a text that an interpreter runs gets a value: the value in its own language, and an example.
-macro_rules! beside {
-    ($value:literal, $argv:literal) => {
-        concat!(
-            "hand it over beside the text: as `",
-            $value,
-            "` in `",
-            $argv,
-            "`, or by `env` or `stdin`"
-        )
-    };
-}
-
-/// What to do instead of writing a value into the text that the interpreter of this name runs.
-pub(super) fn value_beside(name: &str) -> &'static str {
-    match name {
-        // Its `--` would be the first argument.
-        "python" | "pypy" => beside!(
-            "sys.argv[1]",
-            "[python3, -c, 'import sys; print(sys.argv[1])', \"{x}\"]"
-        ),
-        "node" | "nodejs" | "bun" => beside!(
-            "process.argv[1]",
-            "[node, -e, 'console.log(process.argv[1])', --, \"{x}\"]"
-        ),
-        "perl" => beside!("$ARGV[0]", "[perl, -e, 'print $ARGV[0]', --, \"{x}\"]"),
-        "ruby" | "jruby" => beside!("ARGV[0]", "[ruby, -e, 'puts ARGV[0]', --, \"{x}\"]"),
-        "php" => beside!("$argv[1]", "[php, -r, 'echo $argv[1];', --, \"{x}\"]"),
-        "awk" | "gawk" | "mawk" | "nawk" => {
-            "hand it over by `env` and read `ENVIRON[\"NAME\"]`, or by `stdin`"
-        }
-        _ => beside!("\"$1\"", "[sh, -c, 'grep -e \"$1\" notes', --, \"{x}\"]"),
-    }
-}
-
 impl Interpreter {
     /// Whether its first operand is a text that is run, whatever options there are.
     pub(super) fn runs_operand(&self) -> bool {
         matches!(self.text, Text::OperandUnless(_))
+    }
+
+    /// Whether its first operand is a file that is run, where no option says otherwise.
+    pub(super) fn runs_file(&self) -> bool {
+        match self.text {
+            Text::Next | Text::Rest => true,
+            Text::Operand => !self.names.contains(&"deno"),
+            Text::NextAnywhere | Text::OperandUnless(_) => false,
+        }
+    }
+
+    /// Whether no operand is a file that is run once this option was given: it says what is run. `-s` of a shell is that
+    /// it is read.
+    pub(super) fn runs_no_file(&self, element: &str) -> bool {
+        let is_read = self.text == Text::Operand && in_cluster(element, "s");
+        is_read || self.runs_next(element) || self.runs_rest_of(element)
     }
 
     /// Whether its option makes the first operand behind it a text that is run.
@@ -218,7 +199,8 @@ impl Interpreter {
     /// Whether an element is no operand; `-` ends the options of a shell.
     pub(super) fn is_option(&self, element: &str, operand_is_code: bool) -> bool {
         let signed = element.starts_with(['-', '+']) && element.len() > 1;
-        signed || self.is_word(element) || operand_is_code && element == "-"
+        let ends = operand_is_code || self.text == Text::Operand;
+        signed || self.is_word(element) || ends && element == "-"
     }
 
     /// Whether the element behind this one is run. In a cluster, `-e'text'`, the rest of this one may be, too.
@@ -247,8 +229,8 @@ impl Interpreter {
     }
 
     /// Whether `element` is the value of the option before it. Where nobody knows that option, what doesn't look like a
-    /// file is taken for one, and reading goes on.
-    pub(super) fn takes_value(&self, before: &str, element: &str) -> bool {
+    /// file is taken for one, and reading goes on; a value of the input only where a file comes `behind`.
+    pub(super) fn takes_value(&self, before: &str, element: &str, behind: &[&str]) -> bool {
         if self.valued.contains(&before) {
             return true;
         }
@@ -263,7 +245,12 @@ impl Interpreter {
             Text::OperandUnless(_) => element.is_empty() || self.runs_next(before),
             Text::Next | Text::NextAnywhere | Text::Rest => {
                 let may_be = before.starts_with(['-', '+']) && !before.contains('=');
-                self.runs_next(before) || may_be && !element.contains(['/', '.'])
+                let is_file = if element.contains('{') {
+                    !behind.iter().any(|element| is_like_file(element))
+                } else {
+                    is_like_file(element)
+                };
+                self.runs_next(before) || may_be && !is_file
             }
         }
     }
@@ -273,6 +260,10 @@ impl Interpreter {
             .iter()
             .any(|word| word.eq_ignore_ascii_case(element))
     }
+}
+
+fn is_like_file(element: &str) -> bool {
+    !element.starts_with('-') && element.contains(['/', '.'])
 }
 
 /// Whether one of `letters` stands in a cluster of short options: `-c`, `-lc`, `-e'text'`.

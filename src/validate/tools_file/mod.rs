@@ -5,6 +5,7 @@
 
 mod address;
 mod command;
+mod cures;
 mod declared;
 mod findings;
 mod http;

@@ -14,6 +14,8 @@ pub(super) enum Role {
     Program,
     /// A text that a program runs.
     Code,
+    /// The file that an interpreter runs, as far as a value of the input has a part in its name.
+    Script,
     /// Something that a program reads.
     Data,
 }
@@ -113,24 +115,35 @@ fn wrapped_program(argv: &[&str], from: usize, mut operands: usize) -> Option<us
 /// Marks what an interpreter runs, up to the file that it would run instead.
 fn mark_code(interpreter: &Interpreter, argv: &[&str], from: usize, roles: &mut [Role]) {
     let mut operand_is_code = interpreter.runs_operand();
+    let mut operand_is_script = interpreter.runs_file();
     let (mut options, mut before) = (true, "");
     for index in from..argv.len() {
         let element = argv[index];
         if options && interpreter.is_option(element, operand_is_code) {
             if interpreter.ends_reading(element) {
-                return;
+                return mark_script(argv, index + 1, roles);
             }
+            operand_is_script &= !interpreter.runs_no_file(element);
             options = !matches!(element, "--" | "-");
             operand_is_code = mark_option(interpreter, element, index, operand_is_code, roles);
-        } else if !(options && interpreter.takes_value(before, element)) {
+        } else if !(options && interpreter.takes_value(before, element, &argv[index + 1..])) {
             if operand_is_code {
                 roles[index] = Role::Code;
+            } else if operand_is_script {
+                mark_script(argv, index, roles);
             }
             if interpreter.ends_at_operand() {
                 return;
             }
         }
         before = element;
+    }
+}
+
+/// Marks the file that an interpreter runs, where a value decides which.
+fn mark_script(argv: &[&str], at: usize, roles: &mut [Role]) {
+    if argv.get(at).is_some_and(|element| element.contains('{')) {
+        roles[at] = Role::Script;
     }
 }
 
@@ -167,11 +180,12 @@ fn mark_option(
 mod tests {
     use super::*;
 
-    /// P, C and - for program, code and data, element by element.
+    /// P, C, S and - for program, code, script and data, element by element.
     fn shown(argv: &[&str]) -> String {
         let letter = |role: &Role| match role {
             Role::Program => 'P',
             Role::Code => 'C',
+            Role::Script => 'S',
             Role::Data => '-',
         };
         roles(argv).iter().map(letter).collect()
@@ -238,6 +252,27 @@ mod tests {
             ("sed -f script {x}", "P---"),
             ("pwsh -NoProfile -command ls {x}", "P-CCC"),
             ("parallel echo {x} ::: {y}", "PCC--"),
+            // The file that is run, where a value says which.
+            ("python3 {x} {y}", "PS-"),
+            ("python3 -u {x}", "P-S"),
+            ("python3 -m {x} {y}", "P-S-"),
+            ("python3 - {x}", "P--"),
+            ("python3 tool.py {x}", "P--"),
+            ("python3 -W error tool.py {x}", "P----"),
+            ("sh {x}", "PS"),
+            ("sh -- scripts/{x}.sh {y}", "P-S-"),
+            ("sh - {x}", "P-S"),
+            ("bash -eux -o pipefail {x}", "P---S"),
+            ("bash -s {x}", "P--"),
+            ("env A=b node {x}", "P-PS"),
+            ("node --port {x} server.js", "P---"),
+            ("node --inspect {x}", "P-S"),
+            ("perl -w {x}", "P-S"),
+            ("perl -pe CODE {x}", "PCC-"),
+            ("sed -f script {x}", "P---"),
+            ("awk -f prog.awk {x}", "P---"),
+            ("su {x}", "P-"),
+            ("timeout 5 ruby {x}", "P-PS"),
         ] {
             let argv: Vec<&str> = argv.split(' ').collect();
             assert_eq!(shown(&argv), roles, "{argv:?}");
