@@ -141,9 +141,10 @@ fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<Stri
         names.join(", ")
     };
     let changed = history.changed(intent.tools);
-    let changed = match changed.is_empty() {
-        true => String::new(),
-        false => format!("; changed: {}", names(&changed)),
+    let changed = if changed.is_empty() {
+        String::new()
+    } else {
+        format!("; changed: {}", names(&changed))
     };
     let missing = names(missing);
     Failure::usage(format!(
@@ -152,24 +153,23 @@ fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<Stri
     .with_hint("`--accept-changes` runs them by the tools of today; what has its result keeps it")
 }
 
-/// What is known of the calls of a run from before it.
+/// What is known of the calls of a run from before it. They were compared with the log when it was opened.
 pub struct Earlier {
     history: Option<Arc<History>>,
-    mask: Arc<Mask>,
 }
 
 impl Earlier {
-    pub fn new(history: Option<Arc<History>>, mask: Arc<Mask>) -> Self {
-        Self { history, mask }
+    pub fn new(history: Option<Arc<History>>) -> Self {
+        Self { history }
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
     ///
     /// # Errors
-    /// The log has another call in its place, or its answer can't be read any more.
+    /// Its answer can't be read any more.
     pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
         if let Some(history) = &self.history
-            && history.check(&checked.call, &self.mask)?
+            && history.has(&checked.call)
         {
             return Ok(history.past(checked)?);
         }

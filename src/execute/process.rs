@@ -54,7 +54,7 @@ impl Process {
     }
 }
 
-/// The twenty-second word of proc_pid_stat(5). The second, a program's name, may hold spaces and brackets.
+/// The twenty-second word of `/proc/self/stat`. The second, a program's name, may hold spaces and brackets.
 fn started(stat: &str) -> Option<u64> {
     let (_, behind) = stat.rsplit_once(") ")?;
     behind.split(' ').nth(19)?.parse().ok()

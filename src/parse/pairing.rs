@@ -65,14 +65,12 @@ impl Pairing {
             self.replies[call as usize] = None;
             self.open.insert(digest, call);
         }
-        match reply {
-            Some(reply) => self.result(id, reply),
-            None => {
-                let call = self.digest(id).and_then(|id| self.open.get(&id));
-                if let Some(call) = call {
-                    self.started.remove(&(*call as usize));
-                }
-            }
+        if let Some(reply) = reply {
+            return self.result(id, reply);
+        }
+        let call = self.digest(id).and_then(|id| self.open.get(&id));
+        if let Some(call) = call {
+            self.started.remove(&(*call as usize));
         }
     }
 

@@ -52,11 +52,10 @@ pub(super) fn decide(state: Option<State>, same: bool, effect: Effect, probe: bo
     let writes = effect == Effect::Write;
     match state {
         State::Asked | State::Rejected => Decision::Run,
-        State::Started if !writes => Decision::Again,
+        // What the end of a run cut off is no result of the tool's; looking again does no harm.
+        State::Started | State::CutShort if !writes => Decision::Again,
         State::Started if probe => Decision::Probe,
         State::Started => Decision::InDoubt,
-        // What the end of a run cut off is no result of the tool's; looking again does no harm.
-        State::CutShort if !writes => Decision::Again,
         State::CutShort | State::Ended | State::InDoubt | State::Done => Decision::Print,
         State::NotDone => Decision::Again,
     }

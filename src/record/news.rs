@@ -206,9 +206,12 @@ impl SessionLog {
         let Some(earlier) = &self.earlier else {
             return false;
         };
+        if !matches!(outcome, Outcome::Rejected(_)) {
+            return false;
+        }
         let content = MaskedContent(&answer.content, &self.mask);
         let json = serde_json::to_string(&content).unwrap_or_default();
-        matches!(outcome, Outcome::Rejected(_)) && earlier.says(key(call), &json_line(&json))
+        earlier.says(key(call), &json_line(&json))
     }
 
     fn probing(&mut self, call: &CallRef) -> io::Result<()> {

@@ -24,13 +24,13 @@ pub struct Done {
 
 /// tools.yaml with these tools: name, effect, and what a shell does with `$1`, the input's `n`.
 pub fn tools(tools: &[(&str, &str, &str)]) -> String {
-    let mut file = "version: 1\ntools:\n".to_owned();
-    for (name, more, script) in tools {
-        file += &format!(
+    let tool = |(name, more, script): &(&str, &str, &str)| {
+        format!(
             "  {name}:\n    input_schema: {{type: object, properties: {{n: {{type: integer}}}}, required: [n]}}\n    {more}\n    command: [sh, -c, '{script}', sh, \"{{n}}\"]\n"
-        );
-    }
-    file
+        )
+    };
+    let tools: String = tools.iter().map(tool).collect();
+    format!("version: 1\ntools:\n{tools}")
 }
 
 /// Reads, an idempotent tool and one that writes, each with a line in `effects` for what it did.

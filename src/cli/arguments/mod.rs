@@ -115,6 +115,7 @@ fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Run {
     #[command(flatten)]
     pub input: Input,

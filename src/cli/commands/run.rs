@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let log = session_log::begin(&intent, &clock)?;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
     let earlier = log.as_ref().and_then(SessionLog::earlier);
-    let earlier = Earlier::new(earlier, Arc::clone(&mask));
+    let earlier = Earlier::new(earlier);
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),

@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use serde_json::value::RawValue;
+
 use crate::model::{
-    Accepted, Begun, Call, Checked, Content, Effect, Mask, Past, Recalled, Tools, Verdict, cut,
-    escape,
+    Accepted, Begun, Call, Checked, Content, Effect, Input, Mask, Past, Recalled, Tools, Verdict,
+    cut, escape,
 };
 use crate::record::decide::{Decision, State, decide};
 use crate::record::fields::{Brief, tool_sha256};
@@ -63,6 +65,11 @@ impl History {
             Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
             entry => Ok(entry.is_some()),
         }
+    }
+
+    /// Whether there is a call in the place of `call`.
+    pub fn has(&self, call: &Call) -> bool {
+        self.entry(place(call)).is_some()
     }
 
     /// What this run is to do with a call that [`check`](Self::check) has passed.
@@ -135,7 +142,7 @@ impl History {
         })
     }
 
-    fn body(&self, at: Extent) -> Result<Box<serde_json::value::RawValue>, RecallError> {
+    fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
         let record = self.record(at)?;
         Ok(record.content.load(&self.path())?)
     }
@@ -159,12 +166,12 @@ impl History {
         let logged: Option<CallContent> =
             logged.and_then(|body| serde_json::from_str(body.get()).ok());
         let input = logged.and_then(|content| content.input);
-        let given = call.input.as_ref().ok().map(|input| input.text());
+        let given = call.input.as_ref().ok().map(Input::text);
         let given = given.map(|text| mask.json(text));
         Conflict {
             turn: call.turn,
             position: call.position,
-            logged: shown(&entry.tool, input.as_deref().map(|raw| raw.get())),
+            logged: shown(&entry.tool, input.as_deref().map(RawValue::get)),
             given: shown(&mask.text(&call.name), given.as_deref()),
         }
     }

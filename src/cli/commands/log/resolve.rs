@@ -12,12 +12,10 @@ use crate::record::{self, Resolution, ResolveError};
 /// # Errors
 /// There is no such call, more than one, or none that is in doubt; or the log can't be used.
 pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let path = match &arguments.file {
-        Some(path) => path.clone(),
-        None => {
-            let folder = record::sessions_folder(&context.environment)?;
-            record::latest_session(&folder)?
-        }
+    let path = if let Some(path) = &arguments.file {
+        path.clone()
+    } else {
+        record::latest_session(&record::sessions_folder(&context.environment)?)?
     };
     let resolution = match &arguments.result {
         Some(result) => Resolution::Done {
