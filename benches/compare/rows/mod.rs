@@ -5,6 +5,7 @@ mod http;
 mod lines;
 mod log;
 mod recording;
+mod resume;
 mod sleep;
 mod spawn;
 mod startup;
@@ -19,7 +20,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 12] = [
+pub const ALL: [(&str, Row); 13] = [
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
@@ -32,4 +33,5 @@ pub const ALL: [(&str, Row); 12] = [
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
     ("log", log::many_records),
+    ("resume", resume::finished_calls),
 ];
