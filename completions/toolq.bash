@@ -1251,7 +1251,7 @@ _toolq() {
             fi
             case "${prev}" in
                 --from)
-                    COMPREPLY=($(compgen -W "anthropic openai-chat openai-responses claude-code codex toolq" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "anthropic openai-chat openai-responses claude-code codex toolq anthropic-sse openai-sse" -- "${cur}"))
                     return 0
                     ;;
                 --max-input)
@@ -1384,7 +1384,7 @@ _toolq() {
                     return 0
                     ;;
                 --from)
-                    COMPREPLY=($(compgen -W "anthropic openai-chat openai-responses claude-code codex toolq" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "anthropic openai-chat openai-responses claude-code codex toolq anthropic-sse openai-sse" -- "${cur}"))
                     return 0
                     ;;
                 --max-input)
@@ -1468,14 +1468,14 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__run)
-            opts="-j -c -q -v -h -V --from --all --max-input --jobs --to --log --no-log --resume --new --accept-changes --sync --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
+            opts="-j -c -q -v -h -V --from --all --max-input --jobs --follow --to --log --no-log --sync --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --from)
-                    COMPREPLY=($(compgen -W "anthropic openai-chat openai-responses claude-code codex toolq" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "anthropic openai-chat openai-responses claude-code codex toolq anthropic-sse openai-sse" -- "${cur}"))
                     return 0
                     ;;
                 --max-input)

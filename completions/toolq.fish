@@ -46,7 +46,9 @@ openai-chat\t''
 openai-responses\t''
 claude-code\t''
 codex\t''
-toolq\t''"
+toolq\t''
+anthropic-sse\t'A stream of the Messages API'
+openai-sse\t'A stream of chat completions or responses'"
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l max-input -d 'The largest JSON document that is read' -r
 complete -c toolq -n "__fish_toolq_using_subcommand run" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l to -d 'The form of the results, where it should not mirror the input' -r -f -a "message\t'An Anthropic user message'
@@ -70,6 +72,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand run" -l color -d 'When to us
 always\t''
 never\t''"
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l all -d 'Take calls that already have a result in the input, too'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l follow -d 'Answer JSON lines one by one as they come, one line for each, to serve as a co-process'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l no-log -d 'Keep no session log'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l resume -d 'Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`, the latest session of this input'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l new -d 'Begin another run in the log, also behind one that was left unfinished'
@@ -84,7 +87,9 @@ openai-chat\t''
 openai-responses\t''
 claude-code\t''
 codex\t''
-toolq\t''"
+toolq\t''
+anthropic-sse\t'A stream of the Messages API'
+openai-sse\t'A stream of chat completions or responses'"
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -l max-input -d 'The largest JSON document that is read' -r
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -l format -d 'How to show the plan' -r -f -a "text\t'For people: a timeline'
@@ -116,7 +121,9 @@ openai-chat\t''
 openai-responses\t''
 claude-code\t''
 codex\t''
-toolq\t''"
+toolq\t''
+anthropic-sse\t'A stream of the Messages API'
+openai-sse\t'A stream of chat completions or responses'"
 complete -c toolq -n "__fish_toolq_using_subcommand replay" -l max-input -d 'The largest JSON document that is read' -r
 complete -c toolq -n "__fish_toolq_using_subcommand replay" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
 complete -c toolq -n "__fish_toolq_using_subcommand replay" -l log -d 'Keep a session log of the calls that run, written behind what the file has already' -r -F

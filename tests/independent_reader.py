@@ -15,6 +15,7 @@ import struct
 import sys
 
 CUT = {"max_tokens", "length", "incomplete"}
+STREAMS = (".sse", ".chunks.txt")
 
 
 class Recording:
@@ -160,6 +161,70 @@ def response(body, recording):
     return recording
 
 
+def payloads(path, text):
+    """The data of a stream's events."""
+    if path.endswith(".txt"):
+        return [line for line in text.splitlines() if line]
+    events = text.replace("\r\n", "\n").split("\n\n")
+    lines = ([line[5:] for line in event.split("\n") if line.startswith("data:")] for event in events)
+    return ["\n".join(data).strip() for data in lines if data]
+
+
+def add_pieces(calls, pieces):
+    for piece in pieces:
+        if piece["index"] == len(calls):
+            calls.append({"id": piece["id"], "function": {"name": piece["function"]["name"], "arguments": ""}})
+        calls[piece["index"]]["function"]["arguments"] += piece["function"].get("arguments") or ""
+
+
+def answers(events):
+    """The answers that a stream adds up to, as the API would have given them whole; None where one breaks off."""
+    message, chat = None, None
+    for event in events:
+        kind = event.get("type", "")
+        if kind == "message_start":
+            message = {"type": "message", "content": [], "stop_reason": None}
+        elif kind == "content_block_start":
+            message["content"].append({**event["content_block"], "pieces": ""})
+        elif kind == "content_block_delta":
+            message["content"][event["index"]]["pieces"] += event["delta"].get("partial_json", "")
+        elif kind == "message_delta":
+            message["stop_reason"] = event["delta"]["stop_reason"]
+        elif kind == "message_stop":
+            for block in message["content"]:
+                if block["pieces"]:
+                    block["input"] = arguments(block["pieces"])
+            yield message
+            message = None
+        elif kind == "response.created":
+            message = {}
+        elif kind in ("response.completed", "response.incomplete"):
+            yield event["response"]
+            message = None
+        elif event.get("choices"):
+            choice = event["choices"][0]
+            if not chat or chat["id"] != event["id"]:
+                message = {"tool_calls": []}
+                chat = {"id": event["id"], "choices": [{"message": message}]}
+            add_pieces(chat["choices"][0]["message"]["tool_calls"], choice.get("delta", {}).get("tool_calls") or [])
+            if choice.get("finish_reason") and message:
+                chat["choices"][0]["finish_reason"] = choice["finish_reason"]
+                yield chat
+                message = None
+    if message is not None:
+        yield None
+
+
+def stream(path, text):
+    recording = Recording()
+    found = list(answers(json.loads(data) for data in payloads(path, text) if data != "[DONE]"))
+    if not found or None in found:
+        return None
+    for answer in found:
+        response(answer, recording)
+    return recording
+
+
 def claude_code(lines):
     """All lines of one message.id are one turn; in the order of their first lines."""
     recording, groups = Recording(), {}
@@ -195,6 +260,8 @@ def read(path, status):
         recording = Recording()
         chat_messages(recording, json.loads(text)["history"])
         return recording
+    if path.endswith(STREAMS):
+        return stream(path, text)
     exchange = path.endswith((".request.json", ".response.json"))
     if exchange or "/vercel-ai/" in path:
         body = json.loads(text)
@@ -220,7 +287,7 @@ def main(folder):
     files = {}
     for root, _, names in os.walk(folder):
         for name in names:
-            if name.endswith((".json", ".jsonl", ".traj")):
+            if name.endswith((".json", ".jsonl", ".traj", *STREAMS)):
                 path = os.path.join(root, name)
                 recording = read(path, status.get(path, 200))
                 files[os.path.relpath(path, folder)] = recording and recording.summary()

@@ -77,7 +77,7 @@ fn commands(block: &str) -> Vec<String> {
 fn output(block: &str, folder: &Path) -> Option<String> {
     let mut shown = String::new();
     for command in commands(block) {
-        for program in ["jq", "python3"] {
+        for program in ["jq", "python3", "bash"] {
             if command.contains(&format!("{program} ")) && !is_installed(program) {
                 println!("skipped, since there is no {program}: {command}");
                 return None;

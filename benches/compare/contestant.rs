@@ -204,6 +204,11 @@ impl Contestant {
         }
     }
 
+    /// What starts it, for a row that talks to it while it runs.
+    pub fn command(&self) -> Command {
+        self.prepare(&self.arguments)
+    }
+
     fn prepare(&self, arguments: &[OsString]) -> Command {
         let mut prepared = Command::new(&self.program);
         prepared

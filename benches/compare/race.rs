@@ -149,7 +149,7 @@ impl<'a> Runner<'a> {
 }
 
 /// The middle one, or the mean of the two in the middle.
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
+pub fn median(figures: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = figures.collect();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

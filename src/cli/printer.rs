@@ -51,6 +51,14 @@ impl Printer {
         }
     }
 
+    /// The same, a line for each answer on a terminal, too.
+    pub fn unfolded(self) -> Self {
+        Self {
+            terminal: false,
+            ..self
+        }
+    }
+
     /// The next turn asks in this form.
     pub fn begin(&mut self, form: Form) {
         self.form = self.to.unwrap_or(form);

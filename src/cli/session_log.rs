@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::arguments::Run as Arguments;
+use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
 use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
-use crate::parse::Recording;
 use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
 use crate::validate::Checker;
 
@@ -20,7 +20,7 @@ pub struct Intent<'a> {
     pub tools: &'a Tools,
     pub checker: &'a Checker,
     pub mask: &'a Arc<Mask>,
-    pub recordings: &'a [Recording],
+    pub inputs: &'a [Incoming],
 }
 
 /// Begins the log of a run; none where it keeps none.
@@ -38,13 +38,13 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     if arguments.no_log {
         return Ok(None);
     }
-    let input_sha256 = record::digest_of(intent.recordings.iter().map(Recording::sha256));
+    let input_sha256 = digest(intent.inputs);
     let begin = match (arguments.resume, arguments.new) {
         (true, _) => Begin::Resume,
         (_, true) => Begin::New,
         _ => Begin::Next,
     };
-    let log = open(intent, begin, &input_sha256, clock)?;
+    let log = open(intent, begin, input_sha256.as_deref(), clock)?;
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
@@ -56,7 +56,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     let session = Session {
         tools_path: context.tools_path.display().to_string(),
         tools_sha256: tools.digest.clone(),
-        input_sha256: Some(input_sha256),
+        input_sha256,
         cwd: here.display().to_string(),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
         sync: arguments.sync.into(),
@@ -68,7 +68,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
 fn open(
     intent: &Intent<'_>,
     begin: Begin,
-    input_sha256: &str,
+    input_sha256: Option<&str>,
     clock: &Clock,
 ) -> Result<OpenLog, Failure> {
     let context = intent.context;
@@ -77,6 +77,10 @@ fn open(
     }
     let latest: Option<PathBuf> = match begin {
         Begin::Resume => {
+            let Some(input_sha256) = input_sha256 else {
+                let message = "what still arrives is not known yet, so its session can't be found";
+                return Err(Failure::usage(message).with_hint("name it with `--log FILE`"));
+            };
             let folder = record::sessions_folder(&context.environment)?;
             record::latest_of_input(&folder, input_sha256)?
         }
@@ -99,18 +103,22 @@ fn open(
 
 /// Compares the input with the task that it is to resume.
 fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
-    let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
+    let frozen = is_frozen(history, intent);
     let mut known = 0;
     let mut missing = BTreeSet::new();
     let mut turns = 0;
     let all = intent.arguments.input.all;
-    for recording in intent.recordings {
+    for input in intent.inputs {
+        // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
+        let Incoming::Recording(recording) = input else {
+            return Ok(());
+        };
         for index in 0..recording.len() {
             let turn = recording.turn(index, all)?.numbered(turns + index);
             for call in &turn.calls {
                 known += usize::from(history.check(call, intent.mask)?);
             }
-            if changed && !intent.arguments.accept_changes {
+            if frozen {
                 let calls = intent.checker.turn(turn);
                 let calls = calls.into_iter();
                 missing.extend(
@@ -134,6 +142,22 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The digest of all inputs, where all were read.
+fn digest(inputs: &[Incoming]) -> Option<String> {
+    let digest = |input| match input {
+        &Incoming::Recording(ref recording) => Some(recording.sha256()),
+        Incoming::Stream(_) | Incoming::Lines(_) => None,
+    };
+    let digests: Option<Vec<&str>> = inputs.iter().map(digest).collect();
+    digests.map(|digests| record::digest_of(digests.into_iter()))
+}
+
+/// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
+fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
+    let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
+    changed && !intent.arguments.accept_changes
+}
+
 fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
     let path = intent.context.tools_path.display();
     let names = |names: &BTreeSet<String>| {
@@ -153,25 +177,41 @@ fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<Stri
     .with_hint("`--accept-changes` runs them by the tools of today; what has its result keeps it")
 }
 
-/// What is known of the calls of a run from before it. They were compared with the log when it was opened.
+/// What is known of the calls of a run from before it.
 pub struct Earlier {
     history: Option<Arc<History>>,
+    mask: Arc<Mask>,
+    /// Nothing may run.
+    frozen: bool,
 }
 
 impl Earlier {
-    pub fn new(history: Option<Arc<History>>) -> Self {
-        Self { history }
+    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>) -> Self {
+        let frozen = history.as_ref();
+        let frozen = frozen.is_some_and(|history| is_frozen(history, intent));
+        Self {
+            history,
+            mask: Arc::clone(intent.mask),
+            frozen,
+        }
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
     ///
     /// # Errors
-    /// Its answer can't be read any more.
+    /// The log has another call in its place, its answer can't be read any more, or it is missing and nothing may run.
     pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
-        if let Some(history) = &self.history
-            && history.has(&checked.call)
-        {
-            return Ok(history.past(checked)?);
+        if let Some(history) = &self.history {
+            let known = history.check(&checked.call, &self.mask)?;
+            if self.frozen && history.is_missing(checked) {
+                let message =
+                    "tools.yaml is not as it was when this run began, and calls are still to run";
+                return Err(Failure::usage(message)
+                    .with_hint("`--accept-changes` runs them by the tools of today"));
+            }
+            if known {
+                return Ok(history.past(checked)?);
+            }
         }
         Ok(if started { orphan(checked) } else { Past::None })
     }

@@ -100,7 +100,7 @@ impl Control {
     }
 
     /// Waits until the run is to end.
-    pub(super) async fn ending(&self) {
+    pub async fn ending(&self) {
         self.reach(|course| course.halt().is_some()).await;
     }
 

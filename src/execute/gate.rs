@@ -61,6 +61,13 @@ impl Gate {
         self.exclusive = false;
     }
 
+    /// Takes a waiting call out, wherever it waits. Says whether it did.
+    pub(super) fn remove(&mut self, call: usize) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiting| waiting.call != call);
+        self.waiting.len() < before
+    }
+
     /// Takes the waiting calls off the front as long as `which` says so.
     pub(super) fn withdraw(&mut self, which: impl Fn(usize) -> bool) -> Vec<usize> {
         let until = self.waiting.iter().position(|waiting| !which(waiting.call));

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::model::{Answer, CallRef, Checked, Environment, Mask, Sink, Tools};
+use crate::model::{Answer, Arrival, CallRef, Checked, Environment, Mask, Sink, Tools};
 
 use attempt::{Backings, Runner};
 use budget::Spending;
@@ -128,21 +128,23 @@ impl Engine {
         let (feed, arriving) = mpsc::unbounded_channel();
         for call in calls {
             // The receiver lives until the turn is served, so that no call gets lost here.
-            let _ = feed.send(call);
+            let _ = feed.send(Arrival::Call(Box::new(call)));
         }
         drop(feed);
         self.fed_turn(number, arriving, sink, delivery).await;
     }
 
-    /// Runs a turn whose calls are still arriving: each may start when it is there. The turn ends when the sender of
-    /// `calls` is dropped and every call was delivered.
+    /// Runs a turn that is still arriving: each call may start when it is there. The turn ends when the sender of
+    /// `arriving` is dropped and every call was delivered.
     pub async fn fed_turn(
         &mut self,
         number: usize,
-        calls: mpsc::UnboundedReceiver<Checked>,
+        arriving: mpsc::UnboundedReceiver<Arrival>,
         sink: &mut dyn Sink,
         delivery: &mut dyn Delivery,
     ) {
-        Turn::new(self, number, sink, delivery).serve(calls).await;
+        Turn::new(self, number, sink, delivery)
+            .serve(arriving)
+            .await;
     }
 }

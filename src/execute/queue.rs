@@ -163,6 +163,12 @@ impl Queue {
         self.entries.get_mut(number.checked_sub(self.delivered)?)
     }
 
+    /// The number of the call at this position of the turn, unless it was delivered.
+    pub(super) fn number_of(&self, position: usize) -> Option<usize> {
+        let at = |entry: &Entry| entry.call.position == position;
+        Some(self.delivered + self.entries.iter().position(at)?)
+    }
+
     /// The call of this number, if it has not started.
     pub(super) fn waiting(&self, number: usize) -> Option<Arc<Job>> {
         match &self.get(number)?.state {

@@ -10,6 +10,13 @@ pub enum Event<'a> {
         /// Its number.
         turn: usize,
     },
+    /// More is known of the input of a call that is still being spoken.
+    Part {
+        /// The call, which has no batch yet.
+        call: &'a CallRef,
+        /// The JSON of its input as far as it is there.
+        text: &'a str,
+    },
     /// A call took its place in the queue, or was rejected: then its `Finished` follows at once.
     Queued {
         /// The call and its verdict.

@@ -51,6 +51,16 @@ pub enum InputFault {
     NoName,
 }
 
+impl InputFault {
+    /// The outermost object has this key twice.
+    pub(crate) fn twice(key: &str) -> Self {
+        Self::DuplicateKey {
+            pointer: String::new(),
+            key: key.to_owned(),
+        }
+    }
+}
+
 impl Input {
     /// Checks that `text` is one JSON object without duplicate keys and within the limits.
     ///

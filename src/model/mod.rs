@@ -66,5 +66,5 @@ pub use tool::{
     Timeout, Tool, Tools,
 };
 pub use units::{format_bytes, format_duration, parse_bytes, parse_duration};
-pub use verdict::{Accepted, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
+pub use verdict::{Accepted, Arrival, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
 pub(crate) use walk::check_json;

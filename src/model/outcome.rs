@@ -123,6 +123,8 @@ pub enum NotExecuted {
         /// The tool of the call that failed.
         tool: String,
     },
+    /// The stream that asked for it broke off before the end of its message.
+    BrokeOff,
     /// The run was ended before its turn came.
     Halted(Halt),
 }

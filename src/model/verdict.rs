@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Call, CommandInvocation, Input, Invocation, Past, Tool};
+use super::{Call, CallRef, CommandInvocation, Input, Invocation, Past, Tool};
 
 /// A call and what was decided of it before anything ran.
 #[derive(Debug, Clone)]
@@ -11,6 +11,29 @@ pub struct Checked {
     pub verdict: Verdict,
     /// What runs before this one made of it.
     pub past: Past,
+}
+
+/// What arrives of a turn, in call order.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    /// The next call. It may start.
+    Call(Box<Checked>),
+    /// A call that is still being spoken: the JSON of its input as far as it is there.
+    Part {
+        /// The call, which has no batch yet.
+        call: CallRef,
+        /// Some begin of an object.
+        text: String,
+    },
+    /// A call that arrived before may not run after all, unless it has started.
+    Revoked {
+        /// Its position in the turn.
+        position: usize,
+        /// Why not.
+        rejection: Rejection,
+    },
+    /// The turn broke off: what has not started, and what still comes, does not run.
+    BrokeOff,
 }
 
 /// Whether a call may run.
@@ -90,6 +113,8 @@ pub enum Reason {
     DuplicateId,
     /// The answer ended at a token limit inside this call.
     Truncated,
+    /// The stream broke off inside this call.
+    BrokenOff,
     /// A path leads out of the root.
     PathOutsideRoot,
 }
@@ -102,7 +127,7 @@ impl Reason {
             Self::InvalidInput => "invalid_input",
             Self::InvalidArguments => "invalid_arguments",
             Self::DuplicateId => "duplicate_id",
-            Self::Truncated => "truncated",
+            Self::Truncated | Self::BrokenOff => "truncated",
             Self::PathOutsideRoot => "path_outside_root",
         }
     }

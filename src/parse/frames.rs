@@ -237,7 +237,9 @@ fn foreign(text: &str) -> Option<&'static str> {
         .iter()
         .any(|mark| text.starts_with(mark));
     match text.as_bytes() {
-        _ if is_stream => Some("streams are not read: ask the API for an answer without `stream`"),
+        _ if is_stream => Some(
+            "this is a stream of events: `run` and `plan` read it, without `--from` or with `--from anthropic-sse`",
+        ),
         [b'<', ..] => Some("this looks like HTML: was it a proxy that answered?"),
         _ => None,
     }

@@ -39,6 +39,11 @@ impl Reading {
         }
     }
 
+    /// The first document that nobody knew.
+    pub fn strange(&mut self) -> Option<Fault> {
+        self.strange.take()
+    }
+
     /// Why what was read is no recording.
     pub fn missing(&mut self) -> Option<Fault> {
         if self.strange.is_some() {

@@ -109,22 +109,42 @@ pub(super) fn unknown<'a>(document: &Document<'a>) -> Complaint<'a> {
     )
 }
 
-/// What the API said of its error: its kind and its message.
 fn api_error<'a>(object: &Object<'a>) -> Complaint<'a> {
+    let said = said_of_error(object);
+    let message = format!("this is an API's error{said}, not a model's answer");
+    Complaint::new(object.json(), message).with_hint("the request failed: look at what it sent")
+}
+
+/// An event by which the API ends a stream.
+pub(super) fn error_event<'a>(event: &Object<'a>) -> Complaint<'a> {
+    let said = said_of_error(event);
+    let message = format!("the API ends the stream with an error{said}");
+    Complaint::new(event.json(), message)
+}
+
+/// An event of nobody's.
+pub(super) fn unknown_event<'a>(event: &Object<'a>) -> Complaint<'a> {
+    let message = format!("{} is no event of a model's stream", described(event));
+    Complaint::new(event.json(), message).with_hint(
+        "expected are the events of Anthropic's Messages API, or of OpenAI's chat completions or responses",
+    )
+}
+
+/// What the API said of its error: its kind and its message, in brackets.
+fn said_of_error(object: &Object) -> String {
     let error = object.object("error");
-    let part = |key| error.as_ref().and_then(|error| error.text(key));
+    let error = error.as_ref().unwrap_or(object);
+    let part = |key| error.text(key).filter(|text| text != "error");
     let said = [
         part("type").or(part("code")),
         part("message"),
         object.text("error"),
     ];
     let said: Vec<String> = said.iter().flatten().map(|text| shown(text)).collect();
-    let said = match said.as_slice() {
+    match said.as_slice() {
         [] => String::new(),
         said => format!(" ({})", said.join(": ")),
-    };
-    let message = format!("this is an API's error{said}, not a model's answer");
-    Complaint::new(object.json(), message).with_hint("the request failed: look at what it sent")
+    }
 }
 
 /// An object by its keys.

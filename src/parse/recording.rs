@@ -55,13 +55,34 @@ impl Recording {
     ) -> Result<Self, InputError> {
         let mut reading = Reading::new(from);
         frames::read(&mut source, max_document, &mut reading)?;
-        if let Some(fault) = reading.missing() {
-            return Err(source.locate(fault));
+        match reading.missing() {
+            Some(fault) => Err(source.locate(fault)),
+            None => Ok(Self::of(source, reading)),
         }
+    }
+
+    /// The same for one line among others, which need not hold an answer.
+    ///
+    /// # Errors
+    /// The same, but for what holds no answer of a model.
+    pub(super) fn read_line(
+        mut source: Source,
+        from: Option<Dialect>,
+        max_document: u64,
+    ) -> Result<Self, InputError> {
+        let mut reading = Reading::new(from);
+        frames::read(&mut source, max_document, &mut reading)?;
+        match reading.strange() {
+            Some(fault) => Err(source.locate(fault)),
+            None => Ok(Self::of(source, reading)),
+        }
+    }
+
+    fn of(mut source: Source, reading: Reading) -> Self {
         let lines = reading.documents > 1 || reading.log.is_some();
         let index = reading.turns.finish();
         let known = reading.log.or(index.dialect()).or(reading.last);
-        Ok(Self {
+        Self {
             dialect: known.unwrap_or(Dialect::Anthropic),
             layout: if lines {
                 Layout::Lines
@@ -72,7 +93,7 @@ impl Recording {
             sha256: source.sha256(),
             kept: source.keep(),
             stored: None,
-        })
+        }
     }
 
     /// The same, where contents that the log keeps in files are loaded by `load` when they are asked for.
@@ -274,7 +295,7 @@ fn within(text: &str, call: CallEntry, begin: u64) -> Option<Object<'_>> {
 fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
     let Asked { id, name, input } = asked;
     let name = name.unwrap_or_default();
-    let id = id.unwrap_or_else(|| made_id(turn, position, &name, call));
+    let id = id.unwrap_or_else(|| made_id(turn, position, &name, call.get()));
     Call {
         turn,
         position,
@@ -284,8 +305,9 @@ fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
     }
 }
 
-fn made_id(turn: usize, position: usize, name: &str, call: Json) -> String {
-    let text = format!("{turn}\0{position}\0{name}\0{}", call.get());
+/// The id of a call that has none; `call` is what it asks.
+pub(super) fn made_id(turn: usize, position: usize, name: &str, call: &str) -> String {
+    let text = format!("{turn}\0{position}\0{name}\0{call}");
     let digest = Sha256::digest(text);
     let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
     hex.fold("toolq_".to_owned(), |id, byte| id + &byte)

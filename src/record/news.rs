@@ -105,7 +105,10 @@ impl SessionLog {
                 outcome,
                 duration,
             } => self.probed(call, *finding, outcome, *duration)?,
-            Event::BatchStarted { .. } | Event::Status { .. } | Event::ResultWritten { .. } => {}
+            Event::Part { .. }
+            | Event::BatchStarted { .. }
+            | Event::Status { .. }
+            | Event::ResultWritten { .. } => {}
         }
         Ok(())
     }

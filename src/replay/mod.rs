@@ -8,14 +8,17 @@
 mod answers;
 mod case;
 mod compare;
+mod ends;
 mod files;
 mod judge;
 pub mod report;
 mod session;
+mod settings;
 mod update;
 
 pub use case::{Case, Difference, End, Kind, Open, Totals};
 pub use files::{FilesError, Shard, files};
 pub use judge::Execute;
-pub use session::{Replay, ReplayError, Settings};
+pub use session::{Replay, ReplayError};
+pub use settings::Settings;
 pub use update::{Edit, Stamp, UpdateError, update};

@@ -7,34 +7,16 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::answers::{Ears, Nobody, Today};
-use super::case::{Case, Difference, End, Kind, Open, Totals};
-use super::compare::{Mismatch, Renaming, Rules, mismatches};
-use super::judge::{self, Execute};
+use super::case::{Case, Totals};
+use super::compare::Renaming;
+use super::judge;
 use super::report::Report;
-use super::update::{Edit, rewritten};
+use super::settings::Settings;
+use super::update::Edit;
 use crate::execute::Engine;
-use crate::model::{
-    Accepted, Call, CallRef, Checked, Ignored, Mask, Recorded, Rejection, Sink, Tools, Verdict,
-};
-use crate::parse::{InputError, Recording, Reply};
+use crate::model::{Call, CallRef, Checked, Mask, Sink, Tools, Verdict};
+use crate::parse::{InputError, Recording};
 use crate::validate::Checker;
-
-/// How a replay is done.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// What really runs.
-    pub execute: Execute,
-    /// Parts of every result that may differ.
-    pub ignored: Vec<Ignored>,
-    /// How far numbers may be apart.
-    pub tolerance: Option<f64>,
-    /// Whether ids of calls may be others than recorded.
-    pub rename: bool,
-    /// Whether new results go into the recordings.
-    pub update: bool,
-    /// Whether the first call that differs ends it, with its turn.
-    pub fail_fast: bool,
-}
 
 /// Why a recording could not be replayed to its end.
 #[derive(Debug, Error)]
@@ -49,11 +31,11 @@ pub enum ReplayError {
 
 /// A replay of one recording after another.
 pub struct Replay {
-    settings: Settings,
-    tools: Arc<Tools>,
+    pub(super) settings: Settings,
+    pub(super) tools: Arc<Tools>,
     checker: Checker,
     engine: Engine,
-    mask: Arc<Mask>,
+    pub(super) mask: Arc<Mask>,
     totals: Totals,
     /// Turns of the recordings before this one.
     turns: usize,
@@ -61,13 +43,13 @@ pub struct Replay {
 }
 
 /// What is at hand while one recording is replayed.
-struct File<'f> {
+pub(super) struct File<'f> {
     name: &'f str,
-    recording: &'f Recording,
+    pub(super) recording: &'f Recording,
     /// The last turn that asks for something: its calls need no results.
-    last: usize,
-    ids: Renaming,
-    edits: Vec<Edit>,
+    pub(super) last: usize,
+    pub(super) ids: Renaming,
+    pub(super) edits: Vec<Edit>,
 }
 
 impl Replay {
@@ -197,84 +179,5 @@ impl Replay {
             Verdict::Rejected(_) => false,
         };
         checked.iter().filter(is_run).cloned().collect()
-    }
-
-    /// What became of a call.
-    fn end(
-        &self,
-        checked: &Checked,
-        today: Option<Today>,
-        turn: usize,
-        file: &mut File<'_>,
-    ) -> Result<End, InputError> {
-        let position = checked.call.position;
-        match (&checked.verdict, today) {
-            (_, Some(today)) if today.ended => Ok(End::Open(Open::Ended)),
-            (Verdict::Rejected(rejection), _) => {
-                let reply = file.recording.reply(turn, position)?;
-                Ok(self.refused(checked, rejection, reply.as_ref()))
-            }
-            (Verdict::Accepted(accepted), Some(today)) => {
-                match file.recording.reply(turn, position)? {
-                    Some(reply) => Ok(self.compared(accepted, &reply, &today, file)),
-                    None => Ok(End::Open(Open::NoResult)),
-                }
-            }
-            (Verdict::Accepted(_), None) if file.recording.has_reply(turn, position) => {
-                Ok(End::Served)
-            }
-            (Verdict::Accepted(_), None) if turn == file.last => Ok(End::Open(Open::NoResult)),
-            (Verdict::Accepted(_), None) => Ok(End::Differs(vec![Difference {
-                kind: Kind::Missing,
-                path: String::new(),
-                expected: None,
-                actual: None,
-            }])),
-        }
-    }
-
-    /// A call that is refused today holds where it failed when it was recorded.
-    fn refused(&self, checked: &Checked, rejection: &Rejection, reply: Option<&Reply>) -> End {
-        let call = &checked.call;
-        let failed = |recorded: &Recorded| {
-            judge::was_error(recorded, call, rejection, &self.tools, &self.mask)
-        };
-        if reply.is_some_and(|reply| failed(&reply.recorded)) {
-            return End::Served;
-        }
-        End::Differs(judge::refused(call, rejection, &self.mask))
-    }
-
-    /// Today's answer beside the recorded one.
-    fn compared(
-        &self,
-        accepted: &Accepted,
-        reply: &Reply,
-        today: &Today,
-        file: &mut File<'_>,
-    ) -> End {
-        let rules = Rules {
-            compare: accepted.tool.compare,
-            ignored: [&accepted.tool.ignore, &self.settings.ignored],
-            tolerance: self.settings.tolerance,
-            rename: self.settings.rename,
-        };
-        let found = mismatches(&reply.recorded, &today.answer, &rules, &mut file.ids);
-        if found.is_empty() {
-            return End::Matched;
-        }
-        if self.settings.update
-            && let Some(edit) = rewritten(reply, file.recording.dialect(), &today.answer)
-        {
-            file.edits.push(edit);
-        }
-        let masked = |json: Option<String>| json.map(|json| self.mask.json(&json).into_owned());
-        let difference = |mismatch: Mismatch| Difference {
-            kind: Kind::Result,
-            path: self.mask.text(&mismatch.path).into_owned(),
-            expected: masked(mismatch.expected),
-            actual: masked(mismatch.actual),
-        };
-        End::Differs(found.into_iter().map(difference).collect())
     }
 }

@@ -169,7 +169,8 @@ struct Valid {
     before: Option<Input>,
 }
 
-fn rejected(call: Call, rejection: Rejection) -> Checked {
+/// A call that may not run.
+pub(super) fn rejected(call: Call, rejection: Rejection) -> Checked {
     Checked {
         call,
         verdict: Verdict::Rejected(rejection),

@@ -1,6 +1,7 @@
 //! Tools file → tools; input → accepted or problems; templates → what a call runs.
 
 mod address;
+mod arriving;
 mod checker;
 mod coerce;
 mod fill;
@@ -17,6 +18,7 @@ mod template;
 mod tools_file;
 
 pub use address::{AddressFault, request_url};
+pub use arriving::Arriving;
 pub use checker::Checker;
 pub use names::clipped;
 pub use public::is_public;

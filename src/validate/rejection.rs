@@ -47,6 +47,15 @@ pub(super) fn truncated() -> Rejection {
     }
 }
 
+/// The stream broke off inside this call.
+pub(super) fn broken_off() -> Rejection {
+    let detail = of_input("the answer broke off inside this call");
+    Rejection {
+        reason: Reason::BrokenOff,
+        details: vec![detail],
+    }
+}
+
 /// A path leads out of the root.
 pub(super) fn outside(details: Vec<Detail>) -> Rejection {
     Rejection {

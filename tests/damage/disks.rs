@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Ran, response};
+use crate::support::{Ran, response, say};
 use crate::{ran, toolq, whole_lines};
 
 /// Calls that fill a log, each of which does something.
@@ -55,7 +55,7 @@ fn the_disk_is_full() {
             .arg(&small)
             .output();
         if !mount.is_ok_and(|mount| mount.status.success()) {
-            println!("skipped: no file system may be mounted here");
+            say(format_args!("skipped: no file system may be mounted here"));
             return;
         }
         let ended = toolq.run(&["run", "-q", "--log", "small/log", "input"]);
@@ -73,5 +73,5 @@ fn the_disk_is_full() {
         }
         filled += 1;
     }
-    println!("filled {filled} disks");
+    say(format_args!("filled {filled} disks"));
 }

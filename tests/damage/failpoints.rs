@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Ran, Toolq, response};
+use crate::support::{Ran, Toolq, response, say};
 use crate::{FEW, few, ran, toolq, whole_lines};
 
 const RUN: [&str; 4] = ["run", "-q", "--log", "log"];
@@ -68,7 +68,9 @@ fn every_step_may_be_hurt() {
             code => panic!("{code}: {}", ended.stderr),
         }
     }
-    println!("killed, failed and panicked at {places} places");
+    say(format_args!(
+        "killed, failed and panicked at {places} places"
+    ));
 }
 
 /// H 124: whenever recovery is killed, what was whole before stays, and the next run finishes what is left of it.
@@ -97,5 +99,5 @@ fn recovery_may_be_killed() {
         }
         assert_eq!(fs::read(next.dir.path().join("log.torn-6")).unwrap(), torn);
     });
-    println!("killed at {places} places");
+    say(format_args!("killed at {places} places"));
 }

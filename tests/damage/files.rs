@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown, symlink};
 
-use crate::support::{Ran, Toolq};
+use crate::support::{Ran, Toolq, say};
 use crate::{few, ran, toolq, whole_lines};
 
 fn refused(ran_: &Ran, why: &str) {
@@ -54,7 +54,7 @@ fn only_a_file_of_ones_own_can_be_a_log() {
     if chown(foreign.path().join("log"), Some(1), None).is_ok() {
         refused(&run(foreign, "log").exits(4), "belongs to another user");
     } else {
-        println!("skipped: only root gives files away");
+        say(format_args!("skipped: only root gives files away"));
     }
     let read_only = toolq().file("log", "");
     let path = read_only.path().join("log");
@@ -62,7 +62,7 @@ fn only_a_file_of_ones_own_can_be_a_log() {
     if fs::OpenOptions::new().append(true).open(&path).is_err() {
         refused(&run(read_only, "log").exits(4), "can't be opened");
     } else {
-        println!("skipped: root writes what is read-only");
+        say(format_args!("skipped: root writes what is read-only"));
     }
 }
 

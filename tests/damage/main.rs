@@ -4,8 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a test that can't go on fails, and counts are for who asks for them"
+    reason = "a test that can't go on fails"
 )]
 
 #[path = "../support/mod.rs"]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::response;
+use crate::support::{response, say};
 use crate::toolq;
 
 /// H 115: of fifty that start on one log at once exactly one runs; the others say so at once.
@@ -37,5 +37,5 @@ fn one_log_has_one_writer() {
         fs::read_to_string(toolq.path().join("ran")).unwrap(),
         "ran\n"
     );
-    println!("49 of 50 were refused");
+    say(format_args!("49 of 50 were refused"));
 }

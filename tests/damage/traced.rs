@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::response;
+use crate::support::{response, say};
 use crate::toolq;
 
 /// H 108, 112: the start of what has effects is durable before it starts, and its result before it is printed.
@@ -28,7 +28,7 @@ fn the_disk_is_told_first() {
     let traced = traced.output();
     let trace = fs::read_to_string(toolq.path().join("trace")).unwrap_or_default();
     if !traced.is_ok_and(|traced| traced.status.success()) || !trace.contains("tool_start") {
-        println!("skipped: there is no strace that may trace");
+        say(format_args!("skipped: there is no strace that may trace"));
         return;
     }
     // The lines of one thread or another; a call that waits for another thread's is on two lines.
@@ -65,5 +65,5 @@ fn the_disk_is_told_first() {
         .count();
     // The session and its end, two for each call but the one that only reads.
     assert_eq!(syncs, 2 + 2 + 2);
-    println!("{syncs} syncs in their places");
+    say(format_args!("{syncs} syncs in their places"));
 }

@@ -104,7 +104,7 @@ fn every_dialect_is_updated() {
     }
 }
 
-/// FAULTS 13: a recorded error of a form that knows none.
+/// A recorded error of a form that knows none.
 #[test]
 fn a_refused_call_of_a_form_without_errors_holds_by_its_text() {
     let chat = |said: &str| {
@@ -160,5 +160,10 @@ fn its_own_logs_are_replayed() {
         .run(&["replay", "log.jsonl", "--json", "-", "--update"])
         .exits(1);
     assert_eq!(differ(&other).len(), 1);
+    assert!(
+        other.stderr.contains("is not updated: a session log"),
+        "{}",
+        other.stderr
+    );
     assert_eq!(other.file("log.jsonl").unwrap(), log);
 }

@@ -165,7 +165,7 @@ fn an_error_in_place_of_a_result_differs() {
     assert_eq!(report["differ"][1]["actual"]["is_error"], true);
 }
 
-/// FAULTS 91: no secret in a report or on the screen.
+/// FAULTS 131: no secret in a report or on the screen.
 #[test]
 fn secrets_are_masked() {
     let tools = TOOLS.replace("version: 1", "version: 1\nsecrets: [TOKEN]");

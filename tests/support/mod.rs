@@ -211,6 +211,11 @@ impl Ran {
     }
 }
 
+/// Says what was counted or skipped, also where a test's own output is kept back.
+pub fn say(what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{what}");
+}
+
 pub fn json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())

@@ -187,3 +187,31 @@ fn names_of_secrets_are_gathered() {
         "secrets: [a-b] ⇒ a-b ⇒ no name of an environment variable",
     );
 }
+
+/// What a replay compares is said by words and places that there are.
+#[test]
+fn parts_of_results_are_places() {
+    refused(
+        tool,
+        r"
+        compare: jsn ⇒ jsn ⇒ cannot be `jsn`
+        ignore: [took_ms] ⇒ took_ms ⇒ is no part of a result
+        ignore: [/] ⇒ / ⇒ is no part of a result
+        ignore: [//] ⇒ // ⇒ is no part of a result
+        ignore: /took_ms ⇒ /took_ms ⇒ must be a list
+        ",
+    );
+    warned(
+        tool,
+        r"
+        compare: exact ⏎ ignore: [/took_ms] ⇒ /took_ms ⇒ compared as a whole
+        ",
+    );
+    quiet(
+        tool,
+        r"
+        compare: schema
+        ignore: [/took_ms, //id, //rows/0, /a~1b]
+        ",
+    );
+}

@@ -9,6 +9,7 @@ mod resume;
 mod sleep;
 mod spawn;
 mod startup;
+mod stream;
 mod transcript;
 mod wide;
 
@@ -29,6 +30,7 @@ pub const ALL: [(&str, Row); 13] = [
     ("http", http::ten_thousand_posts),
     ("version", startup::version),
     ("plan", startup::plan),
+    ("stream", stream::starts),
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),

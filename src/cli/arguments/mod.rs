@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::execute::Budgets;
 use crate::model::{Dialect, Form, Ignored, parse_bytes, parse_duration};
+use crate::parse::Vendor;
 use crate::record;
 use crate::replay::{Execute, Shard};
 
@@ -39,7 +40,7 @@ pub const EXIT_CODES: &str = "\
 0  every call was answered; an error result is an answer
 1  run --fail-on-error: an error result; replay: a call differs; check, plan --strict: problems found
 2  usage, tools.yaml or input is wrong; nothing ran
-3  a tool was paused, a budget used up, or a call is in doubt; every call is still answered
+3  a tool was paused, a budget used up, a call is in doubt, or the input broke off; every call is still answered
 4  the session log can't be used
 5  run: the model asked for nothing
 74 results could not be written
@@ -92,7 +93,7 @@ pub enum Command {
 /// Where calls come from, for `run` and `plan`.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// Recorded answers of a model, JSON or JSONL; `-` or nothing is stdin
+    /// Answers of a model: JSON, JSONL, or streams of server-sent events; `-` or nothing is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// The form of the input, where it should not be recognised
@@ -119,6 +120,9 @@ fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 pub struct Run {
     #[command(flatten)]
     pub input: Input,
+    /// Answer JSON lines one by one as they come, one line for each, to serve as a co-process
+    #[arg(long)]
+    pub follow: bool,
     /// The form of the results, where it should not mirror the input
     #[arg(long, value_name = "FORM")]
     pub to: Option<ToForm>,
@@ -391,13 +395,28 @@ pub enum FromDialect {
     ClaudeCode,
     Codex,
     Toolq,
+    /// A stream of the Messages API
+    AnthropicSse,
+    /// A stream of chat completions or responses
+    OpenaiSse,
+}
+
+impl FromDialect {
+    /// Whose stream it is, if it is one.
+    pub fn vendor(self) -> Option<Vendor> {
+        match self {
+            Self::AnthropicSse => Some(Vendor::Anthropic),
+            Self::OpenaiSse => Some(Vendor::OpenAi),
+            _ => None,
+        }
+    }
 }
 
 impl From<FromDialect> for Dialect {
     fn from(dialect: FromDialect) -> Self {
         match dialect {
-            FromDialect::Anthropic => Self::Anthropic,
-            FromDialect::OpenaiChat => Self::OpenAiChat,
+            FromDialect::Anthropic | FromDialect::AnthropicSse => Self::Anthropic,
+            FromDialect::OpenaiChat | FromDialect::OpenaiSse => Self::OpenAiChat,
             FromDialect::OpenaiResponses => Self::OpenAiResponses,
             FromDialect::ClaudeCode => Self::ClaudeCode,
             FromDialect::Codex => Self::Codex,

@@ -1,51 +1,97 @@
-//! The inputs of `run` and `plan`: files or stdin, each read to its end before anything runs.
+//! The inputs of `run` and `plan`: files or stdin. What is no stream is read to its end before anything runs.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, Cursor, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::cli::arguments::Input;
+use crate::cli::arguments::{FromDialect, Input};
+use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::feed::Feed;
+use crate::cli::lines::Lines;
+use crate::cli::live::Live;
 use crate::model::Dialect;
-use crate::parse::{LoadStored, Recording, Source};
+use crate::parse::{self, Follow, InputError, LoadStored, Recording, Source, Stream};
 use crate::record::{Body, Stored};
 
-/// Reads every input that was named.
+/// Bytes by which a stream is recognised, at most.
+const BEGIN: usize = 16;
+
+/// An input.
+pub enum Incoming {
+    /// It was read to its end.
+    Recording(Box<Recording>),
+    /// A stream, which is read as it arrives.
+    Stream(Box<Live>),
+    /// Lines that are answered as they arrive.
+    Lines(Box<Lines>),
+}
+
+/// Opens every input that was named: streams are still to be read, all else is read, once `prepare` saw to it.
 ///
 /// # Errors
 /// A file that can't be opened, or an input that is no form of a model's answer, with its place.
-pub fn read(arguments: &Input) -> Result<Vec<Recording>, Failure> {
-    read_each(arguments, |source| source)
+pub fn open(arguments: &Input, prepare: fn(Source) -> Source) -> Result<Vec<Incoming>, Failure> {
+    each(arguments, |name, file| {
+        let log = name.clone();
+        let vendor = arguments.from.and_then(FromDialect::vendor);
+        let (begin, is_stream) = match arguments.from {
+            Some(_) => (Vec::new(), vendor.is_some()),
+            None => recognise(&file).map_err(|error| unreadable(&name, &error))?,
+        };
+        if is_stream {
+            let stream = Stream::new(name, vendor, arguments.max_document);
+            let live = Live::new(Feed::new(begin, file), stream);
+            return Ok(Incoming::Stream(Box::new(live)));
+        }
+        let source = if begin.is_empty() {
+            Source::file(name, file)?
+        } else {
+            Source::pipe(name, Cursor::new(begin).chain(file))?
+        };
+        let from = arguments.from.map(Into::into);
+        let recording = Recording::read(prepare(source), from, arguments.max_document)?;
+        let recording = match recording.dialect() {
+            Dialect::Toolq => recording.loading(stored_beside(Path::new(&log))),
+            _ => recording,
+        };
+        Ok(Incoming::Recording(Box::new(recording)))
+    })
 }
 
-/// The same, with the digest of each.
+/// Opens every input that was named as lines.
 ///
 /// # Errors
-/// The same.
-pub fn read_digested(arguments: &Input) -> Result<Vec<Recording>, Failure> {
-    read_each(arguments, Source::digested)
+/// A file that can't be opened.
+pub fn follow(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
+    if arguments.from.and_then(FromDialect::vendor).is_some() {
+        let failure = Failure::usage("--follow reads JSON lines, not a stream of events");
+        return Err(failure.with_hint("a stream is answered as it arrives without it"));
+    }
+    each(arguments, |name, file| {
+        let from = arguments.from.map(Into::into);
+        let follow = Follow::new(name, from, arguments.max_document);
+        let lines = Lines::new(Feed::new(Vec::new(), file), follow);
+        Ok(Incoming::Lines(Box::new(lines)))
+    })
 }
 
-fn read_each(
+fn each(
     arguments: &Input,
-    prepare: impl Fn(Source) -> Source,
-) -> Result<Vec<Recording>, Failure> {
+    open: impl Fn(String, File) -> Result<Incoming, Failure>,
+) -> Result<Vec<Incoming>, Failure> {
     let stdin = [Path::new("-").to_path_buf()];
     let files = match arguments.files.as_slice() {
         [] => &stdin[..],
         files => files,
     };
-    let read = |file| {
-        let from = arguments.from.map(Into::into);
-        let source = prepare(source(file)?);
-        let recording = Recording::read(source, from, arguments.max_document)?;
-        Ok(match recording.dialect() {
-            Dialect::Toolq => recording.loading(stored_beside(file)),
-            _ => recording,
-        })
-    };
-    files.iter().map(|file| read(file)).collect()
+    let opened = files.iter().map(|path| {
+        let (name, file) = file(path)?;
+        open(name, file)
+    });
+    opened.collect()
 }
 
 /// Loads what a session log keeps in the folder beside it.
@@ -58,16 +104,21 @@ pub fn stored_beside(log: &Path) -> Box<LoadStored> {
     })
 }
 
-/// The bytes of `file`; `-` is stdin.
+/// The bytes of `path`; `-` is stdin.
 ///
 /// # Errors
 /// It can't be opened, or is a terminal, where nobody would know that input is awaited.
-pub fn source(file: &Path) -> Result<Source, Failure> {
-    if file != Path::new("-") {
-        let name = file.display().to_string();
-        let opened = File::open(file)
-            .map_err(|error| Failure::usage(format!("{name} can't be read: {error}")))?;
-        return Ok(Source::file(name, opened)?);
+pub fn source(path: &Path) -> Result<Source, Failure> {
+    let (name, file) = file(path)?;
+    Ok(Source::file(name, file)?)
+}
+
+/// The file at `path` with the name that people see; `-` is stdin.
+fn file(path: &Path) -> Result<(String, File), Failure> {
+    if path != Path::new("-") {
+        let name = path.display().to_string();
+        let opened = File::open(path).map_err(|error| unreadable(&name, &error))?;
+        return Ok((name, opened));
     }
     if io::stdin().is_terminal() {
         return Err(Failure::usage("stdin is a terminal, so there is no input")
@@ -75,6 +126,46 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
     }
     // A file behind `<` is read where it is, like one that was named.
     let stdin = io::stdin().as_fd().try_clone_to_owned();
-    let stdin = stdin.map_err(|error| Failure::usage(format!("stdin can't be read: {error}")))?;
-    Ok(Source::file("stdin", File::from(stdin))?)
+    let stdin = stdin.map_err(|error| unreadable("stdin", &error))?;
+    Ok(("stdin".to_owned(), File::from(stdin)))
+}
+
+/// Whether `file` holds a stream, and what had to be taken from it to know.
+fn recognise(mut file: &File) -> io::Result<(Vec<u8>, bool)> {
+    let is_regular = file.metadata()?.is_file();
+    let mut begin = [0; BEGIN];
+    if is_regular {
+        let at = io::Seek::stream_position(&mut file)?;
+        let count = file.read_at(&mut begin, at)?;
+        return Ok((Vec::new(), parse::is_stream(&begin[..count]) == Some(true)));
+    }
+    let mut known = 0;
+    loop {
+        let found = parse::is_stream(&begin[..known]);
+        if found.is_some() || known == begin.len() {
+            return Ok((begin[..known].to_vec(), found == Some(true)));
+        }
+        match file.read(&mut begin[known..]) {
+            Ok(0) => return Ok((begin[..known].to_vec(), false)),
+            Ok(count) => known += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Why a stream can't be read to its end. Where none of its messages had begun, it is no stream of a model.
+pub fn broken(error: InputError, messages: usize) -> Failure {
+    let failure = Failure::from(error);
+    match messages {
+        0 => failure,
+        _ => Failure {
+            exit: Exit::Stopped,
+            ..failure
+        },
+    }
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Failure {
+    Failure::usage(format!("{name} can't be read: {error}"))
 }

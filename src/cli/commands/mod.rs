@@ -9,4 +9,4 @@ pub mod replay;
 pub mod run;
 pub mod tools;
 
-mod inputs;
+pub mod inputs;

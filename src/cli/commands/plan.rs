@@ -1,14 +1,15 @@
 //! `toolq plan`: what would run, in which batches, and why. Runs nothing, opens no connection, writes no log.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::cli::arguments::{Plan as Arguments, PlanFormat};
-use crate::cli::commands::inputs;
+use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
-use crate::model::Mask;
+use crate::model::{Mask, Tools, Turn};
 use crate::plan::text::Look;
 use crate::plan::{self, Plan};
 use crate::validate::Checker;
@@ -23,31 +24,69 @@ const WIDTH: usize = 100;
 pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let tools = Arc::new(context.load_tools()?);
     let mask = context.mask(&tools);
-    let recordings = inputs::read(&arguments.input)?;
-    let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
-    let checker = Checker::new(Arc::clone(&tools));
-
-    let mut exit = Exit::Ok;
-    let mut number = 0;
+    let inputs = inputs::open(&arguments.input, |source| source)?;
+    let mut drawing = Drawing {
+        arguments,
+        context,
+        checker: Checker::new(Arc::clone(&tools)),
+        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        tools,
+        mask,
+        turns: 0,
+        rejects: false,
+    };
     if arguments.format == PlanFormat::Mermaid {
         stdout::line(plan::mermaid::HEADER.trim_end())?;
     }
-    for recording in &recordings {
-        for index in 0..recording.len() {
-            let turn = recording.turn(index, arguments.input.all)?.numbered(number);
-            let calls = checker.turn(turn);
-            let plan = Plan::of(number, &calls, &tools, jobs);
-            if arguments.strict && !plan.rejected.is_empty() {
-                exit = Exit::Found;
+    for input in inputs {
+        match input {
+            Incoming::Recording(recording) => {
+                for index in 0..recording.len() {
+                    drawing.turn(recording.turn(index, arguments.input.all)?)?;
+                }
             }
-            if number > 0 && arguments.format == PlanFormat::Text {
-                stdout::line("")?;
+            Incoming::Stream(mut live) => {
+                let (turns, broke) = live.whole();
+                turns.into_iter().try_for_each(|turn| drawing.turn(turn))?;
+                if let Some(error) = broke {
+                    return Err(inputs::broken(error, live.messages()));
+                }
             }
-            stdout::line(draw(&plan, arguments.format, &mask, context).trim_end())?;
-            number += 1;
+            Incoming::Lines(_) => {}
         }
     }
-    Ok(exit)
+    let found = arguments.strict && drawing.rejects;
+    Ok(if found { Exit::Found } else { Exit::Ok })
+}
+
+/// Plans on their way to stdout.
+struct Drawing<'a> {
+    arguments: &'a Arguments,
+    context: &'a Context,
+    tools: Arc<Tools>,
+    checker: Checker,
+    mask: Mask,
+    jobs: NonZeroUsize,
+    /// How many were drawn.
+    turns: usize,
+    /// A call is rejected.
+    rejects: bool,
+}
+
+impl Drawing<'_> {
+    /// Prints the plan of the next turn.
+    fn turn(&mut self, turn: Turn) -> Result<(), Failure> {
+        let (number, format) = (self.turns, self.arguments.format);
+        let calls = self.checker.turn(turn.numbered(number));
+        let plan = Plan::of(number, &calls, &self.tools, self.jobs);
+        self.rejects |= !plan.rejected.is_empty();
+        if number > 0 && format == PlanFormat::Text {
+            stdout::line("")?;
+        }
+        stdout::line(draw(&plan, format, &self.mask, self.context).trim_end())?;
+        self.turns += 1;
+        Ok(())
+    }
 }
 
 fn draw(plan: &Plan<'_>, format: PlanFormat, mask: &Mask, context: &Context) -> String {

@@ -128,7 +128,13 @@ impl Session<'_> {
             reports,
             ..
         } = self;
+        let before = replay.totals().differing;
         let edits = replay.recording(&name, &recording, log, reports).await?;
+        let is_log = recording.dialect() == Dialect::Toolq;
+        if is_log && self.arguments.update && self.replay.totals().differing > before {
+            let message = format!("{name} is not updated: a session log says what was");
+            self.context.stderr.warning(&message);
+        }
         if let (Ok(stamp), false) = (stamp, edits.is_empty()) {
             self.update(path, stamp, edits);
         }

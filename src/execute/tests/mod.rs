@@ -7,9 +7,11 @@ mod remote;
 use tokio::runtime;
 use tokio::sync::mpsc;
 
-use crate::model::{Effect, OnFailure, RetryOn, Tool};
+use crate::model::{Arrival, Checked, Effect, OnFailure, RetryOn, Tool, Verdict};
 
-use remote::{Witness, act, call, calls, engine, rejected, run, tool, witness};
+use remote::{
+    Attempts, Witness, act, act_when_started, call, calls, engine, rejected, run, tool, witness,
+};
 
 fn permutations(items: &[&'static str]) -> Vec<Vec<&'static str>> {
     let Some((first, rest)) = items.split_first() else {
@@ -188,30 +190,93 @@ fn a_panic_is_confined_to_its_call() {
     );
 }
 
-#[test]
-fn calls_start_while_others_still_arrive() {
-    let tool = tool("t");
-    let (mut engine, mut attempts) = engine(&[&tool], 8);
+/// A turn that arrives while it runs: `arrive` is handed what feeds it, and the attempts.
+fn arriving(
+    tool: &Tool,
+    jobs: usize,
+    arrive: impl AsyncFnOnce(mpsc::UnboundedSender<Arrival>, &mut Attempts),
+) -> (Witness, Witness) {
+    let (mut engine, mut attempts) = engine(&[tool], jobs);
     let (mut witness, mut delivery) = (Witness::default(), Witness::default());
     let (feed, arriving) = mpsc::unbounded_channel();
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .unwrap();
-    let mut calls = calls("a b", &tool).into_iter();
-    feed.send(calls.next().unwrap()).unwrap();
     runtime.block_on(async {
-        let arrive = async {
-            act(&mut attempts, "a").await;
-            feed.send(calls.next().unwrap()).unwrap();
-            act(&mut attempts, "b").await;
-            drop(feed);
-        };
         tokio::join!(
             engine.fed_turn(0, arriving, &mut witness, &mut delivery),
-            arrive
+            arrive(feed, &mut attempts)
         );
+    });
+    (witness, delivery)
+}
+
+fn send(feed: &mpsc::UnboundedSender<Arrival>, calls: Vec<Checked>) {
+    for call in calls {
+        feed.send(Arrival::Call(Box::new(call))).unwrap();
+    }
+}
+
+#[test]
+fn calls_start_while_others_still_arrive() {
+    let tool = tool("t");
+    let (witness, delivery) = arriving(&tool, 8, async |feed, attempts| {
+        let mut later = calls("a b", &tool);
+        let first = vec![later.remove(0)];
+        send(&feed, first);
+        act(attempts, "a").await;
+        send(&feed, later);
+        act(attempts, "b").await;
     });
     assert_eq!(delivery.of("delivered"), ["a", "b"]);
     assert_eq!(witness.lines().last().unwrap(), "drained");
+}
+
+/// In a stream, what had started before the cut or the second id was seen keeps its result.
+#[test]
+fn only_what_has_not_started_is_revoked() {
+    let tool = tool("t");
+    let (witness, delivery) = arriving(&tool, 1, async |feed, attempts| {
+        let mut later = calls("a b c", &tool);
+        let last = vec![later.pop().unwrap()];
+        send(&feed, later);
+        act_when_started(attempts, "a", || {
+            for position in [1, 0, 7] {
+                let Verdict::Rejected(rejection) = rejected(0, "x", &tool).verdict else {
+                    unreachable!()
+                };
+                feed.send(Arrival::Revoked {
+                    position,
+                    rejection,
+                })
+                .unwrap();
+            }
+            send(&feed, last);
+        })
+        .await;
+        act(attempts, "c").await;
+    });
+    let ends = ["b invalid_input 0", "a ok 1", "c ok 1"];
+    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(delivery.of("delivered"), ["a", "b", "c"]);
+}
+
+/// What ran when the stream broke off is answered; nothing else starts.
+#[test]
+fn a_broken_turn_answers_what_ran() {
+    let tool = tool("t");
+    let (witness, delivery) = arriving(&tool, 1, async |feed, attempts| {
+        let mut later = calls("a b c", &tool);
+        let last = vec![later.pop().unwrap()];
+        send(&feed, later);
+        act_when_started(attempts, "a", || {
+            feed.send(Arrival::BrokeOff).unwrap();
+            send(&feed, last);
+        })
+        .await;
+    });
+    let ends = ["b not_executed 0", "c not_executed 0", "a ok 1"];
+    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(delivery.of("delivered"), ["a", "b", "c"]);
 }

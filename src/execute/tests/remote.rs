@@ -91,6 +91,7 @@ impl Delivery for Witness {
 pub(super) fn line_of(event: &Event<'_>) -> String {
     match event {
         Event::TurnStarted { turn } => format!("turn {turn}"),
+        Event::Part { call, text } => format!("part {} {text}", call.tool_use_id),
         Event::Queued { checked, batch } => format!("queued {} {batch:?}", checked.call.id),
         Event::BatchStarted { batch, calls, .. } => {
             let ids: Vec<&str> = calls.iter().map(|call| &*call.tool_use_id).collect();
@@ -279,6 +280,17 @@ pub(super) async fn act(attempts: &mut Attempts, script: &str) {
         let outcome = if id == step { good() } else { bad() };
         waiting.remove(id).unwrap().send(outcome).unwrap();
     }
+}
+
+/// Waits until `id` has started, does `then`, and lets all that follows from it happen before `id` ends.
+pub(super) async fn act_when_started(attempts: &mut Attempts, id: &str, then: impl FnOnce()) {
+    let (started, end) = attempts.recv().await.unwrap();
+    assert_eq!(started, id);
+    then();
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+    end.send(good()).unwrap();
 }
 
 pub(super) fn witness(tools: &[&Tool], jobs: usize, calls: Vec<Checked>, script: &str) -> Witness {

@@ -1,17 +1,37 @@
-//! A call arrives: it is queued behind the gate, or answered at once because it can't run or did so already.
+//! A call arrives: it is queued behind the gate, or answered at once because it can't run or did so already. While a model
+//! still speaks, more arrives: parts of calls, and that one may not run after all.
 
 use std::sync::Arc;
 
 use crate::execute::queue::{Job, State};
-use crate::model::{Accepted, Call, CallRef, Checked, Event, NotExecuted, Outcome, Past, Verdict};
+use crate::model::{
+    Accepted, Arrival, Call, CallRef, Checked, Event, NotExecuted, Outcome, Past, Rejection,
+    Verdict,
+};
 
 use super::Turn;
 use super::finish::Spent;
 use super::recall::orphaned;
 
 impl Turn<'_> {
+    /// Does what follows from an arrival.
+    pub(super) fn arrive(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Call(checked) => self.queue(*checked),
+            Arrival::Part { call, text } => self.tell(&Event::Part {
+                call: &call,
+                text: &text,
+            }),
+            Arrival::Revoked {
+                position,
+                rejection,
+            } => self.revoke(position, rejection),
+            Arrival::BrokeOff => self.break_off(),
+        }
+    }
+
     /// Puts a call last.
-    pub(super) fn arrive(&mut self, checked: Checked) {
+    fn queue(&mut self, checked: Checked) {
         let recalled = matches!(checked.past, Past::Answered(_));
         let batch = match (&checked.verdict, self.over()) {
             // What an earlier run did keeps its place: the others stand as a plan shows them.
@@ -73,7 +93,25 @@ impl Turn<'_> {
                 .clone()
                 .map(|tool| NotExecuted::Preceding { tool })
         };
-        halted.or_else(stopped)
+        let broke_off = || self.broke_off.then_some(NotExecuted::BrokeOff);
+        halted.or_else(stopped).or_else(broke_off)
+    }
+
+    /// A call that waits may not run after all; one that has started goes on.
+    fn revoke(&mut self, position: usize, rejection: Rejection) {
+        let number = self.queue.number_of(position);
+        if let Some(number) = number.filter(|&number| self.gate.remove(number)) {
+            self.finish(number, &Outcome::Rejected(rejection));
+        }
+    }
+
+    /// What waits, and what still comes, does not run.
+    fn break_off(&mut self) {
+        self.broke_off = true;
+        let broke_off = Outcome::NotExecuted(NotExecuted::BrokeOff);
+        for number in self.gate.withdraw(|_| true) {
+            self.finish(number, &broke_off);
+        }
     }
 
     /// A call that was rejected, or ended in an earlier run, counts as one of its tool, if it names one.

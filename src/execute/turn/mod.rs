@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::model::{Checked, Event, Halt, Sink};
+use crate::model::{Arrival, Event, Halt, Sink};
 use crate::plan::Partition;
 
 use super::gate::Gate;
@@ -40,6 +40,8 @@ pub(super) struct Turn<'e> {
     cancelled: HashMap<usize, String>,
     /// The tool of the failed call that ended the turn.
     stopped_by: Option<String>,
+    /// Nothing more of the turn can come whole.
+    broke_off: bool,
     /// What ended the run, once that was heeded here.
     halted: Option<Halt>,
 }
@@ -64,12 +66,13 @@ impl<'e> Turn<'e> {
             batches: 0,
             cancelled: HashMap::new(),
             stopped_by: None,
+            broke_off: false,
             halted: None,
         }
     }
 
     /// Serves calls until no more can come and all are delivered.
-    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Checked>) {
+    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Arrival>) {
         self.tell(&Event::TurnStarted { turn: self.number });
         self.engine.spending.begin(self.engine.control.now());
         loop {
@@ -81,7 +84,7 @@ impl<'e> Turn<'e> {
                 break;
             }
             tokio::select! {
-                call = calls.recv(), if open => call.into_iter().for_each(|call| self.arrive(call)),
+                arrival = calls.recv(), if open => arrival.into_iter().for_each(|arrival| self.arrive(arrival)),
                 news = self.running.next() => self.hear(news),
                 () = halting(self.engine), if self.halted.is_none() => {}
             }
@@ -90,11 +93,11 @@ impl<'e> Turn<'e> {
         self.tell(&Event::QueueDrained { turn: self.number });
     }
 
-    /// Queues every call that is there. Says whether more can come.
-    fn take_in(&mut self, calls: &mut mpsc::UnboundedReceiver<Checked>) -> bool {
+    /// Takes in all that is there. Says whether more can come.
+    fn take_in(&mut self, calls: &mut mpsc::UnboundedReceiver<Arrival>) -> bool {
         loop {
             match calls.try_recv() {
-                Ok(call) => self.arrive(call),
+                Ok(arrival) => self.arrive(arrival),
                 Err(error) => return error == TryRecvError::Empty,
             }
         }

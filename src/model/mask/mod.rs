@@ -1,3 +1,4 @@
+mod begun;
 mod forms;
 
 use std::borrow::Cow;
@@ -21,6 +22,8 @@ pub struct Mask {
     needles: Option<AhoCorasick>,
     /// Of each needle.
     ends: Vec<Ends>,
+    /// The needles, sorted.
+    texts: Vec<String>,
 }
 
 impl Mask {
@@ -45,6 +48,7 @@ impl Mask {
         Self {
             needles: needles.ok(),
             ends: forms.iter().map(|form| form.ends).collect(),
+            texts: forms.into_iter().map(|form| form.text).collect(),
         }
     }
 

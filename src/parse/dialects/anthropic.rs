@@ -101,9 +101,14 @@ pub fn answer<'a>(message: &Object<'a>, turn: usize, turns: &mut Turns) -> Read<
     let content = content(message)?.into_iter().flatten();
     let ends_in_call = blocks(content, turn, turns)?;
     let reason = message.text_once("stop_reason")?;
-    let stopped = reason.is_some_and(|reason| CUT_OFF.contains(&&*reason));
+    let stopped = reason.is_some_and(|reason| cuts_off(&reason));
     turns.cut_off(turn, stopped && ends_in_call);
     Ok(())
+}
+
+/// Whether a message that stopped for this reason ends in the middle.
+pub fn cuts_off(reason: &str) -> bool {
+    CUT_OFF.contains(&reason)
 }
 
 /// Tells of the results in a message of the user.

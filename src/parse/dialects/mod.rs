@@ -1,13 +1,17 @@
 //! One file for each wire form: what its documents look like, which calls and results they hold, how one of each is read.
 //!
-//! A new dialect is a file here, a line in each of the three functions below and in `recognise`, and its word in
-//! `model::Dialect`. What belongs to the API itself (server tools, MCP connectors), text and reasoning are left alone.
+//! A new dialect is a file here, a line in each of the functions below and in `recognise`, and its word in
+//! `model::Dialect`; its stream has a file beside it. What belongs to the API itself (server tools, MCP connectors), text and
+//! reasoning are left alone.
 
 pub(super) mod anthropic;
+mod anthropic_sse;
 pub(super) mod claude_code;
 pub(super) mod codex;
 pub(super) mod openai_chat;
+mod openai_chat_sse;
 pub(super) mod openai_responses;
+mod openai_responses_sse;
 pub(super) mod toolq;
 
 use std::borrow::Cow;
@@ -16,6 +20,7 @@ use serde_json::value::RawValue;
 
 use super::complaint::Complaint;
 use super::document::Document;
+use super::stream::Messages;
 use super::turns::Turns;
 use crate::model::json::{Json, Object};
 use crate::model::{Content, Dialect, Input, InputFault, Recorded};
@@ -46,6 +51,38 @@ pub(super) fn asked(dialect: Dialect, call: &Object) -> Asked {
         Dialect::OpenAiResponses | Dialect::Codex => openai_responses::asked(call),
         Dialect::Toolq => toolq::asked(call),
     }
+}
+
+/// The dialect that has such an event in its streams; none where several or none have.
+pub(super) fn of_event(event: &Object) -> Option<Dialect> {
+    if anthropic_sse::is_event(event) {
+        Some(Dialect::Anthropic)
+    } else if openai_responses_sse::is_event(event) {
+        Some(Dialect::OpenAiResponses)
+    } else {
+        openai_chat_sse::is_event(event).then_some(Dialect::OpenAiChat)
+    }
+}
+
+/// Reads one event of a stream.
+///
+/// # Errors
+/// It is no form of such an event, or what it says can't follow what was said before.
+pub(super) fn event<'a>(dialect: Dialect, event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
+    match dialect {
+        Dialect::OpenAiChat => openai_chat_sse::event(event, messages),
+        Dialect::OpenAiResponses => openai_responses_sse::event(event, messages),
+        _ => anthropic_sse::event(event, messages),
+    }
+}
+
+/// Adds a piece, which stands in `around`, to the input of the call at a position.
+fn piece<'a>(around: &Object<'a>, call: usize, piece: &str, messages: &mut Messages) -> Read<'a> {
+    if messages.piece(call, piece) {
+        return Ok(());
+    }
+    let what = "a piece of a call that was whole already";
+    Err(Complaint::new(around.json(), what))
 }
 
 /// Reads the JSON of one result, whose form says what it is. `log` is the session log that it stands in.
@@ -97,7 +134,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn new(id: Option<Cow<str>>, name: Option<Cow<str>>, input: Result<Input, InputFault>) -> Self {
+    pub fn new(
+        id: Option<Cow<str>>,
+        name: Option<Cow<str>>,
+        input: Result<Input, InputFault>,
+    ) -> Self {
         let input = match name {
             Some(_) => input,
             None => Err(InputFault::NoName),
@@ -112,10 +153,7 @@ impl Asked {
     /// The same call, refused where a key of `around` stands twice: elsewhere it would be read as another call.
     fn unless_twice(mut self, around: &Object) -> Self {
         if let Some(key) = around.twice() {
-            self.input = Err(InputFault::DuplicateKey {
-                pointer: String::new(),
-                key: key.to_owned(),
-            });
+            self.input = Err(InputFault::twice(key));
         }
         self
     }

@@ -30,7 +30,7 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
     }
 }
 
-fn an_object<'a>(item: Result<Object<'a>, Json<'a>>) -> Result<Object<'a>, Complaint<'a>> {
+pub fn an_object<'a>(item: Result<Object<'a>, Json<'a>>) -> Result<Object<'a>, Complaint<'a>> {
     item.map_err(|other| Complaint::no_object("a message or tool call", other))
 }
 
@@ -107,7 +107,7 @@ fn answer<'a>(message: &Object<'a>, cut_off: bool, turns: &mut Turns) -> Read<'a
 }
 
 /// The call of 2023, which has no id to answer to, is refused rather than overlooked.
-fn no_old_call<'a>(message: &Object<'a>) -> Read<'a> {
+pub fn no_old_call<'a>(message: &Object<'a>) -> Read<'a> {
     match message.get("function_call") {
         Some(call) if call.kind() == "an object" => {
             let complaint = Complaint::new(call, "`function_call` was replaced by `tool_calls`");

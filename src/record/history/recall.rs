@@ -67,11 +67,6 @@ impl History {
         }
     }
 
-    /// Whether there is a call in the place of `call`.
-    pub fn has(&self, call: &Call) -> bool {
-        self.entry(place(call)).is_some()
-    }
-
     /// What this run is to do with a call that [`check`](Self::check) has passed.
     ///
     /// # Errors

@@ -1,7 +1,5 @@
 //! Whatever a disk does: what was promised is on record, and what is on record is whole.
 
-#![expect(clippy::print_stdout, reason = "counts for who asks for them")]
-
 use std::io::Write as _;
 
 use super::disk::{Fault, FaultyDisk, Moment, Promise};
@@ -164,7 +162,7 @@ fn any_write_may_fail() {
             }
         }
     }
-    println!("{faults} faults at {writes} writes");
+    say(format_args!("{faults} faults at {writes} writes"));
 }
 
 /// H 112: the N-th sync fails, for all N. It is not tried again, and nothing that does something starts any more.
@@ -186,7 +184,7 @@ fn any_sync_may_fail() {
             }
         }
     }
-    println!("{total} syncs failed");
+    say(format_args!("{total} syncs failed"));
 }
 
 /// The price of durability: two syncs for a call that writes, one more for the session and one for its end; one for the
@@ -224,8 +222,8 @@ fn power_may_be_lost_at_any_moment() {
             losses += 3;
         }
     }
-    println!(
+    say(format_args!(
         "power was lost {losses} times at {} moments; {refused} logs are refused",
         state.moments.len()
-    );
+    ));
 }

@@ -22,6 +22,11 @@ use crate::model::{
     CallRef, Checked, Clock, Content, Event, Input, Mask, NotExecuted, Outcome, Sink, Verdict,
 };
 
+/// Says what was counted, also where a test's own output is kept back.
+fn say(what: std::fmt::Arguments<'_>) {
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{what}\n"));
+}
+
 fn clock() -> Clock {
     Clock::new(|| 1_763_755_200_000)
 }

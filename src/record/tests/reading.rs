@@ -1,10 +1,5 @@
 //! A log is read as it was written, or not at all.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "counts and times for who asks for them"
-)]
-
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
@@ -121,7 +116,10 @@ fn no_bit_may_flip() {
         assert!(!damage.is_torn(), "bit {bit}: {damage}");
         file.write_all_at(&whole[bit / 8..=bit / 8], at).unwrap();
     }
-    println!("{} flipped bits, each found in its line", whole.len() * 8);
+    say(format_args!(
+        "{} flipped bits, each found in its line",
+        whole.len() * 8
+    ));
 }
 
 /// H 109: wherever the end is cut off, what stands before is read, and the end is told apart from other damage.
@@ -140,7 +138,7 @@ fn a_cut_is_a_torn_end() {
             }
         }
     }
-    println!("cut at {} places", whole.len() + 1);
+    say(format_args!("cut at {} places", whole.len() + 1));
 }
 
 /// H 114: lines that are gone, twice there, swapped or empty, and runs of NUL, are found where they stand.
@@ -323,5 +321,5 @@ fn hundred_thousand_records() {
     let records = Records::open(&path).unwrap();
     let count = records.map(Result::unwrap).count();
     let took = begun.elapsed();
-    println!("{count} records of {bytes} bytes in {took:?}");
+    say(format_args!("{count} records of {bytes} bytes in {took:?}"));
 }

@@ -1,7 +1,5 @@
 //! A log whose end is torn goes on behind its last whole record, and forgets nothing.
 
-#![expect(clippy::print_stdout, reason = "counts for who asks for them")]
-
 use super::reading::{breaks, read, sample};
 use super::*;
 
@@ -68,10 +66,10 @@ fn every_cut_is_recovered_from() {
         // The second time there is nothing to recover.
         assert_eq!(continued(&path).len(), lines + 5);
     }
-    println!(
+    say(format_args!(
         "recovered from {torn} torn ends of {} cuts",
         whole.len() + 1
-    );
+    ));
 }
 
 /// H 124: a recovery that was itself cut short is finished by the next one.

@@ -18,12 +18,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::model::{
     Answer, CallRef, Checked, Clock, Content, Event, Mask, MaskedContent, MaskedJson, MaskedText,
     Outcome, Refused, Sink, Verdict, json_line,
 };
+
+use crate::parse::completed;
 
 use super::ending::{self, PROBING};
 use super::outbox::Outbox;
@@ -73,6 +75,7 @@ impl EventStream {
         match event {
             Event::TurnStarted { .. } | Event::Probed { .. } => {}
             Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
+            Event::Part { call, text } => self.part(call, text),
             Event::Queued { checked, .. } => self.queued(checked),
             Event::BatchStarted { turn, batch, calls } => self.batch(*turn, *batch, calls),
             Event::Started { call, attempt, .. } => self.started(call, *attempt),
@@ -98,6 +101,29 @@ impl EventStream {
                 ..Line::of("queue_drained")
             }),
         }
+    }
+
+    /// Shows what is known of an input by now. Its end is held back as long as a secret may begin there.
+    fn part(&mut self, call: &CallRef, text: &str) {
+        let known = completed(&text[..self.mask.safe(text)]);
+        let Some(params) = known.and_then(|known| RawValue::from_string(known).ok()) else {
+            return;
+        };
+        let state = State {
+            phase: "wait",
+            params: to_raw_value(&MaskedJson(&params, &self.mask)).ok(),
+            ..State::default()
+        };
+        let doing = None;
+        self.calls.insert(key(call), Call { state, doing });
+        let position = Some(call.position);
+        self.send(
+            call,
+            Line {
+                position,
+                ..Line::of("tool_partial")
+            },
+        );
     }
 
     fn queued(&mut self, checked: &Checked) {

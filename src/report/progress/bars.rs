@@ -71,6 +71,7 @@ impl Bars {
                 ..
             } => self.finished(call, outcome, *duration),
             Event::TurnStarted { .. }
+            | Event::Part { .. }
             | Event::ResultWritten { .. }
             | Event::Probing { .. }
             | Event::Probed { .. }

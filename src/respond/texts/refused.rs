@@ -10,7 +10,7 @@ pub(super) fn key(reason: Reason) -> MessageKey {
         Reason::InvalidInput | Reason::InvalidArguments | Reason::PathOutsideRoot => {
             MessageKey::InvalidInput
         }
-        Reason::DuplicateId | Reason::Truncated => MessageKey::NotExecuted,
+        Reason::DuplicateId | Reason::Truncated | Reason::BrokenOff => MessageKey::NotExecuted,
     }
 }
 
@@ -42,6 +42,10 @@ pub(super) fn rejected(name: &str, rejection: &Rejection) -> Account {
             format!("Not executed: {first}, so its input may be incomplete."),
             "call it again with a shorter input, or in several smaller calls.",
         ),
+        Reason::BrokenOff => Account::new(
+            format!("Not executed: {first}."),
+            "nothing is wrong with this call. Call it again if it is still needed.",
+        ),
     }
 }
 
@@ -71,6 +75,12 @@ pub(super) fn not_executed(cause: &NotExecuted) -> Account {
             format!("Not executed: the preceding {tool} call failed.")
         }
         NotExecuted::Sibling { tool } => format!("Not executed: the {tool} call beside it failed."),
+        NotExecuted::BrokeOff => {
+            return Account::new(
+                "Not executed: the answer that asked for it broke off before its end.",
+                "nothing is wrong with this call. Call it again if it is still needed.",
+            );
+        }
         NotExecuted::Halted(by) => return halted::not_executed(*by),
     };
     Account::new(

@@ -1,4 +1,7 @@
-//! `toolq run`: answers the calls. Reads every input first, opens the log, and hands turn after turn to the engine.
+//! `toolq run`: answers the calls. Reads what is no stream to its end, waits until something is asked, opens the log, and
+//! hands turn after turn to the engine.
+
+mod arriving;
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -7,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::arguments::Run as Arguments;
-use crate::cli::commands::inputs;
+use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -17,8 +20,8 @@ use crate::cli::session_log::{self, Earlier, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Control, Engine, EngineSettings, Resolver};
-use crate::model::{Checked, Clock, Halt, Turn};
-use crate::parse::Recording;
+use crate::model::{Checked, Clock, Halt, Layout, Turn};
+use crate::parse::{Recording, Source};
 use crate::record::SessionLog;
 use crate::report::Screen;
 use crate::validate::Checker;
@@ -34,14 +37,13 @@ const FRAME: Duration = Duration::from_millis(100);
 pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     stdout::check()?;
     let tools = Arc::new(context.load_tools()?);
-    let recordings = inputs::read_digested(&arguments.input)?;
-    let all = arguments.input.all;
-    let open: usize = recordings
-        .iter()
-        .map(|recording| recording.open_calls(all))
-        .sum();
-    if open == 0 {
-        return nothing_asked(&recordings, arguments, context);
+    let mut inputs = if arguments.follow {
+        inputs::follow(&arguments.input)?
+    } else {
+        inputs::open(&arguments.input, Source::digested)?
+    };
+    if !arriving::asks(&mut inputs, arguments)? {
+        return nothing_asked(inputs, arguments, context);
     }
     let runtime = runtime()?;
     let entered = runtime.enter();
@@ -58,12 +60,12 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         tools: &tools,
         checker: &checker,
         mask: &mask,
-        recordings: &recordings,
+        inputs: &inputs,
     };
     let log = session_log::begin(&intent, &clock)?;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
     let earlier = log.as_ref().and_then(SessionLog::earlier);
-    let earlier = Earlier::new(earlier);
+    let earlier = Earlier::new(earlier, &intent);
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
@@ -87,7 +89,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         ended_by: signals.ended_by(),
     };
     drop(entered);
-    let ended = runtime.block_on(session.run(&recordings, signals));
+    let ended = runtime.block_on(session.run(inputs, signals));
     let exit = session.finish(ended, context);
     // All is written and nothing runs: what is left there, such as a look-up of a name, is not waited for.
     runtime.shutdown_background();
@@ -110,33 +112,40 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Answers everything. What ends the run early ends what runs; the answers say so.
-    async fn run(&mut self, recordings: &[Recording], signals: Signals) -> Result<(), Failure> {
+    async fn run(&mut self, inputs: Vec<Incoming>, signals: Signals) -> Result<(), Failure> {
         let (control, screen) = (self.engine.control(), self.observers.screen());
         // Both go on to the end of the program: it may be ended while it closes the log, too.
         tokio::spawn(signals.obey(control.clone(), screen.clone()));
         tokio::spawn(watch_stdout(control));
         let ticking = screen.map(tick);
-        let ended = self.answer(recordings).await;
+        let ended = self.answer(inputs).await;
         if let Some(ticking) = ticking {
             ticking.abort();
         }
         ended
     }
 
-    async fn answer(&mut self, recordings: &[Recording]) -> Result<(), Failure> {
-        for recording in recordings {
-            self.answer_one(recording).await?;
+    /// An input that breaks off ends nothing but itself.
+    async fn answer(&mut self, inputs: Vec<Incoming>) -> Result<(), Failure> {
+        let mut ended = Ok(());
+        for input in inputs {
+            let answered = match input {
+                Incoming::Recording(recording) => self.answer_one(&recording).await,
+                Incoming::Stream(live) => self.answer_stream(*live).await,
+                Incoming::Lines(lines) => self.answer_lines(*lines).await,
+            };
+            match answered {
+                Err(broken) if broken.exit == Exit::Stopped => ended = ended.and(Err(broken)),
+                answered => answered?,
+            }
         }
-        Ok(())
+        ended
     }
 
     async fn answer_one(&mut self, recording: &Recording) -> Result<(), Failure> {
         let all = self.arguments.input.all;
         let open = recording.open_turns(all);
-        let to = self.arguments.to.map(Into::into);
-        let control = self.engine.control();
-        let mut printer = Printer::new(to, recording.layout(), open, self.observers.screen())
-            .ending(control.clone());
+        let mut printer = self.printer(recording.layout(), open);
         for index in 0..recording.len() {
             let turn = recording.turn(index, all)?.numbered(self.turns + index);
             match (turn.calls.is_empty(), turn.answered) {
@@ -150,10 +159,7 @@ impl Session<'_> {
                         .await;
                 }
             }
-            printer.check()?;
-            if control.halted() == Some(Halt::OutputLost) {
-                return Err(Failure::said(Exit::Output));
-            }
+            self.written(&mut printer)?;
         }
         self.turns += recording.len();
         Ok(())
@@ -168,6 +174,26 @@ impl Session<'_> {
             checked.past = self.earlier.past(checked, known_from_input)?;
         }
         Ok(calls)
+    }
+
+    /// For an input of `layout` with so many turns.
+    fn printer(&self, layout: Layout, turns: usize) -> Printer {
+        let to = self.arguments.to.map(Into::into);
+        let printer = Printer::new(to, layout, turns, self.observers.screen());
+        let printer = printer.ending(self.engine.control());
+        if self.arguments.follow {
+            return printer.unfolded();
+        }
+        printer
+    }
+
+    /// Looks whether what was printed could be written.
+    fn written(&self, printer: &mut Printer) -> Result<(), Failure> {
+        printer.check()?;
+        if self.engine.control().halted() == Some(Halt::OutputLost) {
+            return Err(Failure::said(Exit::Output));
+        }
+        Ok(())
     }
 
     /// Closes log and screen; the gravest of what happened is the exit.
@@ -196,14 +222,24 @@ impl Session<'_> {
     }
 }
 
-/// There was no call to answer: lines get their empty lists, a document nothing.
+/// There was no call to answer: lines get their empty lists, documents and streams nothing.
 fn nothing_asked(
-    recordings: &[Recording],
+    inputs: Vec<Incoming>,
     arguments: &Arguments,
     context: &Context,
 ) -> Result<Exit, Failure> {
     let mut answered = 0;
-    for recording in recordings {
+    for input in inputs {
+        let recording = match input {
+            Incoming::Recording(recording) => *recording,
+            Incoming::Stream(mut live) => {
+                if let (_, Some(error)) = live.whole() {
+                    return Err(inputs::broken(error, live.messages()));
+                }
+                continue;
+            }
+            Incoming::Lines(_) => continue,
+        };
         let mut printer = Printer::new(arguments.to.map(Into::into), recording.layout(), 0, None);
         for index in 0..recording.len() {
             let turn = recording.turn(index, arguments.input.all)?;
