@@ -144,12 +144,14 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
 
 /// The digest of all inputs, where all were read.
 fn digest(inputs: &[Incoming]) -> Option<String> {
-    let digest = |input| match input {
-        &Incoming::Recording(ref recording) => Some(recording.sha256()),
-        Incoming::Stream(_) | Incoming::Lines(_) => None,
-    };
-    let digests: Option<Vec<&str>> = inputs.iter().map(digest).collect();
-    digests.map(|digests| record::digest_of(digests.into_iter()))
+    let mut digests = Vec::new();
+    for input in inputs {
+        let Incoming::Recording(recording) = input else {
+            return None;
+        };
+        digests.push(recording.sha256());
+    }
+    Some(record::digest_of(digests.into_iter()))
 }
 
 /// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
