@@ -112,6 +112,9 @@ _toolq() {
             toolq__subcmd__help__subcmd__log,prune)
                 cmd="toolq__subcmd__help__subcmd__log__subcmd__prune"
                 ;;
+            toolq__subcmd__help__subcmd__log,resolve)
+                cmd="toolq__subcmd__help__subcmd__log__subcmd__resolve"
+                ;;
             toolq__subcmd__help__subcmd__log,show)
                 cmd="toolq__subcmd__help__subcmd__log__subcmd__show"
                 ;;
@@ -127,6 +130,9 @@ _toolq() {
             toolq__subcmd__log,prune)
                 cmd="toolq__subcmd__log__subcmd__prune"
                 ;;
+            toolq__subcmd__log,resolve)
+                cmd="toolq__subcmd__log__subcmd__resolve"
+                ;;
             toolq__subcmd__log,show)
                 cmd="toolq__subcmd__log__subcmd__show"
                 ;;
@@ -141,6 +147,9 @@ _toolq() {
                 ;;
             toolq__subcmd__log__subcmd__help,prune)
                 cmd="toolq__subcmd__log__subcmd__help__subcmd__prune"
+                ;;
+            toolq__subcmd__log__subcmd__help,resolve)
+                cmd="toolq__subcmd__log__subcmd__help__subcmd__resolve"
                 ;;
             toolq__subcmd__log__subcmd__help,show)
                 cmd="toolq__subcmd__log__subcmd__help__subcmd__show"
@@ -741,7 +750,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__help__subcmd__log)
-            opts="show stats verify prune"
+            opts="show stats verify resolve prune"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -755,6 +764,20 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__help__subcmd__log__subcmd__prune)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        toolq__subcmd__help__subcmd__log__subcmd__resolve)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -930,7 +953,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__log)
-            opts="-c -q -v -h -V --tools --color --quiet --verbose --help --version show stats verify prune help"
+            opts="-c -q -v -h -V --tools --color --quiet --verbose --help --version show stats verify resolve prune help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -978,7 +1001,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__log__subcmd__help)
-            opts="show stats verify prune help"
+            opts="show stats verify resolve prune help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1006,6 +1029,20 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__log__subcmd__help__subcmd__prune)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        toolq__subcmd__log__subcmd__help__subcmd__resolve)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1069,6 +1106,62 @@ _toolq() {
             fi
             case "${prev}" in
                 --older)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tools)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -c)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        toolq__subcmd__log__subcmd__resolve)
+            opts="-c -q -v -h -V --done --result --error --not-done --note --tools --color --quiet --verbose --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --result)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --note)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1494,7 +1587,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__run)
-            opts="-j -c -q -v -h -V --from --all --max-input --jobs --follow --to --log --no-log --sync --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
+            opts="-j -c -q -v -h -V --from --all --max-input --jobs --follow --to --log --no-log --resume --new --accept-changes --sync --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

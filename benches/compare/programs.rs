@@ -16,6 +16,11 @@ pub fn toolq() -> Contestant {
         .variable("TOOLQ_TOOLS", source("tools.yaml"))
 }
 
+/// Their file.
+pub fn tools() -> PathBuf {
+    source("tools.yaml")
+}
+
 /// `toolq run`, everything on but events, its log beside the input.
 pub fn toolq_run(bench: &Workbench, jobs: usize, input: &Path) -> Contestant {
     let log = bench.path("session.jsonl");

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::exit::Exit;
 use crate::parse::InputError;
-use crate::record::LogError;
+use crate::record::{Conflict, LogError, RecallError};
 
 /// A message for people and the exit code that goes with it.
 #[derive(Debug)]
@@ -59,6 +59,21 @@ impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         let cure = error.cure();
         Self::new(Exit::Log, error).with_hint(cure)
+    }
+}
+
+impl From<Conflict> for Failure {
+    fn from(conflict: Conflict) -> Self {
+        Self::usage(conflict).with_hint(
+            "resume with the input of that run, or begin another run in this log with `--new`",
+        )
+    }
+}
+
+impl From<RecallError> for Failure {
+    fn from(error: RecallError) -> Self {
+        Self::new(Exit::Log, error)
+            .with_hint("`toolq log verify FILE` says what is wrong with a log")
     }
 }
 

@@ -57,6 +57,8 @@ impl Live {
             if told.is_some() || self.ended {
                 return told;
             }
+            // However fast more comes: what follows from this comes first.
+            tokio::task::yield_now().await;
             let read = self.feed.next().await;
             self.push(read);
         }

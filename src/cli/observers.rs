@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::stderr::Stderr;
 use super::terminal::Terminal;
 use crate::model::{Clock, Event, Mask, Refused, Sink, Tools};
-use crate::record::{self, Log, LogError, Session, SessionLog};
+use crate::record::SessionLog;
 use crate::report::{Bars, EventStream, Fanout, Lines, Look, Screen, Summary};
 
 /// Pictures of bars in a second, at most.
@@ -35,17 +35,17 @@ enum Shown {
 }
 
 impl Observers {
-    /// Opens what the arguments name. The log is last, so that a mistake elsewhere leaves none behind.
+    /// Opens what the arguments name, but for the log.
     ///
     /// # Errors
-    /// `--events` names nothing that can be written, or there can be no log.
+    /// `--events` names nothing that can be written.
     pub fn new(
         arguments: &Arguments,
         context: &Context,
         tools: &Tools,
         mask: &Arc<Mask>,
+        clock: Clock,
     ) -> Result<Self, Failure> {
-        let clock = Clock::system();
         let events = arguments.events.as_deref().map(events::open).transpose()?;
         let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
         let events = events
@@ -53,10 +53,15 @@ impl Observers {
             .map_err(|error| Failure::usage(format!("--events can't begin: {error}")))?;
         Ok(Self {
             shown: show(arguments, context, tools, mask, &clock),
-            summary: Summary::new(clock.clone()),
+            summary: Summary::new(clock),
             events,
-            log: open_log(arguments, context, tools, mask, clock)?,
+            log: None,
         })
+    }
+
+    /// From now on events are recorded in `log`. It comes last, so that a mistake elsewhere leaves none behind.
+    pub fn record(&mut self, log: Option<SessionLog>) {
+        self.log = log;
     }
 
     /// The folder for outputs that were cut; none where there is no log.
@@ -154,38 +159,4 @@ fn show(
         How::Bar | How::Plain => Some(lines()),
         How::Auto => in_ci().then(lines),
     }
-}
-
-fn open_log(
-    arguments: &Arguments,
-    context: &Context,
-    tools: &Tools,
-    mask: &Arc<Mask>,
-    clock: Clock,
-) -> Result<Option<SessionLog>, Failure> {
-    if arguments.no_log {
-        return Ok(None);
-    }
-    let here = std::env::current_dir().unwrap_or_default();
-    let session = Session {
-        tools_path: context.tools_path.display().to_string(),
-        tools_sha256: tools.digest.clone(),
-        input_sha256: None,
-        cwd: here.display().to_string(),
-        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
-        sync: arguments.sync.into(),
-    };
-    let log = match &arguments.log {
-        Some(path) => Log::open(path, |_| Ok(()))?,
-        None => Log::open_default(&record::default_path(&context.environment, &clock)?, |_| {
-            Ok(())
-        })?,
-    };
-    if log.is_unfinished() {
-        return Err(LogError::Unfinished(log.path().to_owned()).into());
-    }
-    if let Some(warning) = log.warning() {
-        context.stderr.warning(&warning);
-    }
-    Ok(Some(log.begin(&session, Arc::clone(mask), clock)?))
 }

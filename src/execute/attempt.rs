@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Captured, Invocation, Outcome, format_duration};
+use crate::model::{Backing, Captured, Invocation, Outcome, format_duration};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -35,6 +35,8 @@ pub(super) struct Limit {
 /// What an attempt is given.
 pub(super) struct Attempt {
     pub(super) job: Arc<Job>,
+    /// Asks the tool's probe instead of running the call.
+    pub(super) probe: bool,
     pub(super) key: Arc<str>,
     pub(super) limit: Limit,
     /// Resolves when the attempt is to end.
@@ -160,8 +162,21 @@ impl Backings {
 
     async fn back(&self, attempt: Attempt) -> End {
         let job = Arc::clone(&attempt.job);
-        match &job.accepted.invocation {
-            Some(Invocation::Command(command)) => self.commands.run(command, attempt).await,
+        let accepted = &job.accepted;
+        if attempt.probe {
+            return match (&accepted.probe, &accepted.tool.probe) {
+                (Some(probe), backing) => self.commands.run(probe, backing.as_ref(), attempt).await,
+                (None, _) => Outcome::NoBacking.into(),
+            };
+        }
+        match &accepted.invocation {
+            Some(Invocation::Command(command)) => {
+                let backing = match &accepted.tool.backing {
+                    Some(Backing::Command(backing)) => Some(backing),
+                    _ => None,
+                };
+                self.commands.run(command, backing, attempt).await
+            }
             Some(Invocation::Http(request)) => self.requests.run(request, attempt).await,
             Some(Invocation::Agent(task)) => self.agents.run(task, attempt).await,
             Some(Invocation::Completion(result)) => self.agents.complete(result, &attempt).into(),

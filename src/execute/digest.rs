@@ -6,11 +6,13 @@ use sha2::{Digest, Sha256};
 
 use crate::model::{Call, Input};
 
-/// What a callee can know a call by when it comes twice: SHA-256, in hex, of the call's place, tool and input, and of the
-/// places of the agents that it stands within. The same for every attempt, on every run.
-pub(super) fn idempotency_key(call: &Call, input: &Input) -> String {
+/// What a callee can know a call by when it comes twice: SHA-256, in hex, of the task and the call's place, tool and
+/// input, and of the places of the agents that it stands within. The same for every attempt, also of a run that resumes
+/// the task, and no other call's.
+pub(super) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String {
     let mut hash = Sha256::new();
     let place = [
+        task.len() as u64,
         call.turn as u64,
         call.position as u64,
         call.name.len() as u64,
@@ -18,6 +20,7 @@ pub(super) fn idempotency_key(call: &Call, input: &Input) -> String {
     for number in place {
         hash.update(number.to_le_bytes());
     }
+    hash.update(task);
     hash.update(&call.name);
     hash.update(input.text());
     if let Some(agent) = &call.within {
@@ -52,8 +55,8 @@ mod tests {
 
     /// FAULTS 101: the key of a call, and of no other.
     #[test]
-    fn a_key_is_of_place_tool_and_input() {
-        let key = |turn, position, name: &str, input: &str| {
+    fn a_key_is_of_task_place_tool_and_input() {
+        let key = |task, turn, position, name: &str, input: &str| {
             let call = Call {
                 turn,
                 position,
@@ -62,16 +65,17 @@ mod tests {
                 input: Input::parse(input),
                 within: None,
             };
-            idempotency_key(&call, &Input::parse(input).unwrap())
+            idempotency_key(task, &call, &Input::parse(input).unwrap())
         };
         let keys = [
-            key(0, 0, "a", "{}"),
-            key(0, 1, "a", "{}"),
-            key(1, 0, "a", "{}"),
-            key(0, 0, "b", "{}"),
-            key(0, 0, "a", r#"{"x":1}"#),
+            key("t", 0, 0, "a", "{}"),
+            key("u", 0, 0, "a", "{}"),
+            key("t", 0, 1, "a", "{}"),
+            key("t", 1, 0, "a", "{}"),
+            key("t", 0, 0, "b", "{}"),
+            key("t", 0, 0, "a", r#"{"x":1}"#),
         ];
-        assert_eq!(keys[0], key(0, 0, "a", "{}"));
+        assert_eq!(keys[0], key("t", 0, 0, "a", "{}"));
         assert_eq!(keys[0].len(), 64);
         assert!(keys[1..].iter().all(|other| *other != keys[0]));
     }

@@ -15,6 +15,7 @@ mod retry;
 mod attempt;
 mod desk;
 mod running;
+mod process;
 mod turn;
 mod capture;
 mod output;
@@ -40,6 +41,7 @@ use attempt::{Backings, Runner};
 use budget::Spending;
 pub use http::Resolver;
 use pauses::Pauses;
+pub use process::Process;
 use slots::Slots;
 pub use supervisor::supervise;
 use turn::Turn;
@@ -66,6 +68,8 @@ pub struct EngineSettings {
     pub resolver: Resolver,
     /// Hides secrets in everything that leaves the engine.
     pub mask: Arc<Mask>,
+    /// What makes idempotency keys those of this task and of no other: the same when it is resumed.
+    pub task: String,
     /// What all turns together may use.
     pub budgets: Budgets,
 }

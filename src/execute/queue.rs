@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::model::{Accepted, AgentUse, Answer, Call, CallRef, Invocation, Outcome, Timeout};
+use crate::model::{
+    Accepted, AgentUse, Answer, Begun, Call, CallRef, Invocation, Outcome, Timeout,
+};
 
 use super::attempt::Limit;
 use super::pauses::Place;
@@ -19,6 +21,10 @@ pub(super) struct Job {
     pub(super) call: Call,
     pub(super) accepted: Accepted,
     pub(super) place: Option<Place>,
+    /// What earlier runs started of it.
+    pub(super) begun: Option<Begun>,
+    /// Whether its tool's probe is asked before it starts.
+    pub(super) unsure: bool,
 }
 
 impl Job {
@@ -48,6 +54,21 @@ pub(super) enum State {
     Answered(Answer),
 }
 
+impl State {
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Ended | Self::Answered(_))
+    }
+
+    /// Whether it isn't known what an earlier run made of the call, since its tool's probe has not answered.
+    pub(super) fn is_unsure(&self) -> bool {
+        match self {
+            Self::Waiting(job) => job.unsure,
+            Self::Running(run) => run.probing,
+            Self::Ended | Self::Answered(_) => false,
+        }
+    }
+}
+
 /// A call that was started.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -55,8 +76,12 @@ pub(super) struct Run {
     pub(super) key: Arc<str>,
     /// In the time of the run.
     pub(super) since: Duration,
-    /// Counted from 1.
+    /// Counted from 1 over all runs.
     pub(super) attempt: u32,
+    /// Attempts of earlier runs.
+    pub(super) before: u32,
+    /// Its tool's probe is being asked; nothing of this run has started.
+    pub(super) probing: bool,
     /// Ends the attempt or the wait before the next one.
     pub(super) cancel: Option<oneshot::Sender<()>>,
     /// The tool whose failure ended it.
@@ -73,13 +98,16 @@ impl Run {
     /// A call at its first start.
     pub(super) fn new(job: Arc<Job>, key: String, now: Duration, slot: Option<Slot>) -> Self {
         let agent = job.is_agent().then(|| job.accepted.tool.name.as_str());
+        let before = job.begun.as_ref().map_or(0, |begun| begun.attempts);
         Self {
             agent: agent.map(AgentUse::of).map(Box::new),
             _slot: slot,
-            job,
             key: key.into(),
             since: now,
-            attempt: 1,
+            attempt: before + 1,
+            before,
+            probing: job.unsure,
+            job,
             cancel: None,
             cancelled_by: None,
             last: None,
@@ -234,7 +262,7 @@ impl Queue {
         self.entries
             .range(number - self.delivered..)
             .take_while(|entry| entry.call.batch.is_none_or(|other| other == batch))
-            .filter(|entry| entry.call.batch.is_some())
+            .filter(|entry| entry.call.batch.is_some() && !entry.state.is_over())
             .map(|entry| entry.call.clone())
             .collect()
     }

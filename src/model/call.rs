@@ -16,6 +16,8 @@ pub struct Turn {
     /// The answer ended at a token limit (`max_tokens`, `length`, `incomplete`) and a call was its last block:
     /// that call's input may be half of what was meant.
     pub cut_off: bool,
+    /// Positions of calls that the input, a session log, saw start and not end.
+    pub started: Vec<usize>,
 }
 
 impl Turn {

@@ -49,6 +49,22 @@ pub enum Event<'a> {
         /// The same for all attempts of the call, on every run.
         idempotency_key: &'a str,
     },
+    /// The tool's probe is about to be asked whether a call, started by an earlier run, did its work.
+    Probing {
+        /// The call.
+        call: &'a CallRef,
+    },
+    /// The probe has answered. Unless it found the work not done, `Finished` follows.
+    Probed {
+        /// The call.
+        call: &'a CallRef,
+        /// What it found.
+        finding: Finding,
+        /// How it ended.
+        outcome: &'a Outcome,
+        /// How long it took.
+        duration: Duration,
+    },
     /// The tool's own words, or the engine's, for people.
     Status {
         /// The call.
@@ -132,6 +148,28 @@ pub enum Event<'a> {
         /// The turn.
         turn: usize,
     },
+}
+
+/// What a probe found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The call did its work; the probe's output is its result.
+    Done,
+    /// It did not.
+    NotDone,
+    /// Nobody can say.
+    Unknown,
+}
+
+impl Finding {
+    /// The word of the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotDone => "not_done",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// Which call an event is about.

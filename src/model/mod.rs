@@ -22,6 +22,7 @@ mod mask;
 mod masked;
 mod outcome;
 mod paint;
+mod past;
 mod pretty;
 mod price;
 mod problem;
@@ -48,7 +49,7 @@ pub use compare::{Compare, Ignored};
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
-pub use event::{CallKey, CallRef, Event, Refused, Sink};
+pub use event::{CallKey, CallRef, Event, Finding, Refused, Sink};
 pub use failpoint::{arm_failpoints, failpoint, failpoint_within};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
@@ -63,6 +64,7 @@ pub use outcome::{
     Transport, TransportPhase,
 };
 pub use paint::paint;
+pub use past::{Begun, Past, Recalled};
 pub use pretty::pretty;
 pub use price::{MicroUsd, PicoUsd, Price, usd};
 pub use problem::{Problem, Severity, Span};

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{AgentFault, Limit, Rejection, Verdict};
+use super::{AgentFault, Limit, Recalled, Rejection, Verdict};
 
 /// How a call ended. Every way to fail is its own value; the screen, the log, the texts for the model and the reports
 /// each read it, and none of them parses text.
@@ -115,6 +115,8 @@ pub enum Outcome {
     Rejected(Rejection),
     /// A panic in toolq itself, confined to this call.
     Broken(String),
+    /// It ended in an earlier run, and its answer is in the session log.
+    Recalled(Recalled),
 }
 
 /// Why a call was never started.
@@ -245,6 +247,8 @@ pub enum Doubt {
     Broken(Box<Transport>),
     /// No whole answer came within this time.
     TimedOut(Duration),
+    /// An earlier run started it, and was killed before it saw its end.
+    Orphaned,
     /// The run was ended before a whole answer came.
     Interrupted(Halt),
     /// A call of this tool, beside it, failed before a whole answer came.
@@ -277,18 +281,23 @@ impl Outcome {
 
     /// Whether the model is told of an error.
     pub fn is_error(&self) -> bool {
-        !matches!(self, Self::Succeeded { .. })
+        match self {
+            Self::Succeeded { .. } => false,
+            Self::Recalled(recalled) => recalled.is_error,
+            _ => true,
+        }
     }
 
     /// Whether it ran to an end of its own, well or not.
     pub fn is_completed(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Succeeded { .. }
-                | Self::Failed { .. }
-                | Self::BadOutput { .. }
-                | Self::AgentFailed { .. }
-        )
+            | Self::Failed { .. }
+            | Self::BadOutput { .. }
+            | Self::AgentFailed { .. } => true,
+            Self::Recalled(recalled) => recalled.is_completed(),
+            _ => false,
+        }
     }
 
     /// Whether the call was answered without ever being started, so that a later run may start it.
@@ -301,20 +310,30 @@ impl Outcome {
 
     /// Whether it may have had its effect, which nobody knows.
     pub fn is_in_doubt(&self) -> bool {
-        matches!(self, Self::InDoubt { .. })
+        match self {
+            Self::InDoubt { .. } => true,
+            Self::Recalled(recalled) => recalled.is_in_doubt(),
+            _ => false,
+        }
     }
 
     /// Whether it was ended for the sake of something else: neither well nor by a fault of its own.
     pub fn is_given_up(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Cancelled { .. }
-                | Self::Interrupted { .. }
-                | Self::InDoubt {
-                    doubt: Doubt::Interrupted(_) | Doubt::Cancelled(_),
-                    ..
-                }
-        )
+            | Self::Interrupted { .. }
+            | Self::InDoubt {
+                doubt: Doubt::Interrupted(_) | Doubt::Cancelled(_),
+                ..
+            } => true,
+            Self::Recalled(recalled) => recalled.is_given_up(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is the end of an earlier run, told once more.
+    pub fn is_recalled(&self) -> bool {
+        matches!(self, Self::Recalled(_))
     }
 
     /// The word of logs and events.
@@ -345,6 +364,7 @@ impl Outcome {
             Self::Paused { .. } => "paused",
             Self::Rejected(rejection) => rejection.reason.name(),
             Self::Broken(_) => "internal_error",
+            Self::Recalled(recalled) => recalled.status,
         }
     }
 

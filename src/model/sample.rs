@@ -11,8 +11,8 @@ use serde_json::json;
 use super::{
     Accepted, Answer, Call, CallRef, Captured, Checked, CommandInvocation, Compare, Content,
     DecidedBy, Detail, Effect, Ending, Event, Input, Invocation, OnFailure, Outcome, OutputKind,
-    Reason, Refused, Rejection, Retry, Safety, Sink, Status, StdinDraft, Timeout, Tool, Tools,
-    Verdict,
+    Past, Reason, Refused, Rejection, Retry, Safety, Sink, Status, StdinDraft, Timeout, Tool,
+    Tools, Verdict,
 };
 
 /// A tool that says nothing but its name.
@@ -35,6 +35,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 64 << 10,
         max_saved: 64 << 20,
@@ -89,8 +90,13 @@ pub(crate) fn accepted(position: usize, tool: Tool, safe: bool, input: &str) -> 
         safe,
         decided_by: DecidedBy::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
         invocation: None,
+        probe: None,
     }));
-    Checked { call, verdict }
+    Checked {
+        call,
+        verdict,
+        past: Past::None,
+    }
 }
 
 /// A call of a tool of this name and estimate.
@@ -114,6 +120,7 @@ pub(crate) fn rejected(position: usize, name: &str) -> Checked {
                 message: "no tool has this name; did you mean `read_file`?".to_owned(),
             }],
         }),
+        past: Past::None,
     }
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Backing, Compare, Ignored, Price, Template};
+use super::{Backing, CommandBacking, Compare, Ignored, Price, Template};
 
 /// A tools.yaml that holds: every default applied, every template parsed.
 #[derive(Debug, Clone)]
@@ -84,6 +84,8 @@ pub struct Tool {
     pub status: Status,
     /// What does the work; a tool may have none and still be planned and validated.
     pub backing: Option<Backing>,
+    /// What is asked on resume whether a call that was interrupted did its work.
+    pub probe: Option<CommandBacking>,
     /// What its output is.
     pub output: OutputKind,
     /// Bytes of output that reach the model.
@@ -130,8 +132,8 @@ pub struct Rule {
     pub safe: bool,
 }
 
-/// What a tool does to the world. Decides its default safety and whether a call that may have run is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+/// What a tool does to the world, from the least on. Decides its default safety and whether a call that may have run is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Looks only.
@@ -143,6 +145,13 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The effect of this word, if it is one.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Read, Self::Idempotent, Self::Write]
+            .into_iter()
+            .find(|effect| effect.name() == word)
+    }
+
     /// The word of tools.yaml.
     pub fn name(self) -> &'static str {
         match self {

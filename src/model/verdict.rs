@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Call, CallRef, Input, Invocation, Tool};
+use super::{Call, CallRef, CommandInvocation, Input, Invocation, Past, Tool};
 
 /// A call and what was decided of it before anything ran.
 #[derive(Debug, Clone)]
@@ -9,6 +9,8 @@ pub struct Checked {
     pub call: Call,
     /// Whether it may run.
     pub verdict: Verdict,
+    /// What runs before this one made of it.
+    pub past: Past,
 }
 
 /// What arrives of a turn, in call order.
@@ -58,6 +60,8 @@ pub struct Accepted {
     pub decided_by: DecidedBy,
     /// What it runs; none where the tool has no backing.
     pub invocation: Option<Invocation>,
+    /// What says whether it was done before, where the tool has a `probe`.
+    pub probe: Option<CommandInvocation>,
 }
 
 /// What decided whether a call is concurrency-safe.

@@ -1,5 +1,6 @@
 //! The index of a recording that was read: its turns and, for each, where its calls stand.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::model::{Dialect, Form};
@@ -46,14 +47,17 @@ pub(super) struct Index {
     calls: Vec<CallEntry>,
     /// By call; those behind the last have none.
     replies: Vec<Option<ReplyEntry>>,
+    /// Calls that were started, and nothing says how they ended.
+    started: HashSet<usize>,
 }
 
 impl Index {
-    /// `calls` and the results of each, in the order in which they were asked.
+    /// `calls`, the results of each, and which were `started` and have none, in the order in which they were asked.
     pub fn new(
         turns: Vec<TurnEntry>,
         mut calls: Vec<CallEntry>,
         mut replies: Vec<Option<ReplyEntry>>,
+        mut started: HashSet<usize>,
     ) -> Self {
         // Logs of several conversations at once have the calls of one turn apart.
         if !calls.is_sorted_by_key(|call| call.turn) {
@@ -61,12 +65,16 @@ impl Index {
             order.sort_by_key(|&call| calls[call].turn);
             let sorted = |&call: &usize| replies.get(call).copied().flatten();
             replies = order.iter().map(sorted).collect();
+            let places = order.iter().enumerate();
+            let moved = places.filter(|(_, call)| started.contains(call));
+            started = moved.map(|(place, _)| place).collect();
             calls = order.iter().map(|&call| calls[call]).collect();
         }
         Self {
             turns,
             calls,
             replies,
+            started,
         }
     }
 
@@ -94,6 +102,10 @@ impl Index {
 
     pub fn is_answered(&self, call: usize) -> bool {
         self.reply(call).is_some_and(|reply| !reply.skipped)
+    }
+
+    pub fn is_started(&self, call: usize) -> bool {
+        self.started.contains(&call)
     }
 
     pub fn reply(&self, call: usize) -> Option<ReplyEntry> {

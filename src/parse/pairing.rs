@@ -1,7 +1,7 @@
 //! Which calls have a result in the recording: a result belongs to the nearest call before it that has its id and none
 //! yet. Recordings use ids again in later turns, and results stand in another order than their calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU64;
 
@@ -19,6 +19,10 @@ pub(super) struct Pairing {
     before: HashMap<u32, u32>,
     /// By call, as far as the last that has one.
     replies: Vec<Option<ReplyEntry>>,
+    /// Calls that were started, and nothing says how they ended. Only toolq's own log tells.
+    started: HashSet<usize>,
+    /// Calls that were answered as in doubt.
+    doubted: HashMap<NonZeroU64, u32>,
 }
 
 impl Pairing {
@@ -39,6 +43,37 @@ impl Pairing {
         }
     }
 
+    /// The call `id` was started.
+    pub fn started(&mut self, id: &str) {
+        let call = self.digest(id).and_then(|id| self.open.get(&id));
+        self.started.extend(call.map(|call| *call as usize));
+    }
+
+    /// The call `id` may have run or not, and was answered so.
+    pub fn in_doubt(&mut self, id: &str, reply: ReplyEntry) {
+        let digest = self.digest(id);
+        let call = digest.and_then(|id| Some((id, *self.open.get(&id)?)));
+        self.doubted.extend(call);
+        self.result(id, reply);
+    }
+
+    /// The call `id` was done and has this result, or was not done, and is open.
+    pub fn resolved(&mut self, id: &str, reply: Option<ReplyEntry>) {
+        if let Some(digest) = self.digest(id)
+            && let Some(call) = self.doubted.remove(&digest)
+        {
+            self.replies[call as usize] = None;
+            self.open.insert(digest, call);
+        }
+        if let Some(reply) = reply {
+            return self.result(id, reply);
+        }
+        let call = self.digest(id).and_then(|id| self.open.get(&id));
+        if let Some(call) = call {
+            self.started.remove(&(*call as usize));
+        }
+    }
+
     /// A result that answers `id`.
     pub fn result(&mut self, id: &str, reply: ReplyEntry) {
         let Some(id) = self.digest(id) else { return };
@@ -50,6 +85,7 @@ impl Pairing {
             self.replies.resize(at + 1, None);
         }
         self.replies[at] = Some(reply);
+        self.started.remove(&at);
         if reply.skipped {
             return;
         }
@@ -59,9 +95,9 @@ impl Pairing {
         };
     }
 
-    /// The result of each call, as far as the last that has one.
-    pub fn replies(self) -> Vec<Option<ReplyEntry>> {
-        self.replies
+    /// The result of each call, as far as the last that has one, and which calls were started and have none.
+    pub fn finish(self) -> (Vec<Option<ReplyEntry>>, HashSet<usize>) {
+        (self.replies, self.started)
     }
 }
 
@@ -75,21 +111,32 @@ mod tests {
         skipped: false,
     };
 
-    /// `a` is a call of that id, `A` its result, `_` a call without an id.
+    /// `a` is a call of that id, `A` its result, `_` a call without an id; `<a` says that it started, `?a` that it is in
+    /// doubt, `!a` that it was not done.
     fn answered(story: &str) -> String {
         let mut pairing = Pairing::default();
-        for step in story.chars() {
+        let mut steps = story.chars();
+        while let Some(step) = steps.next() {
+            let mut id = || steps.next().unwrap().to_string();
             match step {
+                '<' => pairing.started(&id()),
+                '?' => pairing.in_doubt(&id(), REPLY),
+                '!' => pairing.resolved(&id(), None),
                 '_' => pairing.call(None),
                 'A'..='Z' => pairing.result(&step.to_lowercase().to_string(), REPLY),
                 _ => pairing.call(Some(&step.to_string())),
             }
         }
-        let replies = pairing.replies();
-        replies
-            .iter()
-            .map(|reply| if reply.is_some() { 'x' } else { '.' })
-            .collect()
+        let (replies, started) = pairing.finish();
+        let calls = replies
+            .len()
+            .max(started.iter().max().map_or(0, |last| last + 1));
+        let mark = |call| match replies.get(call) {
+            Some(Some(_)) => 'x',
+            _ if started.contains(&call) => '<',
+            _ => '.',
+        };
+        (0..calls).map(mark).collect()
     }
 
     #[test]
@@ -102,5 +149,15 @@ mod tests {
         assert_eq!(answered("aaAA"), "xx", "two calls of one id, two results");
         assert_eq!(answered("Aa"), "", "a result never comes before its call");
         assert_eq!(answered("a_AA"), "x", "a second result answers nothing");
+    }
+
+    #[test]
+    fn what_started_is_neither_open_nor_answered() {
+        assert_eq!(answered("ab<a"), "<");
+        assert_eq!(answered("ab<aA"), "x");
+        assert_eq!(answered("a<a?a"), "x", "in doubt is an answer");
+        assert_eq!(answered("ab<a?a!aB"), ".x", "it was not done");
+        assert_eq!(answered("a<a?a!a<a"), "<");
+        assert_eq!(answered("a<a?a!a<aA"), "x");
     }
 }

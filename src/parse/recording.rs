@@ -24,6 +24,7 @@ pub struct Recording {
     dialect: Dialect,
     layout: Layout,
     stored: Option<Box<LoadStored>>,
+    sha256: String,
 }
 
 /// Loads what a session log of toolq's keeps in a file: from the JSON that stands for a content to the content, or why it
@@ -77,7 +78,7 @@ impl Recording {
         }
     }
 
-    fn of(source: Source, reading: Reading) -> Self {
+    fn of(mut source: Source, reading: Reading) -> Self {
         let lines = reading.documents > 1 || reading.log.is_some();
         let index = reading.turns.finish();
         let known = reading.log.or(index.dialect()).or(reading.last);
@@ -89,6 +90,7 @@ impl Recording {
                 Layout::Document
             },
             index,
+            sha256: source.sha256(),
             kept: source.keep(),
             stored: None,
         }
@@ -104,6 +106,11 @@ impl Recording {
     /// The dialect of its calls.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// The SHA-256 of its bytes in hexadecimal; empty where its source was not [digested](Source::digested).
+    pub fn sha256(&self) -> &str {
+        &self.sha256
     }
 
     /// How its turns stand together.
@@ -160,6 +167,7 @@ impl Recording {
             form: entry.form,
             cut_off: entry.cut_off && wanted.last().is_some_and(|&last| last + 1 == range.end),
             calls,
+            started: self.started(number),
         })
     }
 
@@ -204,6 +212,14 @@ impl Recording {
     fn reply_entry(&self, turn: usize, position: usize) -> Option<ReplyEntry> {
         let mut calls = self.index.calls_of(turn);
         self.index.reply(calls.nth(position)?)
+    }
+
+    /// Positions of calls of a turn that the recording, a log, saw start and not end.
+    fn started(&self, number: usize) -> Vec<usize> {
+        let range = self.index.calls_of(number);
+        let first = range.start;
+        let started = range.filter(|&call| self.index.is_started(call));
+        started.map(|call| call - first).collect()
     }
 
     /// Whether two calls stand so near that they are read together.

@@ -90,6 +90,7 @@ fn turn(api: Api, body: &str, object: Object, number: usize) -> Result<Turn, Res
         number,
         calls: calls.collect(),
         answered: 0,
+        started: Vec::new(),
         form: entry.form,
         cut_off: entry.cut_off,
     })

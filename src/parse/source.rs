@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 
+use sha2::{Digest as _, Sha256};
+
 use super::{Fault, InputError, Place};
 
 /// How much is read at a time where only places are counted, in bytes.
@@ -17,6 +19,8 @@ pub struct Source {
     kept: Kept,
     /// What is still copied into the file.
     feed: Option<Box<dyn Read>>,
+    /// Of what was read so far, where that is wanted.
+    digest: Option<Sha256>,
 }
 
 impl Source {
@@ -32,7 +36,11 @@ impl Source {
         }
         let start = file.stream_position().map_err(unreadable)?;
         let kept = Kept { name, file, start };
-        Ok(Self { kept, feed: None })
+        Ok(Self {
+            kept,
+            feed: None,
+            digest: None,
+        })
     }
 
     /// Bytes that come only once; `name` is shown to people.
@@ -49,7 +57,20 @@ impl Source {
             start: 0,
         };
         let feed: Option<Box<dyn Read>> = Some(Box::new(feed));
-        Ok(Self { kept, feed })
+        Ok(Self {
+            kept,
+            feed,
+            digest: None,
+        })
+    }
+
+    /// The same, with the SHA-256 of its bytes counted on the way.
+    #[must_use]
+    pub fn digested(self) -> Self {
+        Self {
+            digest: Some(Sha256::new()),
+            ..self
+        }
     }
 
     /// Reads on until `buffer` is full or the input ends; how many bytes were read.
@@ -62,6 +83,9 @@ impl Source {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(InputError::io(&self.kept.name, "can't be read", &error)),
             }
+        }
+        if let Some(digest) = &mut self.digest {
+            digest.update(&buffer[..filled]);
         }
         Ok(filled)
     }
@@ -78,6 +102,13 @@ impl Source {
     /// The fault with its place counted.
     pub(super) fn locate(&self, fault: Fault) -> InputError {
         self.kept.locate(fault)
+    }
+
+    /// The digest of what was read, in hexadecimal; empty where none was wanted.
+    pub(super) fn sha256(&mut self) -> String {
+        let digest = self.digest.take().map(Sha256::finalize);
+        let bytes = digest.iter().flatten();
+        bytes.fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
     /// What was read, to be read again.

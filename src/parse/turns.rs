@@ -97,21 +97,42 @@ impl Turns {
         self.reply(id, json, false);
     }
 
+    /// The word that the call of `id` was started.
+    pub fn started(&mut self, id: &str) {
+        self.pairing.started(id);
+    }
+
+    /// The word that nobody knows whether the call of `id` did its work.
+    pub fn in_doubt(&mut self, id: &str, json: Json<'_>) {
+        let reply = self.reply_at(json, false);
+        self.pairing.in_doubt(id, reply);
+    }
+
+    /// The word that the call of `id` was `done`, and this is its result; or that it was not, and is open.
+    pub fn resolved(&mut self, id: &str, json: Json<'_>, done: bool) {
+        let reply = done.then(|| self.reply_at(json, false));
+        self.pairing.resolved(id, reply);
+    }
+
     /// The word that the call of `id` was not run.
     pub fn skipped(&mut self, id: &str, json: Json<'_>) {
         self.reply(id, json, true);
     }
 
     fn reply(&mut self, id: &str, json: Json<'_>, skipped: bool) {
+        let reply = self.reply_at(json, skipped);
+        self.pairing.result(id, reply);
+    }
+
+    fn reply_at(&self, json: Json<'_>, skipped: bool) -> ReplyEntry {
         // What is too long for a place is answered all the same, and can't be read again.
         let len = u32::try_from(json.get().len()).unwrap_or_default();
         let offset = self.document.offset_of(json);
-        let reply = ReplyEntry {
+        ReplyEntry {
             offset,
             len,
             skipped,
-        };
-        self.pairing.result(id, reply);
+        }
     }
 
     /// A request was read: that nothing is asked in it is no error.
@@ -126,6 +147,7 @@ impl Turns {
 
     /// The index of all that was read.
     pub fn finish(self) -> Index {
-        Index::new(self.opened, self.calls, self.pairing.replies())
+        let (replies, started) = self.pairing.finish();
+        Index::new(self.opened, self.calls, replies, started)
     }
 }

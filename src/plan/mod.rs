@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
         };
         let mut partition = Partition::default();
         let mut stopped: Option<WhyNot<'a>> = None;
-        for Checked { call, verdict } in checked {
+        for Checked { call, verdict, .. } in checked {
             match (verdict, stopped) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.reject(call, WhyNot::Rejected(rejection));

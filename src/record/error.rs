@@ -70,9 +70,7 @@ impl LogError {
             Self::NoSession(_) | Self::Missing(_) => {
                 "name a file that a run wrote with `--log FILE`"
             }
-            Self::Unfinished(_) => {
-                "keep it, since it says what has run, and name another file with `--log FILE`"
-            }
+            Self::Unfinished(_) => "`--resume` finishes it, `--new` begins another run behind it",
             Self::Damaged { .. } => {
                 "look at it with `toolq log verify FILE`; keep it, since it says what has run, and name another file with `--log FILE`"
             }

@@ -19,6 +19,10 @@ pub enum Kind {
     ToolSkipped,
     /// A call was started, and nobody knows whether it had its effect.
     ToolInDoubt,
+    /// A tool's probe is about to be asked whether a call that was started did its work.
+    ProbeStart,
+    /// The probe has answered.
+    ProbeEnd,
     /// Somebody said what became of a call in doubt.
     Resolve,
     /// The end of the file was torn and was set aside.
@@ -41,6 +45,8 @@ impl Kind {
             "tool_result" => Self::ToolResult,
             "tool_skipped" => Self::ToolSkipped,
             "tool_in_doubt" => Self::ToolInDoubt,
+            "probe_start" => Self::ProbeStart,
+            "probe_end" => Self::ProbeEnd,
             "resolve" => Self::Resolve,
             "recovered" => Self::Recovered,
             "session_end" => Self::SessionEnd,
@@ -59,6 +65,8 @@ impl Kind {
             Self::ToolResult => "tool_result",
             Self::ToolSkipped => "tool_skipped",
             Self::ToolInDoubt => "tool_in_doubt",
+            Self::ProbeStart => "probe_start",
+            Self::ProbeEnd => "probe_end",
             Self::Resolve => "resolve",
             Self::Recovered => "recovered",
             Self::SessionEnd => "session_end",

@@ -3,6 +3,9 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use uuid::Uuid;
+
+pub use crate::execute::Process;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
 pub use super::recovery::RecoveredFields as Recovered;
@@ -19,6 +22,29 @@ pub struct SessionStart {
     pub cwd: String,
     pub jobs: usize,
     pub pid: u32,
+    /// When that process started, in clock ticks since the system did.
+    #[serde(default)]
+    pub pid_started: Option<u64>,
+    /// Which start of the system that was.
+    #[serde(default)]
+    pub boot_id: Option<String>,
+    /// The session that began the task which this one resumes.
+    #[serde(default)]
+    pub resumes: Option<Uuid>,
+    /// How many sessions have worked on the task, this one included.
+    #[serde(default)]
+    pub epoch: Option<u32>,
+}
+
+impl SessionStart {
+    /// Who wrote it.
+    pub fn process(&self) -> Process {
+        Process {
+            pid: self.pid,
+            started: self.pid_started,
+            boot_id: self.boot_id.clone(),
+        }
+    }
 }
 
 /// The format of a log.
@@ -60,6 +86,11 @@ pub struct Call {
     pub concurrency_safe: Option<bool>,
     pub reason: Option<String>,
     pub input_sha256: Option<String>,
+    #[serde(default)]
+    pub tool_name: String,
+    /// Of the tool's definition.
+    #[serde(default)]
+    pub tool_sha256: Option<String>,
     #[serde(default)]
     pub input_before_coercion: Option<Box<RawValue>>,
     #[serde(default)]
@@ -105,4 +136,22 @@ pub struct CallEnd {
     pub limit: Option<String>,
     #[serde(default)]
     pub leftovers: Option<u32>,
+}
+
+/// Whether a call of this status was ended with its run.
+pub(super) fn is_cut_short(status: &str) -> bool {
+    matches!(status, "interrupted" | "over_budget")
+}
+
+/// Metadata of a `resolve`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct Resolved {
+    pub tool_use_id: String,
+    pub tool_name: String,
+    pub done: bool,
+    #[serde(default)]
+    pub is_error: bool,
+    #[serde(default)]
+    pub note: Option<String>,
 }

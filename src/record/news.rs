@@ -4,14 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::model::{
-    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, MaskedContent, MaskedJson,
-    Outcome, Refused, Response, Sink,
+    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, Finding, MaskedContent,
+    MaskedJson, Outcome, Refused, Response, Sink, Verdict, json_line,
 };
 
 use super::fields::{
-    AttemptFields, Before, Brief, CallContent, CallFields, ResponseFields, ResultFields,
-    ResultKind, StartFields, TurnFields,
+    AttemptFields, Before, Brief, CallContent, CallFields, ProbeFields, ResponseFields,
+    ResultFields, ResultKind, StartFields, TurnFields, tool_sha256,
 };
 use super::journal::Durable;
 use super::session::OpenCall;
@@ -57,6 +59,8 @@ impl SessionLog {
                 _ => Durable::Sometime,
             },
             Event::Started { .. } if has_effect(event) => Durable::Now,
+            Event::Finished { outcome, .. } if outcome.is_recalled() => Durable::Sometime,
+            Event::Finished { outcome, .. } if outcome.is_in_doubt() => Durable::Now,
             Event::Finished { call, .. } => {
                 let open = self.calls.get(&call.key());
                 match open.and_then(|open| open.effect) {
@@ -102,6 +106,13 @@ impl SessionLog {
             Event::QueueDrained { turn } => {
                 self.turns.remove(&(*turn, None));
             }
+            Event::Probing { call } => self.probing(call)?,
+            Event::Probed {
+                call,
+                finding,
+                outcome,
+                duration,
+            } => self.probed(call, *finding, outcome, *duration)?,
             Event::AgentStarted { .. }
             | Event::AgentProgress { .. }
             | Event::AgentMessage { .. }
@@ -116,6 +127,12 @@ impl SessionLog {
 
     /// A turn of the input, or one of an agent, below the call that the agent works on.
     fn turn(&mut self, turn: usize, within: Option<&Arc<CallRef>>) -> io::Result<()> {
+        let key = (turn, within.cloned());
+        let earlier = self.earlier.as_ref().filter(|_| within.is_none());
+        if let Some(record) = earlier.and_then(|earlier| earlier.turn(turn)) {
+            self.turns.insert(key, record);
+            return Ok(());
+        }
         let fields = TurnFields {
             turn,
             agent: within.map(|agent| self.mask.text(&agent.tool_name).into_owned()),
@@ -125,7 +142,7 @@ impl SessionLog {
             Some(agent) => self.calls.get(&agent.key()).map(|open| open.record),
         };
         let record = self.journal.add(&Kind::Turn, parent, &(), &fields)?;
-        self.turns.insert((turn, within.cloned()), record);
+        self.turns.insert(key, record);
         self.counts.turns += 1;
         Ok(())
     }
@@ -147,22 +164,43 @@ impl SessionLog {
     }
 
     fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
-        let content = CallContent::of(checked, &self.mask);
-        let before = CallContent::before(checked, &self.mask);
-        let before = before.map(|before| self.place(before)).transpose()?;
-        let fields = CallFields::of(checked, batch, before, &self.mask);
-        let (call, within) = (&checked.call, checked.call.within.clone());
-        let turn = self.turns.get(&(call.turn, within)).copied();
-        let record = self.journal.add(&Kind::ToolCall, turn, &content, &fields)?;
+        let call = CallRef::new(&checked.call, None);
+        let place = (call.turn, call.position);
+        // What an agent asked for in an earlier run is no call of this one.
+        let earlier = self.earlier.as_ref().filter(|_| call.within.is_none());
+        let known = earlier.and_then(|earlier| earlier.entry(place));
+        let record = match known {
+            Some(entry) => entry.record,
+            None => self.new_call(checked, batch)?,
+        };
         let open = OpenCall {
             record,
             failed: None,
             effect: None,
         };
-        let call = CallRef::new(&checked.call, None);
         self.calls.insert(call.key(), open);
-        self.counts.calls += 1;
         Ok(())
+    }
+
+    fn new_call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<Uuid> {
+        let digest = match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                let tool = &*accepted.tool;
+                if !self.digests.contains_key(&tool.name) {
+                    self.digests.insert(tool.name.clone(), tool_sha256(tool));
+                }
+                self.digests.get(&tool.name).map(String::as_str)
+            }
+            Verdict::Rejected(_) => None,
+        };
+        let content = CallContent::of(checked, &self.mask);
+        let before = CallContent::before(checked, &self.mask);
+        let before = before.map(|before| self.place(before)).transpose()?;
+        let fields = CallFields::of(checked, batch, before, &self.mask, digest);
+        let within = checked.call.within.clone();
+        let turn = self.turns.get(&(checked.call.turn, within)).copied();
+        self.counts.calls += 1;
+        self.journal.add(&Kind::ToolCall, turn, &content, &fields)
     }
 
     /// Metadata has no room for a large input.
@@ -205,6 +243,39 @@ impl SessionLog {
         }
     }
 
+    /// Whether a call is rejected as it was before.
+    fn is_known(&self, call: &CallRef, outcome: &Outcome, answer: &Answer) -> bool {
+        let Some(earlier) = &self.earlier else {
+            return false;
+        };
+        if !matches!(outcome, Outcome::Rejected(_)) || call.within.is_some() {
+            return false;
+        }
+        let content = MaskedContent(&answer.content, &self.mask);
+        let json = serde_json::to_string(&content).unwrap_or_default();
+        earlier.says((call.turn, call.position), &json_line(&json))
+    }
+
+    fn probing(&mut self, call: &CallRef) -> io::Result<()> {
+        let parent = self.calls.get(&call.key()).map(|open| open.record);
+        let fields = ProbeFields::of(call, &self.mask);
+        self.journal.add(&Kind::ProbeStart, parent, &(), &fields)?;
+        Ok(())
+    }
+
+    fn probed(
+        &mut self,
+        call: &CallRef,
+        finding: Finding,
+        outcome: &Outcome,
+        duration: Duration,
+    ) -> io::Result<()> {
+        let parent = self.calls.get(&call.key()).map(|open| open.record);
+        let fields = ProbeFields::of(call, &self.mask).ended(finding, outcome, duration);
+        self.journal.add(&Kind::ProbeEnd, parent, &(), &fields)?;
+        Ok(())
+    }
+
     /// What was answered without having been started is no result: a later run may start it. Nor is what may or may
     /// not have had its effect: no later run may start that.
     fn result(
@@ -216,6 +287,13 @@ impl SessionLog {
         agent: Option<&AgentUse>,
     ) -> io::Result<()> {
         let parent = self.calls.remove(&call.key()).map(|open| open.record);
+        if outcome.is_recalled() {
+            self.counts.recalled += 1;
+            return Ok(());
+        }
+        if self.is_known(call, outcome, answer) {
+            return Ok(());
+        }
         let kind = ResultKind::of(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);

@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::line::Chain;
 use super::recovery::{self, RecoveredFields, Torn};
 use super::storage::{Disk, sync_folder};
-use super::{Damage, Kind, LogError, Record, Records, Session, SessionLog, claim};
+use super::{Damage, History, Kind, LogError, Record, Records, Session, SessionLog, claim};
 
 /// A log that nobody else can write now, and whose records are all whole.
 pub struct Log {
@@ -28,19 +28,19 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log at `path`, or makes an empty one; its folder must exist. Each record is shown to `visit`, which may
-    /// refuse it. Nothing is written.
+    /// Opens the log at `path`, or makes an empty one; its folder must exist. Each record is shown to `visit`, with
+    /// where it ends in the file; it may be refused there. Nothing is written.
     ///
     /// # Errors
     /// It can't be a log, somebody else uses it, it is damaged or newer than this toolq. It is untouched then.
     pub fn open(
         path: &Path,
-        mut visit: impl FnMut(&Record) -> Result<(), Damage>,
+        mut visit: impl FnMut(&Record, u64) -> Result<(), Damage>,
     ) -> Result<Self, LogError> {
         let file = claim::claim(path)?;
         let mut records = Records::of(file.try_clone().map_err(|source| reading(path, source))?);
         let (mut unfinished, mut torn) = (false, None);
-        for record in &mut records {
+        while let Some(record) = records.next() {
             match record {
                 Ok(record) => {
                     // What is noted behind a run's end is part of no run.
@@ -49,7 +49,8 @@ impl Log {
                         Kind::Recovered | Kind::Resolve => unfinished,
                         _ => true,
                     };
-                    visit(&record).map_err(|damage| LogError::of(path, damage))?;
+                    visit(&record, records.offset())
+                        .map_err(|damage| LogError::of(path, damage))?;
                 }
                 Err(damage) => {
                     let end = Torn::of(damage).map_err(|damage| LogError::of(path, damage))?;
@@ -77,7 +78,7 @@ impl Log {
     /// Those of [`Self::open`].
     pub fn open_default(
         path: &Path,
-        visit: impl FnMut(&Record) -> Result<(), Damage>,
+        visit: impl FnMut(&Record, u64) -> Result<(), Damage>,
     ) -> Result<Self, LogError> {
         claim::make_folder(path)?;
         Self::open(path, visit)
@@ -107,13 +108,20 @@ impl Log {
         ))
     }
 
-    /// Begins a session behind what is there, after a torn end was set aside.
+    /// A second descriptor of the file, to read it by.
+    pub(super) fn file(&self) -> Result<File, LogError> {
+        let file = self.file.try_clone();
+        file.map_err(|source| reading(&self.path, source))
+    }
+
+    /// Begins a session behind what is there, with what is known of the task that it resumes, after a torn end was set aside.
     ///
     /// # Errors
     /// It can't be written.
     pub fn begin(
         self,
         session: &Session,
+        earlier: Option<Arc<History>>,
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<SessionLog, LogError> {
@@ -122,7 +130,7 @@ impl Log {
             let (journal, aside) = self.set_aside(clock)?;
             begin_new(journal, &aside, session, mask)
         } else {
-            SessionLog::begin(self.journal(clock)?, session, mask)
+            SessionLog::begin(self.journal(clock)?, session, earlier, mask)
         };
         begun.map_err(|source| writing(&path, source))
     }
@@ -158,7 +166,7 @@ fn begin_new(
     session: &Session,
     mask: Arc<Mask>,
 ) -> io::Result<SessionLog> {
-    let mut log = SessionLog::begin(journal, session, mask)?;
+    let mut log = SessionLog::begin(journal, session, None, mask)?;
     recovery::note(&mut log.journal, aside)?;
     sync_folder(log.path().parent().unwrap_or(log.path()))?;
     Ok(log)

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::metadata::{Start, Turn};
+use super::metadata::{self, Start, Turn};
 use super::{Damage, Flaw, Kind, Record};
 
 /// What the records so far allow.
@@ -42,6 +42,13 @@ enum Risk {
     None,
     /// It must not.
     Effect,
+}
+
+/// How a call ended.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct End {
+    status: String,
 }
 
 /// What says whether a call in doubt had its effect.
@@ -117,7 +124,7 @@ impl Order {
         };
         let next = match &record.kind {
             Kind::ToolStart => stage.start(&record.metadata()?, record),
-            Kind::ToolResult => stage.result(),
+            Kind::ToolResult => stage.result(&record.metadata()?),
             Kind::ToolSkipped => stage.skipped(record),
             Kind::ToolInDoubt => stage.in_doubt(),
             _ => stage.found(record.kind == Kind::Resolve, &record.metadata()?),
@@ -147,10 +154,14 @@ impl Stage {
         Ok(Self::Started(start.attempt, risk))
     }
 
-    /// A call that is rejected has a result without a start; with other tools it may run.
-    fn result(self) -> Result<Self, &'static str> {
+    /// A call that is rejected has a result without a start; with other tools it may run. One that was ended with its
+    /// run, and may run twice, has no result of its own.
+    fn result(self, end: &End) -> Result<Self, &'static str> {
         match self {
             Self::Free(0) => Ok(self),
+            Self::Started(attempts, Risk::None) if metadata::is_cut_short(&end.status) => {
+                Ok(Self::Free(attempts))
+            }
             Self::Ended => Err("its call has a result already"),
             _ => Ok(Self::Ended),
         }

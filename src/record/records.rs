@@ -43,6 +43,20 @@ pub struct Record {
 }
 
 impl Record {
+    fn of(read: &line::Read<'_>, line: u64, offset: u64) -> Result<Self, Flaw> {
+        Ok(Self {
+            line,
+            offset,
+            seq: read.seq,
+            id: read.id,
+            parent: read.parent_id,
+            timestamp: read.timestamp,
+            kind: Kind::of(&read.kind),
+            content: Body::of(read.content)?,
+            metadata: read.metadata.to_owned(),
+        })
+    }
+
     /// The metadata as that of its type, one of [`super::metadata`].
     ///
     /// # Errors
@@ -92,6 +106,20 @@ impl Records {
         }
     }
 
+    /// The record that stands at `offset` in `len` bytes, its break included, and was read there before.
+    pub(super) fn at(file: &File, offset: u64, len: u32) -> Result<Record, Damage> {
+        let mut line = vec![0; len as usize];
+        let read = file.read_exact_at(&mut line, offset);
+        let read = read.map_err(|error| unreadable(&error));
+        let read = read.and_then(|()| line::read(line.trim_ascii_end()));
+        let record = read.and_then(|read| Record::of(&read, 0, offset));
+        record.map_err(|what| Damage {
+            line: 0,
+            offset,
+            what,
+        })
+    }
+
     /// Goes on behind the last whole record: for a file that grew since the end was reached.
     pub fn again(&mut self) {
         self.from.get_mut().at = self.offset;
@@ -139,17 +167,7 @@ impl Records {
         self.line.pop();
         let read = line::read(&self.line)?;
         self.chain.check(read.seq, &read.prev)?;
-        let record = Record {
-            line: self.lines + 1,
-            offset: self.offset,
-            seq: read.seq,
-            id: read.id,
-            parent: read.parent_id,
-            timestamp: read.timestamp,
-            kind: Kind::of(&read.kind),
-            content: Body::of(read.content)?,
-            metadata: read.metadata.to_owned(),
-        };
+        let record = Record::of(&read, self.lines + 1, self.offset)?;
         self.newer = understood(&record)?.or(self.newer);
         self.chain.push(&self.line);
         self.offset += self.line.len() as u64 + 1;

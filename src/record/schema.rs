@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::fields::{
-    CallContent, CallFields, EndFields, ResponseFields, ResultFields, SessionFields, StartFields,
-    TurnFields,
+    CallContent, CallFields, EndFields, ProbeFields, ResolveFields, ResponseFields, ResultFields,
+    SessionFields, StartFields, TurnFields,
 };
 use super::metadata::Recovered;
 use super::{Kind, Stored};
@@ -70,6 +70,9 @@ fn types(generator: &mut SchemaGenerator) -> Vec<(Kind, Value)> {
     let response = generator.subschema_for::<ResponseFields<'_>>();
     let asked = generator.subschema_for::<CallFields<'_>>();
     let start = generator.subschema_for::<StartFields<'_>>();
+    let probe = generator.subschema_for::<ProbeFields<'_>>();
+    let resolve = generator.subschema_for::<ResolveFields<'_>>();
+    let resolved = stored_or(generator, |_| json_schema!({"type": ["string", "null"]}));
     let recovered = generator.subschema_for::<Recovered>();
     let end = generator.subschema_for::<EndFields>();
     let forms = [
@@ -81,6 +84,9 @@ fn types(generator: &mut SchemaGenerator) -> Vec<(Kind, Value)> {
         (Kind::ToolResult, answer.clone(), result.clone()),
         (Kind::ToolSkipped, answer.clone(), result.clone()),
         (Kind::ToolInDoubt, answer, result),
+        (Kind::ProbeStart, null(), probe.clone()),
+        (Kind::ProbeEnd, null(), probe),
+        (Kind::Resolve, resolved, resolve),
         (Kind::Recovered, null(), recovered),
         (Kind::SessionEnd, null(), end),
     ];

@@ -10,7 +10,7 @@ use crate::model::{CallKey, CallRef, Clock, Effect, Mask, Refused};
 
 use super::fields::{AttemptFields, EndFields, SessionFields};
 use super::journal::{Durable, Journal};
-use super::{Kind, Log, LogError};
+use super::{History, Kind, Log, LogError};
 
 /// What a session runs with.
 #[derive(Debug, Clone)]
@@ -58,6 +58,12 @@ pub struct SessionLog {
     pub(super) sync: Sync,
     /// The record of the session itself.
     pub(super) session: Uuid,
+    /// The session that began the task.
+    task: Uuid,
+    /// What earlier sessions made of the task.
+    pub(super) earlier: Option<Arc<History>>,
+    /// Of tools by name.
+    pub(super) digests: HashMap<String, String>,
     /// The records of turns that have not ended.
     pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(super) calls: HashMap<CallKey, OpenCall>,
@@ -89,21 +95,24 @@ impl SessionLog {
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, LogError> {
-        let log = Log::open(path, |_| Ok(()))?;
+        let log = Log::open(path, |_, _| Ok(()))?;
         if log.is_unfinished() {
             return Err(LogError::Unfinished(path.to_owned()));
         }
-        log.begin(session, mask, clock)
+        log.begin(session, None, mask, clock)
     }
 
-    /// Writes the record of the beginning.
+    /// Writes the record of the beginning, with what is known of the task that it resumes.
     pub(super) fn begin(
         mut journal: Journal,
         session: &Session,
+        earlier: Option<Arc<History>>,
         mask: Arc<Mask>,
     ) -> io::Result<Self> {
         let begun = journal.now();
-        let fields = SessionFields::of(session, &mask);
+        let resumed = earlier.as_ref();
+        let resumed = resumed.and_then(|earlier| Some((earlier.task()?, earlier.epoch())));
+        let fields = SessionFields::of(session, resumed, &mask);
         let record = journal.add(&Kind::Session, None, &(), &fields)?;
         journal.commit(Durable::Now)?;
         Ok(Self {
@@ -111,6 +120,9 @@ impl SessionLog {
             mask,
             sync: session.sync,
             session: record,
+            task: resumed.map_or(record, |(task, _)| task),
+            earlier,
+            digests: HashMap::new(),
             turns: HashMap::new(),
             calls: HashMap::new(),
             counts: EndFields::default(),
@@ -134,6 +146,16 @@ impl SessionLog {
             log.journal.add(&Kind::SessionEnd, session, &(), &end)?;
             log.journal.commit(Durable::Now)
         })
+    }
+
+    /// What idempotency keys are made of: the id of the session that began the task.
+    pub fn task(&self) -> String {
+        self.task.to_string()
+    }
+
+    /// What is known of the task from before; none where this session begins one.
+    pub fn earlier(&self) -> Option<Arc<History>> {
+        self.earlier.clone()
     }
 
     /// The file.

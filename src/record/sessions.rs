@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::LogError;
+use super::line::sha256;
+use super::metadata::SessionStart;
+use super::{LogError, Records};
 
 /// The logs of `folder`, sorted by name, which begins with the time; none where there is no such folder.
 ///
@@ -52,12 +54,41 @@ fn files(folder: &Path, is_wanted: impl Fn(&[u8]) -> bool) -> Result<Vec<PathBuf
 /// # Errors
 /// The folder can't be read, or has none.
 pub fn latest_session(folder: &Path) -> Result<PathBuf, LogError> {
-    let written = |log: &PathBuf| {
-        let metadata = fs::symlink_metadata(log);
-        let time = metadata.and_then(|metadata| metadata.modified());
-        time.unwrap_or(SystemTime::UNIX_EPOCH)
-    };
     // Of several at the same time the last by name wins.
     let latest = sessions(folder)?.into_iter().max_by_key(written);
     latest.ok_or_else(|| LogError::NoSession(folder.to_owned()))
+}
+
+/// The log of `folder` that was written last, of those whose first session had the input of this digest.
+///
+/// # Errors
+/// The folder can't be read.
+pub fn latest_of_input(folder: &Path, input_sha256: &str) -> Result<Option<PathBuf>, LogError> {
+    let mut logs = sessions(folder)?;
+    logs.sort_by_key(written);
+    let is_of_input = |log: &PathBuf| input_of(log).as_deref() == Some(input_sha256);
+    Ok(logs.into_iter().rev().find(is_of_input))
+}
+
+/// The digest of the input of a log's first session.
+fn input_of(log: &Path) -> Option<String> {
+    let first = Records::open(log).ok()?.next()?.ok()?;
+    let session: SessionStart = first.metadata().ok()?;
+    session.input_sha256
+}
+
+/// The digest of several inputs: that of one is its own, that of many is of their digests one behind the other.
+pub fn digest_of<'a>(inputs: impl Iterator<Item = &'a str>) -> String {
+    let digests: Vec<&str> = inputs.collect();
+    match digests.as_slice() {
+        [one] => (*one).to_owned(),
+        many => sha256(many.concat().as_bytes()),
+    }
+}
+
+/// When a log was written last.
+fn written(log: &PathBuf) -> SystemTime {
+    let metadata = fs::symlink_metadata(log);
+    let time = metadata.and_then(|metadata| metadata.modified());
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
 }

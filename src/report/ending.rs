@@ -2,10 +2,16 @@ use std::time::Duration;
 
 use crate::model::{Ending, Event, Outcome, format_duration};
 
+/// What a call does while its tool's probe is asked.
+pub(super) const PROBING: &str = "asking whether it was done";
+
 /// How a call ended, in a few words for people: `ok`, `exit 2`, `HTTP 503`, `timeout after 30s`, `unknown tool`.
 fn words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed { ending, .. } => ending_words(*ending),
+        Outcome::Recalled(recalled) => {
+            format!("{}, from the log", recalled.status.replace('_', " "))
+        }
         Outcome::TimedOut { limit, .. } => format!("timeout after {}", format_duration(*limit)),
         _ => outcome.status().replace('_', " "),
     }

@@ -3,6 +3,9 @@ use std::time::Duration;
 
 use crate::model::{Clock, Event, Refused, Sink, format_duration};
 
+/// Ends of calls with which a run stops early.
+const STOPPING: [&str; 2] = ["paused", "over_budget"];
+
 /// What a run was, in one line.
 pub struct Summary {
     clock: Clock,
@@ -13,10 +16,12 @@ pub struct Summary {
     errors: BTreeMap<&'static str, usize>,
     /// Calls of agents.
     inner: usize,
-    /// Errors of those, by their word.
-    inner_errors: BTreeMap<&'static str, usize>,
     /// How often agents asked their models.
     asked: usize,
+    /// Calls whose end an earlier run saw.
+    recalled: usize,
+    /// Whether this run stopped before its work was done.
+    stopped: bool,
     /// All calls one after the other.
     serial: Duration,
     /// Milliseconds of the first and the last event.
@@ -33,8 +38,9 @@ impl Summary {
             succeeded: 0,
             errors: BTreeMap::new(),
             inner: 0,
-            inner_errors: BTreeMap::new(),
             asked: 0,
+            recalled: 0,
+            stopped: false,
             serial: Duration::ZERO,
             span: None,
         }
@@ -45,10 +51,10 @@ impl Summary {
         self.errors.values().sum()
     }
 
-    /// How many calls ended in the error of this word, those of agents included.
-    pub fn count(&self, status: &str) -> usize {
-        let of = |errors: &BTreeMap<&str, usize>| errors.get(status).copied().unwrap_or_default();
-        of(&self.errors) + of(&self.inner_errors)
+    /// Whether a call ended in a way after which somebody has to look before the session goes on. A call stays in doubt
+    /// until somebody did; a limit of an earlier run is none of this one.
+    pub fn stopped(&self) -> bool {
+        self.stopped
     }
 
     /// `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
@@ -68,6 +74,10 @@ impl Summary {
         // What has no result went on until now.
         let to = open.as_ref().map_or(to, |_| self.clock.ms());
         let ends: Vec<_> = succeeded.into_iter().chain(errors).chain(open).collect();
+        let recalled = match self.recalled {
+            0 => String::new(),
+            recalled => format!(" ({recalled} from the log)"),
+        };
         let agents = match self.asked {
             0 => String::new(),
             asked => format!(
@@ -77,7 +87,7 @@ impl Summary {
             ),
         };
         format!(
-            "{} in {}: {}{agents}; {} in series, {} as run",
+            "{} in {}: {}{recalled}{agents}; {} in series, {} as run",
             count(self.calls, "call", "calls"),
             count(self.batches, "batch", "batches"),
             ends.join(", "),
@@ -96,12 +106,15 @@ impl Summary {
             }
             Event::AgentProgress { .. } => self.asked += 1,
             Event::Finished { call, outcome, .. } if call.within.is_some() => {
-                let errors = usize::from(outcome.is_error());
-                *self.inner_errors.entry(outcome.status()).or_default() += errors;
+                self.stopped |= STOPPING.contains(&outcome.status());
             }
             Event::Finished {
                 outcome, duration, ..
             } => {
+                let again = outcome.is_recalled();
+                self.recalled += usize::from(again);
+                self.stopped |=
+                    outcome.is_in_doubt() || !again && STOPPING.contains(&outcome.status());
                 self.serial += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::schema::{Schema, SchemaFault};
 use super::{coerce, fill, paths, rejection, safety};
 use crate::model::{
-    Accepted, Backing, Builtin, Call, Checked, DecidedBy, Input, Rejection, Safety, Tool, Tools,
-    Turn, Verdict,
+    Accepted, Backing, Builtin, Call, Checked, DecidedBy, Input, Past, Rejection, Safety, Tool,
+    Tools, Turn, Verdict,
 };
 
 /// Decides about calls of the tools that it holds. Schemas are compiled at their first use, and only then.
@@ -82,7 +82,11 @@ impl Checker {
             Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
             Err(rejection) => Verdict::Rejected(rejection),
         };
-        Checked { call, verdict }
+        Checked {
+            call,
+            verdict,
+            past: Past::None,
+        }
     }
 
     fn verdict(&self, call: &Call) -> Result<Accepted, Rejection> {
@@ -99,6 +103,7 @@ impl Checker {
             return Err(rejection::outside(outside));
         }
         let invocation = fill::invocation(tool, &checked.input).map_err(rejection::invalid)?;
+        let probe = fill::probe(tool, &checked.input).map_err(rejection::invalid)?;
         let matches = || compiled.matches(&tool.safety, &checked.value, &self.tools.dir);
         let (tool, (safe, decided_by)) = match agent_of(tool, &checked.value) {
             Some(agent) => (agent, of_task(agent)),
@@ -111,6 +116,7 @@ impl Checker {
             safe,
             decided_by,
             invocation,
+            probe,
         })
     }
 
@@ -186,5 +192,6 @@ pub(super) fn rejected(call: Call, rejection: Rejection) -> Checked {
     Checked {
         call,
         verdict: Verdict::Rejected(rejection),
+        past: Past::None,
     }
 }

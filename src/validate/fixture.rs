@@ -33,6 +33,7 @@ pub(crate) fn tool(name: &str, schema: Value) -> Tool {
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 65_536,
         max_saved: 64 << 20,

@@ -204,6 +204,7 @@ fn play(
         environment: std::sync::Arc::new(environment),
         resolver: Resolver::system(),
         mask: std::sync::Arc::new(Mask::default()),
+        task: "task".to_owned(),
         budgets: Budgets::default(),
     });
     runtime.block_on(engine.turn(0, vec![checked], &mut Nobody, &mut Nobody));

@@ -41,6 +41,7 @@ fn checked(checker: &mut Checker, url: &str) -> Result<String, String> {
         answered: 0,
         form: Form::Message,
         cut_off: false,
+        started: Vec::new(),
     };
     match checker.turn(turn).remove(0).verdict {
         Verdict::Rejected(rejection) => Err(rejection.details[0].message.clone()),

@@ -17,8 +17,8 @@ use toolq::model::{
     Accepted, Answer, Backing, Body, Call, CallRef, Checked, CommandBacking, CommandInvocation,
     Compare, Content, DecidedBy, Draft, Effect, Environment, Event, HttpBacking, HttpInvocation,
     HttpMethod, Input, Invocation, JsonDraft, Leftovers, Limits, Mask, OnFailure, Outcome,
-    OutputKind, Piece, Refused, Retry, Safety, Sink, Status, Stdin, StdinDraft, Template, Timeout,
-    Tool, Tools, Verdict,
+    OutputKind, Past, Piece, Refused, Retry, Safety, Sink, Status, Stdin, StdinDraft, Template,
+    Timeout, Tool, Tools, Verdict,
 };
 
 /// A tool with wide limits and no backing.
@@ -41,6 +41,7 @@ pub fn tool(name: &str) -> Tool {
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 64 << 10,
         max_saved: 64 << 20,
@@ -210,7 +211,9 @@ impl Asked {
                 safe: self.safe,
                 decided_by: DecidedBy::Declared,
                 invocation: self.invocation,
+                probe: None,
             })),
+            past: Past::None,
         }
     }
 }
@@ -328,6 +331,7 @@ impl Scene {
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),
             resolver: self.resolver.unwrap_or_else(Resolver::system),
             mask: Arc::new(Mask::new(self.secrets.iter().map(String::as_str))),
+            task: "task".to_owned(),
             budgets: Budgets::default(),
         });
         let calls = self.calls.into_iter().enumerate();

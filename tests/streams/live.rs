@@ -157,6 +157,31 @@ fn a_run_is_ended_while_its_stream_arrives() {
     assert_eq!(log.last().unwrap()["type"], "session_end");
 }
 
+/// FAULTS 4: a stream that never ends, nor waits, keeps nothing from running.
+#[test]
+fn a_flood_holds_nothing_up() {
+    let asked = start() + &call(0, ("a", "look", r#"{"name":"1"}"#));
+    let toolq = Toolq::new().tools(TOOLS).file("begin", asked);
+    let script = r#"
+        mkfifo flood
+        { cat begin; yes 'data: {"type":"ping"}
+
+        '; } > flood 2> /dev/null & flood=$!
+        "$TOOLQ" run -q < flood & toolq=$!
+        until [ -e look.1 ]; do sleep 0.02; done
+        kill -TERM $toolq
+        wait $toolq; echo "exit $?"
+        kill $flood 2> /dev/null
+    "#;
+    let ran = toolq.shell(script);
+    assert!(
+        ran.stdout.ends_with("exit 143\n"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}
+
 /// A budget holds over all that arrives, and what still comes is answered.
 #[test]
 fn a_budget_answers_what_comes_after_it() {

@@ -5,6 +5,7 @@ mod http;
 mod lines;
 mod log;
 mod recording;
+mod resume;
 mod sleep;
 mod spawn;
 mod startup;
@@ -20,7 +21,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 13] = [
+pub const ALL: &[(&str, Row)] = &[
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
@@ -34,4 +35,5 @@ pub const ALL: [(&str, Row); 13] = [
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),
     ("log", log::many_records),
+    ("resume", resume::finished_calls),
 ];

@@ -30,6 +30,9 @@ pub enum LogVerb {
     Stats(LogStats),
     /// Whether every line is as it was written; exit 4 where one is not
     Verify(LogFiles),
+    /// Say what became of a call in doubt, so that `run --resume` knows
+    #[command(after_help = RESOLVE_EXAMPLES)]
+    Resolve(LogResolve),
     /// Remove old sessions of the default folder, with all that stands beside them
     Prune(LogPrune),
 }
@@ -88,4 +91,42 @@ pub enum LogFormat {
     Text,
     /// For programs
     Json,
+}
+
+const RESOLVE_EXAMPLES: &str = "\
+Examples:
+  toolq log resolve toolu_01 session.jsonl --done --result 'paid, receipt 4711'
+  toolq log resolve toolu_01 session.jsonl --done --result 'refused by the bank' --error
+  toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank knows of none'";
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
+pub struct LogResolve {
+    /// The call: its `tool_use_id`, or the `id` of its `tool_call` record
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// The session log [default: the latest session]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// It did its work; `--result` is what the model reads of it from now on
+    #[arg(long, requires = "result")]
+    pub done: bool,
+    /// The result of a call that is done
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "done",
+        conflicts_with = "not_done",
+        allow_hyphen_values = true
+    )]
+    pub result: Option<String>,
+    /// That result is an error
+    #[arg(long, requires = "done", conflicts_with = "not_done")]
+    pub error: bool,
+    /// It did nothing: the next `run --resume` runs it
+    #[arg(long, conflicts_with = "done")]
+    pub not_done: bool,
+    /// How you know; kept in the log
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub note: Option<String>,
 }

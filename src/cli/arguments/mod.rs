@@ -14,7 +14,7 @@ use crate::parse::Vendor;
 use crate::record;
 use crate::replay::{Execute, Shard};
 
-pub use log::{Log, LogFiles, LogFormat, LogPrune, LogShow, LogStats, LogVerb};
+pub use log::{Log, LogFiles, LogFormat, LogPrune, LogResolve, LogShow, LogStats, LogVerb};
 
 /// Answer a language model's tool calls.
 ///
@@ -84,7 +84,7 @@ pub enum Command {
     Check(Check),
     /// Print the declarations for a model
     Tools(Tools),
-    /// Read session logs: what ran, how it went, whether all is there
+    /// Read session logs, and settle what is in doubt
     Log(Log),
     /// Print a generated file: a schema, completions, the man page
     Generate(Generate),
@@ -118,6 +118,7 @@ fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Run {
     #[command(flatten)]
     pub input: Input,
@@ -133,6 +134,16 @@ pub struct Run {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
+    /// Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`,
+    /// the latest session of this input
+    #[arg(long, conflicts_with_all = ["no_log", "new"])]
+    pub resume: bool,
+    /// Begin another run in the log, also behind one that was left unfinished
+    #[arg(long, conflicts_with = "no_log")]
+    pub new: bool,
+    /// Resume although tools.yaml has changed: what is missing runs by the tools of today
+    #[arg(long, requires = "resume", conflicts_with = "new")]
+    pub accept_changes: bool,
     /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
     #[arg(
         long,
@@ -227,6 +238,9 @@ impl Agent {
             follow: false,
             log: self.log.clone(),
             no_log: self.no_log,
+            resume: false,
+            new: false,
+            accept_changes: false,
             sync: self.sync,
             events: self.events.clone(),
             progress: self.progress,

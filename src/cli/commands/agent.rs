@@ -7,20 +7,22 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::run::{STOPPING, runtime, tick, watch_stdout};
+use super::run::{any_task, runtime, tick, watch_stdout};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
+use crate::cli::session_log::{self, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
 use crate::model::{
-    AgentUse, Answer, Backing, Call, CallRef, Checked, Content, Event, Input, MAX_INPUT_BYTES,
-    Mask, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
+    AgentUse, Answer, Backing, Call, CallRef, Checked, Clock, Content, Event, Input,
+    MAX_INPUT_BYTES, Mask, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
 };
 use crate::parse::nearest;
+use crate::record::SessionLog;
 use crate::validate::Checker;
 
 /// Runs the agent of this name on the input.
@@ -39,7 +41,8 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         input: Ok(read_input()?),
         within: None,
     };
-    let checked = Checker::new(Arc::clone(&tools)).call(call);
+    let checker = Checker::new(Arc::clone(&tools));
+    let checked = checker.call(call);
     valid(&checked)?;
     let runtime = runtime()?;
     let entered = runtime.enter();
@@ -48,7 +51,19 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
     let ended_by = signals.ended_by();
     let mask = Arc::new(context.mask(&tools));
     let like_run = arguments.as_run();
-    let observers = Observers::new(&like_run, context, &tools, &mask)?;
+    let clock = Clock::system();
+    let mut observers = Observers::new(&like_run, context, &tools, &mask, clock.clone())?;
+    let intent = Intent {
+        arguments: &like_run,
+        context,
+        tools: &tools,
+        checker: &checker,
+        mask: &mask,
+        inputs: &[],
+    };
+    let log = session_log::begin(&intent, &clock)?;
+    let task = log.as_ref().map_or_else(any_task, SessionLog::task);
+    observers.record(log);
     let mut engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
@@ -57,6 +72,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask: Arc::clone(&mask),
+        task,
         budgets: (&arguments.budgets).into(),
     });
     drop(entered);
@@ -75,9 +91,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         }
     });
     let printed = print(&story, &outcome, arguments.to, &tools);
-    let stopped = STOPPING
-        .iter()
-        .any(|status| story.observers.summary().count(status) > 0);
+    let stopped = story.observers.summary().stopped();
     let failed = outcome.0.as_ref().is_none_or(|answer| answer.is_error);
     let exits = [
         printed.as_ref().err().map(|_| Exit::Output),

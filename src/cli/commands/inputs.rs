@@ -12,7 +12,9 @@ use crate::cli::failure::Failure;
 use crate::cli::feed::Feed;
 use crate::cli::lines::Lines;
 use crate::cli::live::Live;
-use crate::parse::{self, Follow, InputError, Recording, Source, Stream};
+use crate::model::Dialect;
+use crate::parse::{self, Follow, InputError, LoadStored, Recording, Source, Stream};
+use crate::record::{Body, Stored};
 
 /// Bytes by which a stream is recognised, at most.
 const BEGIN: usize = 16;
@@ -27,12 +29,13 @@ pub enum Incoming {
     Lines(Box<Lines>),
 }
 
-/// Opens every input that was named: streams are still to be read, all else is read.
+/// Opens every input that was named: streams are still to be read, all else is read, once `prepare` saw to it.
 ///
 /// # Errors
 /// A file that can't be opened, or an input that is no form of a model's answer, with its place.
-pub fn open(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
+pub fn open(arguments: &Input, prepare: fn(Source) -> Source) -> Result<Vec<Incoming>, Failure> {
     each(arguments, |name, file| {
+        let log = name.clone();
         let vendor = arguments.from.and_then(FromDialect::vendor);
         let (begin, is_stream) = match arguments.from {
             Some(_) => (Vec::new(), vendor.is_some()),
@@ -49,7 +52,11 @@ pub fn open(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
             Source::pipe(name, Cursor::new(begin).chain(file))?
         };
         let from = arguments.from.map(Into::into);
-        let recording = Recording::read(source, from, arguments.max_document)?;
+        let recording = Recording::read(prepare(source), from, arguments.max_document)?;
+        let recording = match recording.dialect() {
+            Dialect::Toolq => recording.loading(stored_beside(Path::new(&log))),
+            _ => recording,
+        };
         Ok(Incoming::Recording(Box::new(recording)))
     })
 }
@@ -85,6 +92,16 @@ fn each(
         open(name, file)
     });
     opened.collect()
+}
+
+/// Loads what a session log keeps in the folder beside it.
+pub fn stored_beside(log: &Path) -> Box<LoadStored> {
+    let log = log.to_owned();
+    Box::new(move |named| {
+        let stored: Stored = serde_json::from_str(named).map_err(|error| error.to_string())?;
+        let body = Body::Stored(stored).load(&log);
+        body.map_err(|error| error.to_string())
+    })
 }
 
 /// The bytes of `path`; `-` is stdin.

@@ -10,4 +10,4 @@ pub mod replay;
 pub mod run;
 pub mod tools;
 
-mod inputs;
+pub mod inputs;

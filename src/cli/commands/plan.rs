@@ -24,7 +24,7 @@ const WIDTH: usize = 100;
 pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let tools = Arc::new(context.load_tools()?);
     let mask = context.mask(&tools);
-    let inputs = inputs::open(&arguments.input)?;
+    let inputs = inputs::open(&arguments.input, |source| source)?;
     let mut drawing = Drawing {
         arguments,
         context,

@@ -13,8 +13,8 @@ use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
 use crate::model::{Clock, Dialect, Event, Mask, Refused, Sink, Tools};
-use crate::parse::{InputError, LoadStored, Recording};
-use crate::record::{Body, Session as SessionFacts, SessionLog, Stored, Sync};
+use crate::parse::{InputError, Recording};
+use crate::record::{Session as SessionFacts, SessionLog, Sync};
 use crate::replay::report::{Report, summary};
 use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, files, update};
 
@@ -46,6 +46,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask: Arc::clone(&mask),
+        task: log.as_ref().map_or_else(run::any_task, SessionLog::task),
         budgets: (&arguments.budgets).into(),
     });
     let ended_by = signals.ended_by();
@@ -118,7 +119,7 @@ impl Session<'_> {
         let from = self.arguments.from.map(Into::into);
         let recording = Recording::read(source, from, self.arguments.max_document)?;
         let recording = match recording.dialect() {
-            Dialect::Toolq => recording.loading(stored_beside(path)),
+            Dialect::Toolq => recording.loading(inputs::stored_beside(path)),
             _ => recording,
         };
         let Self {
@@ -181,16 +182,6 @@ impl Session<'_> {
         self.context.stderr.note(&summary(&totals));
         Ok(exit)
     }
-}
-
-/// Loads what a session log keeps in the folder beside it.
-fn stored_beside(log: &Path) -> Box<LoadStored> {
-    let log = log.to_owned();
-    Box::new(move |named| {
-        let stored: Stored = serde_json::from_str(named).map_err(|error| error.to_string())?;
-        let body = Body::Stored(stored).load(&log);
-        body.map_err(|error| error.to_string())
-    })
 }
 
 /// The session log of the calls that run, where one is wanted.

@@ -88,6 +88,7 @@ impl Agents {
             desk: Some(desk),
             around,
             key,
+            probe: _,
         } = attempt
         else {
             return Outcome::Broken("an agent without a desk".to_owned()).into();

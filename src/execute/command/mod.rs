@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Backing, CommandInvocation, Ending, Environment, Mask, Outcome, Tool, Tools};
+use crate::model::{
+    CommandBacking, CommandInvocation, Ending, Environment, Mask, Outcome, Tool, Tools,
+};
 
 use super::EngineSettings;
 use super::attempt::{Attempt, End, Written, called_off};
@@ -82,11 +84,16 @@ impl Commands {
         }
     }
 
-    /// Runs one attempt.
-    pub(super) async fn run(&self, command: &CommandInvocation, attempt: Attempt) -> End {
+    /// Runs one attempt of `command`, which `backing` was filled into.
+    pub(super) async fn run(
+        &self,
+        command: &CommandInvocation,
+        backing: Option<&CommandBacking>,
+        attempt: Attempt,
+    ) -> End {
         let job = Arc::clone(&attempt.job);
         let tool = &job.accepted.tool;
-        let recipe = match Recipe::new(self, command, &job, &attempt.key) {
+        let recipe = match Recipe::new(self, (command, backing), &job, &attempt.key) {
             Ok(recipe) => recipe,
             Err(outcome) => return outcome.into(),
         };
@@ -134,7 +141,7 @@ async fn attend(
     match (over, exit) {
         (Over::Cancelled, _) => End::midway(Written::new(streams.output, streams.errors.finish())),
         (_, Exit::NotStarted(errno)) => recipe.refused(errno).into(),
-        (Over::Exited, exit) => concluded(streams, exit, tool).into(),
+        (Over::Exited, exit) => concluded(streams, exit, recipe.success_exit()).into(),
         (Over::Late, _) => {
             let (output, captured) = streams.output.into_text();
             Outcome::TimedOut {
@@ -159,24 +166,20 @@ async fn end(child: &mut Child, grace: Duration, control: &Control) {
 }
 
 /// What a program that ended by itself gives.
-fn concluded(streams: Streams, exit: Exit, tool: &Tool) -> Outcome {
+fn concluded(streams: Streams, exit: Exit, success: &[i32]) -> Outcome {
     let Exit::Ended { ending, leftovers } = exit else {
         return Outcome::Broken(
             "the program's keeper was killed, and the program with it".to_owned(),
         );
     };
-    let mut outcome = result(streams, ending, tool);
+    let mut outcome = result(streams, ending, success);
     if let Some(captured) = outcome.captured_mut() {
         captured.leftovers = leftovers;
     }
     outcome
 }
 
-fn result(streams: Streams, ending: Ending, tool: &Tool) -> Outcome {
-    let success: &[i32] = match &tool.backing {
-        Some(Backing::Command(backing)) => &backing.success_exit,
-        _ => &[0],
-    };
+fn result(streams: Streams, ending: Ending, success: &[i32]) -> Outcome {
     if matches!(ending, Ending::Exit(code) if success.contains(&code)) {
         return streams.output.succeed(ending, || streams.errors.finish());
     }

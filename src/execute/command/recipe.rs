@@ -11,7 +11,7 @@ use crate::execute::queue::Job;
 use crate::execute::spawn::{Order, spawn};
 use crate::execute::supervisor::Supervisor;
 use crate::model::{
-    Backing, CommandInvocation, Leftovers, Limits, Outcome, SpawnFault, StdinDraft,
+    CommandBacking, CommandInvocation, Leftovers, Limits, Outcome, SpawnFault, StdinDraft,
 };
 
 use super::Commands;
@@ -33,6 +33,7 @@ pub(super) struct Recipe<'a> {
     cwd: PathBuf,
     order: Order,
     leftovers: Leftovers,
+    success: &'a [i32],
     stdin: &'a [u8],
 }
 
@@ -41,17 +42,13 @@ impl<'a> Recipe<'a> {
     /// How the call ends because nothing can be started.
     pub(super) fn new(
         commands: &'a Commands,
-        command: &'a CommandInvocation,
+        (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
         job: &'a Job,
         key: &str,
     ) -> Result<Self, Outcome> {
         let program = command.argv.first().map_or("", String::as_str);
         let fault = |errno: Errno| not_started(program, None, errno.raw_os_error());
         let accepted = &job.accepted;
-        let backing = match &accepted.tool.backing {
-            Some(Backing::Command(backing)) => Some(backing),
-            _ => None,
-        };
         let place = command.program(&commands.tools.dir);
         let search = commands.environment.raw("PATH");
         let argv = command
@@ -78,6 +75,7 @@ impl<'a> Recipe<'a> {
             cwd: cwd.clone(),
             order,
             leftovers: backing.map(|backing| backing.leftovers).unwrap_or_default(),
+            success: backing.map_or(&[0], |backing| &backing.success_exit),
             stdin: match &command.stdin {
                 StdinDraft::Input => accepted.input.text().as_bytes(),
                 StdinDraft::None => b"",
@@ -121,6 +119,11 @@ impl<'a> Recipe<'a> {
             }
         };
         Ok((child, pipes))
+    }
+
+    /// Exit codes that are no failure.
+    pub(super) fn success_exit(&self) -> &[i32] {
+        self.success
     }
 
     /// What happens to processes that it leaves running.

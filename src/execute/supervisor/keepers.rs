@@ -18,6 +18,7 @@ use tokio::net::UnixStream;
 use super::beside::send_with;
 use super::line::Keeper;
 use super::{ARGUMENT, LENIENT, kin, root, strays};
+use crate::execute::process::Process;
 use crate::execute::spawn::{Order, spawn};
 use crate::model::{Leftovers, Limits};
 
@@ -160,6 +161,7 @@ impl Root {
         if lenient {
             argv.push(CString::new(LENIENT)?);
         }
+        argv.push(CString::new(Process::current().argument())?);
         let order = Order {
             path,
             argv,

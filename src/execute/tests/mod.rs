@@ -1,6 +1,7 @@
 //! The dispatcher by itself: order, policies, repetition, and what it tells.
 
 mod halts;
+mod recall;
 mod remote;
 
 use tokio::runtime;

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::model::{
     Accepted, Answer, Call, CallRef, Captured, Checked, Compare, Content, DecidedBy, Effect,
-    Ending, Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Reason, Refused,
+    Ending, Environment, Event, Input, Mask, OnFailure, Outcome, OutputKind, Past, Reason, Refused,
     Rejection, Retry, Safety, Sink, Status, Timeout, Tool, Tools, Verdict,
 };
 
@@ -99,6 +99,10 @@ pub(super) fn line_of(event: &Event<'_>) -> String {
         }
         Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
         Event::Status { call, .. } => format!("status {}", call.tool_use_id),
+        Event::Probing { call } => format!("probing {}", call.tool_use_id),
+        Event::Probed { call, finding, .. } => {
+            format!("probed {} {}", call.tool_use_id, finding.name())
+        }
         Event::Retrying { call, .. } => format!("retrying {}", call.tool_use_id),
         Event::Finished {
             call,
@@ -141,6 +145,7 @@ pub(super) fn tool(name: &str) -> Tool {
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 1 << 16,
         max_saved: 0,
@@ -178,7 +183,9 @@ pub(super) fn call(position: usize, id: &str, tool: &Tool) -> Checked {
             safe: id.starts_with(|c: char| c.is_lowercase()),
             decided_by: DecidedBy::Declared,
             invocation: None,
+            probe: None,
         })),
+        past: Past::None,
     }
 }
 
@@ -238,6 +245,7 @@ pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engin
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),
+        task: "task".to_owned(),
         budgets,
     };
     (

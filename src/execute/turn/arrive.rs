@@ -1,15 +1,17 @@
-//! A call arrives: it is queued behind the gate, or answered at once because it can't run. While a model still speaks,
-//! more arrives: parts of calls, and that one may not run after all.
+//! A call arrives: it is queued behind the gate, or answered at once because it can't run or did so already. While a model
+//! still speaks, more arrives: parts of calls, and that one may not run after all.
 
 use std::sync::Arc;
 
 use crate::execute::queue::{Job, State};
 use crate::model::{
-    Accepted, Arrival, Call, CallRef, Checked, Event, NotExecuted, Outcome, Rejection, Verdict,
+    Accepted, Arrival, Call, CallRef, Checked, Event, NotExecuted, Outcome, Past, Rejection,
+    Verdict,
 };
 
 use super::Turn;
 use super::finish::Spent;
+use super::recall::orphaned;
 
 impl Turn<'_> {
     /// Does what follows from an arrival.
@@ -30,8 +32,12 @@ impl Turn<'_> {
 
     /// Puts a call last.
     fn queue(&mut self, checked: Checked) {
+        let recalled = matches!(checked.past, Past::Answered(_));
         let batch = match (&checked.verdict, self.over()) {
-            (Verdict::Accepted(accepted), None) => Some(self.partition.place(accepted.safe)),
+            // What an earlier run did keeps its place: the others stand as a plan shows them.
+            (Verdict::Accepted(accepted), over) if recalled || over.is_none() => {
+                Some(self.partition.place(accepted.safe))
+            }
             _ => None,
         };
         self.tally.calls += 1;
@@ -41,20 +47,38 @@ impl Turn<'_> {
             batch,
         });
         let reference = CallRef::new(&checked.call, batch);
-        let Checked { call, verdict } = checked;
-        match verdict {
-            Verdict::Accepted(accepted) => self.arrive_accepted(reference, call, *accepted),
-            Verdict::Rejected(rejection) => self.arrive_rejected(&reference, &call, rejection),
+        let Checked {
+            call,
+            verdict,
+            past,
+        } = checked;
+        match (past, verdict) {
+            (Past::Answered(recalled), _) => {
+                self.recall(&reference, &call, &Outcome::Recalled(recalled), 0);
+            }
+            (Past::InDoubt(begun), _) => {
+                self.recall(&reference, &call, &orphaned(), begun.attempts);
+            }
+            (past, Verdict::Accepted(accepted)) => {
+                self.arrive_accepted(reference, call, *accepted, past);
+            }
+            (_, Verdict::Rejected(rejection)) => {
+                let outcome = Outcome::Rejected(rejection);
+                self.arrive_over(&reference, &call, &outcome, 0);
+            }
         }
     }
 
-    fn arrive_accepted(&mut self, reference: CallRef, call: Call, accepted: Accepted) {
+    fn arrive_accepted(&mut self, reference: CallRef, call: Call, accepted: Accepted, past: Past) {
         let place = self.engine.pauses.place(&accepted.tool);
         let safe = accepted.safe;
+        let unsure = matches!(past, Past::Unsure(_));
         let job = Arc::new(Job {
             call,
             accepted,
             place,
+            begun: past.begun(),
+            unsure,
         });
         let number = self.queue.push(reference, State::Waiting(job));
         match self.over() {
@@ -91,17 +115,22 @@ impl Turn<'_> {
         }
     }
 
-    /// A rejected call counts as a failed one of its tool, if it names one.
-    fn arrive_rejected(&mut self, reference: &CallRef, call: &Call, rejection: Rejection) {
+    /// A call that was rejected, or ended in an earlier run, counts as one of its tool, if it names one.
+    pub(super) fn arrive_over(
+        &mut self,
+        reference: &CallRef,
+        call: &Call,
+        outcome: &Outcome,
+        attempts: u32,
+    ) {
         let tool = self.engine.settings.tools.get(&call.name).cloned();
-        let outcome = Outcome::Rejected(rejection);
         let number = self.queue.push(reference.clone(), State::Ended);
-        let spent = Spent::default();
-        self.answer(number, reference, call, tool.as_deref(), &outcome, spent);
+        let spent = Spent::before(attempts);
+        self.answer(number, reference, call, tool.as_deref(), outcome, spent);
         if let Some(tool) = &tool {
             let place = self.engine.pauses.place(tool);
-            self.engine.pauses.settle(tool, place, &outcome);
-            self.react(number, reference, tool, &outcome);
+            self.engine.pauses.settle(tool, place, outcome);
+            self.react(number, reference, tool, outcome);
         }
         self.deliver();
     }

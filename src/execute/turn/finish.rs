@@ -11,6 +11,7 @@ use crate::model::{
 use crate::respond;
 
 use super::Turn;
+use super::recall::orphaned;
 
 /// How a call spent its time, and what else.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,14 @@ pub(super) struct Spent {
 }
 
 impl Spent {
+    /// Of a call that this run did not start.
+    pub(super) fn before(attempts: u32) -> Self {
+        Self {
+            attempts,
+            ..Self::default()
+        }
+    }
+
     fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
         // One that was called off in time was started all the same, which its record must not hide.
         let called_off = matches!(outcome, Outcome::NotExecuted(_));
@@ -29,20 +38,30 @@ impl Spent {
         }
         Self {
             duration: now.saturating_sub(run.since),
-            attempts: run.attempt,
+            attempts: if run.probing { run.before } else { run.attempt },
             agent: run.agent.clone(),
         }
     }
 }
 
 impl Turn<'_> {
-    /// Ends a call that waits or runs.
+    /// Ends a call that waits or runs. One that an earlier run has started, and of which nobody could be asked, is in
+    /// doubt, and not just skipped.
     pub(super) fn finish(&mut self, number: usize, outcome: &Outcome) {
         let Some((reference, state)) = self.queue.end(number) else {
             return;
         };
+        let outcome = if outcome.is_skipped() && state.is_unsure() {
+            &orphaned()
+        } else {
+            outcome
+        };
         let (job, spent) = match state {
-            State::Waiting(job) => (job, Spent::default()),
+            State::Waiting(job) => {
+                let attempts = job.begun.as_ref().map_or(0, |begun| begun.attempts);
+                let in_doubt = outcome.is_in_doubt();
+                (job, Spent::before(if in_doubt { attempts } else { 0 }))
+            }
             State::Running(run) => {
                 self.gate.leave();
                 let spent = Spent::of(&run, outcome, self.engine.control.now());

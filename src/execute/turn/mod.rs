@@ -9,8 +9,11 @@ mod finish;
 mod halt;
 mod inner;
 mod news;
+mod probe;
+mod recall;
 mod start;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
@@ -53,6 +56,8 @@ pub(super) struct Turn<'e> {
     running: Running,
     /// How many batches have started.
     batches: usize,
+    /// Batches in which a call failed in an earlier run, and its tool, where that cancels the others.
+    cancelled: HashMap<usize, String>,
     /// The failed call, or the answer, that ended the turn.
     stopped_by: Option<NotExecuted>,
     /// Nothing more of the turn can come whole.
@@ -82,6 +87,7 @@ impl<'e> Turn<'e> {
             tally: Tally::default(),
             running: Running::new(),
             batches: 0,
+            cancelled: HashMap::new(),
             stopped_by: None,
             broke_off: false,
             halted: None,

@@ -54,9 +54,12 @@ impl Turn<'_> {
         let Some((call, run)) = self.queue.run(number) else {
             return;
         };
+        if run.probing {
+            return self.probed(number, &outcome);
+        }
         let wait = retry::wait(
             &run.job.accepted.tool,
-            run.attempt,
+            run.attempt - run.before,
             &outcome,
             retry_after,
             run.left(self.engine.control.now()),
@@ -99,6 +102,9 @@ impl Turn<'_> {
 
     /// A call was ended because another failed, or because the run is over.
     fn given_up(&mut self, number: usize, written: Written, reach: Reach) {
+        if self.unproven(number) {
+            return;
+        }
         let Some((_, run)) = self.queue.run(number) else {
             return;
         };

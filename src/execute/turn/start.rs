@@ -47,11 +47,14 @@ impl Turn<'_> {
             let Some(job) = job else {
                 continue;
             };
-            if let Some(outcome) = self.held_back(&job.accepted.tool) {
+            if let Some(outcome) = self.held_back(number, &job.accepted.tool) {
                 self.gate.leave();
                 self.finish(number, &outcome);
             } else {
-                let key = idempotency_key(&job.call, &job.accepted.input);
+                let task = &self.engine.settings.task;
+                let known = job.begun.as_ref().and_then(|begun| begun.key.clone());
+                let key =
+                    known.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
                 let run = Run::new(job, key, self.engine.control.now(), slot.flatten());
                 self.queue.set_running(number, run);
                 entered.push(number);
@@ -60,8 +63,14 @@ impl Turn<'_> {
         entered
     }
 
-    /// The outcome of a call that may not run now: its tool is paused, or there were calls enough.
-    fn held_back(&mut self, tool: &Tool) -> Option<Outcome> {
+    /// The outcome of a call that may not run now: one beside it failed in an earlier run, its tool is paused, or there
+    /// were calls enough.
+    fn held_back(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
+        let batch = self.queue.get(number).and_then(|entry| entry.call.batch);
+        if let Some(tool) = batch.and_then(|batch| self.cancelled.get(&batch)) {
+            let tool = tool.clone();
+            return Some(Outcome::NotExecuted(NotExecuted::Sibling { tool }));
+        }
         if let Some(failures) = self.engine.pauses.paused(tool) {
             return Some(Outcome::Paused { failures });
         }
@@ -104,6 +113,7 @@ impl Turn<'_> {
         run.cancel = Some(cancel);
         let attempt = Attempt {
             job: Arc::clone(&run.job),
+            probe: run.probing,
             key: Arc::clone(&run.key),
             limit: run.limit(self.engine.control.now()),
             cancel: cancelled,
@@ -120,11 +130,14 @@ impl Turn<'_> {
     }
 }
 
-/// The start record of a call's present attempt.
+/// The start record of a call's present attempt, or of what is asked before it.
 pub(super) fn started(entry: &Entry) -> Option<Event<'_>> {
     let State::Running(run) = &entry.state else {
         return None;
     };
+    if run.probing {
+        return Some(Event::Probing { call: &entry.call });
+    }
     Some(Event::Started {
         call: &entry.call,
         accepted: &run.job.accepted,

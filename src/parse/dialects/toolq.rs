@@ -2,7 +2,7 @@
 
 use super::super::turns::Turns;
 use super::{Asked, Document, Read};
-use crate::model::json::Object;
+use crate::model::json::{Json, Object};
 use crate::model::{Dialect, Form, Recorded};
 
 /// What every record has.
@@ -31,13 +31,8 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
             Some(turn) => turns.call(turn, document.json, Some(&*id)),
             None => Ok(()),
         },
-        // What is in doubt may have run and is not asked again; what was skipped is.
-        (Some("tool_result" | "tool_in_doubt"), _, Some(parent)) => {
-            turns.result(&parent, document.json);
-            Ok(())
-        }
-        (Some("tool_skipped"), _, Some(parent)) => {
-            turns.skipped(&parent, document.json);
+        (Some(kind), _, Some(parent)) => {
+            of_call(kind, &parent, (record, document.json), turns);
             Ok(())
         }
         _ => Ok(()),
@@ -47,6 +42,22 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
 fn is_of_agent(turn: &Object) -> bool {
     let metadata = turn.object("metadata");
     metadata.is_some_and(|metadata| metadata.has("agent"))
+}
+
+/// A record that belongs to the call `id`. What is in doubt may have run and is not asked again; what was skipped is.
+fn of_call(kind: &str, id: &str, (record, json): (&Object, Json), turns: &mut Turns) {
+    match kind {
+        "tool_start" => turns.started(id),
+        "tool_result" => turns.result(id, json),
+        "tool_in_doubt" => turns.in_doubt(id, json),
+        "tool_skipped" => turns.skipped(id, json),
+        "resolve" => {
+            let metadata = record.object("metadata");
+            let done = metadata.and_then(|metadata| metadata.get("done").map(Json::get));
+            turns.resolved(id, json, done == Some("true"));
+        }
+        _ => {}
+    }
 }
 
 /// Reads a `tool_call` record.

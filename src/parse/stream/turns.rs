@@ -21,6 +21,7 @@ pub fn turns(told: impl IntoIterator<Item = Told>) -> (Vec<Turn>, Option<InputEr
                 answered: 0,
                 form: asked,
                 cut_off,
+                started: Vec::new(),
             }),
             Told::Broke { error, .. } => return (turns, Some(error)),
         }

@@ -19,7 +19,7 @@ pub use super::placed::{Placed, Setting, Table, nearest};
 use super::yaml::Node;
 use crate::model::Problem;
 pub use agent::{AgentBudgetFile, AgentFile};
-pub use backing::{BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
+pub use backing::{Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
 pub use tool::{
     Defaults, MessagesFile, RetryFile, SafetyForm, SafetyTable, StatusFile, TimeoutForm,
     TimeoutTable, ToolFile,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    AgentFile, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting,
+    AgentFile, Argv, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting,
 };
 use crate::model::{Compare, Effect, Leftovers, OnFailure, OutputKind};
 
@@ -41,6 +41,9 @@ pub struct ToolFile {
     pub http: Setting<HttpFile>,
     /// Lets a model with tools work on it.
     pub agent: Setting<AgentFile>,
+    /// A program that `run --resume` asks whether a call that was interrupted did its work: a list of it and its
+    /// arguments. Exit 0: it did, and the program's output is the result; 1: it did not; else nobody knows.
+    pub probe: Setting<Argv>,
     /// What the output is: `text` (the default), `json`, or `content` blocks.
     pub output: Setting<OutputKind>,
     /// How much of the output reaches the model. Default: 64KiB.

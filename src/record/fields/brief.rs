@@ -26,7 +26,7 @@ pub(in crate::record) fn is_cut(text: &str, mask: &Mask) -> bool {
 
 impl Brief<'_> {
     /// The text as it stands in the record.
-    pub(super) fn text(&self) -> Cow<'_, str> {
+    pub(in crate::record) fn text(&self) -> Cow<'_, str> {
         let whole = self.1.text(self.0);
         if whole.len() <= MAX_BRIEF {
             return whole;

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{Accepted, Call, Checked, Mask, MaskedJson, MaskedText, Verdict};
+use crate::model::{Accepted, Call, Checked, Mask, MaskedJson, MaskedText, Tool, Verdict};
 use crate::record::Stored;
 use crate::record::line::sha256;
 
@@ -43,6 +43,10 @@ pub(in crate::record) struct CallFields<'a> {
     /// Why what stood in the input's place is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_fault: Option<String>,
+    tool_name: Brief<'a>,
+    /// Of the tool's definition with all defaults applied, by which it is seen that it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_sha256: Option<&'a str>,
 }
 
 impl<'a> CallContent<'a> {
@@ -74,11 +78,13 @@ impl<'a> CallFields<'a> {
         batch: Option<usize>,
         before: Option<Before<'a>>,
         mask: &'a Mask,
+        tool_sha256: Option<&'a str>,
     ) -> Self {
         let Call {
             turn,
             position,
             id,
+            name,
             input,
             ..
         } = &checked.call;
@@ -97,8 +103,15 @@ impl<'a> CallFields<'a> {
                 .map(|input| sha256(input.text().as_bytes())),
             input_before_coercion: before,
             input_fault: fault.map(|fault| Brief(&fault.to_string(), mask).text().into_owned()),
+            tool_name: Brief(name, mask),
+            tool_sha256,
         }
     }
+}
+
+/// A digest of all that a tool is; the same for the same file and release.
+pub(in crate::record) fn tool_sha256(tool: &Tool) -> String {
+    sha256(format!("{tool:?}").as_bytes())
 }
 
 fn accepted(checked: &Checked) -> Option<&Accepted> {

@@ -4,12 +4,14 @@
 mod agent;
 mod brief;
 mod call;
+mod probe;
 mod result;
 mod session;
 
 pub(super) use agent::{AgentFields, ResponseFields};
 pub(super) use brief::Brief;
-pub(super) use call::{Before, CallContent, CallFields};
+pub(super) use call::{Before, CallContent, CallFields, tool_sha256};
+pub(super) use probe::{ProbeFields, ResolveFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
 pub(super) use session::SessionFields;
 pub use session::{EndFields, TurnFields};

@@ -166,7 +166,7 @@ impl<'a> ResultFields<'a> {
 }
 
 /// Exit code, signal and HTTP status: one of them, or none.
-fn ending(outcome: &Outcome) -> (Option<i32>, Option<i32>, Option<u16>) {
+pub(super) fn ending(outcome: &Outcome) -> (Option<i32>, Option<i32>, Option<u16>) {
     match outcome.ending() {
         Some(Ending::Exit(code)) => (Some(code), None, None),
         Some(Ending::Signal(signal)) => (None, Some(signal), None),

@@ -1,7 +1,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use uuid::Uuid;
+
 use crate::model::{Mask, MaskedText};
+use crate::record::metadata::Process;
 use crate::record::{FORMAT, Session};
 
 use super::ResultKind;
@@ -18,6 +21,16 @@ pub(in crate::record) struct SessionFields<'a> {
     cwd: MaskedText<'a>,
     jobs: usize,
     pid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid_started: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boot_id: Option<String>,
+    /// The session that began the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    resumes: Option<Uuid>,
+    /// How many sessions have worked on the task, this one included.
+    epoch: u32,
     sync: &'static str,
 }
 
@@ -34,8 +47,14 @@ struct ToolsFields<'a> {
 }
 
 impl<'a> SessionFields<'a> {
-    pub(in crate::record) fn of(session: &'a Session, mask: &'a Mask) -> Self {
+    /// `earlier` is the task that it resumes, and how many sessions have worked on it.
+    pub(in crate::record) fn of(
+        session: &'a Session,
+        earlier: Option<(Uuid, u32)>,
+        mask: &'a Mask,
+    ) -> Self {
         let (major, minor) = FORMAT;
+        let process = Process::current();
         Self {
             toolq: env!("CARGO_PKG_VERSION"),
             format: FormatFields { major, minor },
@@ -46,7 +65,11 @@ impl<'a> SessionFields<'a> {
             input_sha256: session.input_sha256.as_deref(),
             cwd: MaskedText(&session.cwd, mask),
             jobs: session.jobs.get(),
-            pid: std::process::id(),
+            pid: process.pid,
+            pid_started: process.started,
+            boot_id: process.boot_id,
+            resumes: earlier.map(|(task, _)| task),
+            epoch: earlier.map_or(0, |(_, epoch)| epoch) + 1,
             sync: session.sync.name(),
         }
     }
@@ -82,6 +105,9 @@ pub struct EndFields {
     /// `tool_in_doubt` records.
     #[serde(default)]
     pub in_doubt: usize,
+    /// Calls whose answer was printed from the log.
+    #[serde(default)]
+    pub recalled: usize,
 }
 
 impl EndFields {

@@ -31,7 +31,7 @@ fn run(disk: &FaultyDisk, sync: Sync) -> Result<(), Refused> {
     let file = LogFile::new(disk.clone(), 0);
     let journal = Journal::new(PathBuf::from("/nowhere/log"), file, chain, clock());
     let settings = Session { sync, ..session() };
-    let log = SessionLog::begin(journal, &settings, Arc::new(Mask::default()));
+    let log = SessionLog::begin(journal, &settings, None, Arc::new(Mask::default()));
     let mut log = log.map_err(|error| Refused(error.to_string()))?;
     let checked: Vec<Checked> = (0..EFFECTS.len()).map(call).collect();
     let _ = log.tell(&[Event::TurnStarted {

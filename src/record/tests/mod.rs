@@ -64,11 +64,16 @@ fn lines(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// Every record as `type content metadata`, without the session, whose process is another each time.
+/// Every record as `type content metadata`, without the session, whose process is another each time, and without the
+/// digests of tools, which are those of a release.
 fn brief(lines: &[Value]) -> String {
     let brief = |record: &Value| {
         let kind = record["type"].as_str().unwrap();
-        format!("{kind} {} {}", record["content"], record["metadata"])
+        let mut metadata = record["metadata"].clone();
+        if let Some(members) = metadata.as_object_mut() {
+            members.shift_remove("tool_sha256");
+        }
+        format!("{kind} {} {metadata}", record["content"])
     };
     lines[1..].iter().map(brief).collect::<Vec<_>>().join("\n")
 }
@@ -85,15 +90,15 @@ fn a_turn_on_record() {
     let (_folder, _, lines) = log_of(|log| play(log, &checked, "done").unwrap());
     assert_snapshot!(brief(&lines), @r#"
     turn null {"turn":0}
-    tool_call {"name":"get_x","input":{"n":1.0}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":true,"reason":"rule get_*","input_sha256":"a8fd9a0f08319c286a5726263661cea866f0069767b4719d83349c32cfef0ebb","input_before_coercion":{"n":"1.00"}}
-    tool_call {"name":"nobody","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"}
+    tool_call {"name":"get_x","input":{"n":1.0}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":true,"reason":"rule get_*","input_sha256":"a8fd9a0f08319c286a5726263661cea866f0069767b4719d83349c32cfef0ebb","input_before_coercion":{"n":"1.00"},"tool_name":"get_x"}
+    tool_call {"name":"nobody","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"nobody"}
     tool_result "Unknown tool." {"tool_use_id":"toolu_1","tool_name":"nobody","is_error":true,"status":"unknown_tool","duration_ms":0,"attempts":0}
-    tool_call {"name":"save","input":{"t":"[masked]"}} {"tool_use_id":"toolu_2","turn":0,"position":2,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"98d25a95f0566e3d7329debfb5c77a6b6d5271306d5c49d81086445a4db37ab2"}
+    tool_call {"name":"save","input":{"t":"[masked]"}} {"tool_use_id":"toolu_2","turn":0,"position":2,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"98d25a95f0566e3d7329debfb5c77a6b6d5271306d5c49d81086445a4db37ab2","tool_name":"save"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"get_x","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_2","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_result "done" {"tool_use_id":"toolu_0","tool_name":"get_x","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
     tool_result "done" {"tool_use_id":"toolu_2","tool_name":"save","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
-    session_end null {"turns":1,"calls":3,"results":3,"errors":1,"skipped":0,"duration_ms":0,"exit_code":0,"in_doubt":0}
+    session_end null {"turns":1,"calls":3,"results":3,"errors":1,"skipped":0,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0}
     "#);
     assert_eq!(lines[0]["metadata"]["format"]["major"], 1);
     assert_eq!(lines[0]["parentId"], Value::Null);
@@ -149,11 +154,11 @@ fn the_attempt_before_is_on_record() {
         finish(log, &call, &skipped, "Not executed.", (0, 0)).unwrap();
     });
     assert_snapshot!(brief(&lines), @r#"
-    tool_call {"name":"save","input":{}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"}
+    tool_call {"name":"save","input":{}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"save"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":2,"idempotency_key":"key","effect":"write","after":{"status":"timeout","wait_ms":200}}
     tool_skipped "Not executed." {"tool_use_id":"toolu_0","tool_name":"save","is_error":true,"status":"not_executed","duration_ms":0,"attempts":0}
-    session_end null {"turns":0,"calls":1,"results":0,"errors":0,"skipped":1,"duration_ms":0,"exit_code":0,"in_doubt":0}
+    session_end null {"turns":0,"calls":1,"results":0,"errors":0,"skipped":1,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0}
     "#);
 }
 

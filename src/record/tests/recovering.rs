@@ -10,9 +10,9 @@ fn folder() -> TempDir {
 
 /// Continues the log by a session that does nothing, and reads it.
 fn continued(path: &Path) -> Vec<Record> {
-    let log = Log::open(path, |_| Ok(())).unwrap();
+    let log = Log::open(path, |_, _| Ok(())).unwrap();
     let mut log = log
-        .begin(&session(), Arc::new(Mask::default()), clock())
+        .begin(&session(), None, Arc::new(Mask::default()), clock())
         .unwrap();
     log.finish(0).unwrap();
     drop(log);
@@ -120,12 +120,12 @@ fn a_refused_log_is_untouched() {
     let whole = fs::read(&path).unwrap();
     let torn = &whole[..whole.len() - 5];
     fs::write(&path, torn).unwrap();
-    let log = Log::open(&path, |_| Ok(())).unwrap();
+    let log = Log::open(&path, |_, _| Ok(())).unwrap();
     assert!(log.is_unfinished());
     drop(log);
     assert_eq!(fs::read(&path).unwrap(), torn);
     // A visitor's refusal, too, names the line.
-    let refused = Log::open(&path, |record| match record.seq {
+    let refused = Log::open(&path, |record, _| match record.seq {
         3 => Err(Damage {
             line: record.line,
             offset: record.offset,

@@ -50,6 +50,9 @@ pub(super) struct Line<'a> {
     pub(super) success: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<&'static str>,
+    /// It is the end of an earlier run, from the session log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) recalled: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<MaskedText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]

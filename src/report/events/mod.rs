@@ -27,7 +27,7 @@ use crate::model::{
 
 use crate::parse::completed;
 
-use super::ending;
+use super::ending::{self, PROBING};
 use super::outbox::Outbox;
 use super::words::Words;
 use line::{CallLine, Line, State};
@@ -73,7 +73,8 @@ impl EventStream {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::TurnStarted { .. } | Event::AgentMessage { .. } => {}
+            Event::TurnStarted { .. } | Event::AgentMessage { .. } | Event::Probed { .. } => {}
+            Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
             Event::Part { call, text } => self.part(call, text),
             Event::Queued { checked, .. } => self.queued(checked),
             Event::BatchStarted { turn, batch, calls } => self.batch(*turn, *batch, calls),
@@ -266,7 +267,15 @@ impl EventStream {
             }
         };
         let status = Some(outcome.status());
-        self.send(call, Line { status, ..line });
+        let recalled = outcome.is_recalled().then_some(true);
+        self.send(
+            call,
+            Line {
+                status,
+                recalled,
+                ..line
+            },
+        );
         if call.within.is_some() {
             self.calls.remove(&call.key());
         }

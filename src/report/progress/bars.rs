@@ -83,6 +83,8 @@ impl Bars {
             | Event::AgentCompleted { .. }
             | Event::Part { .. }
             | Event::ResultWritten { .. }
+            | Event::Probing { .. }
+            | Event::Probed { .. }
             | Event::QueueDrained { .. } => {}
         }
     }

@@ -74,6 +74,9 @@ impl Lines {
                 let line = format!("{}: turn {turn} of {max_turns}", self.name(call));
                 self.write(&line);
             }
+            Event::Probing { call } => {
+                self.write(&format!("{}: {}", self.name(call), ending::PROBING));
+            }
             Event::Retrying { call, .. } => {
                 let words = ending::retry_words(event).unwrap_or_default();
                 self.write(&format!("{}: {words}", self.name(call)));

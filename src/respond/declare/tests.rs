@@ -29,6 +29,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         paths: Vec::new(),
         status: Status::default(),
         backing: None,
+        probe: None,
         output: OutputKind::Text,
         max_output: 0,
         max_saved: 0,

@@ -40,6 +40,7 @@ pub fn answer(
         Outcome::Succeeded {
             content, captured, ..
         } => cut::marked(content, captured, tool),
+        Outcome::Recalled(recalled) => recalled.content.clone(),
         _ => Content::Text(text(call, tool, outcome, words)),
     };
     let content = leftovers::told(content, outcome, tool);
@@ -103,7 +104,7 @@ fn joined<const N: usize>(parts: [&str; N]) -> String {
 
 fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
     match outcome {
-        Outcome::Succeeded { .. } => Account::default(),
+        Outcome::Succeeded { .. } | Outcome::Recalled(_) => Account::default(),
         Outcome::Failed {
             output,
             stderr,
@@ -189,6 +190,7 @@ fn key(outcome: &Outcome) -> MessageKey {
             ..
         } => http::key(*status),
         Outcome::Succeeded { .. }
+        | Outcome::Recalled(_)
         | Outcome::Failed { .. }
         | Outcome::BadOutput { .. }
         | Outcome::Broken(_) => MessageKey::Failed,

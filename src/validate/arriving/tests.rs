@@ -150,7 +150,7 @@ proptest! {
                 other => prop_assert!(false, "{:?}", other),
             }
         }
-        let turn = Turn { number: 0, calls, answered: 0, form: Form::Message, cut_off };
+        let turn = Turn { number: 0, calls, answered: 0, form: Form::Message, cut_off, started: Vec::new() };
         let whole: Vec<String> = checker.turn(turn).iter().map(verdict).collect();
         prop_assert_eq!(judged.iter().map(verdict).collect::<Vec<_>>(), whole);
     }

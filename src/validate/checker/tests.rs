@@ -42,6 +42,7 @@ fn turn(calls: &[(&str, &str, &str)], cut_off: bool) -> Turn {
         answered: 0,
         form: Form::Blocks,
         cut_off,
+        started: Vec::new(),
     }
 }
 

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 
 use crate::model::json::Json;
 use crate::model::{
-    AgentInvocation, Backing, Builtin, Detail, Draft, Input, Invocation, Part, Piece, Template,
-    Tool,
+    AgentInvocation, Backing, Builtin, CommandInvocation, Detail, Draft, Input, Invocation, Part,
+    Piece, Template, Tool,
 };
 use crate::validate::schema::pointer;
 use sink::Sink;
@@ -46,12 +46,20 @@ pub(super) fn invocation(tool: &Tool, input: &Input) -> Result<Option<Invocation
         }),
         None => return Ok(None),
     };
-    if problems.0.is_empty() {
-        Ok(Some(invocation))
-    } else {
-        problems.0.dedup();
-        Err(problems.0)
-    }
+    problems.or(Some(invocation))
+}
+
+/// What the `probe` of `tool` runs; none where it has none.
+///
+/// # Errors
+/// The same as of [`invocation`].
+pub(super) fn probe(tool: &Tool, input: &Input) -> Result<Option<CommandInvocation>, Vec<Detail>> {
+    let Some(probe) = &tool.probe else {
+        return Ok(None);
+    };
+    let mut problems = Problems::default();
+    let filled = command::filled(probe, input, &mut problems);
+    problems.or(Some(filled))
 }
 
 /// A value that the schema of a built-in tool asks for.
@@ -65,6 +73,15 @@ fn value_at(input: &Input, name: &str) -> String {
 struct Problems(Vec<Detail>);
 
 impl Problems {
+    /// What was filled, unless there were problems.
+    fn or<T>(mut self, filled: T) -> Result<T, Vec<Detail>> {
+        if self.0.is_empty() {
+            return Ok(filled);
+        }
+        self.0.dedup();
+        Err(self.0)
+    }
+
     /// The value, or none where there is a problem or the place is left out.
     fn keep<T>(&mut self, filled: Result<Option<T>, Detail>) -> Option<T> {
         match filled {

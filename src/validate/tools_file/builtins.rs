@@ -133,6 +133,7 @@ fn tool(
         pause_after_failures: 0,
         coerce: true,
         compare: Compare::Json,
+        probe: None,
         ignore: Vec::new(),
         messages: messages.clone(),
     }

@@ -12,8 +12,8 @@ use super::resources;
 use super::roles::{Role, roles};
 use super::scope::Scope;
 use super::variables;
-use crate::model::{Argument, CommandBacking, Part, Span, Stdin, Template};
-use crate::parse::tools_file::{CommandFile, CommandForm, Defaults, Placed, Setting};
+use crate::model::{Argument, CommandBacking, Leftovers, Part, Span, Stdin, Template};
+use crate::parse::tools_file::{Argv, CommandFile, CommandForm, Defaults, Placed, Setting};
 use crate::validate::template::parse_template;
 
 const PROGRAM: Sink = Sink::ARGUMENT.refusing(
@@ -63,6 +63,30 @@ pub(super) fn resolved(
             .copied()
             .unwrap_or_default(),
         limits: resources::limits(&file.limits, &defaults.limits),
+    })
+}
+
+/// `probe`: a program with the variables, folder and limits of the tool's own command, if it has one.
+pub(super) fn probe(
+    argv: &Placed<Argv>,
+    beside: Option<&CommandBacking>,
+    scope: &mut Scope<'_, '_>,
+) -> Option<CommandBacking> {
+    let (program, arguments) = arguments(&argv.value, argv.key, scope)?;
+    Some(CommandBacking {
+        program,
+        arguments,
+        stdin: Stdin::Input,
+        env: beside
+            .map(|command| command.env.clone())
+            .unwrap_or_default(),
+        pass_env: beside
+            .map(|command| command.pass_env.clone())
+            .unwrap_or_default(),
+        cwd: beside.map_or_else(|| scope.root.to_owned(), |command| command.cwd.clone()),
+        success_exit: vec![0],
+        leftovers: Leftovers::Kill,
+        limits: beside.map(|command| command.limits).unwrap_or_default(),
     })
 }
 

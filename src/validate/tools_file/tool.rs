@@ -12,7 +12,8 @@ use super::rules::Rules;
 use super::scope::{Checks, Scope};
 use super::{agent, command, http, limits};
 use crate::model::{
-    Backing, Compare, Effect, Ignored, Messages, OnFailure, OutputKind, Span, Status, Tool,
+    Backing, CommandBacking, Compare, Effect, Ignored, Messages, OnFailure, OutputKind, Span,
+    Status, Tool,
 };
 use crate::parse::nearest;
 use crate::parse::tools_file::{Defaults, Placed, Setting, ToolFile};
@@ -44,6 +45,7 @@ pub(super) fn resolved(
     check_limits(tool, scope);
     let declared_effect = tool.effect.value().copied();
     let effect = declared_effect.unwrap_or(Effect::Write);
+    let backing = backing(file, defaults, scope);
     let mut messages = shared.messages.clone();
     messages.extend(messages::read(&tool.messages, scope.findings));
     Tool {
@@ -60,7 +62,8 @@ pub(super) fn resolved(
         estimate: tool.estimate.value().map(|estimate| estimate.0),
         paths: paths(&tool.paths, scope),
         status: status(tool, scope),
-        backing: backing(file, defaults, scope),
+        probe: probe(tool, effect, backing.as_ref(), scope),
+        backing,
         output: pick(&tool.output, &defaults.output, OutputKind::Text),
         max_output: first(&tool.max_output, &defaults.max_output).map_or(MAX_OUTPUT, |size| size.0),
         max_saved: first(&tool.max_saved, &defaults.max_saved).map_or(MAX_SAVED, |size| size.0),
@@ -248,6 +251,32 @@ fn status(tool: &ToolFile, scope: &mut Scope<'_, '_>) -> Status {
         wait: read(&file.wait),
         doing: read(&file.doing),
     }
+}
+
+/// What is asked on resume; a tool that may simply run again has no use for it.
+fn probe(
+    tool: &ToolFile,
+    effect: Effect,
+    backing: Option<&Backing>,
+    scope: &mut Scope<'_, '_>,
+) -> Option<CommandBacking> {
+    let argv = tool.probe.given()?;
+    if effect != Effect::Write {
+        scope.findings.warning(
+            argv.key,
+            format!(
+                "this `probe` is never asked: the tool's effect is `{}`",
+                effect.name()
+            ),
+            "",
+            "such a call just runs again on resume; leave the probe out",
+        );
+    }
+    let beside = match backing {
+        Some(Backing::Command(command)) => Some(command),
+        _ => None,
+    };
+    command::probe(argv, beside, scope)
 }
 
 fn backing(

@@ -11,6 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::lines::Lines;
 use crate::cli::live::Live;
 use crate::cli::printer::Printer;
+use crate::cli::session_log::Earlier;
 use crate::execute::Control;
 use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout};
 use crate::parse::{InputError, Part, Told};
@@ -97,15 +98,17 @@ impl Session<'_> {
             number,
             control: self.engine.control(),
             arriving: Arriving::new(&self.checker),
+            earlier: &self.earlier,
+            refused: None,
             feed,
         };
         let engine = &mut self.engine;
-        let (broke, ()) = tokio::join!(
+        let ((broke, refused), ()) = tokio::join!(
             pump.run(),
             engine.fed_turn(number, arriving, &mut self.observers, &mut printer)
         );
         self.written(&mut printer)?;
-        Ok(broke)
+        refused.map_or(Ok(broke), Err)
     }
 
     /// Answers each line as it comes.
@@ -149,6 +152,9 @@ struct Pump<'p> {
     number: usize,
     control: Control,
     arriving: Arriving<'p>,
+    earlier: &'p Earlier,
+    /// Why the run can't go on with what arrived: the log has another call in its place.
+    refused: Option<Failure>,
     feed: UnboundedSender<Arrival>,
 }
 
@@ -159,8 +165,13 @@ enum End {
 }
 
 impl Pump<'_> {
-    /// Carries all of it; why the stream broke off, if it did.
-    async fn run(mut self) -> Option<InputError> {
+    /// Carries all of it; why the stream broke off, if it did, and why the run can't go on, if it can't.
+    async fn run(mut self) -> (Option<InputError>, Option<Failure>) {
+        let broke = self.carry_all().await;
+        (broke, self.refused)
+    }
+
+    async fn carry_all(&mut self) -> Option<InputError> {
         self.arriving.begun();
         loop {
             let told = tokio::select! {
@@ -177,7 +188,7 @@ impl Pump<'_> {
     }
 
     /// Carries what is known by now, and no more.
-    fn give_up(mut self) -> Option<InputError> {
+    fn give_up(&mut self) -> Option<InputError> {
         while let Some(told) = self.live.known() {
             if let Some(end) = self.carry(told) {
                 return match end {
@@ -227,7 +238,17 @@ impl Pump<'_> {
     }
 
     fn pass_on(&mut self) {
-        for arrival in self.arriving.take() {
+        for mut arrival in self.arriving.take() {
+            if let Arrival::Call(checked) = &mut arrival {
+                match self.earlier.past(checked, false) {
+                    Ok(past) => checked.past = past,
+                    // This one and what comes behind it is answered, and does not run.
+                    Err(failure) => {
+                        self.refused.get_or_insert(failure);
+                        let _ = self.feed.send(Arrival::BrokeOff);
+                    }
+                }
+            }
             // The dispatcher listens until this sender is gone.
             let _ = self.feed.send(arrival);
         }

@@ -16,18 +16,18 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
+use crate::cli::session_log::{self, Earlier, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Control, Engine, EngineSettings, Resolver};
-use crate::model::{Halt, Layout};
-use crate::parse::Recording;
+use crate::model::{Checked, Clock, Halt, Layout, Turn};
+use crate::parse::{Recording, Source};
+use crate::record::SessionLog;
 use crate::report::Screen;
 use crate::validate::Checker;
 
 /// Between two pictures of a moving bar.
 const FRAME: Duration = Duration::from_millis(100);
-/// Ends of calls after which somebody has to look before the session goes on.
-pub(super) const STOPPING: [&str; 3] = ["paused", "in_doubt", "over_budget"];
 
 /// Answers every call of every input.
 ///
@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let mut inputs = if arguments.follow {
         inputs::follow(&arguments.input)?
     } else {
-        inputs::open(&arguments.input)?
+        inputs::open(&arguments.input, Source::digested)?
     };
     if !arriving::asks(&mut inputs, arguments)? {
         return nothing_asked(inputs, arguments, context);
@@ -51,7 +51,22 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let signals = Signals::catch()
         .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;
     let mask = Arc::new(context.mask(&tools));
-    let observers = Observers::new(arguments, context, &tools, &mask)?;
+    let checker = Checker::new(Arc::clone(&tools));
+    let clock = Clock::system();
+    let mut observers = Observers::new(arguments, context, &tools, &mask, clock.clone())?;
+    let intent = Intent {
+        arguments,
+        context,
+        tools: &tools,
+        checker: &checker,
+        mask: &mask,
+        inputs: &inputs,
+    };
+    let log = session_log::begin(&intent, &clock)?;
+    let task = log.as_ref().map_or_else(any_task, SessionLog::task);
+    let earlier = log.as_ref().and_then(SessionLog::earlier);
+    let earlier = Earlier::new(earlier, &intent);
+    observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
@@ -60,12 +75,14 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         supervisor: Some("/proc/self/exe".into()),
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
-        mask,
+        mask: Arc::clone(&mask),
+        task,
         budgets: (&arguments.budgets).into(),
     });
     let mut session = Session {
         arguments,
-        checker: Checker::new(tools),
+        checker,
+        earlier,
         engine,
         observers,
         turns: 0,
@@ -83,6 +100,8 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
 struct Session<'a> {
     arguments: &'a Arguments,
     checker: Checker,
+    /// What the log says of the task that is resumed.
+    earlier: Earlier,
     engine: Engine,
     observers: Observers,
     /// Turns of the inputs before this one.
@@ -134,7 +153,7 @@ impl Session<'_> {
                 (true, _) => {}
                 (false, _) => {
                     printer.begin(turn.form);
-                    let (number, calls) = (turn.number, self.checker.turn(turn));
+                    let (number, calls) = (turn.number, self.checked(turn)?);
                     self.engine
                         .turn(number, calls, &mut self.observers, &mut printer)
                         .await;
@@ -144,6 +163,17 @@ impl Session<'_> {
         }
         self.turns += recording.len();
         Ok(())
+    }
+
+    /// The calls of a turn, each with its verdict and its past.
+    fn checked(&self, turn: Turn) -> Result<Vec<Checked>, Failure> {
+        let started = turn.started.clone();
+        let mut calls = self.checker.turn(turn);
+        for checked in &mut calls {
+            let known_from_input = started.contains(&checked.call.position);
+            checked.past = self.earlier.past(checked, known_from_input)?;
+        }
+        Ok(calls)
     }
 
     /// For an input of `layout` with so many turns.
@@ -169,7 +199,7 @@ impl Session<'_> {
     /// Closes log and screen; the gravest of what happened is the exit.
     fn finish(self, ended: Result<(), Failure>, context: &Context) -> Result<Exit, Failure> {
         let summary = self.observers.summary();
-        let stopped = STOPPING.iter().any(|status| summary.count(status) > 0);
+        let stopped = summary.stopped();
         let found = self.arguments.fail_on_error && summary.errors() > 0;
         let exits = [
             ended.as_ref().err().map(|failure| failure.exit),
@@ -225,6 +255,11 @@ fn nothing_asked(
         _ => "every call has its result in the input; `--all` answers them again",
     });
     Ok(Exit::NothingAsked)
+}
+
+/// A task that nobody can resume, since no log tells of it.
+pub fn any_task() -> String {
+    format!("{:032x}", fastrand::u128(..))
 }
 
 /// The threads that calls run on.

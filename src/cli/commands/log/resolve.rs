@@ -1,0 +1,65 @@
+//! `toolq log resolve`: somebody found out what became of a call in doubt, and says so to the next resume.
+
+use crate::cli::arguments::LogResolve as Arguments;
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::model::{Clock, Mask, escape};
+use crate::record::{self, Resolution, ResolveError};
+
+/// Writes it into the log.
+///
+/// # Errors
+/// There is no such call, more than one, or none that is in doubt; or the log can't be used.
+pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let path = if let Some(path) = &arguments.file {
+        path.clone()
+    } else {
+        record::latest_session(&record::sessions_folder(&context.environment)?)?
+    };
+    let resolution = match &arguments.result {
+        Some(result) => Resolution::Done {
+            result: result.clone(),
+            is_error: arguments.error,
+        },
+        None => Resolution::NotDone,
+    };
+    let (id, note) = (&arguments.id, arguments.note.as_deref());
+    let mask = mask(context);
+    let tool = record::resolve(&path, id, &resolution, note, &mask, Clock::system());
+    let tool = tool.map_err(|error| failure(error, &path.display().to_string()))?;
+    let becomes = match resolution {
+        Resolution::Done { .. } => "has this result from now on",
+        Resolution::NotDone => "runs when the run is resumed",
+    };
+    let words = format!("{} {id} {becomes} ({})", tool, path.display());
+    context.stderr.note(&escape(&words));
+    Ok(Exit::Ok)
+}
+
+/// A result may hold what is secret. Which values are, tools.yaml says, if it is there.
+fn mask(context: &Context) -> Mask {
+    let tools = context.read_tools().ok();
+    let tools = tools.and_then(|file| file.loaded.tools);
+    tools.map(|tools| context.mask(&tools)).unwrap_or_default()
+}
+
+fn failure(error: ResolveError, log: &str) -> Failure {
+    let words = escape(&error.to_string()).into_owned();
+    match error {
+        ResolveError::Log(error) => error.into(),
+        ResolveError::Unknown(_) => Failure::usage(words).with_hint(format!(
+            "`jq -r 'select(.type == \"tool_in_doubt\") | .metadata.tool_use_id' {log}` names those in doubt"
+        )),
+        ResolveError::Ambiguous(_, choices) => Failure::usage(words).with_hint(format!(
+            "name one by the id of its record:\n  {}",
+            escape_each(&choices)
+        )),
+        ResolveError::Settled(..) => Failure::usage(words),
+    }
+}
+
+fn escape_each(choices: &[String]) -> String {
+    let choices: Vec<_> = choices.iter().map(|choice| escape(choice)).collect();
+    choices.join("\n  ")
+}

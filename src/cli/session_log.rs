@@ -1,0 +1,237 @@
+//! The session log of a run: which file it is, what is resumed in it, and whether that fits the input. All of it is
+//! known before anything runs, and before anything is written.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::arguments::Run as Arguments;
+use super::commands::inputs::Incoming;
+use super::context::Context;
+use super::failure::Failure;
+use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
+use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
+use crate::validate::Checker;
+
+/// What a run is about to do, as far as its log depends on it.
+pub struct Intent<'a> {
+    pub arguments: &'a Arguments,
+    pub context: &'a Context,
+    pub tools: &'a Tools,
+    pub checker: &'a Checker,
+    pub mask: &'a Arc<Mask>,
+    pub inputs: &'a [Incoming],
+}
+
+/// Begins the log of a run; none where it keeps none.
+///
+/// # Errors
+/// There can be no log, or what is resumed is another task than the input's. Nothing ran, and nothing was written.
+pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, Failure> {
+    let Intent {
+        arguments,
+        context,
+        tools,
+        mask,
+        ..
+    } = *intent;
+    if arguments.no_log {
+        return Ok(None);
+    }
+    let input_sha256 = digest(intent.inputs);
+    let begin = match (arguments.resume, arguments.new) {
+        (true, _) => Begin::Resume,
+        (_, true) => Begin::New,
+        _ => Begin::Next,
+    };
+    let log = open(intent, begin, input_sha256.as_deref(), clock)?;
+    if let Some(warning) = log.warning() {
+        context.stderr.warning(&warning);
+    }
+    if begin == Begin::Resume {
+        compare(log.history(), intent)?;
+        super::orphans::wait(log.history())?;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let session = Session {
+        tools_path: context.tools_path.display().to_string(),
+        tools_sha256: tools.digest.clone(),
+        input_sha256,
+        cwd: here.display().to_string(),
+        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        sync: arguments.sync.into(),
+    };
+    let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
+    Ok(Some(log))
+}
+
+fn open(
+    intent: &Intent<'_>,
+    begin: Begin,
+    input_sha256: Option<&str>,
+    clock: &Clock,
+) -> Result<OpenLog, Failure> {
+    let context = intent.context;
+    if let Some(path) = &intent.arguments.log {
+        return Ok(OpenLog::open(path, begin)?);
+    }
+    let latest: Option<PathBuf> = match begin {
+        Begin::Resume => {
+            let Some(input_sha256) = input_sha256 else {
+                let message = "what still arrives is not known yet, so its session can't be found";
+                return Err(Failure::usage(message).with_hint("name it with `--log FILE`"));
+            };
+            let folder = record::sessions_folder(&context.environment)?;
+            record::latest_of_input(&folder, input_sha256)?
+        }
+        Begin::Next | Begin::New => None,
+    };
+    if let Some(path) = latest {
+        if context.verbose {
+            context.stderr.note(&format!("resumes {}", path.display()));
+        }
+        return Ok(OpenLog::open(&path, begin)?);
+    }
+    if begin == Begin::Resume {
+        context
+            .stderr
+            .note("there is no session of this input to resume, so this is the first");
+    }
+    let path = record::default_path(&context.environment, clock)?;
+    Ok(OpenLog::open_default(&path, begin)?)
+}
+
+/// Compares the input with the task that it is to resume.
+fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
+    let frozen = is_frozen(history, intent);
+    let mut known = 0;
+    let mut missing = BTreeSet::new();
+    let mut turns = 0;
+    let all = intent.arguments.input.all;
+    for input in intent.inputs {
+        // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
+        let Incoming::Recording(recording) = input else {
+            return Ok(());
+        };
+        for index in 0..recording.len() {
+            let turn = recording.turn(index, all)?.numbered(turns + index);
+            for call in &turn.calls {
+                known += usize::from(history.check(call, intent.mask)?);
+            }
+            if frozen {
+                let calls = intent.checker.turn(turn);
+                let calls = calls.into_iter();
+                missing.extend(
+                    calls
+                        .filter(|checked| history.is_missing(checked))
+                        .map(|checked| checked.call.name),
+                );
+            }
+        }
+        turns += recording.len();
+    }
+    if !missing.is_empty() {
+        return Err(tools_changed(history, intent, &missing));
+    }
+    let left = history.len().saturating_sub(known);
+    if left > 0 && intent.context.verbose {
+        let calls = if left == 1 { "call" } else { "calls" };
+        let note = format!("{left} {calls} of the log are not in this input");
+        intent.context.stderr.note(&note);
+    }
+    Ok(())
+}
+
+/// The digest of all inputs, where all were read.
+fn digest(inputs: &[Incoming]) -> Option<String> {
+    let mut digests = Vec::new();
+    for input in inputs {
+        let Incoming::Recording(recording) = input else {
+            return None;
+        };
+        digests.push(recording.sha256());
+    }
+    Some(record::digest_of(digests.into_iter()))
+}
+
+/// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
+fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
+    let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
+    changed && !intent.arguments.accept_changes
+}
+
+fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
+    let path = intent.context.tools_path.display();
+    let names = |names: &BTreeSet<String>| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.join(", ")
+    };
+    let changed = history.changed(intent.tools);
+    let changed = if changed.is_empty() {
+        String::new()
+    } else {
+        format!("; changed: {}", names(&changed))
+    };
+    let missing = names(missing);
+    Failure::usage(format!(
+        "{path} is not as it was when this run began, and calls are still to run ({missing}){changed}"
+    ))
+    .with_hint("`--accept-changes` runs them by the tools of today; what has its result keeps it")
+}
+
+/// What is known of the calls of a run from before it.
+pub struct Earlier {
+    history: Option<Arc<History>>,
+    mask: Arc<Mask>,
+    /// Nothing may run.
+    frozen: bool,
+}
+
+impl Earlier {
+    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>) -> Self {
+        let frozen = history.as_ref();
+        let frozen = frozen.is_some_and(|history| is_frozen(history, intent));
+        Self {
+            history,
+            mask: Arc::clone(intent.mask),
+            frozen,
+        }
+    }
+
+    /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
+    ///
+    /// # Errors
+    /// The log has another call in its place, its answer can't be read any more, or it is missing and nothing may run.
+    pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
+        if let Some(history) = &self.history {
+            let known = history.check(&checked.call, &self.mask)?;
+            if self.frozen && history.is_missing(checked) {
+                let message =
+                    "tools.yaml is not as it was when this run began, and calls are still to run";
+                return Err(Failure::usage(message)
+                    .with_hint("`--accept-changes` runs them by the tools of today"));
+            }
+            if known {
+                return Ok(history.past(checked)?);
+            }
+        }
+        Ok(if started { orphan(checked) } else { Past::None })
+    }
+}
+
+/// A call that another log tells of: it was started there, and nobody knows how it ended.
+fn orphan(checked: &Checked) -> Past {
+    let writes = match &checked.verdict {
+        Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,
+        Verdict::Rejected(_) => true,
+    };
+    let begun = |attempts| Begun {
+        attempts,
+        key: None,
+    };
+    match &checked.verdict {
+        _ if !writes => Past::Started(begun(0)),
+        Verdict::Accepted(accepted) if accepted.probe.is_some() => Past::Unsure(begun(0)),
+        _ => Past::InDoubt(begun(1)),
+    }
+}

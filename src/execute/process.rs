@@ -1,0 +1,73 @@
+//! Which process this is, and what another toolq, killed since, has left running: nothing, but for the moment that its
+//! keepers need to end it.
+
+use std::fs;
+
+/// Before what names, in the arguments of its keepers, the toolq that they are of.
+const OWNER: &str = "of=";
+
+/// A process as no other one is: numbers are used again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since the system did.
+    pub started: Option<u64>,
+    /// Which start of the system that was.
+    pub boot_id: Option<String>,
+}
+
+impl Process {
+    /// This one. What the system doesn't tell is left out.
+    pub fn current() -> Self {
+        let stat = fs::read_to_string("/proc/self/stat").ok();
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+        Self {
+            pid: std::process::id(),
+            started: stat.as_deref().and_then(started),
+            boot_id: boot_id.map(|id| id.trim().to_owned()),
+        }
+    }
+
+    /// The argument by which keepers are known to be of this process.
+    pub(super) fn argument(&self) -> String {
+        format!("{OWNER}{}-{}", self.pid, self.started.unwrap_or_default())
+    }
+
+    /// A keeper of this process, which itself has ended, that still lives. As long as there is one, something that this
+    /// process has started may live, too.
+    pub fn survivor(&self) -> Option<u32> {
+        // What another start of the system has left is nothing.
+        if self.started.is_none() || self.boot_id != Self::current().boot_id {
+            return None;
+        }
+        let argument = self.argument();
+        let mut processes = fs::read_dir("/proc").ok()?.flatten();
+        processes.find_map(|process| {
+            let pid = process.file_name().to_str()?.parse().ok()?;
+            let arguments = fs::read(process.path().join("cmdline")).ok()?;
+            let mut arguments = arguments.split(|byte| *byte == 0);
+            arguments
+                .any(|found| found == argument.as_bytes())
+                .then_some(pid)
+        })
+    }
+}
+
+/// The twenty-second word of `/proc/self/stat`. The second, a program's name, may hold spaces and brackets.
+fn started(stat: &str) -> Option<u64> {
+    let (_, behind) = stat.rsplit_once(") ")?;
+    behind.split(' ').nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_is_passed_over() {
+        let rest: Vec<String> = (3..=22).map(|word| word.to_string()).collect();
+        let stat = format!("1 (a) b) {} 23 24\n", rest.join(" "));
+        assert_eq!(started(&stat), Some(22));
+    }
+}

@@ -1,0 +1,119 @@
+//! What a resumed run does with a call, by what the log says of it: the one table, without a file in sight.
+
+use crate::model::Effect;
+
+/// Where a call stands in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It was asked for, and nothing more. What was skipped stands no further: it was never started.
+    Asked,
+    /// It was rejected: nothing ran.
+    Rejected,
+    /// It was started and has no end.
+    Started,
+    /// It was started, and ended because its run was.
+    CutShort,
+    /// It has its result.
+    Ended,
+    /// It was answered as in doubt.
+    InDoubt,
+    /// It was in doubt, and somebody said that it was done, and what came of it.
+    Done,
+    /// It was started, and surely did nothing: somebody said so, or it was ended before it could.
+    NotDone,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It runs, as if for the first time. What was rejected is judged again.
+    Run,
+    /// It runs with the next attempt's number and the same key.
+    Again,
+    /// Its tool's probe is asked first.
+    Probe,
+    /// It is answered as in doubt, now and until somebody resolves it.
+    InDoubt,
+    /// Its answer is printed from the log.
+    Print,
+    /// The log has another call in its place: nothing runs at all.
+    Conflict,
+}
+
+/// The decision about a call that the log knows or doesn't. `same` is whether tool and input are those of the log,
+/// `effect` the graver of what its tool's was and is, `probe` whether its tool has one.
+pub(super) fn decide(state: Option<State>, same: bool, effect: Effect, probe: bool) -> Decision {
+    let Some(state) = state else {
+        return Decision::Run;
+    };
+    if !same {
+        return Decision::Conflict;
+    }
+    let writes = effect == Effect::Write;
+    match state {
+        State::Asked | State::Rejected => Decision::Run,
+        // What the end of a run cut off is no result of the tool's; looking again does no harm.
+        State::Started | State::CutShort if !writes => Decision::Again,
+        State::Started if probe => Decision::Probe,
+        State::Started => Decision::InDoubt,
+        State::CutShort | State::Ended | State::InDoubt | State::Done => Decision::Print,
+        State::NotDone => Decision::Again,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Decision::{Again, Conflict, InDoubt, Print, Probe, Run};
+
+    /// FAULTS 116–118, 128: every row of the table, written out by hand. The columns are a tool that reads, one that is
+    /// idempotent, one that writes; then the same three with a probe.
+    #[test]
+    fn the_table() {
+        let table = [
+            (None, [Run, Run, Run, Run, Run, Run]),
+            (Some(State::Asked), [Run, Run, Run, Run, Run, Run]),
+            (Some(State::Rejected), [Run, Run, Run, Run, Run, Run]),
+            (
+                Some(State::Started),
+                [Again, Again, InDoubt, Again, Again, Probe],
+            ),
+            (
+                Some(State::CutShort),
+                [Again, Again, Print, Again, Again, Print],
+            ),
+            (
+                Some(State::Ended),
+                [Print, Print, Print, Print, Print, Print],
+            ),
+            (
+                Some(State::InDoubt),
+                [Print, Print, Print, Print, Print, Print],
+            ),
+            (
+                Some(State::Done),
+                [Print, Print, Print, Print, Print, Print],
+            ),
+            (
+                Some(State::NotDone),
+                [Again, Again, Again, Again, Again, Again],
+            ),
+        ];
+        let effects = [Effect::Read, Effect::Idempotent, Effect::Write];
+        let columns = [false, true].map(|probe| effects.map(|effect| (effect, probe)));
+        let mut cells = 0;
+        for (state, row) in table {
+            for ((effect, probe), expected) in columns.into_iter().flatten().zip(row) {
+                assert_eq!(
+                    decide(state, true, effect, probe),
+                    expected,
+                    "{state:?} {effect:?} {probe}"
+                );
+                let other = if state.is_none() { Run } else { Conflict };
+                assert_eq!(decide(state, false, effect, probe), other, "{state:?}");
+                cells += 2;
+            }
+        }
+        assert_eq!(cells, 108);
+    }
+}

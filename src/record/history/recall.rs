@@ -1,0 +1,207 @@
+//! What is asked of a history: whether a call is the one that the log has in its place, what is to become of it, and
+//! what the log answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde_json::value::RawValue;
+
+use crate::model::{
+    Accepted, Begun, Call, Checked, Content, Effect, Input, Mask, Past, Recalled, Tools, Verdict,
+    cut, escape,
+};
+use crate::record::decide::{Decision, State, decide};
+use crate::record::fields::{Brief, tool_sha256};
+use crate::record::line::sha256;
+use crate::record::metadata::CallContent;
+use crate::record::{BodyError, Damage, Record, Records};
+
+use super::call::{Answered, Entry, Extent};
+use super::{History, Place};
+
+/// Characters that are shown of an input.
+const SHOWN: usize = 60;
+
+/// The log has another call where the input has this one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("turn {turn}, call {position}: the session log has {logged}, the input has {given}")]
+pub struct Conflict {
+    turn: usize,
+    position: usize,
+    /// `pay {"amount":5}`
+    logged: String,
+    given: String,
+}
+
+/// Why what the log holds can't be read again.
+#[derive(Debug, thiserror::Error)]
+pub enum RecallError {
+    /// It was there when the log was opened.
+    #[error("the session log {} can't be read any more: {damage}", path.display())]
+    Damaged {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong now.
+        damage: Damage,
+    },
+    /// A body is kept beside the log, and is not as it was.
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    /// There is no log to read.
+    #[error("there is no session log")]
+    NoLog,
+    /// It is neither a text nor a list of blocks.
+    #[error("the session log {} has an answer that is none", .0.display())]
+    NoAnswer(PathBuf),
+}
+
+impl History {
+    /// Whether the log knows `call`.
+    ///
+    /// # Errors
+    /// It has another call in its place.
+    pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
+        match self.entry((call.turn, call.position)) {
+            Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
+            entry => Ok(entry.is_some()),
+        }
+    }
+
+    /// What this run is to do with a call that [`check`](Self::check) has passed.
+    ///
+    /// # Errors
+    /// Its answer can't be read.
+    pub fn past(&self, checked: &Checked) -> Result<Past, RecallError> {
+        let place = place(&checked.call);
+        let Some(entry) = self.entry(place) else {
+            return Ok(Past::None);
+        };
+        let begun = || Begun {
+            attempts: entry.attempts,
+            key: entry.key.as_deref().map(str::to_owned),
+        };
+        Ok(match decision(entry, checked) {
+            Decision::Run | Decision::Conflict => Past::None,
+            Decision::Again => Past::Started(begun()),
+            Decision::Probe => Past::Unsure(begun()),
+            Decision::InDoubt => Past::InDoubt(begun()),
+            Decision::Print => match entry.answer {
+                Some(answered) => Past::Answered(self.answer(answered)?),
+                None => Past::InDoubt(begun()),
+            },
+        })
+    }
+
+    /// Whether today's tools would say what becomes of a call, and not the log.
+    pub fn is_missing(&self, checked: &Checked) -> bool {
+        let Some(entry) = self.entry(place(&checked.call)) else {
+            return true;
+        };
+        let rejected = matches!(checked.verdict, Verdict::Rejected(_));
+        match decision(entry, checked) {
+            Decision::Print | Decision::InDoubt => false,
+            Decision::Run => !(rejected && entry.state == State::Rejected),
+            Decision::Again | Decision::Probe | Decision::Conflict => true,
+        }
+    }
+
+    /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all.
+    pub fn changed(&self, tools: &Tools) -> BTreeSet<String> {
+        let then: BTreeMap<&str, &str> = self
+            .entries()
+            .filter_map(|(_, entry)| Some((&*entry.tool, entry.tool_sha256.as_deref()?)))
+            .collect();
+        let differs = |name: &str, then: &str| {
+            let now = tools.get(name).map(|tool| tool_sha256(tool));
+            now.as_deref() != Some(then)
+        };
+        let changed = then.into_iter().filter(|(name, then)| differs(name, then));
+        changed.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Whether the log has this very answer to a call that was rejected.
+    pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
+        let answered = self.entry(place).and_then(|entry| entry.answer);
+        let body = answered.and_then(|answered| self.body(answered.at).ok());
+        body.is_some_and(|body| body.get() == json)
+    }
+
+    fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
+        let body = self.body(answered.at)?;
+        let text = serde_json::from_str(body.get()).map(Content::Text);
+        let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
+        Ok(Recalled {
+            status: answered.status,
+            is_error: answered.is_error,
+            content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
+        })
+    }
+
+    fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
+        let record = self.record(at)?;
+        Ok(record.content.load(&self.path())?)
+    }
+
+    fn record(&self, at: Extent) -> Result<Record, RecallError> {
+        let damaged = |damage| RecallError::Damaged {
+            path: self.path(),
+            damage,
+        };
+        let (_, file) = self.source.as_ref().ok_or(RecallError::NoLog)?;
+        Records::at(file, at.offset, at.len).map_err(damaged)
+    }
+
+    fn path(&self) -> PathBuf {
+        let path = self.source.as_ref().map(|(path, _)| path.clone());
+        path.unwrap_or_default()
+    }
+
+    fn conflict(&self, entry: &Entry, call: &Call, mask: &Mask) -> Conflict {
+        let logged = self.body(entry.asked).ok();
+        let logged: Option<CallContent> =
+            logged.and_then(|body| serde_json::from_str(body.get()).ok());
+        let input = logged.and_then(|content| content.input);
+        let given = call.input.as_ref().ok().map(Input::text);
+        let given = given.map(|text| mask.json(text));
+        Conflict {
+            turn: call.turn,
+            position: call.position,
+            logged: shown(&entry.tool, input.as_deref().map(RawValue::get)),
+            given: shown(&mask.text(&call.name), given.as_deref()),
+        }
+    }
+}
+
+fn place(call: &Call) -> Place {
+    (call.turn, call.position)
+}
+
+/// A call is known by its place, its tool and the bytes of its input. Never by its id: recordings use ids again.
+fn same(entry: &Entry, call: &Call, mask: &Mask) -> bool {
+    let input = call.input.as_ref().ok();
+    let digest = input.map(|input| sha256(input.text().as_bytes()));
+    *entry.tool == *Brief(&call.name, mask).text()
+        && entry.input_sha256.as_deref() == digest.as_deref()
+}
+
+fn decision(entry: &Entry, checked: &Checked) -> Decision {
+    let accepted = match &checked.verdict {
+        Verdict::Accepted(accepted) => Some(&**accepted),
+        Verdict::Rejected(_) => None,
+    };
+    let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
+    decide(Some(entry.state), true, effect(entry, accepted), probe)
+}
+
+/// The graver of what the tool did to the world when it was started, and what it does now.
+fn effect(entry: &Entry, accepted: Option<&Accepted>) -> Effect {
+    let now = accepted.map(|accepted| accepted.tool.effect);
+    let both = [entry.effect, now].into_iter().flatten();
+    both.max().unwrap_or(Effect::Write)
+}
+
+/// `pay {"amount":5}`, for people.
+fn shown(tool: &str, input: Option<&str>) -> String {
+    let text = format!("{tool} {}", input.unwrap_or("without an input"));
+    escape(&cut(&text, SHOWN)).into_owned()
+}

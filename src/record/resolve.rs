@@ -1,0 +1,121 @@
+//! A call in doubt, and what somebody found out about it: one record more, and the next resume knows.
+
+use std::path::Path;
+
+use crate::model::{Clock, Mask};
+
+use super::decide::State;
+use super::fields::{Brief, ResolveFields};
+use super::history::{Entry, History, Place};
+use super::journal::Durable;
+use super::{Kind, Log, LogError, Records};
+
+/// What somebody found out.
+#[derive(Debug, Clone)]
+pub enum Resolution {
+    /// The call did its work, and this is its result from now on.
+    Done {
+        /// What the model reads.
+        result: String,
+        /// Whether it is told of an error.
+        is_error: bool,
+    },
+    /// The call did nothing: the next resume runs it.
+    NotDone,
+}
+
+/// Why a call can't be resolved.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ResolveError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("the session log has no call {0}")]
+    Unknown(String),
+    /// The ids of those that are meant.
+    #[error("more than one call has the id {0}")]
+    Ambiguous(String, Vec<String>),
+    #[error("the call {0} {1}, so there is nothing to resolve")]
+    Settled(String, &'static str),
+}
+
+/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. Returns its
+/// tool. `note` says why somebody thinks so.
+///
+/// # Errors
+/// There is no such call, more than one, or none that is in doubt; or the log can't be used.
+pub fn resolve(
+    path: &Path,
+    id: &str,
+    resolution: &Resolution,
+    note: Option<&str>,
+    mask: &Mask,
+    clock: Clock,
+) -> Result<String, ResolveError> {
+    // Who names no log wants to hear so, and no empty one.
+    drop(Records::open(path)?);
+    let mut history = History::default();
+    let log = Log::open(path, |record, end| history.take(record, end))?;
+    let entry = find(&history, id, mask)?;
+    let (result, is_error) = match resolution {
+        Resolution::Done { result, is_error } => (Some(mask.text(result)), Some(*is_error)),
+        Resolution::NotDone => (None, None),
+    };
+    let note = note.map(|note| mask.text(note));
+    let fields = ResolveFields {
+        tool_use_id: &entry.tool_use_id,
+        tool_name: &entry.tool,
+        done: result.is_some(),
+        is_error,
+        note: note.as_deref(),
+    };
+    let mut journal = log.journal(clock)?;
+    let written = journal
+        .add(&Kind::Resolve, Some(entry.record), &result, &fields)
+        .and_then(|_| journal.commit(Durable::Now));
+    written.map_err(|source| LogError::Io {
+        path: path.to_owned(),
+        doing: "written",
+        source,
+    })?;
+    Ok(entry.tool.to_string())
+}
+
+/// The one call in doubt that is meant.
+fn find<'h>(history: &'h History, id: &str, mask: &Mask) -> Result<&'h Entry, ResolveError> {
+    let in_log = Brief(id, mask);
+    let is_meant = |entry: &Entry| {
+        [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
+    };
+    let mut meant: Vec<(Place, &Entry)> = history
+        .entries()
+        .filter(|(_, entry)| is_meant(entry))
+        .collect();
+    meant.sort_by_key(|(place, _)| *place);
+    let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
+    match (open.as_slice(), meant.first()) {
+        ([(_, entry)], _) => Ok(entry),
+        ([], None) => Err(ResolveError::Unknown(id.to_owned())),
+        ([], Some((_, entry))) => Err(ResolveError::Settled(id.to_owned(), settled(entry.state))),
+        (several, _) => Err(ResolveError::Ambiguous(
+            id.to_owned(),
+            several.iter().map(|choice| described(choice)).collect(),
+        )),
+    }
+}
+
+fn settled(state: State) -> &'static str {
+    match state {
+        State::Asked | State::Rejected => "was never started",
+        State::Done => "was resolved already",
+        _ => "has its result",
+    }
+}
+
+/// `0193…: turn 0, call 1, pay`
+fn described(((turn, position), entry): &(Place, &Entry)) -> String {
+    format!(
+        "{}: turn {turn}, call {position}, {}",
+        entry.record, entry.tool
+    )
+}
