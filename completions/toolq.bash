@@ -109,6 +109,9 @@ _toolq() {
             toolq__subcmd__help__subcmd__generate,schema)
                 cmd="toolq__subcmd__help__subcmd__generate__subcmd__schema"
                 ;;
+            toolq__subcmd__help__subcmd__log,cost)
+                cmd="toolq__subcmd__help__subcmd__log__subcmd__cost"
+                ;;
             toolq__subcmd__help__subcmd__log,prune)
                 cmd="toolq__subcmd__help__subcmd__log__subcmd__prune"
                 ;;
@@ -123,6 +126,9 @@ _toolq() {
                 ;;
             toolq__subcmd__help__subcmd__log,verify)
                 cmd="toolq__subcmd__help__subcmd__log__subcmd__verify"
+                ;;
+            toolq__subcmd__log,cost)
+                cmd="toolq__subcmd__log__subcmd__cost"
                 ;;
             toolq__subcmd__log,help)
                 cmd="toolq__subcmd__log__subcmd__help"
@@ -141,6 +147,9 @@ _toolq() {
                 ;;
             toolq__subcmd__log,verify)
                 cmd="toolq__subcmd__log__subcmd__verify"
+                ;;
+            toolq__subcmd__log__subcmd__help,cost)
+                cmd="toolq__subcmd__log__subcmd__help__subcmd__cost"
                 ;;
             toolq__subcmd__log__subcmd__help,help)
                 cmd="toolq__subcmd__log__subcmd__help__subcmd__help"
@@ -750,8 +759,22 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__help__subcmd__log)
-            opts="show stats verify resolve prune"
+            opts="show stats cost verify resolve prune"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        toolq__subcmd__help__subcmd__log__subcmd__cost)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -953,7 +976,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__log)
-            opts="-c -q -v -h -V --tools --color --quiet --verbose --help --version show stats verify resolve prune help"
+            opts="-c -q -v -h -V --tools --color --quiet --verbose --help --version show stats cost verify resolve prune help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1000,9 +1023,75 @@ _toolq() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        toolq__subcmd__log__subcmd__help)
-            opts="show stats verify resolve prune help"
+        toolq__subcmd__log__subcmd__cost)
+            opts="-c -q -v -h -V --format --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --tools)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -c)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        toolq__subcmd__log__subcmd__help)
+            opts="show stats cost verify resolve prune help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        toolq__subcmd__log__subcmd__help__subcmd__cost)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -187,20 +187,21 @@ complete -c toolq -n "__fish_toolq_using_subcommand tools" -s q -l quiet -d 'Say
 complete -c toolq -n "__fish_toolq_using_subcommand tools" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand tools" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c toolq -n "__fish_toolq_using_subcommand tools" -s V -l version -d 'Print version'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -s c -l tools -d 'The file that declares the tools' -r -F
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -l color -d 'When to use colours' -r -f -a "auto\t''
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -s q -l quiet -d 'Say nothing but errors'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -s v -l verbose -d 'Say more: which files are used'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -s h -l help -d 'Print help'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -s V -l version -d 'Print version'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -f -a "resolve" -d 'Say what became of a call in doubt, so that `run --resume` knows'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'
-complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats verify resolve prune help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -s h -l help -d 'Print help'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "cost" -d 'Tokens, turns and estimated cost of each agent, by the `prices` of tools.yaml, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "resolve" -d 'Say what became of a call in doubt, so that `run --resume` knows'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and not __fish_seen_subcommand_from show stats cost verify resolve prune help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l format -d 'How to show it' -r -f -a "text\t'For people'
 json\t'For programs'"
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l tool -d 'Only calls of this tool; may be given again' -r
@@ -224,6 +225,16 @@ complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcomm
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from stats" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -l format -d 'How to show it' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from cost" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -s c -l tools -d 'The file that declares the tools' -r -F
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from verify" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
@@ -258,6 +269,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcomm
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from prune" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "cost" -d 'Tokens, turns and estimated cost of each agent, by the `prices` of tools.yaml, over all logs'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "resolve" -d 'Say what became of a call in doubt, so that `run --resume` knows'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from help" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'
@@ -325,6 +337,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_su
 complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "cost" -d 'Tokens, turns and estimated cost of each agent, by the `prices` of tools.yaml, over all logs'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "resolve" -d 'Say what became of a call in doubt, so that `run --resume` knows'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "prune" -d 'Remove old sessions of the default folder, with all that stands beside them'

@@ -53,7 +53,7 @@ impl Observers {
             .map_err(|error| Failure::usage(format!("--events can't begin: {error}")))?;
         Ok(Self {
             shown: show(arguments, context, tools, mask, &clock),
-            summary: Summary::new(clock),
+            summary: Summary::new(clock, tools.prices.clone()),
             events,
             log: None,
         })

@@ -103,7 +103,7 @@ pub enum Stop {
 }
 
 /// Tokens, apart where they cost apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Read, and neither from a cache nor into one.
     pub input: u64,

@@ -66,7 +66,7 @@ pub use outcome::{
 pub use paint::paint;
 pub use past::{Begun, Past, Recalled};
 pub use pretty::pretty;
-pub use price::{MicroUsd, PicoUsd, Price, usd};
+pub use price::{MicroUsd, PicoUsd, Price, Prices, dollars, usd};
 pub use problem::{Problem, Severity, Span};
 pub use recorded::Recorded;
 pub use template::{Part, Template};

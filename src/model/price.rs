@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::Usage;
 
 /// A price of tokens: millionths of a US dollar for a million of them, so that sums are exact.
@@ -38,6 +40,39 @@ impl Price {
     }
 }
 
+/// What tokens cost, by the name of a model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prices(pub BTreeMap<String, Price>);
+
+impl Prices {
+    /// What tokens of `model` cost: the price of this name, else of the longest name that it begins with before a date
+    /// (`claude-sonnet-4-5` has `claude-sonnet-4-5-20250929`).
+    pub fn of(&self, model: &str) -> Option<&Price> {
+        let is_date = |rest: &str| {
+            let digits = rest.strip_prefix('-').unwrap_or_default();
+            digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+        };
+        let dated = || {
+            let of = self.0.iter().filter(|(name, _)| {
+                let rest = model.strip_prefix(name.as_str());
+                rest.is_some_and(is_date)
+            });
+            of.max_by_key(|(name, _)| name.len())
+                .map(|(_, price)| price)
+        };
+        self.0.get(model).or_else(dated)
+    }
+
+    /// What `usage` of `model` costs; none where it has tokens without a price.
+    pub fn cost(&self, model: &str, usage: &Usage) -> Option<PicoUsd> {
+        match self.of(model) {
+            Some(price) => price.of(usage),
+            // Nothing costs nothing, whoever answered.
+            None => (usage.total() == 0).then_some(0),
+        }
+    }
+}
+
 /// An amount in dollars, every digit of it: `0.0105`.
 pub fn usd(amount: PicoUsd) -> String {
     const ONE: PicoUsd = 1_000_000_000_000;
@@ -47,6 +82,13 @@ pub fn usd(amount: PicoUsd) -> String {
         .trim_end_matches('0')
         .trim_end_matches('.')
         .to_owned()
+}
+
+/// The same for people: with its sign, and cents even where there are none. `$12.00`.
+pub fn dollars(amount: PicoUsd) -> String {
+    let digits = usd(amount);
+    let (whole, cents) = digits.split_once('.').unwrap_or((&digits, ""));
+    format!("${whole}.{cents:0<2}")
 }
 
 #[cfg(test)]
@@ -78,5 +120,8 @@ mod tests {
         assert_eq!(usd(9_000_000_000), "0.009");
         assert_eq!(usd(12_000_000_000_000), "12");
         assert_eq!(usd(0), "0");
+        assert_eq!(dollars(9_000_000_000), "$0.009");
+        assert_eq!(dollars(12_500_000_000_000), "$12.50");
+        assert_eq!(dollars(0), "$0.00");
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn tools(tools: Vec<Tool>) -> Tools {
         dir: PathBuf::from("/root"),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
-        prices: BTreeMap::default(),
+        prices: super::Prices::default(),
         digest: "00".repeat(32),
     }
 }

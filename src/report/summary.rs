@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::{Clock, Event, Refused, Sink, format_duration};
+use crate::model::{Clock, Event, PicoUsd, Prices, Refused, Sink, dollars, format_duration};
 
 /// Ends of calls with which a run stops early.
 const STOPPING: [&str; 2] = ["paused", "over_budget"];
@@ -9,6 +9,7 @@ const STOPPING: [&str; 2] = ["paused", "over_budget"];
 /// What a run was, in one line.
 pub struct Summary {
     clock: Clock,
+    prices: Prices,
     calls: usize,
     batches: usize,
     succeeded: usize,
@@ -18,6 +19,8 @@ pub struct Summary {
     inner: usize,
     /// How often agents asked their models.
     asked: usize,
+    /// What their models' answers cost; none where one of them has no known price.
+    cost: Option<PicoUsd>,
     /// Calls whose end an earlier run saw.
     recalled: usize,
     /// Whether this run stopped before its work was done.
@@ -29,16 +32,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Nothing so far.
-    pub fn new(clock: Clock) -> Self {
+    /// Nothing so far. Tokens cost what `prices` say.
+    pub fn new(clock: Clock, prices: Prices) -> Self {
         Self {
             clock,
+            prices,
             calls: 0,
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
             inner: 0,
             asked: 0,
+            cost: Some(0),
             recalled: 0,
             stopped: false,
             serial: Duration::ZERO,
@@ -81,9 +86,10 @@ impl Summary {
         let agents = match self.asked {
             0 => String::new(),
             asked => format!(
-                "; agents: {}, {}",
+                "; agents: {}, {}{}",
                 count(asked, "turn", "turns"),
-                count(self.inner, "call", "calls")
+                count(self.inner, "call", "calls"),
+                self.cost_words()
             ),
         };
         format!(
@@ -96,6 +102,15 @@ impl Summary {
         )
     }
 
+    /// `, $0.0105`; nothing where no prices are known at all.
+    fn cost_words(&self) -> String {
+        match self.cost {
+            _ if self.prices.0.is_empty() => String::new(),
+            Some(cost) => format!(", {}", dollars(cost)),
+            None => ", cost unknown".to_owned(),
+        }
+    }
+
     fn hear(&mut self, event: &Event<'_>) {
         match event {
             Event::Queued { checked, .. } if checked.call.within.is_some() => self.inner += 1,
@@ -105,6 +120,14 @@ impl Summary {
                 self.batches += usize::from(of_input);
             }
             Event::AgentProgress { .. } => self.asked += 1,
+            Event::AgentMessage {
+                response: Some((response, _)),
+                ..
+            } => {
+                let model = response.model.as_deref().unwrap_or_default();
+                let cost = self.prices.cost(model, &response.usage);
+                self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+            }
             Event::Finished { call, outcome, .. } if call.within.is_some() => {
                 self.stopped |= STOPPING.contains(&outcome.status());
             }

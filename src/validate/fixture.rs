@@ -69,7 +69,7 @@ pub(crate) fn tools(tools: Vec<Tool>, root: PathBuf) -> Arc<Tools> {
         root,
         secrets: Vec::new(),
         messages: BTreeMap::default(),
-        prices: BTreeMap::default(),
+        prices: crate::model::Prices::default(),
         digest: String::new(),
     })
 }

@@ -11,6 +11,7 @@ mod alone;
 mod among;
 mod builtins;
 mod coordinator;
+mod cost;
 mod limits;
 mod openai;
 mod recorded;

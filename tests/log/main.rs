@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
+mod cost;
 mod forge;
 mod prune;
 mod schema;

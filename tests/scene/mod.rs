@@ -322,7 +322,7 @@ impl Scene {
                 dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests"),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
-                prices: BTreeMap::default(),
+                prices: toolq::model::Prices::default(),
                 digest: String::new(),
             }),
             jobs,

@@ -19,6 +19,7 @@ Examples:
   toolq log show                      what the latest session asked, ran and answered
   toolq log show -f session.jsonl     the same of a run that goes on
   toolq log stats logs/*.jsonl        runs, failures and durations of each tool
+  toolq log cost                      tokens, turns and dollars of each agent
   toolq log verify session.jsonl      whether every line is as it was written
   toolq log prune --older 30d         remove sessions that nobody needs any more";
 
@@ -28,6 +29,8 @@ pub enum LogVerb {
     Show(LogShow),
     /// Runs, successes, failures and durations of each tool, over all logs
     Stats(LogStats),
+    /// Tokens, turns and estimated cost of each agent, by the `prices` of tools.yaml, over all logs
+    Cost(LogCost),
     /// Whether every line is as it was written; exit 4 where one is not
     Verify(LogFiles),
     /// Say what became of a call in doubt, so that `run --resume` knows
@@ -68,6 +71,15 @@ pub struct LogStats {
     #[command(flatten)]
     pub from: LogFiles,
     /// How to show them
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct LogCost {
+    #[command(flatten)]
+    pub from: LogFiles,
+    /// How to show it
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: LogFormat,
 }

@@ -14,7 +14,9 @@ use crate::parse::Vendor;
 use crate::record;
 use crate::replay::{Execute, Shard};
 
-pub use log::{Log, LogFiles, LogFormat, LogPrune, LogResolve, LogShow, LogStats, LogVerb};
+pub use log::{
+    Log, LogCost, LogFiles, LogFormat, LogPrune, LogResolve, LogShow, LogStats, LogVerb,
+};
 
 /// Answer a language model's tool calls.
 ///
@@ -52,12 +54,15 @@ fn after_help() -> String {
     format!("Examples:\n  {examples}\n\nExit codes:\n  {codes}")
 }
 
+/// Where the tools are declared, where nothing else is said.
+pub const TOOLS_FILE: &str = "tools.yaml";
+
 /// Flags of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// The file that declares the tools
-    #[arg(short = 'c', long = "tools", value_name = "FILE", env = "TOOLQ_TOOLS", default_value = "tools.yaml", global = true, value_hint = ValueHint::FilePath)]
+    #[arg(short = 'c', long = "tools", value_name = "FILE", env = "TOOLQ_TOOLS", default_value = TOOLS_FILE, global = true, value_hint = ValueHint::FilePath)]
     pub tools: PathBuf,
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]

@@ -313,7 +313,7 @@ fn cost(story: &Story, tools: &Tools) -> Option<Box<RawValue>> {
     let parts = story
         .total
         .iter()
-        .map(|(model, usage)| tools.price(model)?.of(usage));
+        .map(|(model, usage)| tools.prices.cost(model, usage));
     let sum = parts.sum::<Option<u128>>()?;
     RawValue::from_string(usd(sum)).ok()
 }

@@ -118,7 +118,7 @@ impl Conversation<'_> {
     ) -> Result<(Turn, Stop), Broken> {
         let (response, turn, digest) = self.answer(address, models, number).await?;
         let model = response.model.as_deref().unwrap_or(models.0);
-        let price = self.kit.tools.price(model);
+        let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, &response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);

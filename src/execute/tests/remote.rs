@@ -236,7 +236,7 @@ pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engin
             dir: PathBuf::new(),
             secrets: Vec::new(),
             messages: BTreeMap::default(),
-            prices: BTreeMap::default(),
+            prices: crate::model::Prices::default(),
             digest: String::new(),
         }),
         jobs: jobs.try_into().unwrap(),

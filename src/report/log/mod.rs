@@ -2,6 +2,9 @@
 //! file; what is kept of each is small, whatever its size. No file is opened here.
 
 mod call_view;
+mod columns;
+mod cost;
+mod cost_table;
 mod durations;
 mod filter;
 mod page;
@@ -10,6 +13,7 @@ mod show;
 mod stats;
 mod stats_table;
 
+pub use cost::{AgentCost, Cost};
 pub use durations::Durations;
 pub use filter::Filter;
 pub use page::Page;

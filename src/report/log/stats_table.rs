@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use unicode_width::UnicodeWidthStr as _;
-
+use super::columns::{left, right, row_name, rows};
 use super::{Stats, ToolStats};
-use crate::model::{cut, escape, format_duration, paint};
-
-/// The widest column of names.
-const WIDEST_NAME: usize = 40;
+use crate::model::format_duration;
 
 /// A column: its title, whether it is left out where it says nothing, and its cell for a tool.
 struct Column {
@@ -91,48 +87,10 @@ impl Stats {
                 columns.push(right(title, &cells));
             }
         }
-        let rows = (0..=tools.len()).map(|row| {
-            let cells: Vec<&str> = columns.iter().map(|column| column[row].as_str()).collect();
-            let line = cells.join("  ");
-            match row {
-                0 => paint(line.trim_end(), "2", color),
-                _ => line.trim_end().to_owned(),
-            }
-        });
-        rows.collect::<Vec<_>>().join("\n")
+        rows(&columns, color)
     }
 }
 
 fn name(tool: &ToolStats) -> String {
-    match &tool.tool_name {
-        Some(name) if name.is_empty() => "(no name)".to_owned(),
-        Some(name) => cut(&escape(name), WIDEST_NAME).into_owned(),
-        None => "all".to_owned(),
-    }
-}
-
-/// The cells below their title, all of one width.
-fn left(title: &str, cells: Vec<String>) -> Vec<String> {
-    let cells: Vec<String> = std::iter::once(title.to_owned()).chain(cells).collect();
-    let width = cells
-        .iter()
-        .map(|cell| cell.width())
-        .max()
-        .unwrap_or_default();
-    let padded = cells.iter().map(|cell| {
-        let missing = width - cell.width();
-        format!("{cell}{:missing$}", "")
-    });
-    padded.collect()
-}
-
-fn right(title: &str, cells: &[String]) -> Vec<String> {
-    let cells = std::iter::once(title).chain(cells.iter().map(String::as_str));
-    let cells: Vec<&str> = cells.collect();
-    let width = cells
-        .iter()
-        .map(|cell| cell.width())
-        .max()
-        .unwrap_or_default();
-    cells.iter().map(|cell| format!("{cell:>width$}")).collect()
+    row_name(tool.tool_name.as_deref())
 }

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::sample::{accepted, finish, hostile, play, rejected, timed, tool};
 use crate::model::{
-    CallRef, Captured, Checked, Clock, Ending, Event, Mask, Outcome, Part, Sink, Status, Template,
-    Tool, Verdict,
+    CallRef, Captured, Checked, Clock, Ending, Event, Mask, Outcome, Part, Prices, Sink, Status,
+    Template, Tool, Verdict,
 };
 use terminal::Terminal;
 
@@ -205,7 +205,7 @@ fn lines_for_a_build() {
 
 #[test]
 fn a_summary() {
-    let mut summary = Summary::new(clock());
+    let mut summary = Summary::new(clock(), Prices::default());
     assert_snapshot!(summary.text(), @"no calls");
     play(&mut summary, &checked(), "done").unwrap();
     trouble(&mut summary, &timed(3, "wait", 1, false));

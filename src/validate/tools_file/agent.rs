@@ -199,7 +199,7 @@ fn is_safe(tool: &Tool) -> Option<bool> {
 fn check_prices(backing: &AgentBacking, span: Span, tools: &Tools, findings: &mut Findings<'_>) {
     let models = [Some(&backing.model), backing.fallback_model.as_ref()];
     for model in models.into_iter().flatten().filter_map(Template::sole_text) {
-        if tools.price(model).is_none() {
+        if tools.prices.of(model).is_none() {
             findings.error(
                 span,
                 format!("`prices` has nothing of {model}"),

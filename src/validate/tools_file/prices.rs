@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::findings::Findings;
-use crate::model::{MicroUsd, Price};
+use crate::model::{MicroUsd, Price, Prices};
 use crate::parse::tools_file::{Placed, PriceFile, Setting, Table};
 
 /// More than this for a million tokens is a mistake, in dollars.
 const HIGHEST: f64 = 1e6;
 
 /// What tokens cost, by the name of a model.
-pub(super) fn read(
-    file: &Setting<Table<PriceFile>>,
-    findings: &mut Findings<'_>,
-) -> BTreeMap<String, Price> {
+pub(super) fn read(file: &Setting<Table<PriceFile>>, findings: &mut Findings<'_>) -> Prices {
     let mut prices = BTreeMap::new();
     for (model, entry) in file.entries() {
         let price = &entry.value;
@@ -37,7 +34,7 @@ pub(super) fn read(
         };
         prices.insert(model.to_owned(), price);
     }
-    prices
+    Prices(prices)
 }
 
 fn micro(usd: &Placed<f64>, findings: &mut Findings<'_>) -> MicroUsd {

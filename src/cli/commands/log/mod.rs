@@ -1,5 +1,6 @@
 //! `toolq log`: a file for each verb. What is said of a record stands in `report`; here files are found and opened.
 
+mod cost;
 mod prune;
 mod resolve;
 mod show;
@@ -22,6 +23,7 @@ pub fn log(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     match &arguments.verb {
         LogVerb::Show(arguments) => show::show(arguments, context),
         LogVerb::Stats(arguments) => stats::stats(arguments, context),
+        LogVerb::Cost(arguments) => cost::cost(arguments, context),
         LogVerb::Verify(arguments) => verify::verify(arguments, context),
         LogVerb::Resolve(arguments) => resolve::resolve(arguments, context),
         LogVerb::Prune(arguments) => prune::prune(arguments, context),

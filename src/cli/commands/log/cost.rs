@@ -1,0 +1,54 @@
+//! `toolq log cost`: what agents used and what that costs by the prices of tools.yaml, over all logs together.
+
+use std::path::Path;
+
+use super::{each_record, files};
+use crate::cli::arguments::{LogCost as Arguments, LogFormat};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::stdout;
+use crate::model::{Prices, escape};
+use crate::report::Cost;
+
+/// Prints it. What has no price is said on stderr.
+///
+/// # Errors
+/// A log that can't be read, a tools.yaml that is wrong or was named and isn't there, or a stdout that takes no more.
+pub fn cost(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let prices = prices(context)?;
+    let mut cost = Cost::default();
+    for path in files(&arguments.from, context)? {
+        each_record(&path, context, |record| cost.take(record))?;
+        cost.end_of_log();
+    }
+    match arguments.format {
+        LogFormat::Text => {
+            stdout::line(&cost.table(&prices, context.stderr.color_of_stdout()))?;
+        }
+        LogFormat::Json => stdout::line(&cost.json(&prices))?,
+    }
+    let unpriced = cost.unpriced(&prices).into_iter();
+    let unpriced: Vec<_> = unpriced
+        .map(|model| match model {
+            "" => "a model without a name".into(),
+            model => escape(model),
+        })
+        .collect();
+    if !unpriced.is_empty() {
+        let (models, path) = (unpriced.join(", "), context.tools_path.display());
+        context.stderr.warning(&format!(
+            "`prices` of {path} has nothing of {models}, or not of all kinds of tokens: what they cost is unknown"
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The file whose `prices` hold. A log can be read where there is no tools.yaml, but not priced.
+fn prices(context: &Context) -> Result<Prices, Failure> {
+    let path = &context.tools_path;
+    if path == Path::new(crate::cli::arguments::TOOLS_FILE) && !path.exists() {
+        return Ok(Prices::default());
+    }
+    Ok(context.load_tools()?.prices)
+}

@@ -1,0 +1,209 @@
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::take;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::model::{PicoUsd, Prices, Usage, usd};
+use crate::record::{Damage, Kind, Record};
+
+/// What agents used, by agent and by the model that answered, over as many logs as are read.
+#[derive(Debug, Default)]
+pub struct Cost {
+    agents: BTreeMap<Box<str>, Used>,
+    /// Calls of agents that have no result yet, by their `tool_call`.
+    open: HashMap<Uuid, Open>,
+}
+
+/// What the answers so far of one call took.
+#[derive(Debug)]
+struct Open {
+    agent: Box<str>,
+    used: Used,
+}
+
+/// What one agent used.
+#[derive(Debug, Clone, Default)]
+struct Used {
+    /// By model; the empty name is an answer that has none.
+    usage: BTreeMap<Box<str>, Usage>,
+    turns: u64,
+    ms: u64,
+}
+
+/// An agent in numbers.
+#[derive(Debug, Serialize)]
+pub struct AgentCost {
+    /// Its name; `None` for all agents together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    /// Tokens that it read, and neither from a cache nor into one.
+    pub input_tokens: u64,
+    /// Tokens that it wrote.
+    pub output_tokens: u64,
+    /// Tokens that it read from a cache.
+    pub cache_read_tokens: u64,
+    /// Tokens that it read and put into a cache.
+    pub cache_write_tokens: u64,
+    /// US dollars with every digit; `None` where it has tokens without a price.
+    #[serde(serialize_with = "number")]
+    pub estimated_cost_usd: Option<PicoUsd>,
+    /// Answers of models.
+    pub turns_used: u64,
+    /// Of its calls that have a result, one after the other.
+    pub duration_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct ResponseFields<'a> {
+    #[serde(borrow)]
+    tool_name: Cow<'a, str>,
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+struct ResultFields<'a> {
+    /// Only of an agent.
+    #[serde(borrow)]
+    agent_name: Option<Cow<'a, str>>,
+    duration_ms: u64,
+    #[serde(default)]
+    turns_used: u64,
+    #[serde(borrow, default)]
+    usage: BTreeMap<Cow<'a, str>, Usage>,
+}
+
+impl Cost {
+    /// Takes the next record of a log.
+    ///
+    /// # Errors
+    /// Its metadata is not that of its type.
+    pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
+        match &record.kind {
+            // An agent that the last session left without a result begins anew.
+            Kind::Session => self.end_of_log(),
+            Kind::ModelResponse => {
+                let found: ResponseFields<'_> = record.metadata()?;
+                let call = record.parent.unwrap_or_default();
+                let open = self.open.entry(call).or_insert_with(|| Open {
+                    agent: found.tool_name.into(),
+                    used: Used::default(),
+                });
+                let model = found.model.unwrap_or_default().into();
+                *open.used.usage.entry(model).or_default() += found.usage;
+                open.used.turns += 1;
+            }
+            kind if kind.ends_call() => {
+                let found: ResultFields<'_> = record.metadata()?;
+                if let Some(agent) = found.agent_name {
+                    // The result has the sum of the answers, and the agent's own name.
+                    self.open.remove(&record.parent.unwrap_or_default());
+                    let models = found.usage.into_iter();
+                    self.add(
+                        agent.into(),
+                        Used {
+                            usage: models.map(|(model, used)| (model.into(), used)).collect(),
+                            turns: found.turns_used,
+                            ms: found.duration_ms,
+                        },
+                    );
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A log has no more records: what was answered is paid for, with or without a result.
+    pub fn end_of_log(&mut self) {
+        for (_, Open { agent, used }) in take(&mut self.open) {
+            self.add(agent, used);
+        }
+    }
+
+    fn add(&mut self, agent: Box<str>, used: Used) {
+        self.agents.entry(agent).or_default().add(used);
+    }
+
+    /// Each agent by name.
+    pub fn agents(&self, prices: &Prices) -> Vec<AgentCost> {
+        let agents = self.agents.iter();
+        agents
+            .map(|(name, used)| used.cost(Some(name), prices))
+            .collect()
+    }
+
+    /// All agents together.
+    pub fn total(&self, prices: &Prices) -> AgentCost {
+        let mut total = Used::default();
+        for used in self.agents.values() {
+            total.add(used.clone());
+        }
+        total.cost(None, prices)
+    }
+
+    /// The models whose tokens have no price.
+    pub fn unpriced(&self, prices: &Prices) -> BTreeSet<&str> {
+        let usage = self.agents.values().flat_map(|used| &used.usage);
+        let without = usage.filter(|(model, usage)| prices.cost(model, usage).is_none());
+        without.map(|(model, _)| &**model).collect()
+    }
+
+    /// `{"agents":[…],"total":{…}}` on one line.
+    pub fn json(&self, prices: &Prices) -> String {
+        #[derive(Serialize)]
+        struct Json {
+            agents: Vec<AgentCost>,
+            total: AgentCost,
+        }
+        let json = Json {
+            agents: self.agents(prices),
+            total: self.total(prices),
+        };
+        // Texts and numbers: there is nothing in it that JSON has no form for.
+        serde_json::to_string(&json).unwrap_or_default()
+    }
+}
+
+impl Used {
+    fn add(&mut self, more: Self) {
+        for (model, usage) in more.usage {
+            *self.usage.entry(model).or_default() += usage;
+        }
+        self.turns = self.turns.saturating_add(more.turns);
+        self.ms = self.ms.saturating_add(more.ms);
+    }
+
+    fn cost(&self, name: Option<&str>, prices: &Prices) -> AgentCost {
+        let mut all = Usage::default();
+        let mut cost = Some(0);
+        for (model, usage) in &self.usage {
+            all += *usage;
+            let price = prices.cost(model, usage);
+            cost = cost
+                .zip(price)
+                .map(|(sum, price): (PicoUsd, _)| sum.saturating_add(price));
+        }
+        AgentCost {
+            agent_name: name.map(str::to_owned),
+            input_tokens: all.input,
+            output_tokens: all.output,
+            cache_read_tokens: all.cache_read,
+            cache_write_tokens: all.cache_write,
+            estimated_cost_usd: cost,
+            turns_used: self.turns,
+            duration_ms: self.ms,
+        }
+    }
+}
+
+/// An amount as a JSON number with all its digits, which a float does not have.
+#[expect(clippy::ref_option, reason = "serde hands out references")]
+fn number<S: serde::Serializer>(amount: &Option<PicoUsd>, to: S) -> Result<S::Ok, S::Error> {
+    let digits = amount.and_then(|amount| RawValue::from_string(usd(amount)).ok());
+    digits.serialize(to)
+}

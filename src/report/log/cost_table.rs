@@ -1,0 +1,52 @@
+//! What agents used as a table for people.
+
+use std::time::Duration;
+
+use super::columns::{left, right, row_name, rows};
+use super::{AgentCost, Cost};
+use crate::model::{Prices, dollars, format_duration};
+
+impl Cost {
+    /// A row for each agent and one for all, without a line break at the end.
+    pub fn table(&self, prices: &Prices, color: bool) -> String {
+        let mut agents = self.agents(prices);
+        if agents.is_empty() {
+            return "no agents".to_owned();
+        }
+        if agents.len() > 1 {
+            agents.push(self.total(prices));
+        }
+        let cells = |of: fn(&AgentCost) -> String| agents.iter().map(of).collect::<Vec<_>>();
+        let mut columns = vec![
+            left(
+                "agent",
+                cells(|agent| row_name(agent.agent_name.as_deref())),
+            ),
+            right("turns", &cells(|agent| agent.turns_used.to_string())),
+            right("input", &cells(|agent| agent.input_tokens.to_string())),
+            right("output", &cells(|agent| agent.output_tokens.to_string())),
+        ];
+        // A column that says nothing is left out.
+        if agents.iter().any(|agent| agent.cache_read_tokens > 0) {
+            let cells = cells(|agent| agent.cache_read_tokens.to_string());
+            columns.push(right("cache read", &cells));
+        }
+        if agents.iter().any(|agent| agent.cache_write_tokens > 0) {
+            let cells = cells(|agent| agent.cache_write_tokens.to_string());
+            columns.push(right("cache write", &cells));
+        }
+        columns.push(right(
+            "took",
+            &cells(|agent| format_duration(Duration::from_millis(agent.duration_ms))),
+        ));
+        columns.push(left(
+            "cost",
+            cells(|agent| {
+                agent
+                    .estimated_cost_usd
+                    .map_or_else(|| "unknown".to_owned(), dollars)
+            }),
+        ));
+        rows(&columns, color)
+    }
+}
