@@ -21,7 +21,7 @@ use crate::workbench::Workbench;
 type Row = fn(&Workbench) -> Result<Vec<Line>>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Row); 13] = [
+pub const ALL: [(&str, Row); 14] = [
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
