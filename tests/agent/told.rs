@@ -146,3 +146,17 @@ fn a_plan_shows_who_is_asked_and_no_secret() {
         json!({"agent": {"model": "model-1", "endpoint": "${BASE}", "tools": ["look"], "prompt": "Q: why?"}})
     );
 }
+
+/// The calls of an agent are none of the input's: a run that resumes takes the agent's answer from the log.
+#[test]
+fn a_finished_agent_is_not_asked_again() {
+    let api = Api::new(&[calls(&[("look", json!({"at": "home"}))]), text("It is so.")]);
+    let input = crate::support::response(&[("expert", json!({"query": "why?"}))]);
+    let script = "\"$TOOLQ\" run -q --log s.jsonl in.json > first; \"$TOOLQ\" run -q --resume --log s.jsonl in.json > second; cmp first second && cat second";
+    let ran = crate::scenes::toolq(&api, "      tools: [look]")
+        .file("in.json", input)
+        .shell(script)
+        .exits(0);
+    assert!(ran.stdout.contains("It is so."), "{}", ran.stderr);
+    assert_eq!(api.heard().len(), 2);
+}
