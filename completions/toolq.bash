@@ -1452,7 +1452,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__plan)
-            opts="-j -c -q -v -h -V --from --all --max-input --jobs --format --strict --tools --color --quiet --verbose --help --version"
+            opts="-j -c -q -v -h -V --from --all --max-input --jobs --format --describe --strict --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

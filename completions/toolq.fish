@@ -101,6 +101,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand plan" -l color -d 'When to u
 always\t''
 never\t''"
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -l all -d 'Take calls that already have a result in the input, too'
+complete -c toolq -n "__fish_toolq_using_subcommand plan" -l describe -d 'Ask tools that describe themselves what they take; this runs their `describe`, and nothing else'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -l strict -d 'Exit 1 if a call is rejected'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s q -l quiet -d 'Say nothing but errors'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s v -l verbose -d 'Say more: which files are used'

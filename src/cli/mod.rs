@@ -7,6 +7,7 @@ mod arguments;
 mod closed;
 mod commands;
 mod context;
+mod describe;
 mod diagnostics;
 mod environment;
 mod events;

@@ -23,6 +23,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         display_name: None,
         category: None,
         input_schema: json!({"type": "object"}),
+        describe: None,
         safety: Safety::Default,
         effect: Effect::Write,
         timeout: Timeout {

@@ -52,6 +52,8 @@ pub struct Tool {
     pub category: Option<String>,
     /// JSON Schema of the input as declared, with the files that it refers to.
     pub input_schema: Value,
+    /// Who knows its schema, where that is not in the file.
+    pub describe: Option<Box<Describe>>,
     /// Whether its calls may run beside others.
     pub safety: Safety,
     /// What it does to the world.
@@ -88,6 +90,26 @@ pub struct Tool {
     pub ignore: Vec<Ignored>,
     /// The texts that a model reads, the tool's own before the file's.
     pub messages: Messages,
+}
+
+/// `describe`: a program that prints what a tool does and what it takes.
+#[derive(Debug, Clone)]
+pub struct Describe {
+    /// The program.
+    pub command: CommandBacking,
+    /// What is known from it.
+    pub said: Said,
+}
+
+/// What a tool has said of itself. Its `description` and `input_schema` are what it said, if it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// It was not asked: its schema takes any object.
+    NotAsked,
+    /// Its description holds.
+    Well,
+    /// Why it said nothing that can be used. Its calls can't be checked, and don't run.
+    Nothing(String),
 }
 
 /// Who decides whether a call is concurrency-safe, resolved from the tool and the file's rules.

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::schema::{Schema, SchemaFault};
 use super::{coerce, fill, paths, rejection, safety};
 use crate::model::{
-    Accepted, Backing, Builtin, Call, Checked, DecidedBy, Input, Past, Rejection, Safety, Tool,
-    Tools, Turn, Verdict,
+    Accepted, Backing, Builtin, Call, Checked, DecidedBy, Input, Past, Rejection, Safety, Said,
+    Tool, Tools, Turn, Verdict,
 };
 
 /// Decides about calls of the tools that it holds. Schemas are compiled at their first use, and only then.
@@ -127,6 +127,9 @@ impl Checker {
         compiled: &Compiled,
         input: &Input,
     ) -> Result<Valid, Rejection> {
+        if let Some(Said::Nothing(why)) = tool.describe.as_ref().map(|describe| &describe.said) {
+            return Err(rejection::undescribed(why));
+        }
         let schema = compiled
             .input
             .get_or_init(|| Schema::compile(&tool.input_schema, &self.tools.dir))

@@ -21,6 +21,7 @@ pub(crate) fn tool(name: &str, schema: Value) -> Tool {
         display_name: None,
         category: None,
         input_schema: schema,
+        describe: None,
         safety: Safety::Default,
         effect: Effect::Write,
         timeout: Timeout {

@@ -4,6 +4,7 @@ mod address;
 mod arriving;
 mod checker;
 mod coerce;
+mod described;
 mod fill;
 mod hosts;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tools_file;
 pub use address::{AddressFault, request_url};
 pub use arriving::Arriving;
 pub use checker::Checker;
+pub use described::{MAX_DESCRIPTION, described};
 pub use names::clipped;
 pub use public::is_public;
 pub use schema::{Schema, SchemaFault, faults};

@@ -90,6 +90,13 @@ pub(super) fn unreadable(fault: &InputFault) -> Rejection {
     }
 }
 
+/// The tool was to say what it takes, and did not.
+pub(super) fn undescribed(why: &str) -> Rejection {
+    let why = clipped(why, 4 * MAX_NAME);
+    let detail = of_input(format!("the tool could not describe what it takes: {why}"));
+    invalid(vec![detail])
+}
+
 /// The file was checked when it was read, so this takes a file of a `$ref` that changed since.
 pub(super) fn unusable(faults: &[SchemaFault]) -> Rejection {
     let line = |fault: &SchemaFault| {

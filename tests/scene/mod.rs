@@ -29,6 +29,7 @@ pub fn tool(name: &str) -> Tool {
         display_name: None,
         category: None,
         input_schema: serde_json::Value::Bool(true),
+        describe: None,
         safety: Safety::Declared(true),
         effect: Effect::Read,
         timeout: Timeout {

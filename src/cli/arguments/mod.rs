@@ -262,6 +262,9 @@ pub struct Plan {
     /// How to show the plan
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
+    /// Ask tools that describe themselves what they take; this runs their `describe`, and nothing else
+    #[arg(long)]
+    pub describe: bool,
     /// Exit 1 if a call is rejected
     #[arg(long)]
     pub strict: bool,

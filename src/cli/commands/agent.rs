@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::run::{any_task, runtime, tick, watch_stdout};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
+use crate::cli::describe;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
@@ -31,8 +32,9 @@ use crate::validate::Checker;
 /// A wrong tools.yaml, no such agent, a wrong input, or a log that can't be used: then nothing ran. A stdout that takes
 /// no more.
 pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let tools = Arc::new(context.load_tools()?);
+    let tools = context.load_tools()?;
     named(&tools, &arguments.name)?;
+    let tools = Arc::new(describe::ask(tools, context)?);
     let call = Call {
         turn: 0,
         position: 0,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cli::arguments::{Plan as Arguments, PlanFormat};
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
+use crate::cli::describe;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
@@ -22,7 +23,18 @@ const WIDTH: usize = 100;
 /// # Errors
 /// A wrong tools.yaml or input, or a stdout that takes no more.
 pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let tools = Arc::new(context.load_tools()?);
+    let mut tools = context.load_tools()?;
+    if arguments.describe {
+        tools = describe::ask(tools, context)?;
+    }
+    let open = describe::not_asked(&tools);
+    if !open.is_empty() {
+        context.stderr.note(&format!(
+            "any input is taken for {}, which --describe would ask for its schema",
+            open.join(", ")
+        ));
+    }
+    let tools = Arc::new(tools);
     let mask = context.mask(&tools);
     let inputs = inputs::open(&arguments.input, |source| source)?;
     let mut drawing = Drawing {

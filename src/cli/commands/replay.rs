@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::cli::arguments::{Ids, Replay as Arguments};
+use crate::cli::arguments::{ExecuteFlag, Ids, Replay as Arguments};
 use crate::cli::commands::{inputs, run};
 use crate::cli::context::Context;
+use crate::cli::describe;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reports;
@@ -24,7 +25,6 @@ use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, file
 /// A wrong tools.yaml, a path that names no recording, or a log or report that can't be written.
 pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let (tools, file) = context.load_tools_file()?;
-    let tools = Arc::new(tools);
     let mut recordings = files(&arguments.paths)?;
     if let Some(shard) = arguments.shard {
         recordings = shard.of(recordings);
@@ -32,6 +32,12 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
         return Err(Failure::usage("stdin can't be updated").with_hint("name the file"));
     }
+    // Where nothing may run, they are not asked either, and their schemas take any object.
+    let tools = match arguments.execute {
+        ExecuteFlag::None => tools,
+        _ => describe::ask(tools, context)?,
+    };
+    let tools = Arc::new(tools);
     let runtime = run::runtime()?;
     let entered = runtime.enter();
     let signals = Signals::catch()

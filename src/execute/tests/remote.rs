@@ -133,6 +133,7 @@ pub(super) fn tool(name: &str) -> Tool {
         display_name: None,
         category: None,
         input_schema: serde_json::Value::Bool(true),
+        describe: None,
         safety: Safety::Default,
         effect: Effect::Read,
         timeout: Timeout {

@@ -12,7 +12,7 @@ use crate::model::{Compare, Effect, Leftovers, OnFailure, OutputKind};
 /// A tool: what a model may call, and what does the work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["input_schema"]))]
+#[schemars(deny_unknown_fields, extend("anyOf" = [{"required": ["input_schema"]}, {"required": ["describe"]}]))]
 pub struct ToolFile {
     /// For the model: what the tool does and when to use it.
     pub description: Setting<String>,
@@ -23,6 +23,9 @@ pub struct ToolFile {
     /// JSON Schema of the input; its type is object.
     #[schemars(with = "Setting<JsonObject>")]
     pub input_schema: Setting<Value>,
+    /// A program that prints `{"description": …, "input_schema": …}`: a list of it and its arguments. It runs before the
+    /// first call, and takes the place of `input_schema`.
+    pub describe: Setting<Argv>,
     /// What the tool does to the world: `read` looks only, `idempotent` may be repeated, `write` (the default) may not.
     pub effect: Setting<Effect>,
     /// Whether a call may run beside other safe calls; by input where a schema says when.

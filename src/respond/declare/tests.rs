@@ -17,6 +17,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         display_name: (effect == Effect::Read).then(|| "Reading".to_owned()),
         category: category.map(str::to_owned),
         input_schema,
+        describe: None,
         safety: Safety::Default,
         effect,
         timeout: Timeout {

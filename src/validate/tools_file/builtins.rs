@@ -118,6 +118,7 @@ fn tool(
         display_name: None,
         category: None,
         input_schema,
+        describe: None,
         safety: Safety::Declared(false),
         effect: Effect::Idempotent,
         timeout: limits::timeout([&Setting::default(), &Setting::default()]),

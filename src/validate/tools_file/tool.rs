@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::declared::{Declared, declared};
 use super::findings::Findings;
@@ -12,8 +12,8 @@ use super::rules::Rules;
 use super::scope::{Checks, Scope};
 use super::{agent, command, http, limits};
 use crate::model::{
-    Backing, CommandBacking, Compare, Effect, Ignored, Messages, OnFailure, OutputKind, Span,
-    Status, Tool,
+    Backing, CommandBacking, Compare, Describe, Effect, Ignored, Messages, OnFailure, OutputKind,
+    Said, Span, Status, Stdin, Template, Tool,
 };
 use crate::parse::nearest;
 use crate::parse::tools_file::{Defaults, Placed, Setting, ToolFile};
@@ -54,6 +54,7 @@ pub(super) fn resolved(
         display_name: tool.display_name.value().cloned(),
         category: tool.category.value().cloned(),
         input_schema: scope.schema.clone(),
+        describe: describe(tool, backing.as_ref(), scope),
         safety: shared
             .rules
             .safety(name, tool.concurrency_safe.value(), declared_effect),
@@ -138,6 +139,17 @@ pub(super) fn input_schema<'f>(
     checks: &mut Checks<'_, '_>,
 ) -> Cow<'f, Value> {
     let setting = &file.value.input_schema;
+    if file.value.describe.given().is_some() {
+        if let Some(schema) = setting.given() {
+            checks.findings.error(
+                schema.key,
+                format!("`{name}` has both `input_schema` and `describe`"),
+                "which of them holds?",
+                "leave one out: `describe` prints the schema",
+            );
+        }
+        return Cow::Owned(json!({"type": "object"}));
+    }
     let Some(schema) = setting.given() else {
         if setting.is_missing() {
             checks.findings.error(
@@ -251,6 +263,35 @@ fn status(tool: &ToolFile, scope: &mut Scope<'_, '_>) -> Status {
         wait: read(&file.wait),
         doing: read(&file.doing),
     }
+}
+
+/// Who knows the tool's schema, where the file leaves it to the tool.
+fn describe(
+    tool: &ToolFile,
+    backing: Option<&Backing>,
+    scope: &mut Scope<'_, '_>,
+) -> Option<Box<Describe>> {
+    let argv = tool.describe.given()?;
+    let beside = match backing {
+        Some(Backing::Command(command)) => Some(command),
+        _ => None,
+    };
+    // There is no input yet, so that no argument can hold one.
+    let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let mut scope = Scope {
+        schema: &nothing,
+        root: scope.root,
+        findings: scope.findings,
+    };
+    let mut command = command::probe(argv, beside, &mut scope)?;
+    command.stdin = Stdin::None;
+    // Variables with a value of the input come with a call.
+    let fixed = |template: &Template| template.parts.iter().all(|part| part.as_piece().is_some());
+    command.env.retain(|(_, template)| fixed(template));
+    Some(Box::new(Describe {
+        command,
+        said: Said::NotAsked,
+    }))
 }
 
 /// What is asked on resume; a tool that may simply run again has no use for it.

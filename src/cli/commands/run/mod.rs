@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
+use crate::cli::describe;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
@@ -36,7 +37,7 @@ const FRAME: Duration = Duration::from_millis(100);
 /// results are in the log.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     stdout::check()?;
-    let tools = Arc::new(context.load_tools()?);
+    let tools = context.load_tools()?;
     let mut inputs = if arguments.follow {
         inputs::follow(&arguments.input)?
     } else {
@@ -45,6 +46,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     if !arriving::asks(&mut inputs, arguments)? {
         return nothing_asked(inputs, arguments, context);
     }
+    let tools = Arc::new(describe::ask(tools, context)?);
     let runtime = runtime()?;
     let entered = runtime.enter();
     // Before the log is begun: from then on it must be closed.
