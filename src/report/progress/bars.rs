@@ -25,6 +25,10 @@ pub struct Bars {
 /// What a call's tool says of itself, escaped and masked.
 struct Call {
     name: String,
+    /// The name behind those of the agents that it stands below, for a line of its own.
+    path: String,
+    /// Where it is, if it is an agent: `turn 2 of 3`.
+    turn: Option<String>,
     /// Its latest tip; before the first, what its tool is said to be doing.
     tip: Option<String>,
     /// From 0 to 1.
@@ -73,10 +77,18 @@ impl Bars {
             } => self.finished(call, outcome, *duration),
             Event::AgentProgress {
                 call,
+                agent,
                 turn,
                 max_turns,
-                ..
-            } => self.status(call, Some(&format!("turn {turn} of {max_turns}")), None),
+            } => {
+                // Where `new_task` was called, the row has another name.
+                let name = if *agent == call.tool_name {
+                    String::new()
+                } else {
+                    format!("{agent}, ")
+                };
+                self.asks(call, &format!("{name}turn {turn} of {max_turns}"));
+            }
             Event::TurnStarted { .. }
             | Event::AgentStarted { .. }
             | Event::AgentMessage { .. }
@@ -92,9 +104,11 @@ impl Bars {
     fn queued(&mut self, checked: &Checked) {
         let words = Words::of(checked);
         let reference = CallRef::new(&checked.call, None);
-        let name = within(&reference, &words.name);
+        let short = |name: &str| cut(&shown(name, &self.mask), WIDEST_NAME).into_owned();
         let call = Call {
-            name: cut(&shown(&name, &self.mask), WIDEST_NAME).into_owned(),
+            name: short(&words.name),
+            path: short(&within(&reference, &words.name)),
+            turn: None,
             tip: words.doing.map(|doing| shown(&doing, &self.mask)),
             progress: None,
         };
@@ -106,7 +120,16 @@ impl Bars {
 
     fn started(&mut self, call: &CallRef) {
         if let Some(known) = self.calls.get(&key(call)) {
-            self.screen.start(key(call), known.text());
+            self.screen.start(call, &known.text());
+        }
+    }
+
+    /// An agent asks its model; what was said before is over.
+    fn asks(&mut self, call: &CallRef, turn: &str) {
+        if let Some(known) = self.calls.get_mut(&key(call)) {
+            known.turn = Some(shown(turn, &self.mask));
+            known.tip = None;
+            self.screen.show(&key(call), &known.text());
         }
     }
 
@@ -116,17 +139,17 @@ impl Bars {
             let tip = tip.map(|tip| shown(tip, &self.mask));
             known.tip = tip.or(known.tip.take());
             known.progress = progress.or(known.progress);
-            self.screen.show(&key(call), known.text());
+            self.screen.show(&key(call), &known.text());
         }
     }
 
     /// Failures leave a line above the rows; successes only their place in the bar.
     fn finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
         let known = self.calls.remove(&key(call));
-        if let Some(Call { name, .. }) = known.filter(|_| outcome.is_error()) {
+        if let Some(Call { path, .. }) = known.filter(|_| outcome.is_error()) {
             let ended = ending::timed_words(outcome, duration);
             self.screen
-                .line(&format!("{name}: {}", self.look.red(&ended)));
+                .line(&format!("{path}: {}", self.look.red(&ended)));
         }
         self.screen.end(&key(call));
         if call.within.is_none() {
@@ -141,7 +164,8 @@ impl Call {
         let percent = self
             .progress
             .map(|progress| format!("{:.0} %", progress * 100.0));
-        let said: Vec<_> = self.tip.clone().into_iter().chain(percent).collect();
+        let said = self.turn.iter().chain(&self.tip).cloned();
+        let said: Vec<_> = said.chain(percent).collect();
         match said.as_slice() {
             [] => self.name.clone(),
             said => format!("{}: {}", self.name, said.join(", ")),

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::model::{cut, format_duration};
+use crate::model::{CallRef, cut, format_duration};
 
-use super::{Key, Look};
+use super::{Key, Look, key};
 
 /// Calls that have a row; the others run unseen until one is free.
 const ROWS: usize = 8;
@@ -21,13 +21,15 @@ pub struct Screen {
     terminal: MultiProgress,
     look: Look,
     all: ProgressBar,
-    /// Running calls in the order of their start.
+    /// Running calls in the order of their start, those of an agent below it.
     running: Arc<Mutex<Vec<Row>>>,
 }
 
 /// A call that runs.
 struct Row {
     key: Key,
+    /// Agents that it stands below.
+    depth: usize,
     text: String,
     started: Instant,
     /// None where all rows are taken.
@@ -71,24 +73,38 @@ impl Screen {
         let _ = self.terminal.println(line);
     }
 
-    /// Begins a row; a further attempt keeps the row of the first.
-    pub(super) fn start(&self, key: Key, text: String) {
+    /// Begins a row, below that of the agent whose call it is; a further attempt keeps the row of the first.
+    pub(super) fn start(&self, call: &CallRef, text: &str) {
+        let key = key(call);
         let mut rows = self.rows();
         if rows.iter().any(|row| row.key == key) {
             return;
         }
-        rows.push(Row {
+        let agent = call.within.as_deref().map(super::key);
+        let above = agent.and_then(|agent| rows.iter().position(|row| row.key == agent));
+        let (depth, place) = match above {
+            Some(above) => {
+                let depth = rows[above].depth + 1;
+                let below = rows[above + 1..].iter();
+                let more = below.take_while(|row| row.depth >= depth).count();
+                (depth, above + 1 + more)
+            }
+            None => (0, rows.len()),
+        };
+        let row = Row {
             key,
-            text,
+            depth,
+            text: branch(depth) + text,
             started: Instant::now(),
             bar: None,
-        });
+        };
+        rows.insert(place, row);
         self.fill(&mut rows);
     }
 
-    pub(super) fn show(&self, key: &Key, text: String) {
+    pub(super) fn show(&self, key: &Key, text: &str) {
         if let Some(row) = self.rows().iter_mut().find(|row| row.key == *key) {
-            row.text = text;
+            row.text = branch(row.depth) + text;
             if let Some(bar) = &row.bar {
                 bar.set_message(self.fitting(&row.text));
             }
@@ -124,16 +140,32 @@ impl Screen {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives free rows to the calls that have run longest without one.
+    /// Gives free rows to the first calls that have none: those that have run longest, with the agents that wait for them.
     fn fill(&self, rows: &mut [Row]) {
-        let taken = rows.iter().filter(|row| row.bar.is_some()).count();
-        let unseen = rows.iter_mut().filter(|row| row.bar.is_none());
-        for row in unseen.take(ROWS.saturating_sub(taken)) {
+        let mut free = ROWS.saturating_sub(rows.iter().filter(|row| row.bar.is_some()).count());
+        for index in 0..rows.len() {
+            if free == 0 {
+                return;
+            }
+            let (before, behind) = rows.split_at_mut(index);
+            let Some((row, behind)) = behind.split_first_mut() else {
+                return;
+            };
+            if row.bar.is_some() {
+                continue;
+            }
+            free -= 1;
             let bar = ProgressBar::new_spinner()
                 .with_style(self.look.style_of_row())
                 .with_elapsed(row.started.elapsed())
                 .with_message(self.fitting(&row.text));
-            row.bar = Some(self.terminal.insert_from_back(1, bar));
+            let above = before.iter().rev().find_map(|row| row.bar.as_ref());
+            let below = behind.iter().find_map(|row| row.bar.as_ref());
+            row.bar = Some(match (above, below) {
+                (Some(above), _) => self.terminal.insert_after(above, bar),
+                (None, Some(below)) => self.terminal.insert_before(below, bar),
+                (None, None) => self.terminal.insert_from_back(1, bar),
+            });
         }
     }
 
@@ -141,6 +173,14 @@ impl Screen {
     fn fitting(&self, text: &str) -> String {
         let columns = (self.look.columns)().saturating_sub(BESIDE_TEXT);
         cut(text, columns).into_owned()
+    }
+}
+
+/// What stands before the text of a row: how deep it is below agents.
+fn branch(depth: usize) -> String {
+    match depth {
+        0 => String::new(),
+        _ => "  ".repeat(depth - 1) + "└ ",
     }
 }
 

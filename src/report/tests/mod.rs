@@ -289,6 +289,65 @@ fn a_row_has_room_for_what_the_tool_says() {
     ");
 }
 
+/// Agents, each with its turn and the calls that it waits for below it, whatever started first.
+#[test]
+fn agents_are_a_tree() {
+    let (mut bars, terminal) = bars(false);
+    let agents = [0, 1].map(|at| timed(at, ["expert", "new_task"][at], 1, true));
+    let below = |agent: &Checked, at, name| {
+        let mut checked = timed(at, name, 1, true);
+        checked.call.id = format!("{}_{at}", agent.call.id);
+        checked.call.within = Some(Arc::new(CallRef::new(&agent.call, Some(0))));
+        checked
+    };
+    let asks = |bars: &mut Bars, checked: &Checked, agent, turn| {
+        let call = &CallRef::new(&checked.call, Some(0));
+        let progress = Event::AgentProgress {
+            call,
+            agent,
+            turn,
+            max_turns: 3,
+        };
+        bars.tell(&[progress]).unwrap();
+    };
+    for (agent, name) in agents.iter().zip(["expert", "reader"]) {
+        start(&mut bars, agent);
+        asks(&mut bars, agent, name, 1);
+    }
+    start(&mut bars, &timed(2, "get", 1, true));
+    let helper = below(&agents[0], 0, "helper");
+    let look = below(&helper, 0, "look");
+    let read = below(&agents[1], 0, "read");
+    for call in [&read, &helper, &look, &below(&agents[0], 1, "search")] {
+        start(&mut bars, call);
+    }
+    say(&mut bars, &look, Some("at home"), Some(0.5));
+    bars.screen().tick();
+    assert_snapshot!(terminal.picture(), @r"
+    ⠁ expert: turn 1 of 3
+    ⠁ └ helper
+    ⠁   └ look: at home, 50 %
+    ⠁ └ search
+    ⠁ new_task: reader, turn 1 of 3
+    ⠁ └ read
+    ⠁ get
+    ──────────────────────── 0/3
+    ");
+    trouble(&mut bars, &look);
+    asks(&mut bars, &agents[0], "expert", 2);
+    bars.screen().tick();
+    assert_snapshot!(terminal.picture(), @r"
+    expert › helper › look: timeout after 30s
+    ⠉ expert: turn 2 of 3
+    ⠉ └ helper
+    ⠉ └ search
+    ⠉ new_task: reader, turn 1 of 3
+    ⠉ └ read
+    ⠉ get
+    ──────────────────────── 0/3
+    ");
+}
+
 /// Whoever interrupts a run gets the terminal back without a row of what still ran, also from one who still ticks.
 #[test]
 fn nothing_is_left_of_calls_that_still_run() {
