@@ -13,12 +13,18 @@ pub(in crate::execute) struct Ears<'e>(pub(in crate::execute) &'e dyn Told);
 /// A sink that may be told through a shared reference.
 pub(in crate::execute) trait Told: Send + Sync {
     fn tell(&self, events: &[Event<'_>]) -> Result<(), Refused>;
+    fn settle(&self) -> Result<(), Refused>;
 }
 
 impl Told for Mutex<&mut dyn Sink> {
     fn tell(&self, events: &[Event<'_>]) -> Result<(), Refused> {
         let mut sink = self.lock().unwrap_or_else(PoisonError::into_inner);
         sink.tell(events)
+    }
+
+    fn settle(&self) -> Result<(), Refused> {
+        let mut sink = self.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.settle()
     }
 }
 
@@ -32,5 +38,8 @@ impl Ears<'_> {
 impl Sink for Ears<'_> {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
         self.0.tell(events)
+    }
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.0.settle()
     }
 }
