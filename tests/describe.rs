@@ -14,7 +14,7 @@ fn file(says: &str) -> String {
 tools:
   say:
     describe: [sh, -c, 'echo "$WHO" >> asked; {says}']
-    timeout: 5s
+    timeout: 20s
     effect: read
     command: {{argv: [printf, "%s", "{{x}}"], env: {{WHO: me, X: "{{x}}"}}}}
   other:
@@ -100,7 +100,7 @@ fn what_says_nothing_of_use_is_not_called() {
         ("exit 3", "3"),
         ("echo hello", "what it prints is no"),
         ("echo []", "what it prints is no"),
-        ("yes", "prints more than 256 KiB"),
+        ("yes | head -c 300000", "prints more than 256 KiB"),
         ("sleep 60", "timed out"),
         (
             "echo \"{\\\"input_schema\\\": {\\\"type\\\": 3}}\"",
@@ -116,7 +116,10 @@ fn what_says_nothing_of_use_is_not_called() {
         ),
     ];
     for (says, why) in cases {
-        let tools = file(says).replace("timeout: 5s", "timeout: {after: 1s, grace: 100ms}");
+        let tools = match says {
+            "sleep 60" => file(says).replace("timeout: 20s", "timeout: {after: 1s, grace: 100ms}"),
+            _ => file(says),
+        };
         let ran = Toolq::new()
             .tools(&tools)
             .stdin(calls())
@@ -142,8 +145,8 @@ fn what_says_nothing_of_use_is_not_called() {
 #[test]
 fn one_of_both_says_what_a_tool_takes() {
     let both = file(WELL).replace(
-        "    timeout: 5s\n",
-        "    timeout: 5s\n    input_schema: {type: object}\n",
+        "    timeout: 20s\n",
+        "    timeout: 20s\n    input_schema: {type: object}\n",
     );
     let ran = Toolq::new().tools(&both).run(&["check"]).exits(1);
     assert!(ran.stderr.contains("both `input_schema` and `describe`"));
