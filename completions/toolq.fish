@@ -34,6 +34,7 @@ complete -c toolq -n "__fish_toolq_needs_command" -s h -l help -d 'Print help (s
 complete -c toolq -n "__fish_toolq_needs_command" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "run" -d 'Answer the calls'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_needs_command" -f -a "agent" -d 'Run one agent on an input, to its answer'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "check" -d 'Look for problems in tools.yaml'
 complete -c toolq -n "__fish_toolq_needs_command" -f -a "tools" -d 'Print the declarations for a model'
@@ -105,6 +106,30 @@ complete -c toolq -n "__fish_toolq_using_subcommand plan" -s q -l quiet -d 'Say 
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c toolq -n "__fish_toolq_using_subcommand plan" -s V -l version -d 'Print version'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l to -d 'What is printed' -r -f -a "text\t'The answer'
+messages\t'The whole conversation, in the form of the agent\'s API'
+json\t'The answer with what it took: turns, tokens, cost'"
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -s j -l jobs -d 'Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]' -r
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l log -d 'The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l sync -d 'Which calls\' records survive a loss of power before toolq goes on: those that may do something, or all' -r -f -a "auto\t''
+all\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l events -d 'Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already' -r
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l progress -d 'How to show what runs' -r -f -a "auto\t'A bar on a terminal, lines where CI is set, else nothing but the summary'
+bar\t'A bar; lines where stderr is no terminal'
+plain\t'A line for each thing that happens'
+none\t'Nothing'"
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l max-calls -d 'Start so many calls at most; the others are answered without being run' -r
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l time-budget -d 'End what runs after so long, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l max-output-total -d 'End what runs once tools have written so many bytes of results, and start nothing more' -r
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -s c -l tools -d 'The file that declares the tools' -r -F
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l color -d 'When to use colours' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l no-log -d 'Keep no session log'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -s q -l quiet -d 'Say nothing but errors'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -s v -l verbose -d 'Say more: which files are used'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -s V -l version -d 'Print version'
 complete -c toolq -n "__fish_toolq_using_subcommand replay" -l execute -d 'Which calls really run; the results of the others are served from the recording' -r -f -a "read\t'Those of tools that only read'
 all\t'All that have a backing'
 none\t'None'"
@@ -288,15 +313,16 @@ complete -c toolq -n "__fish_toolq_using_subcommand init" -s q -l quiet -d 'Say 
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s h -l help -d 'Print help'
 complete -c toolq -n "__fish_toolq_using_subcommand init" -s V -l version -d 'Print version'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "run" -d 'Answer the calls'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "tools" -d 'Print the declarations for a model'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "log" -d 'Read session logs, and settle what is in doubt'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "generate" -d 'Print a generated file: a schema, completions, the man page'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
-complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan replay check tools log generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "run" -d 'Answer the calls'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "plan" -d 'Show what would run, in which batches, and why; runs nothing'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "agent" -d 'Run one agent on an input, to its answer'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "replay" -d 'Hold recordings against today\'s tools: are inputs still valid, are results still the same'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "check" -d 'Look for problems in tools.yaml'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "tools" -d 'Print the declarations for a model'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "log" -d 'Read session logs, and settle what is in doubt'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "generate" -d 'Print a generated file: a schema, completions, the man page'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "init" -d 'Write a tools.yaml to start from'
+complete -c toolq -n "__fish_toolq_using_subcommand help; and not __fish_seen_subcommand_from run plan agent replay check tools log generate init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "show" -d 'What was asked, ran and was answered, turn by turn'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "stats" -d 'Runs, successes, failures and durations of each tool, over all logs'
 complete -c toolq -n "__fish_toolq_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "verify" -d 'Whether every line is as it was written; exit 4 where one is not'

@@ -93,7 +93,7 @@ fn declarations_of_others_are_only_a_start() {
     let written = ran.file("tools.yaml").unwrap();
     let checked = Toolq::new().tools(&written).run(&["check"]).exits(0);
     for words in [
-        "`look`, `find` have neither `command` nor `http`",
+        "`look`, `find` have no `command`, `http` or `agent`",
         "2 tools, 1 warning",
     ] {
         assert!(checked.stderr.contains(words), "{}", checked.stderr);

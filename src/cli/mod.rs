@@ -19,7 +19,6 @@ mod manual;
 mod observers;
 mod orphans;
 mod panics;
-mod pretty;
 mod printer;
 mod reports;
 mod session_log;
@@ -63,6 +62,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(arguments, context),
+        Command::Agent(arguments) => commands::agent::agent(arguments, context),
         Command::Plan(arguments) => commands::plan::plan(arguments, context),
         Command::Replay(arguments) => commands::replay::replay(arguments, context),
         Command::Check(arguments) => commands::check::check(arguments, context),

@@ -2,10 +2,9 @@
 
 use std::mem;
 
-use super::pretty::pretty;
 use super::stdout::{self, OutputLost};
 use crate::execute::{Control, Delivery};
-use crate::model::{Answer, CallRef, Event, Form, Halt, Layout, Sink, failpoint};
+use crate::model::{Answer, CallRef, Event, Form, Halt, Layout, Sink, failpoint, pretty};
 use crate::report::Screen;
 use crate::respond;
 

@@ -10,9 +10,11 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::EngineSettings;
+use super::agent::{Agents, Around};
 use super::budget::Meter;
 use super::command::Commands;
 use super::control::Control;
+use super::desk::Desk;
 use super::http::Requests;
 use super::output::Output;
 use super::queue::Job;
@@ -40,6 +42,10 @@ pub(super) struct Attempt {
     /// Resolves when the attempt is to end.
     pub(super) cancel: oneshot::Receiver<()>,
     pub(super) voice: Voice,
+    /// Where it brings its turns, if it is an agent's.
+    pub(super) desk: Option<Desk>,
+    /// The agent that asked for it.
+    pub(super) around: Option<Arc<Around>>,
     /// Counts what it writes.
     pub(super) meter: Meter,
     /// The run's time, which limits are of.
@@ -142,6 +148,7 @@ pub(super) trait Runner: Send + Sync {
 pub(super) struct Backings {
     commands: Commands,
     requests: Requests,
+    agents: Agents,
 }
 
 impl Backings {
@@ -149,6 +156,7 @@ impl Backings {
         Self {
             commands: Commands::new(settings),
             requests: Requests::new(settings),
+            agents: Agents::new(settings),
         }
     }
 
@@ -170,6 +178,8 @@ impl Backings {
                 self.commands.run(command, backing, attempt).await
             }
             Some(Invocation::Http(request)) => self.requests.run(request, attempt).await,
+            Some(Invocation::Agent(task)) => self.agents.run(task, attempt).await,
+            Some(Invocation::Completion(result)) => self.agents.complete(result, &attempt).into(),
             None => Outcome::NoBacking.into(),
         }
     }

@@ -1,7 +1,7 @@
 //! What a run may use over all its turns, and what it has used. Pure but for one wait: time is given.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -21,13 +21,13 @@ pub struct Budgets {
     pub output: Option<u64>,
 }
 
-/// What a run has used of its budgets.
-#[derive(Debug)]
+/// What a run has used of its budgets. Clones count together.
+#[derive(Debug, Clone)]
 pub(super) struct Spending {
     budgets: Budgets,
-    calls: u64,
+    calls: Arc<AtomicU64>,
     /// When the first turn began.
-    since: Option<Duration>,
+    since: Arc<OnceLock<Duration>>,
     meter: Meter,
 }
 
@@ -35,27 +35,26 @@ impl Spending {
     pub(super) fn new(budgets: Budgets) -> Self {
         Self {
             budgets,
-            calls: 0,
-            since: None,
+            calls: Arc::default(),
+            since: Arc::default(),
             meter: Meter::new(budgets.output),
         }
     }
 
     /// The time budget runs from here on, if it doesn't yet.
-    pub(super) fn begin(&mut self, now: Duration) {
-        self.since.get_or_insert(now);
+    pub(super) fn begin(&self, now: Duration) {
+        self.since.get_or_init(|| now);
     }
 
     /// Takes a call out of its budget.
     ///
     /// # Errors
     /// It is used up.
-    pub(super) fn take_call(&mut self) -> Result<(), Budget> {
-        if let Some(most) = self.budgets.calls.filter(|most| self.calls >= *most) {
-            return Err(Budget::Calls(most));
-        }
-        self.calls += 1;
-        Ok(())
+    pub(super) fn take_call(&self) -> Result<(), Budget> {
+        let most = self.budgets.calls.unwrap_or(u64::MAX);
+        let more = |calls: u64| (calls < most).then_some(calls + 1);
+        let taken = self.calls.fetch_update(Relaxed, Relaxed, more);
+        taken.map(drop).map_err(|_| Budget::Calls(most))
     }
 
     /// The budget of time or output that is used up.
@@ -86,7 +85,7 @@ impl Spending {
     }
 
     fn left(&self, time: Duration, now: Duration) -> Duration {
-        let since = self.since.unwrap_or(now);
+        let since = self.since.get().copied().unwrap_or(now);
         time.saturating_sub(now.saturating_sub(since))
     }
 }
@@ -130,21 +129,21 @@ mod tests {
     /// FAULTS 133.
     #[test]
     fn calls_are_counted_as_they_start() {
-        let mut spending = Spending::new(Budgets {
+        let spending = Spending::new(Budgets {
             calls: Some(2),
             ..Budgets::default()
         });
         let taken: Vec<bool> = (0..4).map(|_| spending.take_call().is_ok()).collect();
         assert_eq!(taken, [true, true, false, false]);
         assert_eq!(spending.used_up(1000 * SECOND), None);
-        let mut free = Spending::new(Budgets::default());
+        let free = Spending::new(Budgets::default());
         assert!((0..1000).all(|_| free.take_call().is_ok()));
     }
 
     #[test]
     fn time_runs_from_the_first_turn() {
         let time = Some(10 * SECOND);
-        let mut spending = Spending::new(Budgets {
+        let spending = Spending::new(Budgets {
             time,
             ..Budgets::default()
         });

@@ -15,9 +15,21 @@ use super::stopwatch::Stopwatch;
 /// Ends and stops the run of an engine. Clones do the same.
 #[derive(Clone)]
 pub struct Control {
-    course: Arc<watch::Sender<Course>>,
+    state: Arc<watch::Sender<State>>,
+    /// The agents whose calls it is about, the outermost first.
+    agents: Arc<[u64]>,
     time: Stopwatch,
     runner: Arc<dyn Runner>,
+}
+
+/// What was said.
+#[derive(Debug, Default)]
+struct State {
+    course: Course,
+    /// Agents that were ended; what they called ends.
+    over: Vec<u64>,
+    /// The number of the next agent.
+    next: u64,
 }
 
 /// How the run goes.
@@ -43,7 +55,8 @@ impl Course {
 impl Control {
     pub(super) fn new(runner: Arc<dyn Runner>) -> Self {
         Self {
-            course: Arc::default(),
+            state: Arc::default(),
+            agents: Arc::default(),
             time: Stopwatch::start(),
             runner,
         }
@@ -52,10 +65,10 @@ impl Control {
     /// Nothing new starts, in this turn and in later ones; what runs is ended as at a timeout. Every call is answered
     /// all the same. The first cause counts.
     pub fn halt(&self, by: Halt) {
-        self.course.send_if_modified(|course| {
-            let goes_on = *course == Course::On;
+        self.state.send_if_modified(|state| {
+            let goes_on = state.course == Course::On;
             if goes_on {
-                *course = Course::Ending(by);
+                state.course = Course::Ending(by);
             }
             goes_on
         });
@@ -63,18 +76,46 @@ impl Control {
 
     /// What is being ended politely is killed.
     pub fn halt_now(&self) {
-        self.course.send_if_modified(|course| {
-            let Course::Ending(by) = *course else {
+        self.state.send_if_modified(|state| {
+            let Course::Ending(by) = state.course else {
                 return false;
             };
-            *course = Course::Now(by);
+            state.course = Course::Now(by);
             true
         });
     }
 
-    /// Why the run is being ended, if it is.
+    /// Why the run, or what this holds the reins of, is being ended, if it is.
     pub fn halted(&self) -> Option<Halt> {
-        self.course.borrow().halt()
+        self.halt_in(&self.state.borrow())
+    }
+
+    fn halt_in(&self, state: &State) -> Option<Halt> {
+        let is_over = |agent| state.over.contains(agent);
+        let over = self.agents.iter().any(is_over);
+        state.course.halt().or(over.then_some(Halt::AgentOver))
+    }
+
+    /// The reins of what one more agent calls. What ends the run ends it, too.
+    pub(super) fn of_agent(&self) -> Self {
+        let mut number = 0;
+        self.state.send_if_modified(|state| {
+            number = state.next;
+            state.next += 1;
+            false
+        });
+        let agents = self.agents.iter().copied().chain([number]);
+        Self {
+            agents: agents.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Ends what the agent calls that these reins are for, as [`halt`](Self::halt) ends a run.
+    pub(super) fn end_agent(&self) {
+        if let Some(agent) = self.agents.last() {
+            self.state.send_modify(|state| state.over.push(*agent));
+        }
     }
 
     /// Stops all that runs, and the time of every limit.
@@ -101,16 +142,17 @@ impl Control {
 
     /// Waits until the run is to end.
     pub async fn ending(&self) {
-        self.reach(|course| course.halt().is_some()).await;
+        self.reach(|state| self.halt_in(state).is_some()).await;
     }
 
     /// Waits until what runs is to be killed.
     pub(super) async fn killing(&self) {
-        self.reach(|course| matches!(course, Course::Now(_))).await;
+        self.reach(|state| matches!(state.course, Course::Now(_)))
+            .await;
     }
 
-    async fn reach(&self, there: impl Fn(&Course) -> bool) {
+    async fn reach(&self, there: impl Fn(&State) -> bool) {
         // The sender is here, so that this ends only with what it waits for.
-        let _ = self.course.subscribe().wait_for(there).await;
+        let _ = self.state.subscribe().wait_for(there).await;
     }
 }

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use crate::model::{Call, Input};
 
 /// What a callee can know a call by when it comes twice: SHA-256, in hex, of the task and the call's place, tool and
-/// input. The same for every attempt, also of a run that resumes the task, and no other call's.
+/// input, and of the places of the agents that it stands within. The same for every attempt, also of a run that resumes
+/// the task, and no other call's.
 pub(super) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String {
     let mut hash = Sha256::new();
     let place = [
@@ -22,7 +23,20 @@ pub(super) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String 
     hash.update(task);
     hash.update(&call.name);
     hash.update(input.text());
+    if let Some(agent) = &call.within {
+        let agents = std::iter::successors(Some(&**agent), |agent| agent.within.as_deref());
+        for agent in agents {
+            hash.update(b"\0within");
+            hash.update((agent.turn as u64).to_le_bytes());
+            hash.update((agent.position as u64).to_le_bytes());
+        }
+    }
     hex(hash)
+}
+
+/// SHA-256 of a text, in hex.
+pub(super) fn of_text(text: &str) -> String {
+    hex(Sha256::new_with_prefix(text))
 }
 
 /// A digest in lower-case hexadecimal digits.
@@ -49,6 +63,7 @@ mod tests {
                 id: "any".to_owned(),
                 name: name.to_owned(),
                 input: Input::parse(input),
+                within: None,
             };
             idempotency_key(task, &call, &Input::parse(input).unwrap())
         };

@@ -1,15 +1,14 @@
 //! Who may run now. Calls pass in the order in which they came; a safe one shares the gate with other safe ones, an
 //! unsafe one has it alone.
 //!
-//! A pure state machine: it knows neither calls nor time, only numbers that its user gave to calls.
+//! A pure state machine: it knows neither calls nor time, only numbers that its user gave to calls, and not how many may
+//! run at once.
 
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 
-/// A fair read/write gate with a limit.
-#[derive(Debug)]
+/// A fair read/write gate.
+#[derive(Debug, Default)]
 pub(super) struct Gate {
-    limit: usize,
     waiting: VecDeque<Waiting>,
     inside: usize,
     /// The one inside is unsafe.
@@ -23,33 +22,26 @@ struct Waiting {
 }
 
 impl Gate {
-    /// A gate that lets at most `limit` calls in at once.
-    pub(super) fn new(limit: NonZeroUsize) -> Self {
-        Self {
-            limit: limit.get(),
-            waiting: VecDeque::new(),
-            inside: 0,
-            exclusive: false,
-        }
-    }
-
     /// Puts a call behind all that wait.
     pub(super) fn push(&mut self, call: usize, safe: bool) {
         self.waiting.push_back(Waiting { call, safe });
     }
 
-    /// Lets the first waiting call in, if it may. Nobody overtakes it.
-    pub(super) fn enter(&mut self) -> Option<usize> {
+    /// The first waiting call, if it may enter. Nobody overtakes it.
+    pub(super) fn next(&self) -> Option<usize> {
         let Waiting { call, safe } = *self.waiting.front()?;
-        let free = if safe {
-            !self.exclusive && self.inside < self.limit
+        let is_free = if safe {
+            !self.exclusive
         } else {
             self.inside == 0
         };
-        if !free {
-            return None;
-        }
-        self.waiting.pop_front();
+        is_free.then_some(call)
+    }
+
+    /// Lets the first waiting call in, if it may.
+    pub(super) fn enter(&mut self) -> Option<usize> {
+        self.next()?;
+        let Waiting { call, safe } = self.waiting.pop_front()?;
         self.inside += 1;
         self.exclusive = !safe;
         Some(call)
@@ -122,7 +114,7 @@ mod tests {
             limit in 1_usize..5,
             finishes in prop::collection::vec(any::<prop::sample::Index>(), 12),
         ) {
-            let mut gate = Gate::new(NonZeroUsize::new(limit).unwrap());
+            let mut gate = Gate::default();
             for (call, safe) in turn.iter().enumerate() {
                 gate.push(call, *safe);
             }
@@ -130,7 +122,8 @@ mod tests {
             let mut oracle = Oracle { turn: &turn, started: idle.clone(), over: idle, limit };
             let mut running = Vec::new();
             for finish in finishes {
-                let entered: Vec<usize> = std::iter::from_fn(|| gate.enter()).collect();
+                let room = limit - running.len();
+                let entered: Vec<usize> = std::iter::from_fn(|| gate.enter()).take(room).collect();
                 prop_assert_eq!(&entered, &oracle.starting());
                 running.extend(entered);
                 if running.is_empty() {
@@ -146,8 +139,9 @@ mod tests {
 
     #[test]
     fn withdrawing_stops_at_the_first_that_stays() {
-        let mut gate = Gate::new(NonZeroUsize::MIN);
-        (0..4).for_each(|call| gate.push(call, true));
+        let mut gate = Gate::default();
+        gate.push(0, false);
+        (1..4).for_each(|call| gate.push(call, true));
         assert_eq!(gate.enter(), Some(0));
         assert_eq!(gate.withdraw(|call| call < 3), [1, 2]);
         assert_eq!(gate.enter(), None);

@@ -4,6 +4,7 @@
 //! owns all state; attempts are tasks that send it messages. Nothing here knows logs, screens or dialects.
 
 mod gate;
+mod slots;
 mod pauses;
 mod stopwatch;
 mod control;
@@ -12,6 +13,7 @@ mod digest;
 mod queue;
 mod retry;
 mod attempt;
+mod desk;
 mod running;
 mod process;
 mod turn;
@@ -22,24 +24,28 @@ mod spawn;
 mod supervisor;
 mod command;
 mod http;
+mod agent;
 #[cfg(test)]
 mod tests;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
 use crate::model::{Answer, Arrival, CallRef, Checked, Environment, Mask, Sink, Tools};
 
+use agent::Around;
 use attempt::{Backings, Runner};
 use budget::Spending;
 pub use http::Resolver;
 use pauses::Pauses;
 pub use process::Process;
+use slots::Slots;
 pub use supervisor::supervise;
 use turn::Turn;
+use turn::ears::Ears;
 
 pub use budget::Budgets;
 pub use control::Control;
@@ -85,6 +91,9 @@ pub struct Engine {
     pauses: Pauses,
     spending: Spending,
     control: Control,
+    slots: Slots,
+    /// The agent whose turns it runs.
+    around: Option<Arc<Around>>,
 }
 
 impl Engine {
@@ -99,8 +108,27 @@ impl Engine {
             pauses: Pauses::default(),
             spending: Spending::new(settings.budgets),
             control: Control::new(Arc::clone(&runner)),
+            slots: Slots::new(settings.jobs),
+            around: None,
             settings,
             runner,
+        }
+    }
+
+    /// An engine for the turns of an agent that this one runs: of its own are the tools and who is paused. Places,
+    /// budgets and reins are shared.
+    fn within(&self, tools: Arc<Tools>, around: Arc<Around>) -> Self {
+        Self {
+            settings: EngineSettings {
+                tools,
+                ..self.settings.clone()
+            },
+            runner: Arc::clone(&self.runner),
+            pauses: Pauses::of_agent(),
+            spending: self.spending.clone(),
+            control: self.control.of_agent(),
+            slots: self.slots.clone(),
+            around: Some(around),
         }
     }
 
@@ -143,7 +171,8 @@ impl Engine {
         sink: &mut dyn Sink,
         delivery: &mut dyn Delivery,
     ) {
-        Turn::new(self, number, sink, delivery)
+        let sink = Mutex::new(sink);
+        Turn::new(self, number, Ears(&sink), delivery)
             .serve(arriving)
             .await;
     }

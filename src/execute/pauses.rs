@@ -9,7 +9,11 @@ use crate::model::{Outcome, Tool};
 
 /// The failures in a row of every tool that has a limit.
 #[derive(Debug, Default)]
-pub(super) struct Pauses(HashMap<String, Row>);
+pub(super) struct Pauses {
+    rows: HashMap<String, Row>,
+    /// The limit of tools that have none; 0 is never.
+    default: u32,
+}
 
 /// The place of a call among the calls of its tool.
 #[derive(Debug, Clone, Copy)]
@@ -35,31 +39,47 @@ struct Row {
 }
 
 impl Pauses {
+    /// Those of an agent's tools, which are paused after three where they don't say it themselves.
+    pub(super) fn of_agent() -> Self {
+        Self {
+            default: 3,
+            ..Self::default()
+        }
+    }
+
+    fn limit(&self, tool: &Tool) -> u32 {
+        match tool.pause_after_failures {
+            0 => self.default,
+            limit => limit,
+        }
+    }
+
     /// Takes the place of the next call of `tool`; none where the tool is never paused.
     pub(super) fn place(&mut self, tool: &Tool) -> Option<Place> {
-        if tool.pause_after_failures == 0 {
+        if self.limit(tool) == 0 {
             return None;
         }
-        let row = self.0.entry(tool.name.clone()).or_default();
+        let row = self.rows.entry(tool.name.clone()).or_default();
         row.open.push_back(None);
         Some(Place(row.first + row.open.len() - 1))
     }
 
     /// How many failures in a row have paused `tool`; none where it is not paused. Once paused it stays so.
     pub(super) fn paused(&self, tool: &Tool) -> Option<u32> {
-        let row = self.0.get(&tool.name)?;
+        let row = self.rows.get(&tool.name)?;
         row.paused.then_some(row.failures)
     }
 
     /// The call at `place` ended so.
     pub(super) fn settle(&mut self, tool: &Tool, place: Option<Place>, outcome: &Outcome) {
-        let (Some(place), Some(row)) = (place, self.0.get_mut(&tool.name)) else {
+        let limit = self.limit(tool);
+        let (Some(place), Some(row)) = (place, self.rows.get_mut(&tool.name)) else {
             return;
         };
         if let Some(sign) = row.open.get_mut(place.0 - row.first) {
             *sign = Some(Sign::of(outcome));
         }
-        row.count(tool.pause_after_failures);
+        row.count(limit);
     }
 }
 

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::model::{Accepted, Answer, Begun, Call, CallRef, Outcome, Timeout};
+use crate::model::{
+    Accepted, AgentUse, Answer, Begun, Call, CallRef, Invocation, Outcome, Timeout,
+};
 
 use super::attempt::Limit;
 use super::pauses::Place;
+use super::slots::Slot;
 
 /// A call that may run, shared with the task that runs it.
 #[derive(Debug)]
@@ -22,6 +25,13 @@ pub(super) struct Job {
     pub(super) begun: Option<Begun>,
     /// Whether its tool's probe is asked before it starts.
     pub(super) unsure: bool,
+}
+
+impl Job {
+    /// Whether an agent works on it.
+    pub(super) fn is_agent(&self) -> bool {
+        matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
+    }
 }
 
 /// A call in the queue.
@@ -78,13 +88,20 @@ pub(super) struct Run {
     pub(super) cancelled_by: Option<String>,
     /// How the last attempt ended, while the next one is waited for.
     pub(super) last: Option<Outcome>,
+    /// What it has used, where an agent works on it.
+    pub(super) agent: Option<Box<AgentUse>>,
+    /// Its place among those that run at once; an agent has none.
+    _slot: Option<Slot>,
 }
 
 impl Run {
     /// A call at its first start.
-    pub(super) fn new(job: Arc<Job>, key: String, now: Duration) -> Self {
+    pub(super) fn new(job: Arc<Job>, key: String, now: Duration, slot: Option<Slot>) -> Self {
+        let agent = job.is_agent().then(|| job.accepted.tool.name.as_str());
         let before = job.begun.as_ref().map_or(0, |begun| begun.attempts);
         Self {
+            agent: agent.map(AgentUse::of).map(Box::new),
+            _slot: slot,
             key: key.into(),
             since: now,
             attempt: before + 1,

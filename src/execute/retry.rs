@@ -39,6 +39,27 @@ pub(super) fn wait(
     Some(bounded(backoff, retry_after, left, tool.retry.max_backoff))
 }
 
+/// The same for a request of an agent, which failed for this reason and has no effect but its answer.
+pub(super) fn wait_to_ask(
+    policy: &Retry,
+    attempt: u32,
+    why: RetryOn,
+    retry_after: Option<Duration>,
+    left: Duration,
+    seed: u64,
+) -> Option<Duration> {
+    if attempt > policy.times || !policy.on.contains(&why) || left.is_zero() {
+        return None;
+    }
+    let backoff = Backoff::new(policy, seed).nth(attempt as usize - 1)?;
+    Some(bounded(
+        backoff,
+        retry_after,
+        Some(left),
+        policy.max_backoff,
+    ))
+}
+
 /// The wait of a policy and the wish of a server, within what time there is. Where the tool has no `timeout.total`, no
 /// wait is longer than `longest`.
 fn bounded(

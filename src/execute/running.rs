@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::model::Outcome;
+use crate::model::{CallRef, Outcome};
 
 use super::attempt::{self, Attempt, End, Runner, Written};
 use super::control::Control;
+use super::desk::{Ask, Desk};
 
 /// How many notes may wait for the dispatcher. A tool that says more at once is not listened to: its words are for
 /// people, who could not read them, and must not fill the memory.
@@ -54,6 +55,8 @@ pub(super) enum News {
     Ended(usize, End),
     /// The wait before the next attempt is over.
     Rested(usize),
+    /// An agent asks for something.
+    Asked(usize, Ask),
 }
 
 enum Done {
@@ -67,6 +70,8 @@ pub(super) struct Running {
     calls: HashMap<Id, usize>,
     voices: mpsc::Sender<(usize, Note)>,
     notes: mpsc::Receiver<(usize, Note)>,
+    desk: mpsc::UnboundedSender<(usize, Ask)>,
+    asks: mpsc::UnboundedReceiver<(usize, Ask)>,
     /// A task that ended, and how many notes were there before it: these are heard first.
     ended: Option<(News, usize)>,
 }
@@ -74,11 +79,14 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn new() -> Self {
         let (voices, notes) = mpsc::channel(NOTES);
+        let (desk, asks) = mpsc::unbounded_channel();
         Self {
             tasks: JoinSet::new(),
             calls: HashMap::new(),
             voices,
             notes,
+            desk,
+            asks,
             ended: None,
         }
     }
@@ -89,6 +97,11 @@ impl Running {
             call,
             notes: self.voices.clone(),
         }
+    }
+
+    /// Where the agent of `call` brings what it asks for.
+    pub(super) fn desk(&self, number: usize, call: &CallRef) -> Desk {
+        Desk::new(number, Arc::new(call.clone()), self.desk.clone())
     }
 
     /// Starts an attempt.
@@ -130,6 +143,7 @@ impl Running {
             }
             tokio::select! {
                 Some((call, note)) = self.notes.recv() => return News::Said(call, note),
+                Some((call, ask)) = self.asks.recv() => return News::Asked(call, ask),
                 Some(done) = self.tasks.join_next_with_id() => {
                     let before = self.notes.len();
                     self.ended = self.news_of(done).map(|news| (news, before));

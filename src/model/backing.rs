@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Template;
+use super::{AgentBacking, Builtin, Template};
 
 /// What does a tool's work.
 #[derive(Debug, Clone)]
@@ -15,6 +15,10 @@ pub enum Backing {
     Command(CommandBacking),
     /// A request.
     Http(HttpBacking),
+    /// A model with tools.
+    Agent(Box<AgentBacking>),
+    /// toolq itself.
+    Builtin(Builtin),
 }
 
 /// `command`: a program, its arguments and what it is given.

@@ -1,4 +1,6 @@
-use super::{Form, Input, InputFault};
+use std::sync::Arc;
+
+use super::{CallRef, Form, Input, InputFault};
 
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]
@@ -33,7 +35,7 @@ impl Turn {
 /// One `tool_use` block (Anthropic), `tool_calls` entry (`OpenAI` chat) or `function_call` item (`OpenAI` responses).
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The number of its turn.
+    /// The number of its turn; those of an agent are counted from 0.
     pub turn: usize,
     /// Counted from 0 among all calls of its turn.
     pub position: usize,
@@ -43,4 +45,6 @@ pub struct Call {
     pub name: String,
     /// The input, or why what stood in its place is none.
     pub input: Result<Input, InputFault>,
+    /// The call of the agent that asked for it; none where the input did.
+    pub within: Option<Arc<CallRef>>,
 }

@@ -1,6 +1,9 @@
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Accepted, Answer, Call, Checked, Outcome};
+use serde_json::value::RawValue;
+
+use super::{Accepted, AgentUse, Answer, Call, Checked, Outcome, Response};
 
 /// What happens to calls, told as it happens. One stream feeds the log, the screen and `--events`.
 #[derive(Debug, Clone)]
@@ -9,6 +12,8 @@ pub enum Event<'a> {
     TurnStarted {
         /// Its number.
         turn: usize,
+        /// The call of the agent whose turn it is.
+        within: Option<&'a Arc<CallRef>>,
     },
     /// More is known of the input of a call that is still being spoken.
     Part {
@@ -92,13 +97,53 @@ pub enum Event<'a> {
         duration: Duration,
         /// How many attempts there were; 0 where it never started.
         attempts: u32,
+        /// What it used, where an agent worked on it.
+        agent: Option<&'a AgentUse>,
+    },
+    /// An agent begins to work on a call.
+    AgentStarted {
+        /// The call.
+        call: &'a CallRef,
+        /// The agent's name.
+        agent: &'a str,
+    },
+    /// An agent asks its model.
+    AgentProgress {
+        /// The call that it works on.
+        call: &'a CallRef,
+        /// The agent's name.
+        agent: &'a str,
+        /// Counted from 1.
+        turn: u64,
+        /// How many there may be.
+        max_turns: u64,
+    },
+    /// A message of an agent's conversation: what it sends, or what its model answered.
+    AgentMessage {
+        /// The call that it works on.
+        call: &'a CallRef,
+        /// As its API has it.
+        message: &'a RawValue,
+        /// The answer that it was in, and the request's digest.
+        response: Option<(&'a Response, &'a str)>,
+        /// The agent's turn, counted from 0.
+        turn: usize,
+    },
+    /// An agent is done with a call; its `Finished` follows.
+    AgentCompleted {
+        /// The call.
+        call: &'a CallRef,
+        /// The agent's name.
+        agent: &'a str,
+        /// From its start.
+        duration: Duration,
     },
     /// A result went to stdout.
     ResultWritten {
         /// The call.
         call: &'a CallRef,
     },
-    /// The last event of a turn: every call has its result.
+    /// The last event of a turn of the input: every call has its result. Turns of agents end without.
     QueueDrained {
         /// The turn.
         turn: usize,
@@ -140,6 +185,8 @@ pub struct CallRef {
     pub tool_name: String,
     /// The number of its batch in the turn, where it has one.
     pub batch: Option<usize>,
+    /// The call of the agent that asked for it; none where the input did.
+    pub within: Option<Arc<CallRef>>,
 }
 
 impl CallRef {
@@ -151,8 +198,31 @@ impl CallRef {
             tool_use_id: call.id.clone(),
             tool_name: call.name.clone(),
             batch,
+            within: call.within.clone(),
         }
     }
+
+    /// What tells it from every other call of the run.
+    pub fn key(&self) -> CallKey {
+        CallKey {
+            turn: self.turn,
+            position: self.position,
+            within: self.within.clone(),
+        }
+    }
+
+    /// The calls of the agents that it stands within, the outermost last.
+    pub fn agents(&self) -> impl Iterator<Item = &CallRef> {
+        std::iter::successors(self.within.as_deref(), |call| call.within.as_deref())
+    }
+}
+
+/// Which call of a run: its place in its turn, and in whose work.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallKey {
+    turn: usize,
+    position: usize,
+    within: Option<Arc<CallRef>>,
 }
 
 /// Somebody who is told. `execute` knows neither log nor screen, only this.

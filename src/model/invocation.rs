@@ -11,6 +11,10 @@ pub enum Invocation {
     Command(CommandInvocation),
     /// A request to send.
     Http(HttpInvocation),
+    /// An agent to hand a task to.
+    Agent(AgentInvocation),
+    /// The answer that a session ends with.
+    Completion(String),
 }
 
 /// A program to start.
@@ -46,6 +50,13 @@ pub struct HttpInvocation {
     pub headers: Vec<(String, Draft)>,
     /// What is sent.
     pub body: Option<JsonDraft>,
+}
+
+/// A task for an agent.
+#[derive(Debug, Clone)]
+pub struct AgentInvocation {
+    /// What it is asked; none where that is the input.
+    pub prompt: Option<Draft>,
 }
 
 /// A text that lacks only the environment.

@@ -3,6 +3,7 @@
 //! Every stage speaks in these types. They hold facts, never text made for a person or a model, and this module
 //! imports no other stage.
 
+mod agent;
 mod backing;
 mod call;
 mod clock;
@@ -22,6 +23,8 @@ mod masked;
 mod outcome;
 mod paint;
 mod past;
+mod pretty;
+mod price;
 mod problem;
 mod recorded;
 #[cfg(test)]
@@ -32,6 +35,9 @@ mod units;
 mod verdict;
 mod walk;
 
+pub use agent::{
+    AgentBacking, AgentBudget, AgentFault, AgentUse, Api, Builtin, Response, Stop, Usage,
+};
 pub use backing::{
     Argument, Backing, Body, BodyTemplate, CommandBacking, HostPattern, HttpBacking, HttpMethod,
     Leftovers, Limit, Limits, StatusRange, Stdin,
@@ -43,11 +49,12 @@ pub use compare::{Compare, Ignored};
 pub use dialect::{Dialect, Form, Layout};
 pub use environment::Environment;
 pub use escape::escape;
-pub use event::{CallRef, Event, Finding, Refused, Sink};
+pub use event::{CallKey, CallRef, Event, Finding, Refused, Sink};
 pub use failpoint::{arm_failpoints, failpoint, failpoint_within};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
-    CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece, StdinDraft,
+    AgentInvocation, CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece,
+    StdinDraft,
 };
 pub use json_line::json_line;
 pub use mask::Mask;
@@ -58,6 +65,8 @@ pub use outcome::{
 };
 pub use paint::paint;
 pub use past::{Begun, Past, Recalled};
+pub use pretty::pretty;
+pub use price::{MicroUsd, PicoUsd, Price, usd};
 pub use problem::{Problem, Severity, Span};
 pub use recorded::Recorded;
 pub use template::{Part, Template};

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Limit, Recalled, Rejection, Verdict};
+use super::{AgentFault, Limit, Recalled, Rejection, Verdict};
 
 /// How a call ended. Every way to fail is its own value; the screen, the log, the texts for the model and the reports
 /// each read it, and none of them parses text.
@@ -67,6 +67,15 @@ pub enum Outcome {
         /// Bytes and file of the output.
         captured: Captured,
     },
+    /// An agent came to no answer.
+    AgentFailed {
+        /// Why.
+        fault: AgentFault,
+        /// The last text of its model.
+        output: String,
+        /// Bytes and file of the text.
+        captured: Captured,
+    },
     /// A variable of the environment that the tool needs is not set: nothing ran.
     MissingVariable(String),
     /// The tool has no backing.
@@ -125,8 +134,13 @@ pub enum NotExecuted {
     },
     /// The stream that asked for it broke off before the end of its message.
     BrokeOff,
-    /// The run was ended before its turn came.
+    /// The run, or the agent that asked for it, was ended before its turn came.
     Halted(Halt),
+    /// A call before it was the session's answer.
+    Completed {
+        /// The tool of that call.
+        tool: String,
+    },
 }
 
 /// Why a run starts nothing more, and ends what runs.
@@ -138,6 +152,8 @@ pub enum Halt {
     OutputLost,
     /// What the run may use is used up.
     OverBudget(Budget),
+    /// The agent that asked was ended. Only what it asked for ends.
+    AgentOver,
 }
 
 /// What a run may use, over all its turns.
@@ -162,6 +178,8 @@ pub enum Ending {
     Limit(Limit),
     /// The status of a response.
     Http(u16),
+    /// An agent's last answer, or toolq's own.
+    Answered,
 }
 
 /// What was captured of an output.
@@ -273,7 +291,10 @@ impl Outcome {
     /// Whether it ran to an end of its own, well or not.
     pub fn is_completed(&self) -> bool {
         match self {
-            Self::Succeeded { .. } | Self::Failed { .. } | Self::BadOutput { .. } => true,
+            Self::Succeeded { .. }
+            | Self::Failed { .. }
+            | Self::BadOutput { .. }
+            | Self::AgentFailed { .. } => true,
             Self::Recalled(recalled) => recalled.is_completed(),
             _ => false,
         }
@@ -328,11 +349,16 @@ impl Outcome {
             Self::NoBacking => "no_backing",
             Self::LogRefused(_) => "log_refused",
             Self::Cancelled { .. } => "cancelled",
-            Self::Interrupted {
+            Self::AgentFailed {
+                fault: AgentFault::OverBudget { .. },
+                ..
+            }
+            | Self::Interrupted {
                 by: Halt::OverBudget(_),
                 ..
             }
             | Self::NotExecuted(NotExecuted::Halted(Halt::OverBudget(_))) => "over_budget",
+            Self::AgentFailed { .. } => "agent_failed",
             Self::Interrupted { .. } => "interrupted",
             Self::NotExecuted(_) => "not_executed",
             Self::Paused { .. } => "paused",
@@ -358,6 +384,7 @@ impl Outcome {
             Self::Succeeded { captured, .. }
             | Self::Failed { captured, .. }
             | Self::BadOutput { captured, .. }
+            | Self::AgentFailed { captured, .. }
             | Self::TimedOut { captured, .. } => Some(captured),
             _ => None,
         }
@@ -370,6 +397,7 @@ impl Outcome {
             | Self::Failed { captured, .. }
             | Self::BadOutput { captured, .. }
             | Self::TimedOut { captured, .. }
+            | Self::AgentFailed { captured, .. }
             | Self::InDoubt { captured, .. }
             | Self::Cancelled { captured, .. }
             | Self::Interrupted { captured, .. } => Some(captured),

@@ -63,6 +63,7 @@ pub(crate) fn tools(tools: Vec<Tool>) -> Tools {
         dir: PathBuf::from("/root"),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
+        prices: BTreeMap::default(),
         digest: "00".repeat(32),
     }
 }
@@ -75,6 +76,7 @@ pub(crate) fn call(position: usize, name: &str, input: &str) -> Call {
         id: format!("toolu_{position}"),
         name: name.to_owned(),
         input: Input::parse(input),
+        within: None,
     }
 }
 
@@ -170,13 +172,14 @@ pub(crate) fn finish(
         answer: &answer(call, text, outcome.is_error()),
         duration: Duration::from_millis(ms),
         attempts,
+        agent: None,
     }])
 }
 
 /// Tells the events of a turn in which all calls stand in one batch and those that run end well, with this text.
 pub(crate) fn play(sink: &mut dyn Sink, checked: &[Checked], text: &str) -> Result<(), Refused> {
     let turn = checked.first().map_or(0, |checked| checked.call.turn);
-    sink.tell(&[Event::TurnStarted { turn }])?;
+    sink.tell(&[Event::TurnStarted { turn, within: None }])?;
     let mut running = Vec::new();
     for checked in checked {
         queue(sink, checked, &mut running)?;

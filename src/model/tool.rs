@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Backing, CommandBacking, Compare, Ignored, Template};
+use super::{Backing, CommandBacking, Compare, Ignored, Price, Template};
 
 /// A tools.yaml that holds: every default applied, every template parsed.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct Tools {
     pub secrets: Vec<String>,
     /// The file's texts that a model reads; those of a tool stand with it.
     pub messages: Messages,
+    /// What tokens cost, by the name of a model.
+    pub prices: BTreeMap<String, Price>,
     /// SHA-256 of the file's bytes, in hex.
     pub digest: String,
 }
@@ -34,6 +36,24 @@ impl Tools {
     /// The tool of this exact name.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// What tokens of `model` cost: the price of this name, else of the longest name that it begins with before a date
+    /// (`claude-sonnet-4-5` has `claude-sonnet-4-5-20250929`).
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        let is_date = |rest: &str| {
+            let digits = rest.strip_prefix('-').unwrap_or_default();
+            digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+        };
+        let dated = || {
+            let of = self.prices.iter().filter(|(name, _)| {
+                let rest = model.strip_prefix(name.as_str());
+                rest.is_some_and(is_date)
+            });
+            of.max_by_key(|(name, _)| name.len())
+                .map(|(_, price)| price)
+        };
+        self.prices.get(model).or_else(dated)
     }
 }
 
@@ -229,6 +249,7 @@ pub enum MessageKey {
     RateLimited,
     InvalidInput,
     UnknownTool,
+    AgentFailed,
     Paused,
     NotExecuted,
     Interrupted,

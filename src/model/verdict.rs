@@ -117,6 +117,10 @@ pub enum Reason {
     BrokenOff,
     /// A path leads out of the root.
     PathOutsideRoot,
+    /// Its agent may be called by agents no deeper.
+    TooDeep,
+    /// Its agent runs beside other calls, and this call may not.
+    NotConcurrencySafe,
 }
 
 impl Reason {
@@ -129,6 +133,8 @@ impl Reason {
             Self::DuplicateId => "duplicate_id",
             Self::Truncated | Self::BrokenOff => "truncated",
             Self::PathOutsideRoot => "path_outside_root",
+            Self::TooDeep => "too_deep",
+            Self::NotConcurrencySafe => "not_concurrency_safe",
         }
     }
 }

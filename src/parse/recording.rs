@@ -285,14 +285,14 @@ impl Recording {
 }
 
 /// A call in a text that begins at `begin` of the input.
-fn within(text: &str, call: CallEntry, begin: u64) -> Option<Object<'_>> {
+pub(super) fn within(text: &str, call: CallEntry, begin: u64) -> Option<Object<'_>> {
     let at = usize::try_from(call.offset - begin).ok()?;
     let text = text.get(at..at + call.len as usize)?;
     Object::read(text).ok().flatten()
 }
 
 /// A call in its place. Where it has no id, it gets one that is the same on every run.
-fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
+pub(super) fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
     let Asked { id, name, input } = asked;
     let name = name.unwrap_or_default();
     let id = id.unwrap_or_else(|| made_id(turn, position, &name, call.get()));
@@ -302,6 +302,7 @@ fn finish(turn: usize, position: usize, asked: Asked, call: Json) -> Call {
         id,
         name,
         input,
+        within: None,
     }
 }
 

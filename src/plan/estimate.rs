@@ -47,6 +47,12 @@ impl Slots {
         start
     }
 
+    /// When a call that takes so long and no place starts.
+    pub(super) fn pass(&mut self, takes: Duration) -> Duration {
+        self.end = self.end.max(self.start.saturating_add(takes));
+        self.start
+    }
+
     /// When the last call ends.
     pub(super) fn end(&self) -> Duration {
         self.end

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::model::{
-    Detail, Draft, HttpInvocation, Invocation, JsonDraft, Mask, MaskedJson, MaskedText,
+    Accepted, AgentInvocation, Detail, Draft, HttpInvocation, Invocation, JsonDraft, Mask,
+    MaskedJson, MaskedText,
 };
 
 use super::{Batch, Estimate, Plan, Planned, Rejected, runs};
@@ -55,6 +56,8 @@ struct CallLine<'a> {
 enum Runs<'a> {
     Command(Vec<MaskedText<'a>>),
     Http(Request<'a>),
+    Agent(AgentRun<'a>),
+    Builtin(&'a str),
 }
 
 #[derive(serde::Serialize)]
@@ -67,6 +70,29 @@ struct Request<'a> {
     headers: Pairs<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Json<'a>>,
+}
+
+/// What an agent is made of. Its key and what it is told are not shown.
+#[derive(serde::Serialize)]
+struct AgentRun<'a> {
+    model: String,
+    endpoint: String,
+    tools: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<Text<'a>>,
+}
+
+impl<'a> AgentRun<'a> {
+    fn of(accepted: &'a Accepted, task: &'a AgentInvocation, mask: &'a Mask) -> Option<Self> {
+        let agent = runs::agent(accepted)?;
+        let shown = |template| mask.text(&runs::fixed(template).to_string()).into_owned();
+        Some(Self {
+            model: shown(&agent.model),
+            endpoint: shown(&agent.endpoint),
+            tools: &agent.tools,
+            prompt: task.prompt.as_ref().map(|prompt| Text(prompt, mask)),
+        })
+    }
 }
 
 #[derive(serde::Serialize)]
@@ -91,14 +117,18 @@ impl<'a> CallLine<'a> {
         let runs = accepted
             .invocation
             .as_ref()
-            .map(|invocation| match invocation {
+            .and_then(|invocation| match invocation {
                 Invocation::Command(command) => {
                     let argv = command.argv.iter();
-                    Runs::Command(argv.map(|argument| MaskedText(argument, mask)).collect())
+                    let argv = argv.map(|argument| MaskedText(argument, mask));
+                    Some(Runs::Command(argv.collect()))
                 }
                 Invocation::Http(request) => {
-                    Runs::Http(Request::of(runs::method(accepted), request, mask))
+                    let method = runs::method(accepted);
+                    Some(Runs::Http(Request::of(method, request, mask)))
                 }
+                Invocation::Agent(task) => AgentRun::of(accepted, task, mask).map(Runs::Agent),
+                Invocation::Completion(_) => Some(Runs::Builtin(&call.name)),
             });
         Self {
             position: call.position,

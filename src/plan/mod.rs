@@ -17,7 +17,8 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::model::{
-    Accepted, Call, Checked, Detail, OnFailure, Rejection, Tools, Verdict, format_duration,
+    Accepted, Call, Checked, Detail, Invocation, OnFailure, Rejection, Tools, Verdict,
+    format_duration,
 };
 
 pub use estimate::Estimate;
@@ -77,6 +78,8 @@ pub enum WhyNot<'a> {
     Rejected(&'a Rejection),
     /// A call of this tool before it may not, and the tool says `on_failure: stop`.
     Behind(&'a str),
+    /// A call of this tool before it ends the session.
+    Completed(&'a str),
 }
 
 impl<'a> Plan<'a> {
@@ -93,16 +96,20 @@ impl<'a> Plan<'a> {
             estimate: Estimate::default(),
         };
         let mut partition = Partition::default();
-        let mut stopped = None;
+        let mut stopped: Option<WhyNot<'a>> = None;
         for Checked { call, verdict, .. } in checked {
             match (verdict, stopped) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.reject(call, WhyNot::Rejected(rejection));
-                    stopped = stopped.or_else(|| stopping.get(call.name.as_str()).copied());
+                    let failed = || stopping.get(call.name.as_str()).copied();
+                    stopped = stopped.or_else(|| failed().map(WhyNot::Behind));
                 }
-                (Verdict::Accepted(_), Some(tool)) => plan.reject(call, WhyNot::Behind(tool)),
+                (Verdict::Accepted(_), Some(why)) => plan.reject(call, why),
                 (Verdict::Accepted(accepted), None) => {
                     plan.place(call, accepted, partition.place(accepted.safe));
+                    if let Some(Invocation::Completion(_)) = accepted.invocation {
+                        stopped = Some(WhyNot::Completed(&accepted.tool.name));
+                    }
                 }
             }
         }
@@ -125,7 +132,7 @@ impl<'a> Plan<'a> {
         let number = index + 1;
         match self.batches[index].calls.len() {
             1 => format!("batch {number}"),
-            calls if calls > self.jobs.get() => {
+            calls if self.batches[index].slots(self.jobs) > self.jobs.get() => {
                 format!("batch {number}: {calls} calls, {} at a time", self.jobs)
             }
             calls => format!("batch {number}: {calls} in parallel"),
@@ -158,7 +165,12 @@ impl<'a> Plan<'a> {
             let mut slots = Slots::new(self.jobs, now);
             for planned in &mut batch.calls {
                 let takes = planned.accepted.tool.estimate;
-                planned.starts = slots.take(takes.unwrap_or_default());
+                let time = takes.unwrap_or_default();
+                planned.starts = if planned.takes_slot(self.jobs) {
+                    slots.take(time)
+                } else {
+                    slots.pass(time)
+                };
                 self.estimate.serial += takes.unwrap_or_default();
                 self.estimate.unknown += usize::from(takes.is_none());
             }
@@ -182,9 +194,21 @@ impl Batch<'_> {
     pub fn is_parallel(&self) -> bool {
         self.calls.len() > 1
     }
+
+    /// How many places its calls would take at once.
+    fn slots(&self, jobs: NonZeroUsize) -> usize {
+        let taking = self.calls.iter().filter(|call| call.takes_slot(jobs));
+        taking.count()
+    }
 }
 
 impl Planned<'_> {
+    /// Whether it counts against the calls that run at once. An agent doesn't, but its own calls do; where nothing runs
+    /// beside anything else, neither do agents.
+    fn takes_slot(&self, jobs: NonZeroUsize) -> bool {
+        jobs == NonZeroUsize::MIN || !matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
+    }
+
     /// `safe: rule get_*`.
     fn reason(&self) -> String {
         let word = if self.accepted.safe {
@@ -201,7 +225,7 @@ impl<'a> Rejected<'a> {
     pub fn reason(&self) -> &'static str {
         match self.why {
             WhyNot::Rejected(rejection) => rejection.reason.name(),
-            WhyNot::Behind(_) => "not_executed",
+            WhyNot::Behind(_) | WhyNot::Completed(_) => "not_executed",
         }
     }
 
@@ -209,6 +233,10 @@ impl<'a> Rejected<'a> {
     pub fn details(&self) -> Cow<'a, [Detail]> {
         match self.why {
             WhyNot::Rejected(rejection) => Cow::Borrowed(&rejection.details),
+            WhyNot::Completed(tool) => Cow::Owned(vec![Detail {
+                path: String::new(),
+                message: format!("the {tool} call before it ends the work"),
+            }]),
             WhyNot::Behind(tool) => Cow::Owned(vec![Detail {
                 path: String::new(),
                 message: format!(

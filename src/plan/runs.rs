@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use url::form_urlencoded::byte_serialize;
 
 use crate::model::{
-    Accepted, Backing, CommandInvocation, Draft, HttpInvocation, Invocation, Mask, Piece,
-    StdinDraft, escape,
+    Accepted, AgentBacking, AgentInvocation, Backing, CommandInvocation, Draft, HttpInvocation,
+    Invocation, Mask, Part, Piece, StdinDraft, Template, escape,
 };
 
 use super::json::body;
@@ -17,6 +17,8 @@ pub(super) fn line(accepted: &Accepted, mask: &Mask) -> Option<String> {
     let line = match accepted.invocation.as_ref()? {
         Invocation::Command(command) => command_line(command, mask),
         Invocation::Http(request) => request_line(method(accepted), request, mask),
+        Invocation::Agent(task) => agent_line(agent(accepted)?, task, mask),
+        Invocation::Completion(result) => format!("answer {}", word(&mask.text(result))),
     };
     Some(mask.text(&line).into_owned())
 }
@@ -26,6 +28,34 @@ pub(super) fn method(accepted: &Accepted) -> &'static str {
     match &accepted.tool.backing {
         Some(Backing::Http(http)) => http.method.name(),
         _ => "GET",
+    }
+}
+
+/// The agent of a call.
+pub(super) fn agent(accepted: &Accepted) -> Option<&AgentBacking> {
+    match &accepted.tool.backing {
+        Some(Backing::Agent(agent)) => Some(agent),
+        _ => None,
+    }
+}
+
+/// A template that holds no value of an input, variables as names.
+pub(super) fn fixed(template: &Template) -> Draft {
+    Draft(template.parts.iter().filter_map(Part::as_piece).collect())
+}
+
+/// `agent model at endpoint with tool, tool: prompt`.
+fn agent_line(agent: &AgentBacking, task: &AgentInvocation, mask: &Mask) -> String {
+    let (model, endpoint) = (fixed(&agent.model), fixed(&agent.endpoint));
+    let tools = match agent.tools.join(", ") {
+        tools if tools.is_empty() => String::new(),
+        tools => format!(" with {tools}"),
+    };
+    let line = format!("agent {model} at {endpoint}{tools}");
+    let line = escape(&line);
+    match &task.prompt {
+        Some(prompt) => format!("{line} <<< {}", draft_word(prompt, mask)),
+        None => line.into_owned(),
     }
 }
 

@@ -7,6 +7,8 @@ pub enum Kind {
     Session,
     /// A turn begins.
     Turn,
+    /// A model answered an agent.
+    ModelResponse,
     /// A call was asked for.
     ToolCall,
     /// An attempt of a call is about to start.
@@ -37,6 +39,7 @@ impl Kind {
         match name {
             "session" => Self::Session,
             "turn" => Self::Turn,
+            "model_response" => Self::ModelResponse,
             "tool_call" => Self::ToolCall,
             "tool_start" => Self::ToolStart,
             "tool_result" => Self::ToolResult,
@@ -56,6 +59,7 @@ impl Kind {
         match self {
             Self::Session => "session",
             Self::Turn => "turn",
+            Self::ModelResponse => "model_response",
             Self::ToolCall => "tool_call",
             Self::ToolStart => "tool_start",
             Self::ToolResult => "tool_result",

@@ -1,18 +1,19 @@
 //! Events → records: which event is written as what, below which record.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::model::{
-    Accepted, Answer, CallRef, Checked, Effect, Event, Finding, MaskedContent, MaskedJson, Outcome,
-    Refused, Sink, Verdict, json_line,
+    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, Finding, MaskedContent,
+    MaskedJson, Outcome, Refused, Response, Sink, Verdict, json_line,
 };
 
 use super::fields::{
-    AttemptFields, Before, Brief, CallContent, CallFields, ProbeFields, ResultFields, ResultKind,
-    StartFields, TurnFields, tool_sha256,
+    AttemptFields, Before, Brief, CallContent, CallFields, ProbeFields, ResponseFields,
+    ResultFields, ResultKind, StartFields, TurnFields, tool_sha256,
 };
 use super::journal::Durable;
 use super::session::OpenCall;
@@ -61,7 +62,7 @@ impl SessionLog {
             Event::Finished { outcome, .. } if outcome.is_recalled() => Durable::Sometime,
             Event::Finished { outcome, .. } if outcome.is_in_doubt() => Durable::Now,
             Event::Finished { call, .. } => {
-                let open = self.calls.get(&key(call));
+                let open = self.calls.get(&call.key());
                 match open.and_then(|open| open.effect) {
                     Some(Effect::Write) => Durable::Now,
                     Some(Effect::Idempotent) => Durable::BeforeRead,
@@ -74,7 +75,7 @@ impl SessionLog {
 
     fn record(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::TurnStarted { turn } => self.turn(*turn)?,
+            Event::TurnStarted { turn, within } => self.turn(*turn, *within)?,
             Event::Queued { checked, batch } => self.call(checked, *batch)?,
             Event::Started {
                 call,
@@ -94,9 +95,16 @@ impl SessionLog {
                 answer,
                 duration,
                 attempts,
-            } => self.result(call, outcome, answer, (*duration, *attempts))?,
+                agent,
+            } => self.result(call, outcome, answer, (*duration, *attempts), *agent)?,
+            Event::AgentMessage {
+                call,
+                response: Some((response, digest)),
+                turn,
+                ..
+            } => self.response(call, *turn, response, digest)?,
             Event::QueueDrained { turn } => {
-                self.turns.remove(turn);
+                self.turns.remove(&(*turn, None));
             }
             Event::Probing { call } => self.probing(call)?,
             Event::Probed {
@@ -105,7 +113,11 @@ impl SessionLog {
                 outcome,
                 duration,
             } => self.probed(call, *finding, outcome, *duration)?,
-            Event::Part { .. }
+            Event::AgentStarted { .. }
+            | Event::AgentProgress { .. }
+            | Event::AgentMessage { .. }
+            | Event::AgentCompleted { .. }
+            | Event::Part { .. }
             | Event::BatchStarted { .. }
             | Event::Status { .. }
             | Event::ResultWritten { .. } => {}
@@ -113,24 +125,50 @@ impl SessionLog {
         Ok(())
     }
 
-    fn turn(&mut self, turn: usize) -> io::Result<()> {
-        let fields = TurnFields { turn };
-        let known = self.earlier.as_ref().and_then(|earlier| earlier.turn(turn));
-        if let Some(record) = known {
-            self.turns.insert(turn, record);
+    /// A turn of the input, or one of an agent, below the call that the agent works on.
+    fn turn(&mut self, turn: usize, within: Option<&Arc<CallRef>>) -> io::Result<()> {
+        let key = (turn, within.cloned());
+        let earlier = self.earlier.as_ref().filter(|_| within.is_none());
+        if let Some(record) = earlier.and_then(|earlier| earlier.turn(turn)) {
+            self.turns.insert(key, record);
             return Ok(());
         }
-        let record = self
-            .journal
-            .add(&Kind::Turn, Some(self.session), &(), &fields)?;
-        self.turns.insert(turn, record);
+        let fields = TurnFields {
+            turn,
+            agent: within.map(|agent| self.mask.text(&agent.tool_name).into_owned()),
+        };
+        let parent = match within {
+            None => Some(self.session),
+            Some(agent) => self.calls.get(&agent.key()).map(|open| open.record),
+        };
+        let record = self.journal.add(&Kind::Turn, parent, &(), &fields)?;
+        self.turns.insert(key, record);
         self.counts.turns += 1;
         Ok(())
     }
 
+    /// What a model answered, below the call that its agent works on: as it came, so that a later run need not ask again.
+    fn response(
+        &mut self,
+        call: &CallRef,
+        turn: usize,
+        response: &Response,
+        digest: &str,
+    ) -> io::Result<()> {
+        let parent = self.calls.get(&call.key()).map(|open| open.record);
+        let content = MaskedJson(&response.body, &self.mask);
+        let fields = ResponseFields::of(call, turn, response, digest, &self.mask);
+        self.journal
+            .add(&Kind::ModelResponse, parent, &content, &fields)?;
+        Ok(())
+    }
+
     fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
-        let key = (checked.call.turn, checked.call.position);
-        let known = self.earlier.as_ref().and_then(|earlier| earlier.entry(key));
+        let call = CallRef::new(&checked.call, None);
+        let place = (call.turn, call.position);
+        // What an agent asked for in an earlier run is no call of this one.
+        let earlier = self.earlier.as_ref().filter(|_| call.within.is_none());
+        let known = earlier.and_then(|earlier| earlier.entry(place));
         let record = match known {
             Some(entry) => entry.record,
             None => self.new_call(checked, batch)?,
@@ -140,7 +178,7 @@ impl SessionLog {
             failed: None,
             effect: None,
         };
-        self.calls.insert(key, open);
+        self.calls.insert(call.key(), open);
         Ok(())
     }
 
@@ -159,7 +197,8 @@ impl SessionLog {
         let before = CallContent::before(checked, &self.mask);
         let before = before.map(|before| self.place(before)).transpose()?;
         let fields = CallFields::of(checked, batch, before, &self.mask, digest);
-        let turn = self.turns.get(&checked.call.turn).copied();
+        let within = checked.call.within.clone();
+        let turn = self.turns.get(&(checked.call.turn, within)).copied();
         self.counts.calls += 1;
         self.journal.add(&Kind::ToolCall, turn, &content, &fields)
     }
@@ -179,7 +218,7 @@ impl SessionLog {
         attempt: u32,
         idempotency_key: &str,
     ) -> io::Result<()> {
-        let open = self.calls.get_mut(&key(call));
+        let open = self.calls.get_mut(&call.key());
         let known = open.map(|open| {
             open.effect = Some(accepted.tool.effect);
             (open.record, open.failed.take())
@@ -199,7 +238,7 @@ impl SessionLog {
 
     /// An attempt that failed stands in the record of the next start.
     fn retrying(&mut self, call: &CallRef, outcome: &Outcome, wait: Duration) {
-        if let Some(open) = self.calls.get_mut(&key(call)) {
+        if let Some(open) = self.calls.get_mut(&call.key()) {
             open.failed = Some(AttemptFields::of(outcome, wait));
         }
     }
@@ -209,16 +248,16 @@ impl SessionLog {
         let Some(earlier) = &self.earlier else {
             return false;
         };
-        if !matches!(outcome, Outcome::Rejected(_)) {
+        if !matches!(outcome, Outcome::Rejected(_)) || call.within.is_some() {
             return false;
         }
         let content = MaskedContent(&answer.content, &self.mask);
         let json = serde_json::to_string(&content).unwrap_or_default();
-        earlier.says(key(call), &json_line(&json))
+        earlier.says((call.turn, call.position), &json_line(&json))
     }
 
     fn probing(&mut self, call: &CallRef) -> io::Result<()> {
-        let parent = self.calls.get(&key(call)).map(|open| open.record);
+        let parent = self.calls.get(&call.key()).map(|open| open.record);
         let fields = ProbeFields::of(call, &self.mask);
         self.journal.add(&Kind::ProbeStart, parent, &(), &fields)?;
         Ok(())
@@ -231,7 +270,7 @@ impl SessionLog {
         outcome: &Outcome,
         duration: Duration,
     ) -> io::Result<()> {
-        let parent = self.calls.get(&key(call)).map(|open| open.record);
+        let parent = self.calls.get(&call.key()).map(|open| open.record);
         let fields = ProbeFields::of(call, &self.mask).ended(finding, outcome, duration);
         self.journal.add(&Kind::ProbeEnd, parent, &(), &fields)?;
         Ok(())
@@ -245,8 +284,9 @@ impl SessionLog {
         outcome: &Outcome,
         answer: &Answer,
         spent: (Duration, u32),
+        agent: Option<&AgentUse>,
     ) -> io::Result<()> {
-        let parent = self.calls.remove(&key(call)).map(|open| open.record);
+        let parent = self.calls.remove(&call.key()).map(|open| open.record);
         if outcome.is_recalled() {
             self.counts.recalled += 1;
             return Ok(());
@@ -257,12 +297,14 @@ impl SessionLog {
         let kind = ResultKind::of(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
+        let fields = fields.with_agent(agent);
         self.journal.add(&kind.kind(), parent, &content, &fields)?;
         self.counts.add(kind, answer.is_error);
+        if agent.is_some() {
+            let of_call = |within: &CallRef| within.key() == call.key();
+            self.turns
+                .retain(|(_, within), _| !within.as_deref().is_some_and(of_call));
+        }
         Ok(())
     }
-}
-
-fn key(call: &CallRef) -> (usize, usize) {
-    (call.turn, call.position)
 }

@@ -92,8 +92,8 @@ impl Order {
                 record.metadata::<Turn>()?;
                 self.turns.insert(record.id);
                 known(
-                    record.parent == self.session,
-                    "it belongs to no open session",
+                    record.parent == self.session || self.has_call(record),
+                    "it belongs to no open session, and to no call of an agent",
                 )
             }
             Kind::ToolCall => {
@@ -102,8 +102,15 @@ impl Order {
                 self.calls.insert(record.id, Stage::Free(0));
                 known(found, "its turn is not on record")
             }
+            Kind::ModelResponse => known(self.has_call(record), "its call is not on record"),
             _ => self.call(record)?,
         })
+    }
+
+    /// Whether it stands below a call.
+    fn has_call(&self, record: &Record) -> bool {
+        let parent = record.parent.unwrap_or_default();
+        self.calls.contains_key(&parent)
     }
 
     /// A record that belongs to a call.

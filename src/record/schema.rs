@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::fields::{
-    CallContent, CallFields, EndFields, ProbeFields, ResolveFields, ResultFields, SessionFields,
-    StartFields, TurnFields,
+    CallContent, CallFields, EndFields, ProbeFields, ResolveFields, ResponseFields, ResultFields,
+    SessionFields, StartFields, TurnFields,
 };
 use super::metadata::Recovered;
 use super::{Kind, Stored};
@@ -63,6 +63,11 @@ fn types(generator: &mut SchemaGenerator) -> Vec<(Kind, Value)> {
     let result = generator.subschema_for::<ResultFields<'_>>();
     let session = generator.subschema_for::<SessionFields<'_>>();
     let turn = generator.subschema_for::<TurnFields>();
+    let body = stored_or(
+        generator,
+        |_| json_schema!({"description": "The body of the API's response, as it came.", "type": "object"}),
+    );
+    let response = generator.subschema_for::<ResponseFields<'_>>();
     let asked = generator.subschema_for::<CallFields<'_>>();
     let start = generator.subschema_for::<StartFields<'_>>();
     let probe = generator.subschema_for::<ProbeFields<'_>>();
@@ -73,6 +78,7 @@ fn types(generator: &mut SchemaGenerator) -> Vec<(Kind, Value)> {
     let forms = [
         (Kind::Session, null(), session),
         (Kind::Turn, null(), turn),
+        (Kind::ModelResponse, body, response),
         (Kind::ToolCall, call, asked),
         (Kind::ToolStart, null(), start),
         (Kind::ToolResult, answer.clone(), result.clone()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::model::{Clock, Effect, Mask, Refused};
+use crate::model::{CallKey, CallRef, Clock, Effect, Mask, Refused};
 
 use super::fields::{AttemptFields, EndFields, SessionFields};
 use super::journal::{Durable, Journal};
@@ -65,9 +65,8 @@ pub struct SessionLog {
     /// Of tools by name.
     pub(super) digests: HashMap<String, String>,
     /// The records of turns that have not ended.
-    pub(super) turns: HashMap<usize, Uuid>,
-    /// By turn and position.
-    pub(super) calls: HashMap<(usize, usize), OpenCall>,
+    pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
+    pub(super) calls: HashMap<CallKey, OpenCall>,
     pub(super) counts: EndFields,
     /// Milliseconds since 1970.
     begun: u64,

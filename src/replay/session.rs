@@ -171,6 +171,7 @@ impl Replay {
             tool_use_id: self.mask.text(&call.id).into_owned(),
             tool_name: self.mask.text(&call.name).into_owned(),
             batch: None,
+            within: None,
         }
     }
 

@@ -33,6 +33,7 @@ fn ending_words(ending: Ending) -> String {
         Ending::Signal(signal) => format!("signal {signal}"),
         Ending::Limit(limit) => format!("over limits.{}", limit.name()),
         Ending::Http(status) => format!("HTTP {status}"),
+        Ending::Answered => "answered".to_owned(),
     }
 }
 

@@ -80,7 +80,13 @@ mod tests {
             attempt: 1,
             idempotency_key: "key",
         };
-        let events = [Event::TurnStarted { turn: 0 }, started];
+        let events = [
+            Event::TurnStarted {
+                turn: 0,
+                within: None,
+            },
+            started,
+        ];
         for refusing in [false, true] {
             let (mut log, mut broken, mut reader) = (
                 Reader(vec![], refusing),

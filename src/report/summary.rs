@@ -14,6 +14,10 @@ pub struct Summary {
     succeeded: usize,
     /// Errors by their word.
     errors: BTreeMap<&'static str, usize>,
+    /// Calls of agents.
+    inner: usize,
+    /// How often agents asked their models.
+    asked: usize,
     /// Calls whose end an earlier run saw.
     recalled: usize,
     /// Whether this run stopped before its work was done.
@@ -33,6 +37,8 @@ impl Summary {
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
+            inner: 0,
+            asked: 0,
             recalled: 0,
             stopped: false,
             serial: Duration::ZERO,
@@ -72,8 +78,16 @@ impl Summary {
             0 => String::new(),
             recalled => format!(" ({recalled} from the log)"),
         };
+        let agents = match self.asked {
+            0 => String::new(),
+            asked => format!(
+                "; agents: {}, {}",
+                count(asked, "turn", "turns"),
+                count(self.inner, "call", "calls")
+            ),
+        };
         format!(
-            "{} in {}: {}{recalled}; {} in series, {} as run",
+            "{} in {}: {}{recalled}{agents}; {} in series, {} as run",
             count(self.calls, "call", "calls"),
             count(self.batches, "batch", "batches"),
             ends.join(", "),
@@ -84,8 +98,16 @@ impl Summary {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
+            Event::Queued { checked, .. } if checked.call.within.is_some() => self.inner += 1,
             Event::Queued { .. } => self.calls += 1,
-            Event::BatchStarted { .. } => self.batches += 1,
+            Event::BatchStarted { calls, .. } => {
+                let of_input = calls.first().is_none_or(|call| call.within.is_none());
+                self.batches += usize::from(of_input);
+            }
+            Event::AgentProgress { .. } => self.asked += 1,
+            Event::Finished { call, outcome, .. } if call.within.is_some() => {
+                self.stopped |= STOPPING.contains(&outcome.status());
+            }
             Event::Finished {
                 outcome, duration, ..
             } => {

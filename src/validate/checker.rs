@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::schema::{Schema, SchemaFault};
 use super::{coerce, fill, paths, rejection, safety};
 use crate::model::{
-    Accepted, Call, Checked, Input, Past, Rejection, Safety, Tool, Tools, Turn, Verdict,
+    Accepted, Backing, Builtin, Call, Checked, DecidedBy, Input, Past, Rejection, Safety, Tool,
+    Tools, Turn, Verdict,
 };
 
 /// Decides about calls of the tools that it holds. Schemas are compiled at their first use, and only then.
@@ -104,7 +105,10 @@ impl Checker {
         let invocation = fill::invocation(tool, &checked.input).map_err(rejection::invalid)?;
         let probe = fill::probe(tool, &checked.input).map_err(rejection::invalid)?;
         let matches = || compiled.matches(&tool.safety, &checked.value, &self.tools.dir);
-        let (safe, decided_by) = safety::decided(&tool.safety, matches);
+        let (tool, (safe, decided_by)) = match agent_of(tool, &checked.value) {
+            Some(agent) => (agent, of_task(agent)),
+            None => (tool, safety::decided(&tool.safety, matches)),
+        };
         Ok(Accepted {
             tool: Arc::clone(tool),
             input: checked.input,
@@ -160,6 +164,20 @@ impl Compiled {
         let when = self.when.get_or_init(|| Schema::compile(schema, dir).ok());
         when.as_ref().is_some_and(|when| when.accepts(value))
     }
+}
+
+/// The agent that a call of `new_task` hands its task to: its limits hold for the call.
+fn agent_of<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
+    let Some(Backing::Builtin(Builtin::NewTask(agents))) = &tool.backing else {
+        return None;
+    };
+    let name = input.get("agent")?.as_str()?;
+    agents.iter().find(|agent| agent.name == name)
+}
+
+/// The safety of a task for `agent`. A schema over its input says nothing of a task.
+fn of_task(agent: &Tool) -> (bool, DecidedBy) {
+    safety::decided(&agent.safety, || false)
 }
 
 /// An input that its schema accepts.

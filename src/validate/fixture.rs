@@ -69,6 +69,7 @@ pub(crate) fn tools(tools: Vec<Tool>, root: PathBuf) -> Arc<Tools> {
         root,
         secrets: Vec::new(),
         messages: BTreeMap::default(),
+        prices: BTreeMap::default(),
         digest: String::new(),
     })
 }

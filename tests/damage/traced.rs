@@ -51,13 +51,13 @@ fn the_disk_is_told_first() {
         let message = find(started, &|line| {
             line.contains("sendmsg(") || line.contains("sendto(")
         });
-        assert!(synced(started) < message, "{tool}");
+        assert!(synced(started) < message, "{tool} started too early");
         let ended = record("tool_result");
         let id = format!("\\\"tool_use_id\\\":\\\"{id}\\\"");
         let printed = find(ended + 1, &|line| {
             line.contains("write(1,") && line.contains(&id)
         });
-        assert!(synced(ended) < printed, "{tool}");
+        assert!(synced(ended) < printed, "{tool} was printed too early");
     }
     let syncs = lines
         .iter()

@@ -33,6 +33,7 @@ fn checked(checker: &mut Checker, url: &str) -> Result<String, String> {
         id: "id".to_owned(),
         name: "fetch".to_owned(),
         input: Input::parse(&input),
+        within: None,
     };
     let turn = Turn {
         number: 0,

@@ -202,6 +202,7 @@ impl Asked {
                 id: format!("call_{position}"),
                 name: self.tool.name.clone(),
                 input: Ok(input.clone()),
+                within: None,
             },
             verdict: Verdict::Accepted(Box::new(Accepted {
                 tool: Arc::new(self.tool),
@@ -321,6 +322,7 @@ impl Scene {
                 dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests"),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
+                prices: BTreeMap::default(),
                 digest: String::new(),
             }),
             jobs,

@@ -176,6 +176,16 @@ impl Started {
         });
     }
 
+    /// Waits until the log has a record of this type.
+    pub fn wait_for_record(&self, kind: &str) {
+        until(kind, || {
+            self.marked
+                .log()
+                .iter()
+                .any(|record| record["type"] == kind)
+        });
+    }
+
     /// Sends `signal` again and again until the end, without reading anything.
     pub fn insist_unread(&mut self, signal: Signal) {
         until("toolq ends", || {

@@ -29,8 +29,8 @@ fn every_misspelled_key_is_refused() {
         default: {timeout: 1s} ⇒ default ⇒ unknown key
         defaults: {timout: 1s} ⇒ timout ⇒ unknown key
         rules: [{tools: t, concurrency_safe: true, effect: read}] ⇒ effect ⇒ unknown key
-        prices: {} ⇒ prices ⇒ unknown key
-        builtins: [] ⇒ builtins ⇒ unknown key
+        prises: {} ⇒ prises ⇒ unknown key
+        builtin: [] ⇒ builtin ⇒ unknown key
         ",
     );
     refused(
@@ -43,7 +43,10 @@ fn every_misspelled_key_is_refused() {
         retry: {time: 1} ⇒ time ⇒ unknown key
         concurrency_safe: {} ⇒ concurrency_safe ⇒ has no `when`
         concurrency_safe: maybe ⇒ maybe ⇒ must be `true`, `false` or
-        agent: {model: m} ⇒ agent ⇒ unknown key
+        agent: {endpoint: "http://h", model: m, max_turn: 1} ⇒ max_turn ⇒ unknown key
+        agent: {model: m} ⇒ agent ⇒ has no `endpoint`
+        agent: {endpoint: "http://h", model: m, api_key: abc} ⇒ abc ⇒ doesn't belong into a file
+        agent: {endpoint: "http://{o}", model: m} ⇒ {o} ⇒ cannot stand here
         "#,
     );
 }

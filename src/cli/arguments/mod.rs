@@ -76,6 +76,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Show what would run, in which batches, and why; runs nothing
     Plan(Plan),
+    /// Run one agent on an input, to its answer
+    Agent(Box<Agent>),
     /// Hold recordings against today's tools: are inputs still valid, are results still the same
     Replay(Box<Replay>),
     /// Look for problems in tools.yaml
@@ -164,7 +166,7 @@ pub struct Run {
 }
 
 /// What all calls together may use.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct BudgetFlags {
     /// Start so many calls at most; the others are answered without being run
     #[arg(long, value_name = "N")]
@@ -183,6 +185,67 @@ impl From<&BudgetFlags> for Budgets {
             calls: flags.max_calls,
             time: flags.time_budget,
             output: flags.max_output_total,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// The tool with an `agent`. Its input is read from stdin, as JSON
+    pub name: String,
+    /// What is printed
+    #[arg(long, value_name = "WHAT", default_value = "text")]
+    pub to: ToAnswer,
+    /// Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Keep no session log
+    #[arg(long, conflicts_with = "log")]
+    pub no_log: bool,
+    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        conflicts_with = "no_log"
+    )]
+    pub sync: Sync,
+    /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
+    #[arg(long, value_name = "FILE|fd:N")]
+    pub events: Option<String>,
+    /// How to show what runs
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub progress: Progress,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+impl Agent {
+    /// What `run` would be told to be watched in the same way.
+    pub fn as_run(&self) -> Run {
+        Run {
+            input: Input {
+                files: Vec::new(),
+                from: None,
+                all: false,
+                max_document: 0,
+                jobs: self.jobs,
+            },
+            to: None,
+            follow: false,
+            log: self.log.clone(),
+            no_log: self.no_log,
+            resume: false,
+            new: false,
+            accept_changes: false,
+            sync: self.sync,
+            events: self.events.clone(),
+            progress: self.progress,
+            fail_on_error: false,
+            budgets: self.budgets,
         }
     }
 }
@@ -423,6 +486,17 @@ impl From<FromDialect> for Dialect {
             FromDialect::Toolq => Self::Toolq,
         }
     }
+}
+
+/// What `toolq agent` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ToAnswer {
+    /// The answer
+    Text,
+    /// The whole conversation, in the form of the agent's API
+    Messages,
+    /// The answer with what it took: turns, tokens, cost
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

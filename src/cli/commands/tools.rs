@@ -4,8 +4,8 @@ use crate::cli::arguments::{Tools as Arguments, ToolsFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::pretty::pretty;
 use crate::cli::stdout;
+use crate::model::pretty;
 use crate::respond::{self, Declare};
 
 /// Prints them.

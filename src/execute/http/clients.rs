@@ -19,7 +19,7 @@ const LONGEST_DIAL: Duration = Duration::from_secs(10);
 
 /// Clients by what they differ in.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(in crate::execute) struct Clients {
     /// Idle connections that each keeps to a host.
     idle: usize,
     resolver: Resolver,
@@ -40,7 +40,7 @@ struct Kind {
 }
 
 impl Clients {
-    pub(super) fn new(jobs: NonZeroUsize, resolver: Resolver) -> Self {
+    pub(in crate::execute) fn new(jobs: NonZeroUsize, resolver: Resolver) -> Self {
         Self {
             idle: jobs.get(),
             resolver,
@@ -52,7 +52,7 @@ impl Clients {
     ///
     /// # Errors
     /// How the call ends because there can be none.
-    pub(super) fn get(
+    pub(in crate::execute) fn get(
         &self,
         request: &Request,
         backing: &HttpBacking,

@@ -7,7 +7,7 @@ use crate::model::{Outcome, Transport, TransportPhase};
 
 /// Why no whole response came.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(in crate::execute) enum Fault {
     /// Nothing was sent, for this reason.
     Unsent(Outcome),
     /// The way there or back broke.
@@ -25,7 +25,7 @@ impl From<Outcome> for Fault {
 }
 
 /// Before the head of a response was there.
-pub(super) fn of_request(origin: &str, error: &reqwest::Error) -> Fault {
+pub(in crate::execute) fn of_request(origin: &str, error: &reqwest::Error) -> Fault {
     let phase = if error.is_builder() {
         TransportPhase::Build
     } else if error.is_connect() {
@@ -36,7 +36,7 @@ pub(super) fn of_request(origin: &str, error: &reqwest::Error) -> Fault {
     broken(phase, origin, cause(error))
 }
 
-pub(super) fn broken(phase: TransportPhase, origin: &str, detail: String) -> Fault {
+pub(in crate::execute) fn broken(phase: TransportPhase, origin: &str, detail: String) -> Fault {
     Fault::Broken(Transport {
         phase,
         origin: origin.to_owned(),
@@ -54,7 +54,7 @@ pub(super) fn unbuilt(origin: String, detail: String) -> Outcome {
 }
 
 /// The innermost cause. Those around it repeat the URL, in which secrets may stand.
-pub(super) fn cause(error: &reqwest::Error) -> String {
+pub(in crate::execute) fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;

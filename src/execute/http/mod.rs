@@ -1,10 +1,10 @@
 //! An HTTP backing: a request is sent, and its response read within limits of time and bytes.
 
-mod clients;
-mod failure;
+pub(super) mod clients;
+pub(super) mod failure;
 mod request;
 mod resolver;
-mod response;
+pub(super) mod response;
 mod sending;
 
 use std::path::PathBuf;

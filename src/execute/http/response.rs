@@ -190,7 +190,7 @@ pub(super) async fn read(
 }
 
 /// `Content-Encoding` (RFC 9110, section 8.4), where it says more than nothing.
-fn encoding(headers: &HeaderMap) -> Option<String> {
+pub(in crate::execute) fn encoding(headers: &HeaderMap) -> Option<String> {
     let named = headers.get_all(CONTENT_ENCODING).into_iter();
     let named = named.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let named: Vec<_> = named
@@ -200,7 +200,7 @@ fn encoding(headers: &HeaderMap) -> Option<String> {
 }
 
 /// `Retry-After` (RFC 9110, section 10.2.3): seconds or a date. One that is neither, or is over, says nothing.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(in crate::execute) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));

@@ -90,7 +90,7 @@ impl Delivery for Witness {
 
 pub(super) fn line_of(event: &Event<'_>) -> String {
     match event {
-        Event::TurnStarted { turn } => format!("turn {turn}"),
+        Event::TurnStarted { turn, .. } => format!("turn {turn}"),
         Event::Part { call, text } => format!("part {} {text}", call.tool_use_id),
         Event::Queued { checked, batch } => format!("queued {} {batch:?}", checked.call.id),
         Event::BatchStarted { batch, calls, .. } => {
@@ -118,6 +118,10 @@ pub(super) fn line_of(event: &Event<'_>) -> String {
         }
         Event::ResultWritten { call } => format!("written {}", call.tool_use_id),
         Event::QueueDrained { .. } => "drained".to_owned(),
+        Event::AgentStarted { call, .. } => format!("agent {}", call.tool_use_id),
+        Event::AgentProgress { call, turn, .. } => format!("asks {} {turn}", call.tool_use_id),
+        Event::AgentMessage { call, .. } => format!("message {}", call.tool_use_id),
+        Event::AgentCompleted { call, .. } => format!("done {}", call.tool_use_id),
     }
 }
 
@@ -170,6 +174,7 @@ pub(super) fn call(position: usize, id: &str, tool: &Tool) -> Checked {
             id: id.to_owned(),
             name: tool.name.clone(),
             input: Ok(input.clone()),
+            within: None,
         },
         verdict: Verdict::Accepted(Box::new(Accepted {
             tool: Arc::new(tool.clone()),
@@ -231,6 +236,7 @@ pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engin
             dir: PathBuf::new(),
             secrets: Vec::new(),
             messages: BTreeMap::default(),
+            prices: BTreeMap::default(),
             digest: String::new(),
         }),
         jobs: jobs.try_into().unwrap(),

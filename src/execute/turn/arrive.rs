@@ -40,6 +40,8 @@ impl Turn<'_> {
             }
             _ => None,
         };
+        self.tally.calls += 1;
+        self.tally.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
         self.tell(&Event::Queued {
             checked: &checked,
             batch,
@@ -80,7 +82,10 @@ impl Turn<'_> {
         });
         let number = self.queue.push(reference, State::Waiting(job));
         match self.over() {
-            None => self.gate.push(number, safe),
+            // Where nothing runs beside anything else, neither do agents, which take no place.
+            None => self
+                .gate
+                .push(number, safe && self.engine.settings.jobs.get() > 1),
             Some(cause) => self.finish(number, &Outcome::NotExecuted(cause)),
         }
     }
@@ -88,12 +93,8 @@ impl Turn<'_> {
     /// Why nothing more is queued in this turn, if nothing is.
     fn over(&self) -> Option<NotExecuted> {
         let halted = self.halted.map(NotExecuted::Halted);
-        let stopped = || {
-            self.stopped_by
-                .clone()
-                .map(|tool| NotExecuted::Preceding { tool })
-        };
         let broke_off = || self.broke_off.then_some(NotExecuted::BrokeOff);
+        let stopped = || self.stopped_by.clone();
         halted.or_else(stopped).or_else(broke_off)
     }
 

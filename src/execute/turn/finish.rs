@@ -5,17 +5,20 @@ use std::time::Duration;
 
 use crate::execute::EngineSettings;
 use crate::execute::queue::{Run, State};
-use crate::model::{Call, CallRef, Event, NotExecuted, OnFailure, Outcome, Tool};
+use crate::model::{
+    AgentUse, Call, CallRef, Event, Invocation, NotExecuted, OnFailure, Outcome, Tool,
+};
 use crate::respond;
 
 use super::Turn;
 use super::recall::orphaned;
 
-/// How a call spent its time.
-#[derive(Debug, Clone, Copy, Default)]
+/// How a call spent its time, and what else.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Spent {
     duration: Duration,
     attempts: u32,
+    agent: Option<Box<AgentUse>>,
 }
 
 impl Spent {
@@ -36,6 +39,7 @@ impl Spent {
         Self {
             duration: now.saturating_sub(run.since),
             attempts: if run.probing { run.before } else { run.attempt },
+            agent: run.agent.clone(),
         }
     }
 }
@@ -66,9 +70,22 @@ impl Turn<'_> {
             State::Ended | State::Answered(_) => return,
         };
         let tool = &job.accepted.tool;
+        if let Some(agent) = &spent.agent {
+            self.tell(&Event::AgentCompleted {
+                call: &reference,
+                agent: &agent.agent_name,
+                duration: spent.duration,
+            });
+        }
         self.answer(number, &reference, &job.call, Some(tool), outcome, spent);
         self.engine.pauses.settle(tool, job.place, outcome);
         self.react(number, &reference, tool, outcome);
+        if let (Some(Invocation::Completion(_)), false) =
+            (&job.accepted.invocation, outcome.is_error())
+        {
+            let tool = tool.name.clone();
+            self.end_turn(number, NotExecuted::Completed { tool });
+        }
         self.deliver();
     }
 
@@ -80,7 +97,11 @@ impl Turn<'_> {
         call: &Call,
         tool: Option<&Tool>,
         outcome: &Outcome,
-        Spent { duration, attempts }: Spent,
+        Spent {
+            duration,
+            attempts,
+            agent,
+        }: Spent,
     ) {
         let EngineSettings { tools, mask, .. } = &self.engine.settings;
         let words = tool.map_or(&tools.messages, |tool| &tool.messages);
@@ -91,6 +112,7 @@ impl Turn<'_> {
             answer: &answer,
             duration,
             attempts,
+            agent: agent.as_deref(),
         });
         self.queue.answer(number, answer);
     }
@@ -103,22 +125,23 @@ impl Turn<'_> {
         match tool.on_failure {
             OnFailure::Continue => {}
             OnFailure::CancelSiblings => self.cancel_siblings(call, tool, outcome),
-            OnFailure::Stop => self.stop(number, tool),
+            OnFailure::Stop => {
+                let tool = tool.name.clone();
+                self.end_turn(number, NotExecuted::Preceding { tool });
+            }
         }
     }
 
     /// Later calls don't run. A call that was not executed stops them like one that failed: what they build on is not
     /// there.
-    fn stop(&mut self, failed: usize, tool: &Tool) {
+    fn end_turn(&mut self, last: usize, cause: NotExecuted) {
         if self.stopped_by.is_some() {
             return;
         }
-        self.stopped_by = Some(tool.name.clone());
-        let preceding = Outcome::NotExecuted(NotExecuted::Preceding {
-            tool: tool.name.clone(),
-        });
-        for number in self.gate.withdraw(|number| number > failed) {
-            self.finish(number, &preceding);
+        let outcome = Outcome::NotExecuted(cause.clone());
+        self.stopped_by = Some(cause);
+        for number in self.gate.withdraw(|number| number > last) {
+            self.finish(number, &outcome);
         }
     }
 
@@ -151,7 +174,7 @@ impl Turn<'_> {
     /// Hands over the answers whose predecessors are all handed over.
     pub(super) fn deliver(&mut self) {
         while let Some((call, answer)) = self.queue.pop_answered() {
-            self.delivery.deliver(&call, answer, self.sink);
+            self.delivery.deliver(&call, answer, &mut self.sink);
         }
     }
 }

@@ -4,42 +4,62 @@
 //! `start`, `news` and `finish`, in this order; `halt` ends them all.
 
 mod arrive;
+pub(super) mod ears;
 mod finish;
 mod halt;
+mod inner;
 mod news;
 mod probe;
 mod recall;
 mod start;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::model::{Arrival, Event, Halt, Sink};
+use crate::model::{Arrival, CallRef, Event, Halt, NotExecuted};
 use crate::plan::Partition;
 
 use super::gate::Gate;
 use super::queue::Queue;
 use super::running::Running;
 use super::{Delivery, Engine};
+use ears::Ears;
 use halt::halting;
+use inner::Inner;
+
+/// What came in a turn.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Tally {
+    pub(super) calls: u64,
+    /// Those that may not run.
+    pub(super) rejected: u64,
+}
 
 /// The state of a turn that is being served.
 pub(super) struct Turn<'e> {
     number: usize,
     engine: &'e mut Engine,
-    sink: &'e mut dyn Sink,
+    sink: Ears<'e>,
     delivery: &'e mut dyn Delivery,
+    /// The call of the agent whose turn it is.
+    within: Option<Arc<CallRef>>,
+    /// The turns of the agents that work on calls of this one.
+    inner: Inner<'e>,
     partition: Partition,
     queue: Queue,
     gate: Gate,
+    /// The next call may run as soon as there is a place for it.
+    starved: bool,
+    tally: Tally,
     running: Running,
     /// How many batches have started.
     batches: usize,
     /// Batches in which a call failed in an earlier run, and its tool, where that cancels the others.
     cancelled: HashMap<usize, String>,
-    /// The tool of the failed call that ended the turn.
-    stopped_by: Option<String>,
+    /// The failed call, or the answer, that ended the turn.
+    stopped_by: Option<NotExecuted>,
     /// Nothing more of the turn can come whole.
     broke_off: bool,
     /// What ended the run, once that was heeded here.
@@ -50,18 +70,21 @@ impl<'e> Turn<'e> {
     pub(super) fn new(
         engine: &'e mut Engine,
         number: usize,
-        sink: &'e mut dyn Sink,
+        sink: Ears<'e>,
         delivery: &'e mut dyn Delivery,
     ) -> Self {
-        let gate = Gate::new(engine.settings.jobs);
         Self {
             number,
             engine,
             sink,
             delivery,
+            within: None,
+            inner: Inner::default(),
             partition: Partition::default(),
             queue: Queue::default(),
-            gate,
+            gate: Gate::default(),
+            starved: false,
+            tally: Tally::default(),
             running: Running::new(),
             batches: 0,
             cancelled: HashMap::new(),
@@ -71,9 +94,21 @@ impl<'e> Turn<'e> {
         }
     }
 
+    /// The same as the turn of the agent that works on this call.
+    fn within(self, call: Arc<CallRef>) -> Self {
+        Self {
+            within: Some(call),
+            ..self
+        }
+    }
+
     /// Serves calls until no more can come and all are delivered.
-    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Arrival>) {
-        self.tell(&Event::TurnStarted { turn: self.number });
+    pub(super) async fn serve(mut self, mut calls: mpsc::UnboundedReceiver<Arrival>) -> Tally {
+        let within = self.within.clone();
+        self.tell(&Event::TurnStarted {
+            turn: self.number,
+            within: within.as_ref(),
+        });
         self.engine.spending.begin(self.engine.control.now());
         loop {
             self.heed();
@@ -86,11 +121,16 @@ impl<'e> Turn<'e> {
             tokio::select! {
                 arrival = calls.recv(), if open => arrival.into_iter().for_each(|arrival| self.arrive(arrival)),
                 news = self.running.next() => self.hear(news),
+                (call, served) = self.inner.next() => self.served(call, served),
+                () = self.engine.slots.freed(), if self.starved => {}
                 () = halting(self.engine), if self.halted.is_none() => {}
             }
         }
-        self.delivery.drained(self.sink);
-        self.tell(&Event::QueueDrained { turn: self.number });
+        self.delivery.drained(&mut self.sink);
+        if self.within.is_none() {
+            self.tell(&Event::QueueDrained { turn: self.number });
+        }
+        self.tally
     }
 
     /// Takes in all that is there. Says whether more can come.

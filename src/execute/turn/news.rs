@@ -16,19 +16,25 @@ impl Turn<'_> {
     pub(super) fn hear(&mut self, news: News) {
         match news {
             News::Said(number, note) => self.pass_on(number, &note),
-            News::Ended(number, End::Cancelled { written, reach }) => {
-                self.given_up(number, written, reach);
-            }
-            News::Ended(
-                number,
-                End::Outcome {
-                    outcome,
-                    retry_after,
-                },
-            ) => {
-                self.ended(number, outcome, retry_after);
+            News::Ended(number, end) => {
+                // What an agent called ends before it does.
+                if let Some(end) = self.inner.hold(number, end) {
+                    self.conclude(number, end);
+                }
             }
             News::Rested(number) => self.again(number),
+            News::Asked(number, ask) => self.oblige(number, ask),
+        }
+    }
+
+    pub(super) fn conclude(&mut self, number: usize, end: End) {
+        self.inner.forget(number);
+        match end {
+            End::Cancelled { written, reach } => self.given_up(number, written, reach),
+            End::Outcome {
+                outcome,
+                retry_after,
+            } => self.ended(number, outcome, retry_after),
         }
     }
 
@@ -59,8 +65,8 @@ impl Turn<'_> {
             run.left(self.engine.control.now()),
             run.seed(),
         );
-        let Some(wait) = wait.filter(|_| run.cancelled_by.is_none() && self.halted.is_none())
-        else {
+        let goes_on = run.agent.is_none() && run.cancelled_by.is_none() && self.halted.is_none();
+        let Some(wait) = wait.filter(|_| goes_on) else {
             return self.finish(number, &outcome);
         };
         let event = Event::Retrying {

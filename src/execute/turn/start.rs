@@ -34,8 +34,17 @@ impl Turn<'_> {
     /// Lets calls through the gate; those that may not run are answered there.
     fn enter(&mut self) -> Vec<usize> {
         let mut entered = Vec::new();
-        while let Some(number) = self.gate.enter() {
-            let Some(job) = self.queue.waiting(number) else {
+        self.starved = false;
+        while let Some(number) = self.gate.next() {
+            let job = self.queue.waiting(number);
+            let needs_slot = job.as_ref().is_some_and(|job| !job.is_agent());
+            let slot = needs_slot.then(|| self.engine.slots.take());
+            if matches!(slot, Some(None)) {
+                self.starved = true;
+                break;
+            }
+            self.gate.enter();
+            let Some(job) = job else {
                 continue;
             };
             if let Some(outcome) = self.held_back(number, &job.accepted.tool) {
@@ -46,7 +55,7 @@ impl Turn<'_> {
                 let known = job.begun.as_ref().and_then(|begun| begun.key.clone());
                 let key =
                     known.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
-                let run = Run::new(job, key, self.engine.control.now());
+                let run = Run::new(job, key, self.engine.control.now(), slot.flatten());
                 self.queue.set_running(number, run);
                 entered.push(number);
             }
@@ -92,9 +101,14 @@ impl Turn<'_> {
     /// Runs the next attempt of a call.
     pub(super) fn launch(&mut self, number: usize) {
         let voice = self.running.voice(number);
-        let Some((_, run)) = self.queue.run(number) else {
+        let Some((call, run)) = self.queue.run(number) else {
             return;
         };
+        let desk = run.job.is_agent().then(|| self.running.desk(number, call));
+        if desk.is_some() {
+            let agent = &run.job.accepted.tool.name;
+            let _ = self.sink.tell(&[Event::AgentStarted { call, agent }]);
+        }
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
         let attempt = Attempt {
@@ -104,6 +118,8 @@ impl Turn<'_> {
             limit: run.limit(self.engine.control.now()),
             cancel: cancelled,
             voice,
+            desk,
+            around: self.engine.around.clone(),
             meter: self.engine.spending.meter(),
             control: self.engine.control(),
         };

@@ -21,13 +21,14 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
     let id = record.text_once("id")?;
     let parent = record.text_once("parentId")?;
     match (kind.as_deref(), id, parent) {
+        // A turn of an agent, whose calls are no calls of an input: their agent asks for them again.
+        (Some("turn"), ..) if is_of_agent(record) => Ok(()),
         (Some("turn"), Some(id), _) => {
             turns.open_named(&id, Dialect::Toolq, Form::Message);
             Ok(())
         }
         (Some("tool_call"), Some(id), Some(parent)) => match turns.named(&parent) {
             Some(turn) => turns.call(turn, document.json, Some(&*id)),
-            // An agent's own call: its agent asks for it again.
             None => Ok(()),
         },
         (Some(kind), _, Some(parent)) => {
@@ -36,6 +37,11 @@ pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
         }
         _ => Ok(()),
     }
+}
+
+fn is_of_agent(turn: &Object) -> bool {
+    let metadata = turn.object("metadata");
+    metadata.is_some_and(|metadata| metadata.has("agent"))
 }
 
 /// A record that belongs to the call `id`. What is in doubt may have run and is not asked again; what was skipped is.

@@ -95,6 +95,7 @@ impl Arriving {
             id,
             name,
             input,
+            within: None,
         }
     }
 }

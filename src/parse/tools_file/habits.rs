@@ -22,6 +22,9 @@ pub(super) fn cure(key: &str, fields: &[&str]) -> Option<&'static str> {
         "cmd" | "run" | "exec" | "shell" | "script" if of_tool => {
             "did you mean `command`? It is a list: `command: [sh, -c, 'wc -w \"$1\"', --, \"{path}\"]`"
         }
+        "model" | "system" | "endpoint" | "max_turns" | "max_tokens" if of_tool => {
+            "it is a key of `agent`: `agent: {endpoint: \"https://…\", model: …}`"
+        }
         "name" if of_tool => "the name of a tool is the key before it",
         _ => return None,
     };

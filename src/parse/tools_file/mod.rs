@@ -3,6 +3,7 @@
 //! The doc comments here are the descriptions in tools.schema.json. A name in `serde(rename)` that begins with `$` is
 //! for the reader of settings; what the file calls things stands in the field names.
 
+mod agent;
 mod backing;
 mod habits;
 mod tool;
@@ -17,6 +18,7 @@ use super::placed::read;
 pub use super::placed::{Placed, Setting, Table, nearest};
 use super::yaml::Node;
 use crate::model::Problem;
+pub use agent::{AgentBudgetFile, AgentFile};
 pub use backing::{Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
 pub use tool::{
     Defaults, MessagesFile, RetryFile, SafetyForm, SafetyTable, StatusFile, TimeoutForm,
@@ -39,12 +41,17 @@ pub struct ToolsFile {
     pub root: Setting<String>,
     /// Environment variables whose values are masked in every output.
     pub secrets: Setting<Vec<Setting<String>>>,
+    /// Tools that toolq has itself: `attempt_completion` and `new_task`. A tool of the file that has such a name wins.
+    #[schemars(with = "Setting<Vec<BuiltinName>>")]
+    pub builtins: Setting<Vec<Setting<String>>>,
     /// For whatever a tool leaves out.
     pub defaults: Setting<Defaults>,
     /// Concurrency safety by name. The first rule that matches decides for tools that don't say it themselves.
     pub rules: Setting<Vec<Setting<RuleFile>>>,
     /// The texts that a model reads when a call fails.
     pub messages: Setting<MessagesFile>,
+    /// What the tokens of a model cost, by its name: US dollars for a million.
+    pub prices: Setting<Table<PriceFile>>,
     /// The tools by name.
     pub tools: Setting<Table<ToolFile>>,
 }
@@ -58,6 +65,34 @@ pub struct RuleFile {
     pub tools: Setting<String>,
     /// Whether they may run beside other safe calls.
     pub concurrency_safe: Setting<bool>,
+}
+
+/// What tokens of one model cost: US dollars for a million.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["input", "output"]))]
+pub struct PriceFile {
+    /// Of tokens that it reads.
+    #[schemars(range(min = 0))]
+    pub input: Setting<f64>,
+    /// Of tokens that it writes.
+    #[schemars(range(min = 0))]
+    pub output: Setting<f64>,
+    /// Of tokens read from a cache. Without it, answers with such tokens have no known cost.
+    #[schemars(range(min = 0))]
+    pub cache_read: Setting<f64>,
+    /// Of tokens put into a cache. Without it, answers with such tokens have no known cost.
+    #[schemars(range(min = 0))]
+    pub cache_write: Setting<f64>,
+}
+
+/// For the schema of this file.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case", inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum BuiltinName {
+    AttemptCompletion,
+    NewTask,
 }
 
 impl ToolsFile {

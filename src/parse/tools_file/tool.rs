@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Argv, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting};
+use super::{
+    AgentFile, Argv, Bytes, CommandForm, DurationText, HttpFile, LimitsFile, RetryOnText, Setting,
+};
 use crate::model::{Compare, Effect, Leftovers, OnFailure, OutputKind};
 
 /// A tool: what a model may call, and what does the work.
@@ -37,6 +39,8 @@ pub struct ToolFile {
     pub command: Setting<CommandForm>,
     /// Sends a request.
     pub http: Setting<HttpFile>,
+    /// Lets a model with tools work on it.
+    pub agent: Setting<AgentFile>,
     /// A program that `run --resume` asks whether a call that was interrupted did its work: a list of it and its
     /// arguments. Exit 0: it did, and the program's output is the result; 1: it did not; else nobody knows.
     pub probe: Setting<Argv>,
@@ -196,6 +200,8 @@ pub struct MessagesFile {
     pub invalid_input: Setting<String>,
     /// There is no such tool.
     pub unknown_tool: Setting<String>,
+    /// An agent came to no answer.
+    pub agent_failed: Setting<String>,
     /// The tool failed too often in a row.
     pub paused: Setting<String>,
     /// A call before it failed.

@@ -1,12 +1,14 @@
 //! Content and metadata of each type of record, in the order in which their members are written. What a release adds
 //! stands behind what is there.
 
+mod agent;
 mod brief;
 mod call;
 mod probe;
 mod result;
 mod session;
 
+pub(super) use agent::{AgentFields, ResponseFields};
 pub(super) use brief::Brief;
 pub(super) use call::{Before, CallContent, CallFields, tool_sha256};
 pub(super) use probe::{ProbeFields, ResolveFields};

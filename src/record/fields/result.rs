@@ -3,9 +3,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{CallRef, Ending, Mask, Outcome};
+use crate::model::{AgentUse, CallRef, Ending, Mask, Outcome};
 
-use super::{Brief, ms};
+use super::{AgentFields, Brief, ms};
 use crate::record::Kind;
 
 /// Metadata of a `tool_start`.
@@ -113,6 +113,9 @@ pub(in crate::record) struct ResultFields<'a> {
     /// Processes that it had left running and that were ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     leftovers: Option<u32>,
+    /// What an agent used.
+    #[serde(flatten)]
+    agent: Option<AgentFields<'a>>,
 }
 
 impl<'a> ResultFields<'a> {
@@ -149,6 +152,15 @@ impl<'a> ResultFields<'a> {
             leftovers: captured
                 .map(|captured| captured.leftovers)
                 .filter(|leftovers| *leftovers > 0),
+            agent: None,
+        }
+    }
+
+    /// The same with what an agent used.
+    pub(in crate::record) fn with_agent(self, agent: Option<&'a AgentUse>) -> Self {
+        Self {
+            agent: agent.map(AgentFields::of),
+            ..self
         }
     }
 }
@@ -159,6 +171,6 @@ pub(super) fn ending(outcome: &Outcome) -> (Option<i32>, Option<i32>, Option<u16
         Some(Ending::Exit(code)) => (Some(code), None, None),
         Some(Ending::Signal(signal)) => (None, Some(signal), None),
         Some(Ending::Http(status)) => (None, None, Some(status)),
-        Some(Ending::Limit(_)) | None => (None, None, None),
+        Some(Ending::Limit(_) | Ending::Answered) | None => (None, None, None),
     }
 }

@@ -76,10 +76,13 @@ impl<'a> SessionFields<'a> {
 }
 
 /// Of a `turn`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFields {
-    /// Its number, counted from 0.
+    /// Its number, counted from 0; those of an agent are counted apart.
     pub turn: usize,
+    /// The tool of the call that an agent works on in this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// Of a `session_end`: what the session was told.

@@ -54,7 +54,10 @@ impl History {
             Kind::SessionEnd => self.unfinished = None,
             Kind::Turn => {
                 let turn: metadata::Turn = record.metadata()?;
-                self.turns.insert(turn.turn, record.id);
+                // A turn of an agent is none of the input.
+                if turn.agent.is_none() {
+                    self.turns.insert(turn.turn, record.id);
+                }
             }
             Kind::ToolCall => self.call(record, end)?,
             kind => {

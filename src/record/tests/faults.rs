@@ -34,7 +34,10 @@ fn run(disk: &FaultyDisk, sync: Sync) -> Result<(), Refused> {
     let log = SessionLog::begin(journal, &settings, None, Arc::new(Mask::default()));
     let mut log = log.map_err(|error| Refused(error.to_string()))?;
     let checked: Vec<Checked> = (0..EFFECTS.len()).map(call).collect();
-    let _ = log.tell(&[Event::TurnStarted { turn: 0 }]);
+    let _ = log.tell(&[Event::TurnStarted {
+        turn: 0,
+        within: None,
+    }]);
     for checked in &checked {
         let batch = Some(0);
         let _ = log.tell(&[Event::Queued { checked, batch }]);

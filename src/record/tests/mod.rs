@@ -343,7 +343,12 @@ fn a_failed_write_is_the_last() {
     assert!(play(&mut log, &checked, &large).is_err());
     let after = fs::read(&path).unwrap();
     assert!(after.starts_with(&before));
-    let refused = log.tell(&[Event::TurnStarted { turn: 1 }]).unwrap_err();
+    let refused = log
+        .tell(&[Event::TurnStarted {
+            turn: 1,
+            within: None,
+        }])
+        .unwrap_err();
     assert!(refused.0.contains("can't be written"), "{refused}");
     assert_eq!(log.refused(), Some(&refused));
     assert!(log.finish(0).is_err());
@@ -386,6 +391,7 @@ fn blocks_keep_their_form() {
         answer: &answer,
         duration: std::time::Duration::ZERO,
         attempts: 1,
+        agent: None,
     };
     let (_folder, _, lines) = log_of(|log| log.tell(&[finished]).unwrap());
     assert_eq!(

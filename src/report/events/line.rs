@@ -29,6 +29,13 @@ pub(super) struct Line<'a> {
     pub(super) tool_use_id: Option<MaskedText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_name: Option<MaskedText<'a>>,
+    /// The agent's call that an agent's own call belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent_tool_use_id: Option<MaskedText<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent_name: Option<MaskedText<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_turns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) position: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]

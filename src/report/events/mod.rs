@@ -21,8 +21,8 @@ use std::time::Duration;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::model::{
-    Answer, CallRef, Checked, Clock, Content, Event, Mask, MaskedContent, MaskedJson, MaskedText,
-    Outcome, Refused, Sink, Verdict, json_line,
+    Answer, CallKey, CallRef, Checked, Clock, Content, Event, Mask, MaskedContent, MaskedJson,
+    MaskedText, Outcome, Refused, Sink, Verdict, json_line,
 };
 
 use crate::parse::completed;
@@ -40,8 +40,8 @@ pub struct EventStream {
     outbox: Outbox,
     mask: Arc<Mask>,
     clock: Clock,
-    /// By turn and position, until the result is written.
-    calls: HashMap<(usize, usize), Call>,
+    /// Until the result is written, or, of an agent's own, there.
+    calls: HashMap<CallKey, Call>,
 }
 
 /// What is known of a call.
@@ -73,7 +73,7 @@ impl EventStream {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::TurnStarted { .. } | Event::Probed { .. } => {}
+            Event::TurnStarted { .. } | Event::AgentMessage { .. } | Event::Probed { .. } => {}
             Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
             Event::Part { call, text } => self.part(call, text),
             Event::Queued { checked, .. } => self.queued(checked),
@@ -94,12 +94,37 @@ impl EventStream {
             } => self.finished(call, outcome, answer, *duration),
             Event::ResultWritten { call } => {
                 self.send(call, Line::of("result_written"));
-                self.calls.remove(&key(call));
+                self.calls.remove(&call.key());
             }
             Event::QueueDrained { turn } => self.put(Line {
                 turn: *turn,
                 ..Line::of("queue_drained")
             }),
+            Event::AgentStarted { call, agent } => {
+                self.of_agent(call, agent, Line::of("agent_started"));
+            }
+            Event::AgentProgress {
+                call,
+                agent,
+                turn,
+                max_turns,
+            } => self.progress(call, agent, (*turn, *max_turns)),
+            Event::AgentCompleted {
+                call,
+                agent,
+                duration,
+            } => {
+                let duration_ms = Some(ms(*duration));
+                let line = Line::of("agent_completed");
+                self.of_agent(
+                    call,
+                    agent,
+                    Line {
+                        duration_ms,
+                        ..line
+                    },
+                );
+            }
         }
     }
 
@@ -115,7 +140,7 @@ impl EventStream {
             ..State::default()
         };
         let doing = None;
-        self.calls.insert(key(call), Call { state, doing });
+        self.calls.insert(call.key(), Call { state, doing });
         let position = Some(call.position);
         self.send(
             call,
@@ -141,7 +166,7 @@ impl EventStream {
         };
         let doing = words.doing.map(|tip| self.mask.text(&tip).into_owned());
         let call = CallRef::new(&checked.call, None);
-        self.calls.insert(key(&call), Call { state, doing });
+        self.calls.insert(call.key(), Call { state, doing });
         let position = Some(call.position);
         self.send(
             &call,
@@ -152,7 +177,28 @@ impl EventStream {
         );
     }
 
+    /// An event of an agent: `turn` is that of the call that it works on.
+    fn of_agent(&self, call: &CallRef, agent: &str, line: Line<'_>) {
+        let agent_name = Some(MaskedText(agent, &self.mask));
+        self.send(call, Line { agent_name, ..line });
+    }
+
+    /// An agent asks its model: `turn` is the agent's own, from 1.
+    fn progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
+        let tip = format!("turn {turn} of {max_turns}");
+        self.calls.entry(call.key()).or_default().state.tip = Some(tip);
+        let line = Line {
+            agent_name: Some(MaskedText(agent, &self.mask)),
+            max_turns: Some(max_turns),
+            ..Line::of("agent_progress")
+        };
+        let line = self.of_call(call, line);
+        let turn = usize::try_from(turn).unwrap_or(usize::MAX);
+        self.put(Line { turn, ..line });
+    }
+
     fn batch(&self, turn: usize, batch: usize, calls: &[CallRef]) {
+        let agent = calls.first().and_then(|call| call.within.as_deref());
         let calls = calls.iter().map(|call| CallLine {
             position: call.position,
             tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
@@ -160,6 +206,7 @@ impl EventStream {
         });
         self.put(Line {
             turn,
+            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
             batch: Some(batch),
             calls: Some(calls.collect()),
             ..Line::of("batch_started")
@@ -167,7 +214,7 @@ impl EventStream {
     }
 
     fn started(&mut self, call: &CallRef, attempt: u32) {
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.phase = "doing";
         known.state.tip.clone_from(&known.doing);
         let attempt = Some(attempt);
@@ -182,7 +229,7 @@ impl EventStream {
 
     fn status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
         let tip = tip.map(|tip| self.mask.text(&tip).into_owned());
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.tip = tip.or(known.state.tip.take());
         known.state.progress = progress.or(known.state.progress);
         self.send(call, Line::of("tool_status"));
@@ -192,20 +239,20 @@ impl EventStream {
     /// last one said.
     fn retrying(&mut self, call: &CallRef, words: Option<String>) {
         self.status(call, words.map(Cow::Owned), None);
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.tip.clone_from(&known.doing);
         known.state.progress = None;
     }
 
     fn finished(&mut self, call: &CallRef, outcome: &Outcome, answer: &Answer, duration: Duration) {
         let success = !answer.is_error;
-        let known = self.calls.entry(key(call)).or_default();
+        let known = self.calls.entry(call.key()).or_default();
         known.state.phase = if success { "success" } else { "error" };
         known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
         let mask = Arc::clone(&self.mask);
         let line = if outcome.is_completed() {
             Line {
-                duration_ms: Some(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+                duration_ms: Some(ms(duration)),
                 success: Some(success),
                 ..Line::of("tool_completed")
             }
@@ -229,17 +276,26 @@ impl EventStream {
                 ..line
             },
         );
+        if call.within.is_some() {
+            self.calls.remove(&call.key());
+        }
     }
 
     /// Sends an event of a call, with what is known of it.
     fn send(&self, call: &CallRef, line: Line<'_>) {
-        self.put(Line {
+        self.put(self.of_call(call, line));
+    }
+
+    fn of_call<'a>(&'a self, call: &'a CallRef, line: Line<'a>) -> Line<'a> {
+        let agent = call.within.as_deref();
+        Line {
             turn: call.turn,
             tool_use_id: Some(MaskedText(&call.tool_use_id, &self.mask)),
             tool_name: Some(MaskedText(&call.tool_name, &self.mask)),
-            state: self.calls.get(&key(call)).map(|call| &call.state),
+            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
+            state: self.calls.get(&call.key()).map(|call| &call.state),
             ..line
-        });
+        }
     }
 
     fn put(&self, line: Line<'_>) {
@@ -252,8 +308,8 @@ impl EventStream {
     }
 }
 
-fn key(call: &CallRef) -> (usize, usize) {
-    (call.turn, call.position)
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Sink for EventStream {

@@ -8,7 +8,7 @@ use crate::model::{CallRef, Checked, Event, Mask, Outcome, Refused, Sink, cut};
 use crate::report::ending;
 use crate::report::words::{Words, batch_words};
 
-use super::{Key, Look, Screen, key, shown};
+use super::{Key, Look, Screen, is_of_agent, key, shown, within};
 
 /// The widest name of a tool in a row; what the tool says needs room beside it.
 const WIDEST_NAME: usize = 24;
@@ -50,6 +50,7 @@ impl Bars {
     fn hear(&mut self, event: &Event<'_>) {
         match event {
             Event::Queued { checked, .. } => self.queued(checked),
+            Event::BatchStarted { calls, .. } if is_of_agent(calls) => {}
             Event::BatchStarted { calls, .. } => {
                 let words = batch_words(calls.len(), self.look.jobs);
                 self.screen.all().set_message(words.unwrap_or_default());
@@ -70,7 +71,16 @@ impl Bars {
                 duration,
                 ..
             } => self.finished(call, outcome, *duration),
+            Event::AgentProgress {
+                call,
+                turn,
+                max_turns,
+                ..
+            } => self.status(call, Some(&format!("turn {turn} of {max_turns}")), None),
             Event::TurnStarted { .. }
+            | Event::AgentStarted { .. }
+            | Event::AgentMessage { .. }
+            | Event::AgentCompleted { .. }
             | Event::Part { .. }
             | Event::ResultWritten { .. }
             | Event::Probing { .. }
@@ -81,14 +91,17 @@ impl Bars {
 
     fn queued(&mut self, checked: &Checked) {
         let words = Words::of(checked);
+        let reference = CallRef::new(&checked.call, None);
+        let name = within(&reference, &words.name);
         let call = Call {
-            name: cut(&shown(&words.name, &self.mask), WIDEST_NAME).into_owned(),
+            name: cut(&shown(&name, &self.mask), WIDEST_NAME).into_owned(),
             tip: words.doing.map(|doing| shown(&doing, &self.mask)),
             progress: None,
         };
-        let key = (checked.call.turn, checked.call.position);
-        self.calls.insert(key, call);
-        self.screen.all().inc_length(1);
+        self.calls.insert(key(&reference), call);
+        if reference.within.is_none() {
+            self.screen.all().inc_length(1);
+        }
     }
 
     fn started(&mut self, call: &CallRef) {
@@ -103,7 +116,7 @@ impl Bars {
             let tip = tip.map(|tip| shown(tip, &self.mask));
             known.tip = tip.or(known.tip.take());
             known.progress = progress.or(known.progress);
-            self.screen.show(key(call), known.text());
+            self.screen.show(&key(call), known.text());
         }
     }
 
@@ -115,8 +128,10 @@ impl Bars {
             self.screen
                 .line(&format!("{name}: {}", self.look.red(&ended)));
         }
-        self.screen.end(key(call));
-        self.screen.all().inc(1);
+        self.screen.end(&key(call));
+        if call.within.is_none() {
+            self.screen.all().inc(1);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::model::{CallRef, Checked, Clock, Event, Mask, Outcome, Refused, Sink}
 use crate::report::ending;
 use crate::report::words::{Words, batch_words};
 
-use super::{Key, key, shown};
+use super::{Key, is_of_agent, key, shown, within};
 
 /// A tool's tips are written at most so often, in ms for each call.
 const TIP_EVERY: u64 = 10_000;
@@ -54,6 +54,7 @@ impl Lines {
             Event::Queued { checked, .. } => {
                 self.queued(checked);
             }
+            Event::BatchStarted { calls, .. } if is_of_agent(calls) => {}
             Event::BatchStarted { calls, .. } => {
                 if let Some(words) = batch_words(calls.len(), self.jobs) {
                     self.write(&words);
@@ -64,6 +65,15 @@ impl Lines {
                 tip: Some(tip),
                 ..
             } => self.tip(call, tip),
+            Event::AgentProgress {
+                call,
+                turn,
+                max_turns,
+                ..
+            } => {
+                let line = format!("{}: turn {turn} of {max_turns}", self.name(call));
+                self.write(&line);
+            }
             Event::Probing { call } => {
                 self.write(&format!("{}: {}", self.name(call), ending::PROBING));
             }
@@ -83,13 +93,16 @@ impl Lines {
 
     fn queued(&mut self, checked: &Checked) {
         let words = Words::of(checked);
-        let position = checked.call.position;
+        let call = CallRef::new(&checked.call, None);
+        // The number is that of the call of the input: where it stands in its turn, as in a plan.
+        let position = call.agents().last().unwrap_or(&call).position;
+        let (key, name) = (key(&call), within(&call, &words.name));
         let call = Call {
-            name: format!("#{position} {}", shown(&words.name, &self.mask)),
+            name: format!("#{position} {}", shown(&name, &self.mask)),
             doing: words.doing.map(|doing| shown(&doing, &self.mask)),
             tip: None,
         };
-        self.calls.insert((checked.call.turn, position), call);
+        self.calls.insert(key, call);
     }
 
     fn tip(&mut self, call: &CallRef, tip: &str) {

@@ -10,13 +10,25 @@ pub use lines::Lines;
 pub use look::Look;
 pub use screen::Screen;
 
-use crate::model::{CallRef, Mask, escape};
+use crate::model::{CallKey, CallRef, Mask, escape};
 
-/// Which call: turn and position.
-type Key = (usize, usize);
+/// Which call.
+type Key = CallKey;
 
 fn key(call: &CallRef) -> Key {
-    (call.turn, call.position)
+    call.key()
+}
+
+/// Whether a batch is of an agent's own calls: those of the input are counted, and they are not.
+fn is_of_agent(calls: &[CallRef]) -> bool {
+    calls.first().is_some_and(|call| call.within.is_some())
+}
+
+/// The name of an agent's own call, behind those of the agents: `invoke_expert › search`.
+fn within(call: &CallRef, name: &str) -> String {
+    call.agents().fold(name.to_owned(), |name, agent| {
+        format!("{} › {name}", agent.tool_name)
+    })
 }
 
 /// A text as a person may see it.

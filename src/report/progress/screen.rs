@@ -86,8 +86,8 @@ impl Screen {
         self.fill(&mut rows);
     }
 
-    pub(super) fn show(&self, key: Key, text: String) {
-        if let Some(row) = self.rows().iter_mut().find(|row| row.key == key) {
+    pub(super) fn show(&self, key: &Key, text: String) {
+        if let Some(row) = self.rows().iter_mut().find(|row| row.key == *key) {
             row.text = text;
             if let Some(bar) = &row.bar {
                 bar.set_message(self.fitting(&row.text));
@@ -95,9 +95,9 @@ impl Screen {
         }
     }
 
-    pub(super) fn end(&self, key: Key) {
+    pub(super) fn end(&self, key: &Key) {
         let mut rows = self.rows();
-        if let Some(index) = rows.iter().position(|row| row.key == key) {
+        if let Some(index) = rows.iter().position(|row| row.key == *key) {
             self.take_away(rows.remove(index).bar);
             self.fill(&mut rows);
         }

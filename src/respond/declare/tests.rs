@@ -70,6 +70,7 @@ fn tools() -> Tools {
         dir: PathBuf::new(),
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
+        prices: std::collections::BTreeMap::default(),
         digest: String::new(),
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn not_executed(by: Halt) -> Account {
 pub(super) fn cause(by: Halt) -> String {
     match by {
         Halt::Signal(_) | Halt::OutputLost => "the run was ended from outside".to_owned(),
+        Halt::AgentOver => "the agent that called it was ended".to_owned(),
         Halt::OverBudget(Budget::Calls(1)) => {
             "the budget of this run, 1 call, is used up".to_owned()
         }
@@ -40,7 +41,7 @@ pub(super) fn cause(by: Halt) -> String {
 
 fn again(by: Halt) -> &'static str {
     match by {
-        Halt::Signal(_) | Halt::OutputLost => {
+        Halt::Signal(_) | Halt::OutputLost | Halt::AgentOver => {
             "nothing is wrong with this call. Call it again if it is still needed."
         }
         Halt::OverBudget(_) => {

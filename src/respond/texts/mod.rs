@@ -1,6 +1,7 @@
 //! An outcome → what a model reads of it: a result as it is; else what happened, what it wrote, and a hint from which
 //! the model can go on. An author's own text takes the place of all three.
 
+mod agent;
 mod command;
 mod cut;
 mod halted;
@@ -116,6 +117,7 @@ fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
                 Ending::Signal(signal) => command::signalled(*signal, &output, stderr),
                 Ending::Limit(limit) => command::over(*limit, tool, &output, stderr),
                 Ending::Http(status) => http::status(tool, *status, &output),
+                Ending::Answered => Account::default(),
             };
             match limits::suspected(tool, *ending, stderr) {
                 Some(limit) => account.with_hint(limits::suspicion(limit, tool)),
@@ -146,6 +148,11 @@ fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
             captured,
         } => http::in_doubt(name, doubt)
             .with_details(cut::shown(output, captured, tool).into_owned()),
+        Outcome::AgentFailed {
+            fault,
+            output,
+            captured,
+        } => agent::failed(name, fault, &cut::shown(output, captured, tool)),
         Outcome::MissingVariable(_)
         | Outcome::NoBacking
         | Outcome::LogRefused(_)
@@ -187,6 +194,7 @@ fn key(outcome: &Outcome) -> MessageKey {
         | Outcome::Failed { .. }
         | Outcome::BadOutput { .. }
         | Outcome::Broken(_) => MessageKey::Failed,
+        Outcome::AgentFailed { .. } => MessageKey::AgentFailed,
         Outcome::NotStarted(_)
         | Outcome::Transport(_)
         | Outcome::MissingVariable(_)

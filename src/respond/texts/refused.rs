@@ -10,7 +10,11 @@ pub(super) fn key(reason: Reason) -> MessageKey {
         Reason::InvalidInput | Reason::InvalidArguments | Reason::PathOutsideRoot => {
             MessageKey::InvalidInput
         }
-        Reason::DuplicateId | Reason::Truncated | Reason::BrokenOff => MessageKey::NotExecuted,
+        Reason::DuplicateId
+        | Reason::Truncated
+        | Reason::BrokenOff
+        | Reason::TooDeep
+        | Reason::NotConcurrencySafe => MessageKey::NotExecuted,
     }
 }
 
@@ -37,6 +41,14 @@ pub(super) fn rejected(name: &str, rejection: &Rejection) -> Account {
         Reason::DuplicateId => Account::new(
             format!("Not executed: {first}."),
             "call it again; each call needs an id of its own.",
+        ),
+        Reason::TooDeep => Account::new(
+            format!("Not executed: {first}."),
+            "do this yourself, with the other tools, or say what is missing.",
+        ),
+        Reason::NotConcurrencySafe => Account::new(
+            format!("Not executed: {first}."),
+            "use another tool or another input, or say in your answer what is to be done.",
         ),
         Reason::Truncated => Account::new(
             format!("Not executed: {first}, so its input may be incomplete."),
@@ -82,6 +94,12 @@ pub(super) fn not_executed(cause: &NotExecuted) -> Account {
             );
         }
         NotExecuted::Halted(by) => return halted::not_executed(*by),
+        NotExecuted::Completed { tool } => {
+            return Account::new(
+                format!("Not executed: the {tool} call before it ended the work."),
+                "call this before the answer is given, if it is still needed.",
+            );
+        }
     };
     Account::new(
         error,

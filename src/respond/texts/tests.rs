@@ -19,6 +19,7 @@ fn call(name: &str) -> Call {
         id: "toolu_1".to_owned(),
         name: name.to_owned(),
         input: Ok(Input::empty()),
+        within: None,
     }
 }
 

@@ -28,6 +28,7 @@ fn call(position: usize, name: &str, id: &str, input: &str) -> Call {
         id: id.to_owned(),
         name: name.to_owned(),
         input: Input::parse(input),
+        within: None,
     }
 }
 

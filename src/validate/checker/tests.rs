@@ -34,6 +34,7 @@ fn turn(calls: &[(&str, &str, &str)], cut_off: bool) -> Turn {
         id: (*id).to_owned(),
         name: (*name).to_owned(),
         input: Input::parse(input),
+        within: None,
     };
     Turn {
         number: 0,
@@ -143,6 +144,7 @@ fn a_hundred_thousand_calls() {
         id: position.to_string(),
         name: "count".to_owned(),
         input: input.clone(),
+        within: None,
     };
     let calls = (0..100_000).map(call).collect();
     let turn = Turn {

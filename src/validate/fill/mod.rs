@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 
 use crate::model::json::Json;
 use crate::model::{
-    Backing, CommandInvocation, Detail, Draft, Input, Invocation, Part, Piece, Template, Tool,
+    AgentInvocation, Backing, Builtin, CommandInvocation, Detail, Draft, Input, Invocation, Part,
+    Piece, Template, Tool,
 };
 use crate::validate::schema::pointer;
 use sink::Sink;
@@ -31,6 +32,18 @@ pub(super) fn invocation(tool: &Tool, input: &Input) -> Result<Option<Invocation
             Invocation::Command(command::filled(command, input, &mut problems))
         }
         Some(Backing::Http(http)) => Invocation::Http(request::filled(http, input, &mut problems)),
+        Some(Backing::Agent(agent)) => Invocation::Agent(AgentInvocation {
+            prompt: agent.prompt.as_ref().and_then(|prompt| {
+                let filled = draft(prompt, input, Sink::Text);
+                problems.keep(filled.map(|filled| Some(filled.unwrap_or_default())))
+            }),
+        }),
+        Some(Backing::Builtin(Builtin::AttemptCompletion)) => {
+            Invocation::Completion(value_at(input, "result"))
+        }
+        Some(Backing::Builtin(Builtin::NewTask(_))) => Invocation::Agent(AgentInvocation {
+            prompt: Some(Draft(vec![Piece::Text(value_at(input, "task"))])),
+        }),
         None => return Ok(None),
     };
     problems.or(Some(invocation))
@@ -47,6 +60,12 @@ pub(super) fn probe(tool: &Tool, input: &Input) -> Result<Option<CommandInvocati
     let mut problems = Problems::default();
     let filled = command::filled(probe, input, &mut problems);
     problems.or(Some(filled))
+}
+
+/// A value that the schema of a built-in tool asks for.
+fn value_at(input: &Input, name: &str) -> String {
+    let value = input.at(&[name.to_owned()]);
+    value.map(|raw| text(raw.into())).unwrap_or_default()
 }
 
 /// What was found on the way, so that all of it is told at once.

@@ -85,6 +85,20 @@ pub(super) fn address(
     template
 }
 
+/// A server that is the author's alone, without a value of the input anywhere.
+pub(super) fn fixed(url: &Placed<String>, sink: Sink, scope: &mut Scope<'_, '_>) -> Template {
+    let template = scope.template(url, sink);
+    if let Err(Fault::Malformed(why)) = check_beginning(&template) {
+        scope.findings.error(
+            url.span,
+            why,
+            "no address",
+            "an endpoint is `https://host`; a variable may stand for its beginning",
+        );
+    }
+    template
+}
+
 /// Why the beginning of a URL names no server of the author's.
 enum Fault {
     /// The value of this name stands in it.

@@ -122,15 +122,26 @@ fn table(form: &TimeoutForm) -> Option<&TimeoutTable> {
     }
 }
 
+/// No repetition.
+pub(super) fn never() -> Retry {
+    Retry {
+        times: 0,
+        on: Vec::new(),
+        backoff: Duration::from_secs(1),
+        max_backoff: Duration::from_secs(30),
+    }
+}
+
 /// When a tool of `effect` is tried again. What may have run is not repeated for a `write` tool: its own list must not
-/// ask for it, and of the file's defaults it takes the rest.
+/// ask for it, and of the file's defaults it takes the rest. None is the effect of a request for a model's answer: it has
+/// none.
 pub(super) fn retry(
     own: &Setting<RetryFile>,
     defaults: &Setting<RetryFile>,
-    effect: Effect,
+    effect: Option<Effect>,
     findings: &mut Findings<'_>,
 ) -> Retry {
-    if let (Effect::Write, Some(retry)) = (effect, own.value()) {
+    if let (Some(Effect::Write), Some(retry)) = (effect, own.value()) {
         refuse_repetition(retry, findings);
     }
     let layers = || [own, defaults].into_iter().filter_map(Setting::value);
@@ -142,10 +153,13 @@ pub(super) fn retry(
         .map(|retry| &retry.on)
         .find(|on| on.value().is_some());
     let mut on = on.map_or_else(
-        || vec![RetryOn::RateLimited],
+        || match effect {
+            Some(_) => vec![RetryOn::RateLimited],
+            None => vec![RetryOn::RateLimited, RetryOn::Unavailable],
+        },
         |on| on.items().map(|reason| reason.value.0).collect(),
     );
-    on.retain(|reason| effect != Effect::Write || *reason == RetryOn::RateLimited);
+    on.retain(|reason| effect != Some(Effect::Write) || *reason == RetryOn::RateLimited);
     Retry {
         times: layers()
             .find_map(|retry| retry.times.value().copied())

@@ -21,6 +21,7 @@ pub(super) fn read(file: &Setting<MessagesFile>, findings: &mut Findings<'_>) ->
         (MessageKey::RateLimited, &file.rate_limited),
         (MessageKey::InvalidInput, &file.invalid_input),
         (MessageKey::UnknownTool, &file.unknown_tool),
+        (MessageKey::AgentFailed, &file.agent_failed),
         (MessageKey::Paused, &file.paused),
         (MessageKey::NotExecuted, &file.not_executed),
         (MessageKey::Interrupted, &file.interrupted),

@@ -4,6 +4,8 @@
 //! machine is asked here; what only it can tell is in `warnings`.
 
 mod address;
+mod agent;
+mod builtins;
 mod command;
 mod cures;
 mod declared;
@@ -13,6 +15,7 @@ mod interpreters;
 mod limits;
 mod messages;
 mod placeholders;
+mod prices;
 mod programs;
 mod resources;
 mod roles;
@@ -92,16 +95,20 @@ fn tools(file: &ToolsFile, text: &str, current: &Path, checks: &mut Checks<'_, '
         .components()
         .collect();
     let messages = messages::read(&file.messages, checks.findings);
-    let tools = each_tool(file, &root, &messages, checks);
-    Tools {
+    let mut tools = each_tool(file, &root, &messages, checks);
+    tools.extend(builtins::wanted(file, &tools, &messages, checks.findings));
+    let tools = Tools {
         secrets: secrets(file, &tools, checks.findings),
         concurrency: concurrency(&file.concurrency, checks.findings),
         tools,
         root,
         dir: checks.dir.to_owned(),
         messages,
+        prices: prices::read(&file.prices, checks.findings),
         digest: hex(&Sha256::digest(text)),
-    }
+    };
+    agent::check_all(file, &tools, checks.findings);
+    tools
 }
 
 fn each_tool(
@@ -200,6 +207,8 @@ fn confidential(backing: &Backing) -> Vec<&Template> {
     let (one, other) = match backing {
         Backing::Command(command) => (templates(&command.env), templates(&[])),
         Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
+        Backing::Agent(agent) => return agent.api_key.iter().collect(),
+        Backing::Builtin(_) => return Vec::new(),
     };
     one.iter()
         .chain(other)

@@ -10,7 +10,7 @@ use super::messages;
 use super::placeholders::Sink;
 use super::rules::Rules;
 use super::scope::{Checks, Scope};
-use super::{command, http, limits};
+use super::{agent, command, http, limits};
 use crate::model::{
     Backing, CommandBacking, Compare, Effect, Ignored, Messages, OnFailure, OutputKind, Span,
     Status, Tool,
@@ -22,8 +22,8 @@ use crate::validate::template::dotted_path;
 
 /// The longest name that the APIs take.
 const MAX_NAME: usize = 128;
-const MAX_OUTPUT: u64 = 64 << 10;
-const MAX_SAVED: u64 = 64 << 20;
+pub(super) const MAX_OUTPUT: u64 = 64 << 10;
+pub(super) const MAX_SAVED: u64 = 64 << 20;
 
 /// What all tools of a file share.
 pub(super) struct Shared<'f> {
@@ -67,7 +67,12 @@ pub(super) fn resolved(
         output: pick(&tool.output, &defaults.output, OutputKind::Text),
         max_output: first(&tool.max_output, &defaults.max_output).map_or(MAX_OUTPUT, |size| size.0),
         max_saved: first(&tool.max_saved, &defaults.max_saved).map_or(MAX_SAVED, |size| size.0),
-        retry: limits::retry(&tool.retry, &defaults.retry, effect, scope.findings),
+        retry: limits::retry(
+            &tool.retry,
+            &defaults.retry,
+            tool.agent.is_missing().then_some(effect),
+            scope.findings,
+        ),
         on_failure: pick(&tool.on_failure, &defaults.on_failure, OnFailure::Continue),
         pause_after_failures: pick(
             &tool.pause_after_failures,
@@ -280,13 +285,21 @@ fn backing(
     scope: &mut Scope<'_, '_>,
 ) -> Option<Backing> {
     let tool = &file.value;
-    if let (Some(command), Some(http)) = (tool.command.given(), tool.http.given()) {
-        let second = command.key.max(http.key);
+    let mut given: Vec<Span> = [
+        tool.command.given().map(|command| command.key),
+        tool.http.given().map(|http| http.key),
+        tool.agent.given().map(|agent| agent.key),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    given.sort_unstable();
+    for second in given.into_iter().skip(1) {
         scope.findings.error(
             second,
             "a tool has one backing",
             "the second one",
-            "keep `command` or `http`, or make two tools",
+            "keep `command`, `http` or `agent`, or make two tools",
         );
     }
     let command = tool
@@ -297,5 +310,12 @@ fn backing(
         .http
         .given()
         .and_then(|file| http::resolved(file, scope));
-    command.map(Backing::Command).or(http.map(Backing::Http))
+    let agent = tool
+        .agent
+        .given()
+        .and_then(|file| agent::resolved(file, scope));
+    command
+        .map(Backing::Command)
+        .or(http.map(Backing::Http))
+        .or(agent.map(|agent| Backing::Agent(Box::new(agent))))
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::model::{
-    Backing, Body, BodyTemplate, CommandBacking, Environment, HttpBacking, Mask, Part, Problem,
-    Span, Template, Tool, Tools,
+    AgentBacking, Backing, Body, BodyTemplate, CommandBacking, Environment, HttpBacking, Mask,
+    Part, Problem, Span, Template, Tool, Tools,
 };
 use crate::parse::Node;
 
@@ -87,7 +87,7 @@ fn without_backing(tools: &Tools, tree: &Node) -> Option<Problem> {
         (_, 0) => (String::new(), "have"),
         (_, more) => (format!(" and {more} more"), "have"),
     };
-    let message = format!("`{shown}`{more} {have} neither `command` nor `http`");
+    let message = format!("`{shown}`{more} {have} no `command`, `http` or `agent`");
     let place = tree.key_place(&["tools", first], "");
     let hint = "say what does the work; until then calls are planned, and answered with an error";
     Some(Problem::warning(place, message, "nothing runs it").with_hint(hint))
@@ -97,7 +97,7 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
     let place = |pointer: &str| tree.place(&["tools", &tool.name], pointer);
     let mut found = Vec::new();
     let (key, templates) = match &tool.backing {
-        None => return found,
+        None | Some(Backing::Builtin(_)) => return found,
         Some(Backing::Command(command)) => {
             if let Some(why) = program_fault(command, tools, environment) {
                 let named = place("/command/argv/0");
@@ -118,6 +118,7 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
             )
         }
         Some(Backing::Http(http)) => ("/http", request_templates(http)),
+        Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
     };
     for name in missing_variables(&templates, environment) {
         found.push(
@@ -183,6 +184,20 @@ fn cwd_fault(command: &CommandBacking, tools: &Tools, place: Span) -> Option<Pro
     );
     let hint = "`cwd` is seen from the root; calls of this tool will fail until it is there";
     Some(Problem::warning(place, message, "").with_hint(hint))
+}
+
+fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
+    let optional = [
+        &agent.api_key,
+        &agent.fallback_model,
+        &agent.system,
+        &agent.prompt,
+    ];
+    let needed = [&agent.endpoint, &agent.model];
+    needed
+        .into_iter()
+        .chain(optional.into_iter().flatten())
+        .collect()
 }
 
 fn request_templates(http: &HttpBacking) -> Vec<&Template> {

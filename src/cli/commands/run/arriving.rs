@@ -265,6 +265,7 @@ impl Pump<'_> {
             tool_use_id: part.id,
             tool_name: part.name,
             batch: None,
+            within: None,
         };
         Arrival::Part {
             call,

@@ -282,13 +282,13 @@ pub fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Ends the run once nobody reads its results any more.
-async fn watch_stdout(control: Control) {
+pub(super) async fn watch_stdout(control: Control) {
     stdout::abandoned().await;
     control.halt(Halt::OutputLost);
 }
 
 /// Moves the bars of `screen` on until it is aborted.
-fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
+pub(super) fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let mut frames = tokio::time::interval(FRAME);
         loop {

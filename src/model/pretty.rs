@@ -1,6 +1,4 @@
-//! JSON indented for a terminal, byte for byte the same values: it moves white space only, so digits and escapes stay.
-
-/// Indents `compact`, which is one valid JSON value.
+/// Indents `compact`, which is one valid JSON value. Only white space moves, so that digits and escapes stay.
 pub fn pretty(compact: &str) -> String {
     let mut out = String::with_capacity(compact.len() * 2);
     let mut depth = 0_usize;

@@ -1,0 +1,208 @@
+//! The loop of an agent: its model is asked, what it calls runs, the results are sent back, and it is asked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::execute::control::Control;
+use crate::execute::desk::Desk;
+use crate::execute::queue::Job;
+use crate::execute::running::Voice;
+use crate::model::{
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form,
+    Invocation, Stop, Tool, Turn, Verdict, pretty,
+};
+use crate::respond::render;
+
+use super::kit::Kit;
+use super::request::{Address, Texts, user};
+use super::{Agents, Around, Broken, Purse};
+
+impl Around {
+    /// Where an agent stands that a call of `outer` started, or one of the input.
+    pub(super) fn of(
+        tool: &Tool,
+        backing: &AgentBacking,
+        safe: bool,
+        outer: Option<&Self>,
+    ) -> Self {
+        let depth = outer.map_or(0, |outer| outer.depth) + 1;
+        let own = depth.saturating_add(backing.max_depth - 1);
+        let above = outer.map(|outer| Arc::clone(&outer.purse));
+        Self {
+            depth,
+            deepest: outer.map_or(own, |outer| outer.deepest.min(own)),
+            safe: safe || outer.is_some_and(|outer| outer.safe),
+            purse: Arc::new(Purse::new(&tool.name, backing.budget, above)),
+        }
+    }
+}
+
+/// An agent at work.
+pub(super) struct Conversation<'a> {
+    pub(super) agents: &'a Agents,
+    pub(super) job: &'a Job,
+    pub(super) backing: &'a AgentBacking,
+    pub(super) kit: Arc<Kit>,
+    pub(super) around: Arc<Around>,
+    pub(super) desk: Desk,
+    pub(super) voice: Voice,
+    pub(super) control: Control,
+    /// When its time is over, in the time of the run.
+    pub(super) until: Duration,
+    /// A number of the call's own, the same on every run.
+    pub(super) seed: u64,
+    /// All that was said, in the API's form.
+    pub(super) messages: Vec<Box<RawValue>>,
+}
+
+impl Conversation<'_> {
+    /// Works on `task` until there is an answer. `spoken` is the last text of the model at every time.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) async fn hold(
+        mut self,
+        task: &AgentInvocation,
+        spoken: &mut String,
+    ) -> Result<String, Broken> {
+        let agents = self.agents;
+        let texts = Texts(&agents.environment);
+        let address = Address::of(self.backing, &texts)?;
+        let model = texts.fixed(&self.backing.model)?;
+        let fallback = self.backing.fallback_model.as_ref();
+        let fallback = fallback.map(|model| texts.fixed(model)).transpose()?;
+        let prompt = match &task.prompt {
+            Some(prompt) => texts.draft(prompt)?,
+            None => pretty(self.job.accepted.input.text()),
+        };
+        self.say(0, user(&prompt)).await;
+        let last = self.backing.max_turns as usize - 1;
+        for number in 0.. {
+            self.around.purse.check()?;
+            let of = u64::from(self.backing.max_turns);
+            self.desk.progress(number as u64 + 1, of).await;
+            let models = (model.as_str(), fallback.as_deref());
+            let (turn, stop) = self.hear(&address, models, number, spoken).await?;
+            match stop {
+                Stop::Done => {}
+                Stop::Paused if number < last => continue,
+                Stop::Paused => break,
+                Stop::Refused => return Err(AgentFault::Refused.into()),
+                Stop::MaxTokens => return Err(AgentFault::MaxTokens.into()),
+                Stop::ContextFull => return Err(AgentFault::ContextFull.into()),
+            }
+            if turn.calls.is_empty() {
+                return Ok(final_text(spoken));
+            }
+            if number == last {
+                break;
+            }
+            self.around.purse.check()?;
+            if let Some(result) = self.serve(turn).await {
+                return Ok(result);
+            }
+        }
+        Ok(unfinished(spoken, self.backing.max_turns))
+    }
+
+    /// Asks, and takes note of the answer.
+    async fn hear(
+        &mut self,
+        address: &Address,
+        models: (&str, Option<&str>),
+        number: usize,
+        spoken: &mut String,
+    ) -> Result<(Turn, Stop), Broken> {
+        let (response, turn, digest) = self.answer(address, models, number).await?;
+        let model = response.model.as_deref().unwrap_or(models.0);
+        let price = self.kit.tools.price(model);
+        self.around.purse.take(model, &response.usage, price);
+        spoken.clone_from(&response.text);
+        let (message, stop) = (response.message.clone(), response.stop);
+        self.messages.push(message.clone());
+        self.desk
+            .message(number, message, Some(Box::new((response, digest))))
+            .await;
+        Ok((turn, stop))
+    }
+
+    /// Adds a message of the agent's own.
+    async fn say(&mut self, turn: usize, message: Box<RawValue>) {
+        self.messages.push(message.clone());
+        self.desk.message(turn, message, None).await;
+    }
+
+    /// Has the calls of a turn run and adds their results. The final answer, if one of the calls was that.
+    async fn serve(&mut self, turn: Turn) -> Option<String> {
+        let (number, form) = (turn.number, turn.form);
+        let mut calls = self.kit.check(turn, &self.around);
+        for checked in &mut calls {
+            checked.call.within = Some(Arc::clone(&self.desk.call));
+        }
+        let completion = calls.iter().position(completes);
+        let (feed, arriving) = mpsc::unbounded_channel();
+        for call in calls {
+            // The receiver is in this function until it is handed over.
+            let _ = feed.send(Arrival::Call(Box::new(call)));
+        }
+        drop(feed);
+        let tools = Arc::clone(&self.kit.tools);
+        let around = Arc::clone(&self.around);
+        let answers = self.desk.turn(number, arriving, tools, around).await?;
+        if let Some(answer) = completion.and_then(|position| answers.get(position))
+            && !answer.is_error
+        {
+            return Some(text_of(answer));
+        }
+        for message in results(self.backing.api, form, &answers) {
+            self.say(number, message).await;
+        }
+        None
+    }
+}
+
+/// Whether a call is the final answer.
+fn completes(checked: &Checked) -> bool {
+    matches!(&checked.verdict, Verdict::Accepted(accepted)
+        if matches!(accepted.invocation, Some(Invocation::Completion(_))))
+}
+
+/// The messages that carry the results of a turn: one for all, or one for each.
+fn results(api: Api, form: Form, answers: &[Answer]) -> Vec<Box<RawValue>> {
+    let rendered = render(form, answers);
+    match api {
+        Api::Anthropic => RawValue::from_string(rendered).into_iter().collect(),
+        Api::OpenAiChat => serde_json::from_str(&rendered).unwrap_or_default(),
+    }
+}
+
+fn text_of(answer: &Answer) -> String {
+    match &answer.content {
+        Content::Text(text) => text.clone(),
+        Content::Blocks(_) => String::new(),
+    }
+}
+
+/// What the caller reads of a complete answer.
+fn final_text(spoken: &str) -> String {
+    match spoken {
+        "" => "(The agent is done, and its answer is empty.)".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+/// What the caller reads where the agent would have gone on.
+fn unfinished(spoken: &str, max_turns: u32) -> String {
+    let turns = match max_turns {
+        1 => "its only turn".to_owned(),
+        turns => format!("its {turns} turns"),
+    };
+    let note = format!("(The agent was not done after {turns}; these are its last words.)");
+    match spoken {
+        "" => format!("(The agent was not done after {turns}, and said nothing.)"),
+        text => format!("{text}\n{note}"),
+    }
+}

@@ -1,0 +1,98 @@
+//! What an agent works with: its part of the tools, their declarations, and who checks its calls. Made once for each
+//! agent of the file.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+
+use crate::model::{AgentBacking, Api, Checked, Reason, Rejection, Tool, Tools, Turn, Verdict};
+use crate::model::{Detail, Invocation};
+use crate::respond::{Declare, declare};
+use crate::validate::Checker;
+
+use super::Around;
+
+/// The kits of all agents that were called so far.
+pub(super) struct Kits {
+    tools: Arc<Tools>,
+    made: Mutex<HashMap<String, Arc<Kit>>>,
+}
+
+/// The kit of one agent.
+pub(super) struct Kit {
+    /// The tools that it may call, and the whole file's settings.
+    pub(super) tools: Arc<Tools>,
+    /// Their declarations as its API wants them; none where it has no tools.
+    pub(super) declared: Option<Box<RawValue>>,
+    checker: Checker,
+}
+
+impl Kits {
+    pub(super) fn new(tools: Arc<Tools>) -> Self {
+        Self {
+            tools,
+            made: Mutex::default(),
+        }
+    }
+
+    pub(super) fn of(&self, agent: &Tool, backing: &AgentBacking) -> Arc<Kit> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let kit = made.entry(agent.name.clone());
+        Arc::clone(kit.or_insert_with(|| Arc::new(Kit::new(&self.tools, backing))))
+    }
+}
+
+impl Kit {
+    fn new(all: &Tools, backing: &AgentBacking) -> Self {
+        let own = backing.tools.iter().filter_map(|name| all.get(name));
+        let tools = Arc::new(Tools {
+            tools: own.cloned().collect(),
+            ..all.clone()
+        });
+        let how = match backing.api {
+            Api::Anthropic => Declare::Anthropic,
+            Api::OpenAiChat => Declare::OpenAiChat,
+        };
+        let declared = (!tools.tools.is_empty()).then(|| declare(&tools, how));
+        Self {
+            declared: declared.and_then(|json| RawValue::from_string(json).ok()),
+            checker: Checker::new(Arc::clone(&tools)),
+            tools,
+        }
+    }
+
+    /// The calls of a turn with their verdicts: what may not run where the agent stands is rejected here.
+    pub(super) fn check(&self, turn: Turn, around: &Around) -> Vec<Checked> {
+        let checked = self.checker.turn(turn).into_iter();
+        checked.map(|checked| bounded(checked, around)).collect()
+    }
+}
+
+fn bounded(checked: Checked, around: &Around) -> Checked {
+    let Verdict::Accepted(accepted) = &checked.verdict else {
+        return checked;
+    };
+    let name = &checked.call.name;
+    let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
+    let ends = matches!(accepted.invocation, Some(Invocation::Completion(_)));
+    let (reason, message) = if is_agent && around.depth >= around.deepest {
+        let message = format!("agents call each other at most {} deep", around.deepest);
+        (Reason::TooDeep, message)
+    } else if around.safe && !accepted.safe && !ends {
+        let message = format!(
+            "{name} must run alone with this input, and this agent runs beside other calls"
+        );
+        (Reason::NotConcurrencySafe, message)
+    } else {
+        return checked;
+    };
+    let details = vec![Detail {
+        path: String::new(),
+        message,
+    }];
+    Checked {
+        verdict: Verdict::Rejected(Rejection { reason, details }),
+        ..checked
+    }
+}

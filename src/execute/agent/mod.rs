@@ -1,0 +1,183 @@
+//! An agent: a model is asked, its calls run in a queue of their own, and the results are sent back, until it has an
+//! answer. Answers are read, calls checked and run, and results put into words by the same stages as those of the input.
+
+mod api;
+mod conversation;
+mod kit;
+mod purse;
+mod request;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::model::{
+    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Outcome, Tool,
+};
+
+use super::EngineSettings;
+use super::attempt::{Attempt, End, Limit, Written};
+use super::budget::Meter;
+use super::http::clients::Clients;
+use super::output::Output;
+use conversation::Conversation;
+use kit::Kits;
+pub(super) use purse::Purse;
+
+/// Where a call stands among agents that call each other.
+#[derive(Debug)]
+pub(super) struct Around {
+    /// How many agents it stands within.
+    depth: u32,
+    /// How many agents there may be.
+    deepest: u32,
+    /// The agent runs beside other calls, so that its own calls must, too.
+    safe: bool,
+    purse: Arc<Purse>,
+}
+
+/// Why an agent ended without an answer.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// By itself.
+    Fault(AgentFault),
+    /// As a request does, before the model was asked or while it was.
+    Outcome(Outcome),
+}
+
+impl From<AgentFault> for Broken {
+    fn from(fault: AgentFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Outcome> for Broken {
+    fn from(outcome: Outcome) -> Self {
+        Self::Outcome(outcome)
+    }
+}
+
+/// Runs the agents of a tools.yaml.
+pub(super) struct Agents {
+    clients: Clients,
+    environment: Arc<Environment>,
+    mask: Arc<Mask>,
+    outputs: Option<PathBuf>,
+    kits: Kits,
+}
+
+impl Agents {
+    pub(super) fn new(settings: &EngineSettings) -> Self {
+        Self {
+            clients: Clients::new(settings.jobs, settings.resolver.clone()),
+            environment: Arc::clone(&settings.environment),
+            mask: Arc::clone(&settings.mask),
+            outputs: settings.outputs.clone(),
+            kits: Kits::new(Arc::clone(&settings.tools)),
+        }
+    }
+
+    /// Runs an agent to its end, within its limit.
+    pub(super) async fn run(&self, task: &AgentInvocation, attempt: Attempt) -> End {
+        let Attempt {
+            job,
+            limit,
+            cancel,
+            meter,
+            control,
+            voice,
+            desk: Some(desk),
+            around,
+            key,
+            probe: _,
+        } = attempt
+        else {
+            return Outcome::Broken("an agent without a desk".to_owned()).into();
+        };
+        let tool = &job.accepted.tool;
+        let Some(Backing::Agent(backing)) = &tool.backing else {
+            return Outcome::NoBacking.into();
+        };
+        let around = Arc::new(Around::of(
+            tool,
+            backing,
+            job.accepted.safe,
+            around.as_deref(),
+        ));
+        // What the model said last belongs to this function, so that an agent that is ended does not lose it.
+        let mut spoken = String::new();
+        let conversation = Conversation {
+            agents: self,
+            job: &job,
+            backing,
+            kit: self.kits.of(tool, backing),
+            around,
+            desk,
+            voice,
+            until: control.now().saturating_add(limit.after),
+            control: control.clone(),
+            seed: u64::from_str_radix(key.get(..16).unwrap_or_default(), 16).unwrap_or_default(),
+            messages: Vec::new(),
+        };
+        let ended = tokio::select! {
+            ended = conversation.hold(task, &mut spoken) => ended,
+            Ok(()) = cancel => {
+                let written = Written::new(self.output(tool, meter, &spoken), String::new());
+                return End::midway(written);
+            }
+            () = control.sleep(limit.after) => return self.late(tool, meter, &spoken, limit).into(),
+        };
+        let outcome = match ended {
+            Ok(text) => self
+                .output(tool, meter, &text)
+                .succeed(Ending::Answered, String::new),
+            Err(Broken::Outcome(outcome)) => outcome,
+            Err(Broken::Fault(fault)) => {
+                let (output, captured) = self.output(tool, meter, &spoken).into_text();
+                Outcome::AgentFailed {
+                    fault: self.masked(fault),
+                    output,
+                    captured,
+                }
+            }
+        };
+        outcome.into()
+    }
+
+    /// The answer that `attempt_completion` is.
+    pub(super) fn complete(&self, result: &str, attempt: &Attempt) -> Outcome {
+        let tool = &attempt.job.accepted.tool;
+        let output = self.output(tool, attempt.meter.clone(), result);
+        output.succeed(Ending::Answered, String::new)
+    }
+
+    /// A text as the output of a tool: capped like any other.
+    fn output(&self, tool: &Tool, meter: Meter, text: &str) -> Output {
+        let output = Output::of_response(tool, self.outputs.as_ref(), &self.mask, None);
+        let mut output = output.metered(meter);
+        output.push(text.as_bytes());
+        output
+    }
+
+    fn late(&self, tool: &Tool, meter: Meter, spoken: &str, limit: Limit) -> Outcome {
+        let (output, captured) = self.output(tool, meter, spoken).into_text();
+        Outcome::TimedOut {
+            limit: limit.named,
+            output,
+            stderr: String::new(),
+            captured,
+        }
+    }
+
+    /// What an API says may repeat what it was sent.
+    fn masked(&self, fault: AgentFault) -> AgentFault {
+        let mask = |text: String| self.mask.text(&text).into_owned();
+        match fault {
+            AgentFault::Api { status, said } => AgentFault::Api {
+                status,
+                said: mask(said),
+            },
+            AgentFault::Unreadable(why) => AgentFault::Unreadable(mask(why)),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What agents bring to the dispatcher of their call: news of their conversation, and turns to be served.
+//!
+//! Each is answered, so that an agent goes on only when all that it said has been told.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::model::{Answer, Arrival, CallRef, Response, Tools};
+
+use super::agent::Around;
+
+/// What an agent asks for.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// That people are told: it asks its model for the turn of this number, from 1.
+    Progress {
+        turn: u64,
+        max_turns: u64,
+        told: oneshot::Sender<()>,
+    },
+    /// That a message of its conversation is told.
+    Message {
+        turn: usize,
+        message: Box<RawValue>,
+        /// The answer that it was in, and the request's digest.
+        response: Option<Box<(Response, String)>>,
+        told: oneshot::Sender<()>,
+    },
+    /// That its calls run.
+    Turn(InnerTurn),
+}
+
+/// A turn of an agent.
+#[derive(Debug)]
+pub(super) struct InnerTurn {
+    /// Counted from 0.
+    pub(super) number: usize,
+    pub(super) calls: mpsc::UnboundedReceiver<Arrival>,
+    /// The tools that it may call.
+    pub(super) tools: Arc<Tools>,
+    pub(super) around: Arc<Around>,
+    /// Takes the answers, in call order.
+    pub(super) answers: oneshot::Sender<Vec<Answer>>,
+}
+
+/// Where an agent brings what it asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    number: usize,
+    /// The call that it works on.
+    pub(super) call: Arc<CallRef>,
+    asks: mpsc::UnboundedSender<(usize, Ask)>,
+}
+
+impl Desk {
+    /// The desk for the call of this number in the dispatcher's queue.
+    pub(super) fn new(
+        number: usize,
+        call: Arc<CallRef>,
+        asks: mpsc::UnboundedSender<(usize, Ask)>,
+    ) -> Self {
+        Self { number, call, asks }
+    }
+
+    pub(super) async fn progress(&self, turn: u64, max_turns: u64) {
+        let (told, heard) = oneshot::channel();
+        self.ask(
+            Ask::Progress {
+                turn,
+                max_turns,
+                told,
+            },
+            heard,
+        )
+        .await;
+    }
+
+    pub(super) async fn message(
+        &self,
+        turn: usize,
+        message: Box<RawValue>,
+        response: Option<Box<(Response, String)>>,
+    ) {
+        let (told, heard) = oneshot::channel();
+        let message = Ask::Message {
+            turn,
+            message,
+            response,
+            told,
+        };
+        self.ask(message, heard).await;
+    }
+
+    /// Has a turn served; its answers, or none where the dispatcher is gone.
+    pub(super) async fn turn(
+        &self,
+        number: usize,
+        calls: mpsc::UnboundedReceiver<Arrival>,
+        tools: Arc<Tools>,
+        around: Arc<Around>,
+    ) -> Option<Vec<Answer>> {
+        let (answers, answered) = oneshot::channel();
+        let turn = Ask::Turn(InnerTurn {
+            number,
+            calls,
+            tools,
+            around,
+            answers,
+        });
+        self.ask(turn, answered).await
+    }
+
+    /// A dispatcher that is gone has dropped whoever asks.
+    async fn ask<T>(&self, ask: Ask, answer: oneshot::Receiver<T>) -> Option<T> {
+        let _ = self.asks.send((self.number, ask));
+        answer.await.ok()
+    }
+}

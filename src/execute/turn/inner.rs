@@ -1,0 +1,186 @@
+//! The turns of agents. Each is served like any other, with a queue and a gate of its own; the dispatcher of the agent's
+//! call drives them, so that everything of a turn of the input is told from one place.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::execute::attempt::End;
+use crate::execute::control::Control;
+use crate::execute::desk::{Ask, InnerTurn};
+use crate::execute::{Delivery, Engine};
+use crate::model::{AgentUse, Answer, CallRef, Event, Sink};
+
+use super::ears::Ears;
+use super::{Tally, Turn};
+
+/// The turns of agents that are being served, and the engines of agents between two turns.
+#[derive(Default)]
+pub(super) struct Inner<'e> {
+    serving: Vec<Serving<'e>>,
+    resting: HashMap<usize, Engine>,
+    /// How attempts ended whose last turn is still served.
+    ended: HashMap<usize, End>,
+}
+
+struct Serving<'e> {
+    /// The agent's call, as its dispatcher numbers it.
+    call: usize,
+    control: Control,
+    work: Pin<Box<dyn Future<Output = Served> + Send + 'e>>,
+}
+
+/// A turn that was served.
+pub(super) struct Served {
+    engine: Engine,
+    tally: Tally,
+    answers: Vec<Answer>,
+    to: tokio::sync::oneshot::Sender<Vec<Answer>>,
+}
+
+impl<'e> Inner<'e> {
+    fn serve(
+        &mut self,
+        call: usize,
+        mut engine: Engine,
+        within: Arc<CallRef>,
+        turn: InnerTurn,
+        sink: Ears<'e>,
+    ) {
+        let control = engine.control();
+        let work = Box::pin(async move {
+            let mut collected = Collected::default();
+            let serving = Turn::new(&mut engine, turn.number, sink, &mut collected);
+            let tally = serving.within(within).serve(turn.calls).await;
+            Served {
+                engine,
+                tally,
+                answers: collected.0,
+                to: turn.answers,
+            }
+        });
+        self.serving.push(Serving {
+            call,
+            control,
+            work,
+        });
+    }
+
+    /// Drives all of them until one is served; for ever where there is none.
+    pub(super) async fn next(&mut self) -> (usize, Served) {
+        poll_fn(|context| {
+            for index in 0..self.serving.len() {
+                if let Poll::Ready(served) = self.serving[index].work.as_mut().poll(context) {
+                    let call = self.serving.swap_remove(index).call;
+                    return Poll::Ready((call, served));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Keeps how an attempt ended until its turn is served, which is ended now. Gives it back where there is none.
+    pub(super) fn hold(&mut self, call: usize, end: End) -> Option<End> {
+        let Some(serving) = self.serving.iter().find(|serving| serving.call == call) else {
+            return Some(end);
+        };
+        serving.control.end_agent();
+        self.ended.insert(call, end);
+        None
+    }
+
+    /// Nothing more comes of the agent of this call.
+    pub(super) fn forget(&mut self, call: usize) {
+        self.resting.remove(&call);
+    }
+}
+
+impl Turn<'_> {
+    /// Does what an agent asks for. One that is over asks for nothing any more.
+    pub(super) fn oblige(&mut self, number: usize, ask: Ask) {
+        let Some((call, run)) = self.queue.run(number) else {
+            return;
+        };
+        let agent = run.job.accepted.tool.name.as_str();
+        match ask {
+            Ask::Progress {
+                turn,
+                max_turns,
+                told,
+            } => {
+                let event = Event::AgentProgress {
+                    call,
+                    agent,
+                    turn,
+                    max_turns,
+                };
+                let _ = self.sink.tell(&[event]);
+                let _ = told.send(());
+            }
+            Ask::Message {
+                turn,
+                message,
+                response,
+                told,
+            } => {
+                if let (Some(known), Some(response)) = (&mut run.agent, &response) {
+                    count(known, &response.0);
+                }
+                let response = response.as_deref();
+                let event = Event::AgentMessage {
+                    call,
+                    message: &message,
+                    response: response.map(|(response, digest)| (response, digest.as_str())),
+                    turn,
+                };
+                let _ = self.sink.tell(&[event]);
+                let _ = told.send(());
+            }
+            Ask::Turn(turn) => {
+                let within = Arc::new(call.clone());
+                let resting = self.inner.resting.remove(&number);
+                let engine = resting.unwrap_or_else(|| {
+                    self.engine
+                        .within(Arc::clone(&turn.tools), Arc::clone(&turn.around))
+                });
+                self.inner.serve(number, engine, within, turn, self.sink);
+            }
+        }
+    }
+
+    /// A turn of an agent is served: the agent goes on, or ends if it has ended.
+    pub(super) fn served(&mut self, number: usize, served: Served) {
+        if let Some((_, run)) = self.queue.run(number)
+            && let Some(known) = &mut run.agent
+        {
+            known.calls += served.tally.calls;
+            known.corrections += served.tally.rejected;
+        }
+        self.inner.resting.insert(number, served.engine);
+        let _ = served.to.send(served.answers);
+        if let Some(end) = self.inner.ended.remove(&number) {
+            self.conclude(number, end);
+        }
+    }
+}
+
+fn count(known: &mut AgentUse, response: &crate::model::Response) {
+    known.turns += 1;
+    let model = response.model.clone().unwrap_or_default();
+    *known.usage.entry(model).or_default() += response.usage;
+}
+
+/// Answers in call order, for their agent.
+#[derive(Default)]
+struct Collected(Vec<Answer>);
+
+impl Delivery for Collected {
+    fn deliver(&mut self, _: &CallRef, answer: Answer, _: &mut dyn Sink) {
+        self.0.push(answer);
+    }
+
+    fn drained(&mut self, _: &mut dyn Sink) {}
+}

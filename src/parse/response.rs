@@ -1,0 +1,206 @@
+//! One answer of a model's API, in memory → its turn, its message, its text, why it ended and what it took.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::dialects;
+use super::document::{Document, Origin};
+use super::recording::{finish, within};
+use super::turns::Turns;
+use crate::model::json::{Json, Object};
+use crate::model::{Api, Dialect, Response, Stop, Turn, Usage};
+
+/// Why a body is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResponseFault {
+    /// It is another thing, or broken: what.
+    Strange(String),
+    /// It is the API's error.
+    Error {
+        /// The API's word for it: `overloaded_error`.
+        kind: String,
+        /// What it says.
+        message: String,
+    },
+}
+
+impl ResponseFault {
+    fn strange(why: impl Into<String>) -> Self {
+        Self::Strange(why.into())
+    }
+}
+
+/// Reads the body of a response; `number` is that of its turn.
+///
+/// # Errors
+/// It is no answer of this API.
+pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn), ResponseFault> {
+    let body = body.trim_matches([' ', '\t', '\r', '\n']);
+    let object = Object::read(body)
+        .map_err(|error| ResponseFault::strange(format!("it is no JSON: {error}")))?
+        .ok_or_else(|| ResponseFault::strange("it is no object"))?;
+    if let Some(error) = error(&object) {
+        return Err(error);
+    }
+    let read = match api {
+        Api::Anthropic => of_anthropic(&object),
+        Api::OpenAiChat => of_openai(&object),
+    };
+    let (message, text, stop, usage) = read.map_err(ResponseFault::Strange)?;
+    let response = Response {
+        message,
+        text,
+        stop,
+        model: object.text("model").map(Cow::into_owned),
+        usage,
+        body: raw(body),
+    };
+    Ok((response, turn(api, body, object, number)?))
+}
+
+/// The turn of a body, by the same reader as a recording's.
+fn turn(api: Api, body: &str, object: Object, number: usize) -> Result<Turn, ResponseFault> {
+    let dialect = match api {
+        Api::Anthropic => Dialect::Anthropic,
+        Api::OpenAiChat => Dialect::OpenAiChat,
+    };
+    let mut turns = Turns::default();
+    let origin = Origin::of(body, 0);
+    turns.begin(origin);
+    let document = Document {
+        json: Json::new(body),
+        object: Some(object),
+        origin,
+    };
+    dialects::read(dialect, &document, &mut turns)
+        .map_err(|complaint| ResponseFault::Strange(complaint.message))?;
+    let index = turns.finish();
+    if index.len() != 1 {
+        return Err(ResponseFault::strange("it is not one message"));
+    }
+    let calls = index.calls_of(0).enumerate();
+    let calls = calls.filter_map(|(position, call)| {
+        let object = within(body, index.call(call), 0)?;
+        let asked = dialects::asked(dialect, &object);
+        Some(finish(number, position, asked, object.json()))
+    });
+    let entry = index.turn(0);
+    Ok(Turn {
+        number,
+        calls: calls.collect(),
+        answered: 0,
+        started: Vec::new(),
+        form: entry.form,
+        cut_off: entry.cut_off,
+    })
+}
+
+/// The error in the place of an answer: `{"error": {"type", "message"}}`, or a text in the place of the object.
+pub(super) fn error(object: &Object) -> Option<ResponseFault> {
+    let error = object.get("error").filter(|error| !error.is_null())?;
+    let inner = error.object();
+    let field = |name| inner.as_ref().and_then(|inner| inner.text(name));
+    let message = field("message").or_else(|| error.text());
+    Some(ResponseFault::Error {
+        kind: field("type")
+            .or_else(|| field("code"))
+            .unwrap_or_default()
+            .into_owned(),
+        message: message.unwrap_or(Cow::Borrowed(error.get())).into_owned(),
+    })
+}
+
+type Read = Result<(Box<RawValue>, String, Stop, Usage), String>;
+
+fn of_anthropic(object: &Object) -> Read {
+    let content = object
+        .get("content")
+        .filter(|content| content.kind() == "an array")
+        .ok_or("it has no `content`")?;
+    let blocks = content.list().unwrap_or_default();
+    let texts = blocks.into_iter().filter_map(|block| {
+        let block = block.object()?;
+        (block.text("type")? == "text").then(|| block.text("text").map(Cow::into_owned))?
+    });
+    let stop = match object.text("stop_reason").as_deref() {
+        Some("pause_turn") => Stop::Paused,
+        Some("max_tokens") => Stop::MaxTokens,
+        Some("model_context_window_exceeded") => Stop::ContextFull,
+        Some("refusal") => Stop::Refused,
+        _ => Stop::Done,
+    };
+    let count = |name| number(object.object("usage").as_ref(), name);
+    let usage = Usage {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cache_read: count("cache_read_input_tokens"),
+        cache_write: count("cache_creation_input_tokens"),
+    };
+    let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
+    Ok((raw(&message), texts.collect(), stop, usage))
+}
+
+/// The first choice. Of its message only what every server takes back is kept.
+fn of_openai(object: &Object) -> Read {
+    let choice = object
+        .list("choices")
+        .and_then(|choices| choices.first()?.object())
+        .ok_or("it has no `choices`")?;
+    let message = choice.object("message").ok_or("it has no `message`")?;
+    let refusal = message.text("refusal").filter(|words| !words.is_empty());
+    let stop = match choice.text("finish_reason").as_deref() {
+        Some("length") => Stop::MaxTokens,
+        Some("content_filter") => Stop::Refused,
+        _ if refusal.is_some() => Stop::Refused,
+        _ => Stop::Done,
+    };
+    let text = message.get("content").map(content_text).unwrap_or_default();
+    let text = if text.is_empty() {
+        refusal.unwrap_or_default().into_owned()
+    } else {
+        text
+    };
+    let usage = object.object("usage");
+    let details = usage
+        .as_ref()
+        .and_then(|usage| usage.object("prompt_tokens_details"));
+    let cached = number(details.as_ref(), "cached_tokens");
+    let usage = Usage {
+        input: number(usage.as_ref(), "prompt_tokens").saturating_sub(cached),
+        output: number(usage.as_ref(), "completion_tokens"),
+        cache_read: cached,
+        cache_write: 0,
+    };
+    let content = message.get("content").map_or("null", Json::get);
+    let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
+    let calls = calls.map_or_else(String::new, |calls| {
+        format!(",\"tool_calls\":{}", calls.get())
+    });
+    let sent = format!("{{\"role\":\"assistant\",\"content\":{content}{calls}}}");
+    Ok((raw(&sent), text, stop, usage))
+}
+
+/// A text, or the texts of parts.
+fn content_text(content: Json) -> String {
+    if let Some(text) = content.text() {
+        return text.into_owned();
+    }
+    let parts = content.list().unwrap_or_default();
+    let texts = parts
+        .into_iter()
+        .filter_map(|part| Some(part.object()?.text("text")?.into_owned()));
+    texts.collect()
+}
+
+fn number(object: Option<&Object>, name: &str) -> u64 {
+    let value = object.and_then(|object| object.get(name));
+    value
+        .and_then(|value| value.get().parse().ok())
+        .unwrap_or_default()
+}
+
+/// `text` was read as JSON before.
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap_or_default()
+}

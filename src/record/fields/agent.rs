@@ -1,0 +1,66 @@
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::{AgentUse, CallRef, Mask, Response, Usage};
+
+use super::Brief;
+
+/// Metadata of a `model_response`: what is needed to use it again, and what it took.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ModelResponse")]
+pub(in crate::record) struct ResponseFields<'a> {
+    tool_use_id: Brief<'a>,
+    tool_name: Brief<'a>,
+    /// The agent's turn.
+    turn: usize,
+    model: Option<&'a str>,
+    usage: Usage,
+    /// Of the body of the request that it answers.
+    request_sha256: &'a str,
+}
+
+impl<'a> ResponseFields<'a> {
+    pub(in crate::record) fn of(
+        call: &'a CallRef,
+        turn: usize,
+        response: &'a Response,
+        request_sha256: &'a str,
+        mask: &'a Mask,
+    ) -> Self {
+        Self {
+            tool_use_id: Brief(&call.tool_use_id, mask),
+            tool_name: Brief(&call.tool_name, mask),
+            turn,
+            model: response.model.as_deref(),
+            usage: response.usage,
+            request_sha256,
+        }
+    }
+}
+
+/// What an agent used for a call, in the metadata of its result.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::record) struct AgentFields<'a> {
+    agent_name: &'a str,
+    turns_used: u64,
+    tokens_used: u64,
+    tool_calls_made: u64,
+    corrections: u64,
+    /// By model.
+    usage: &'a BTreeMap<String, Usage>,
+}
+
+impl<'a> AgentFields<'a> {
+    pub(in crate::record) fn of(agent: &'a AgentUse) -> Self {
+        Self {
+            agent_name: &agent.agent_name,
+            turns_used: agent.turns,
+            tokens_used: agent.tokens(),
+            tool_calls_made: agent.calls,
+            corrections: agent.corrections,
+            usage: &agent.usage,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Agents that came to no answer.
+
+use super::Account;
+use crate::model::AgentFault;
+use crate::validate::clipped;
+
+/// Characters of what an API said.
+const MAX_SAID: usize = 1_000;
+
+/// What is told of an agent's fault; `output` is the last text of its model.
+pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
+    let (error, hint) = match fault {
+        AgentFault::Api { status, said } => {
+            let said = clipped(said, MAX_SAID);
+            let status = status.map_or(String::new(), |status| format!(" HTTP {status}:"));
+            (
+                format!("{name} has no answer: its model's API said{status} {said}"),
+                of_status(status_of(fault)),
+            )
+        }
+        AgentFault::Unreadable(why) => (
+            format!(
+                "{name} has no answer: what its model's API sent is none ({})",
+                clipped(why, MAX_SAID)
+            ),
+            "the task may be right. Try once more later, or go on without.",
+        ),
+        AgentFault::Refused => (
+            format!("{name} has no answer: its model declined"),
+            "ask for something else, or go on without.",
+        ),
+        AgentFault::MaxTokens => (
+            format!("{name} has no answer: its model was cut off at its limit of tokens"),
+            "ask for less at once, in several smaller tasks.",
+        ),
+        AgentFault::ContextFull => (
+            format!("{name} has no answer: its conversation grew longer than its model can read"),
+            "ask for less at once, in several smaller tasks.",
+        ),
+        AgentFault::OverBudget { agent, budget } => (
+            format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
+            "this limit is the user's. Go on with what there is, or tell the user what is missing.",
+        ),
+    };
+    let details = match output {
+        "" => String::new(),
+        text => format!("Its last words:\n{text}"),
+    };
+    Account::new(format!("{}.", error.trim_end_matches('.')), hint).with_details(details)
+}
+
+fn status_of(fault: &AgentFault) -> Option<u16> {
+    match fault {
+        AgentFault::Api { status, .. } => *status,
+        _ => None,
+    }
+}
+
+fn of_status(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401 | 403) => {
+            "its access doesn't cover this, and calling again won't change that. Tell the user."
+        }
+        Some(413) => "send less at once.",
+        Some(400..=499) if status != Some(429) => {
+            "another task won't change that, unless this one is too long. Tell the user."
+        }
+        _ => "the task may be right. Try once more later, or go on without.",
+    }
+}

@@ -1,0 +1,140 @@
+//! `builtins` → tools that toolq has itself, behind those of the file. A tool of the file that has such a name wins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::findings::Findings;
+use super::limits;
+use crate::model::{
+    Backing, Builtin, Compare, Effect, Messages, OnFailure, OutputKind, Safety, Status, Tool,
+};
+use crate::parse::nearest;
+use crate::parse::tools_file::{Setting, ToolsFile};
+
+/// Their names.
+pub(super) const NAMES: [&str; 2] = [COMPLETION, NEW_TASK];
+const COMPLETION: &str = "attempt_completion";
+const NEW_TASK: &str = "new_task";
+
+/// The built-in tools that the file names and has not itself. `tools` are its own.
+pub(super) fn wanted(
+    file: &ToolsFile,
+    tools: &[Arc<Tool>],
+    messages: &Messages,
+    findings: &mut Findings<'_>,
+) -> Vec<Arc<Tool>> {
+    let mut found: BTreeMap<&str, Arc<Tool>> = BTreeMap::new();
+    for name in file.builtins.items() {
+        let own = tools.iter().any(|tool| tool.name == name.value);
+        let agents = || agents(tools);
+        match name.value.as_str() {
+            COMPLETION | NEW_TASK if own => {}
+            COMPLETION => {
+                found.insert(COMPLETION, Arc::new(completion(messages)));
+            }
+            NEW_TASK if agents().is_empty() => findings.error(
+                name.span,
+                "`new_task` hands tasks to agents, and this file has none",
+                "",
+                "give a tool an `agent`, or leave `new_task` out",
+            ),
+            NEW_TASK => {
+                found.insert(NEW_TASK, Arc::new(new_task(agents(), messages)));
+            }
+            unknown => findings.error(
+                name.span,
+                format!("toolq has no tool `{unknown}` of its own"),
+                "unknown",
+                match nearest(unknown, NAMES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are `{COMPLETION}` and `{NEW_TASK}`"),
+                },
+            ),
+        }
+    }
+    found.into_values().collect()
+}
+
+fn agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
+    let is_agent = |tool: &&Arc<Tool>| matches!(tool.backing, Some(Backing::Agent(_)));
+    tools.iter().filter(is_agent).cloned().collect()
+}
+
+fn completion(messages: &Messages) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {"result": {"type": "string", "description": "The answer, complete."}},
+        "required": ["result"],
+        "additionalProperties": false,
+    });
+    let description = "Give the final answer, once everything that it takes is done. This ends the \
+                       work: what is called behind it is not executed.";
+    tool(
+        COMPLETION,
+        description,
+        schema,
+        Builtin::AttemptCompletion,
+        messages,
+    )
+}
+
+fn new_task(agents: Vec<Arc<Tool>>, messages: &Messages) -> Tool {
+    let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    let each = agents
+        .iter()
+        .map(|agent| format!("- {}: {}", agent.name, agent.description));
+    let known = each.collect::<Vec<_>>().join("\n");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "agent": {"type": "string", "enum": names, "description": format!("Who does it:\n{known}")},
+            "task": {"type": "string", "minLength": 1, "description": "The task, with all that the agent has to know."},
+        },
+        "required": ["agent", "task"],
+        "additionalProperties": false,
+    });
+    let description = "Hand a task to an agent, and get its answer.";
+    tool(
+        NEW_TASK,
+        description,
+        schema,
+        Builtin::NewTask(agents),
+        messages,
+    )
+}
+
+fn tool(
+    name: &str,
+    description: &str,
+    input_schema: Value,
+    builtin: Builtin,
+    messages: &Messages,
+) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        display_name: None,
+        category: None,
+        input_schema,
+        safety: Safety::Declared(false),
+        effect: Effect::Idempotent,
+        timeout: limits::timeout([&Setting::default(), &Setting::default()]),
+        estimate: None,
+        paths: Vec::new(),
+        status: Status::default(),
+        backing: Some(Backing::Builtin(builtin)),
+        output: OutputKind::Text,
+        max_output: super::tool::MAX_OUTPUT,
+        max_saved: super::tool::MAX_SAVED,
+        retry: limits::never(),
+        on_failure: OnFailure::Continue,
+        pause_after_failures: 0,
+        coerce: true,
+        compare: Compare::Json,
+        probe: None,
+        ignore: Vec::new(),
+        messages: messages.clone(),
+    }
+}

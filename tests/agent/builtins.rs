@@ -1,0 +1,126 @@
+//! Tools that toolq has itself.
+
+use serde_json::json;
+
+use crate::api::{Api, calls, text};
+use crate::scenes::{result, toolq, tools};
+use crate::support::{Toolq, response};
+
+fn with_builtins(keys: &str) -> String {
+    tools(keys).replace(
+        "version: 1\n",
+        "version: 1\nbuiltins: [attempt_completion, new_task]\n",
+    )
+}
+
+#[test]
+fn a_completion_is_the_answer_and_ends_the_loop() {
+    let api = Api::new(&[calls(&[
+        ("look", json!({"at": "x"})),
+        ("attempt_completion", json!({"result": "All done."})),
+        ("write", json!({"what": "too late"})),
+    ])]);
+    let file = with_builtins("      tools: [look, write, attempt_completion]");
+    let ran = crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
+    assert_eq!(result(&ran), ("All done.".to_owned(), false));
+    assert_eq!(api.heard().len(), 1);
+    assert_eq!(ran.file("written"), None);
+}
+
+#[test]
+fn a_completion_ends_a_turn_as_planned() {
+    let asked = response(&[
+        ("look", json!({"at": "x"})),
+        ("attempt_completion", json!({"result": "All done."})),
+        ("look", json!({"at": "y"})),
+    ]);
+    let toolq = || {
+        Toolq::new()
+            .tools(&with_builtins(""))
+            .env("BASE", "http://h")
+            .env("KEY", "")
+    };
+    let ran = toolq().stdin(&asked).run(&["run"]).exits(0);
+    let texts = ran.texts();
+    assert_eq!(texts[1], ("All done.".to_owned(), false));
+    assert!(
+        texts[2]
+            .0
+            .starts_with("Not executed: the attempt_completion call"),
+        "{}",
+        texts[2].0
+    );
+    let plan = toolq()
+        .stdin(&asked)
+        .run(&["plan", "--format", "json"])
+        .exits(0)
+        .json();
+    assert_eq!(plan["batches"].as_array().unwrap().len(), 2);
+    assert_eq!(plan["rejected"][0]["reason"], "not_executed");
+}
+
+#[test]
+fn a_task_goes_to_a_declared_agent() {
+    let api = Api::new(&[text("Done it.")]);
+    let asked = response(&[
+        ("new_task", json!({"agent": "expert", "task": "Find out."})),
+        ("new_task", json!({"agent": "exprt", "task": "Find out."})),
+    ]);
+    let ran = toolq(&api, "")
+        .tools(&with_builtins(""))
+        .stdin(asked)
+        .run(&["run"])
+        .exits(0);
+    let texts = ran.texts();
+    assert_eq!(texts[0], ("Done it.".to_owned(), false));
+    assert!(
+        texts[1].1 && texts[1].0.contains("/agent"),
+        "{}",
+        texts[1].0
+    );
+    assert_eq!(api.messages(0)[0]["content"], "Find out.");
+    let log = ran.log();
+    let end = log
+        .iter()
+        .find(|record| record["metadata"]["agent_name"] == "expert");
+    assert_eq!(end.unwrap()["metadata"]["tool_name"], "new_task");
+}
+
+#[test]
+fn they_are_declared_unless_the_file_has_its_own() {
+    let names = |file: &str| -> Vec<String> {
+        let declared = Toolq::new().tools(file).run(&["tools"]).exits(0).json();
+        let names = declared.as_array().unwrap().iter();
+        names
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let own = "  attempt_completion:\n    description: Mine.\n    input_schema: {type: object}\n    command: [echo, mine]\n";
+    let file = with_builtins("");
+    assert_eq!(names(&file)[4..], ["attempt_completion", "new_task"]);
+    assert_eq!(
+        names(&(file.clone() + own))[4..],
+        ["attempt_completion", "new_task"]
+    );
+    let ran = Toolq::new()
+        .tools(&(file + own))
+        .stdin(response(&[("attempt_completion", json!({}))]))
+        .run(&["run"])
+        .exits(0);
+    assert_eq!(ran.texts()[0].0, "mine");
+}
+
+#[test]
+fn mistakes_in_the_list_are_found() {
+    let file = tools("").replace(
+        "version: 1\n",
+        "version: 1\nbuiltins: [atempt_completion]\n",
+    );
+    let ran = Toolq::new().tools(&file).run(&["check"]).exits(1);
+    assert!(
+        ran.stdout.contains("attempt_completion")
+            || ran.stderr.contains("did you mean `attempt_completion`"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -1,0 +1,175 @@
+//! An API that fails: what is asked again, what of a fallback, and what is told.
+
+use serde_json::json;
+
+use crate::api::{Act, Api, error, ok, text};
+use crate::scenes::{CANARY, ask, asked, result, toolq};
+
+const QUICK: &str = "    retry: {backoff: 1ms}";
+
+#[test]
+fn a_limit_of_rate_is_waited_for_once() {
+    let limited = error(429, "retry-after: 0\r\n", "rate_limit_error", "slow down");
+    let api = Api::new(&[limited.clone(), text("ok")]);
+    assert_eq!(result(&ask(&api, QUICK).exits(0)), ("ok".to_owned(), false));
+    let stubborn = Api::new(&[limited]);
+    let (told, is_error) = result(&ask(&stubborn, QUICK).exits(0));
+    assert!(
+        is_error && told.contains("HTTP 429: slow down (rate_limit_error)"),
+        "{told}"
+    );
+    assert_eq!(stubborn.heard().len(), 2);
+}
+
+/// FAULTS 99: the server's wish is a minimum.
+#[test]
+fn retry_after_is_waited_for() {
+    let limited = error(429, "retry-after: 1\r\n", "rate_limit_error", "slow down");
+    let api = Api::new(&[limited, text("ok")]);
+    let begun = std::time::Instant::now();
+    ask(&api, QUICK).exits(0);
+    assert!(begun.elapsed() >= std::time::Duration::from_secs(1));
+}
+
+#[test]
+fn an_overloaded_model_is_replaced_once() {
+    let overloaded = || error(529, "", "overloaded_error", "busy");
+    let keys = format!("      fallback_model: model-2\n{QUICK}");
+    let api = Api::new(&[overloaded(), text("ok")]);
+    assert_eq!(result(&ask(&api, &keys).exits(0)).0, "ok");
+    let models = |api: &Api| -> Vec<String> {
+        let heard = api.heard();
+        let models = heard
+            .iter()
+            .map(|asked| asked.body["model"].as_str().unwrap().to_owned());
+        models.collect()
+    };
+    assert_eq!(models(&api), ["model-1", "model-2"]);
+    let stubborn = Api::new(&[overloaded()]);
+    assert!(result(&ask(&stubborn, &keys).exits(0)).1);
+    assert_eq!(models(&stubborn), ["model-1", "model-2", "model-2"]);
+    let without = Api::new(&[overloaded(), text("ok")]);
+    assert_eq!(result(&ask(&without, QUICK).exits(0)).0, "ok");
+}
+
+#[test]
+fn what_passes_is_asked_again() {
+    for act in [
+        error(500, "", "api_error", "oops"),
+        error(503, "", "", "down"),
+        Act::Say(504, "", "<html>gateway</html>".to_owned()),
+        Act::Close,
+        Act::Say(200, "content-length: 900\r\n", String::new()),
+    ] {
+        let api = Api::new(&[act, text("ok")]);
+        assert_eq!(result(&ask(&api, QUICK).exits(0)), ("ok".to_owned(), false));
+        assert_eq!(api.heard().len(), 2);
+    }
+    let never = format!("{QUICK}\n").replace("{backoff", "{times: 0, backoff");
+    let api = Api::new(&[Act::Close, text("ok")]);
+    let (told, is_error) = result(&ask(&api, &never).exits(0));
+    assert!(
+        is_error && told.contains("gave no complete answer"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_the_request_is_told_and_not_repeated() {
+    for (status, words) in [
+        (400, "HTTP 400: too long (invalid_request_error)"),
+        (401, "Tell the user"),
+        (404, "HTTP 404"),
+        (413, "send less at once"),
+    ] {
+        let api = Api::new(&[
+            error(status, "", "invalid_request_error", "too long"),
+            text("no"),
+        ]);
+        let (told, is_error) = result(&ask(&api, QUICK).exits(0));
+        assert!(is_error && told.contains(words), "{told}");
+        assert_eq!(api.heard().len(), 1, "{status}");
+    }
+}
+
+/// FAULTS 102.
+#[test]
+fn what_is_no_answer_is_an_error() {
+    for (body, words) in [
+        ("<html>Welcome</html>", "it is no JSON"),
+        ("[]", "it is no object"),
+        ("{}", "it has no `content`"),
+        (
+            r#"{"content":[{"text":"x"}],"role":"assistant"}"#,
+            "a content block has no `type`",
+        ),
+        ("", "it is no JSON"),
+    ] {
+        let api = Api::new(&[ok(body)]);
+        let (told, is_error) = result(&ask(&api, QUICK).exits(0));
+        assert!(is_error && told.contains(words), "{told}");
+        assert_eq!(api.heard().len(), 1, "{body}");
+    }
+    let said = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
+    let api = Api::new(&[ok(said), text("ok")]);
+    assert_eq!(result(&ask(&api, QUICK).exits(0)).0, "ok");
+}
+
+#[test]
+fn nobody_listens() {
+    let api = Api::new(&[text("never")]);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let gone = toolq(&api, QUICK).env("BASE", &format!("http://{closed}"));
+    let (told, is_error) = result(&asked(gone).exits(0));
+    assert!(is_error && told.contains("could not be reached"), "{told}");
+    let unset = toolq(&api, QUICK).env("KEY", "");
+    let (told, is_error) = result(&asked(unset).exits(0));
+    assert!(
+        is_error && told.contains("variable KEY is not set"),
+        "{told}"
+    );
+    let wrong = toolq(&api, QUICK).env("BASE", "localhost");
+    assert!(result(&asked(wrong).exits(0)).1);
+    assert!(api.heard().is_empty());
+}
+
+/// FAULTS 104: an API that repeats the key that it was sent.
+#[test]
+fn the_key_is_in_nothing_that_toolq_writes() {
+    let said = format!("invalid x-api-key: {CANARY}");
+    for act in [
+        error(401, "", "authentication_error", &said),
+        ok(&said),
+        text(&said),
+    ] {
+        let api = Api::new(&[act]);
+        let ran = ask(&api, QUICK);
+        assert!(
+            api.heard()[0]
+                .head
+                .contains(&format!("x-api-key: {CANARY}\r\n"))
+        );
+        assert!(result(&ran).0.contains("[masked]"), "{}", ran.stdout);
+        let mut files = vec![ran.dir.path().to_owned()];
+        while let Some(path) = files.pop() {
+            if path.is_dir() {
+                files.extend(
+                    std::fs::read_dir(path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
+            } else {
+                let text = std::fs::read(&path).unwrap();
+                assert!(
+                    !String::from_utf8_lossy(&text).contains(CANARY),
+                    "{}",
+                    path.display()
+                );
+            }
+        }
+        assert!(!format!("{}{}", ran.stdout, ran.stderr).contains(CANARY));
+    }
+}
