@@ -1,6 +1,6 @@
 //! The README and the pages of docs/ show what the program prints: every `console` block is run, and what it shows is
 //! compared. A `yaml` block that is a whole tools.yaml must pass `toolq check`, and is the tools.yaml of the `console`
-//! blocks behind it.
+//! blocks behind it, up to the next `##` heading. There the one of this repository is back.
 //!
 //! With `README=update` in the environment the `console` blocks are written anew instead.
 
@@ -138,6 +138,10 @@ fn walked(page: &str, name: &str) -> (String, Vec<String>) {
     for piece in pieces(page) {
         let (language, text) = match piece {
             Piece::Prose(text) => {
+                if text.contains("\n## ") {
+                    let own = repository().join("tools.yaml");
+                    fs::copy(own, folder.path().join("tools.yaml")).unwrap();
+                }
                 updated.push_str(text);
                 continue;
             }

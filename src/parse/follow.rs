@@ -69,11 +69,27 @@ impl Follow {
                 }),
                 ..error
             })?;
+        if read.dialect() == Dialect::Toolq {
+            return Err(self.own_log(number));
+        }
         // The other lines of a log are recognised by it.
         if matches!(read.dialect(), Dialect::ClaudeCode | Dialect::Codex) {
             self.from = Some(read.dialect());
         }
         Ok(read)
+    }
+
+    /// What its records ask for has no form in which a line could be answered.
+    fn own_log(&self, number: usize) -> InputError {
+        InputError {
+            source: self.name.clone(),
+            place: Some(Place {
+                line: number,
+                column: 1,
+            }),
+            message: "a record of toolq's own session log is no line that --follow answers".to_owned(),
+            hint: Some("without --follow its open calls are answered; `toolq log show` shows it".to_owned()),
+        }
     }
 
     fn too_large(&self) -> InputError {
@@ -166,6 +182,10 @@ mod tests {
                 "lines:2:1: this is an API's error",
             ),
             ("data: {}", "lines:2:1: the input is no JSON"),
+            (
+                r#"{"seq":1,"id":"x","parentId":null,"timestamp":1,"type":"session","content":null,"metadata":{}}"#,
+                "lines:2:1: a record of toolq's own session log",
+            ),
         ] {
             let found = read(&[format!("[]\n{bad}\n[]\n").as_bytes()], 1000);
             assert_eq!(found.len(), 2, "{found:?}");

@@ -238,7 +238,7 @@ fn foreign(text: &str) -> Option<&'static str> {
         .any(|mark| text.starts_with(mark));
     match text.as_bytes() {
         _ if is_stream => Some(
-            "this is a stream of events: `run` and `plan` read it, without `--from` or with `--from anthropic-sse`",
+            "this is a stream of events: `run` and `plan` read it, with neither --from nor --follow",
         ),
         [b'<', ..] => Some("this looks like HTML: was it a proxy that answered?"),
         _ => None,

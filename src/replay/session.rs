@@ -83,10 +83,15 @@ impl Replay {
         self.stopped
     }
 
+    /// Whether it was ended, by a signal or a budget: not all was compared.
+    pub fn is_ended(&self) -> bool {
+        self.engine.control().halted().is_some()
+    }
+
     /// Whether nothing more is to be replayed: it was ended, or found what it looked for.
     pub fn is_over(&self) -> bool {
         let found = self.settings.fail_fast && self.totals.differing > 0;
-        found || self.engine.control().halted().is_some()
+        found || self.is_ended()
     }
 
     /// Replays a recording, and gives what would make its results today's.

@@ -88,6 +88,9 @@ fn a_budget_ends_it() {
     let ran = replay(&[read(), read(), read()].concat(), &["--max-calls", "1"]).exits(3);
     assert_eq!(differ(&ran), []);
     assert_eq!(counts(&ran)[1], 1);
+    // Otherwise "none differs" would look like the whole truth.
+    let warned = "the replay was ended: what came behind was not compared";
+    assert!(ran.stderr.contains(warned), "{}", ran.stderr);
 }
 
 /// A signal ends it in order: the reports are written, what was not reached is no difference.

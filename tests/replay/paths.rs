@@ -110,3 +110,21 @@ fn stdin_is_a_recording_too() {
         .run(&["replay", "-", "--update"])
         .exits(2);
 }
+
+/// A stream has no results: it is no recording, and what to do instead is said.
+#[test]
+fn a_stream_is_refused_with_a_cure() {
+    let stream = "data: {\"type\":\"message_start\",\"message\":{}}\n\n";
+    for flags in [
+        &[][..],
+        &["--from", "anthropic-sse"],
+        &["--from", "openai-sse"],
+    ] {
+        let ran = scene()
+            .file("s.sse", stream)
+            .run(&[&["replay", "s.sse"], flags].concat())
+            .exits(2);
+        assert!(ran.stderr.contains("a stream of events"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("plan"), "{}", ran.stderr);
+    }
+}

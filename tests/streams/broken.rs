@@ -167,3 +167,21 @@ fn a_stream_cut_anywhere_answers_every_call() {
         }
     }
 }
+
+/// Each of several inputs breaks off by itself, and each is said.
+#[test]
+fn every_input_that_breaks_off_is_said() {
+    let cut = |id: &str| start() + &call(0, (id, "look", r#"{"name":"1"}"#));
+    for command in ["run", "plan"] {
+        let ran = Toolq::new()
+            .tools(TOOLS)
+            .file("one.sse", cut("a"))
+            .file("two.sse", cut("b"))
+            .run(&[command, "one.sse", "two.sse"])
+            .exits(3);
+        for name in ["one.sse", "two.sse"] {
+            let said = format!("error: {name}:");
+            assert_eq!(ran.stderr.matches(&said).count(), 1, "{}", ran.stderr);
+        }
+    }
+}

@@ -50,6 +50,7 @@ pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     if arguments.format == PlanFormat::Mermaid {
         stdout::line(plan::mermaid::HEADER.trim_end())?;
     }
+    let mut broke_off = Exit::Ok;
     for input in inputs {
         match input {
             Incoming::Recording(recording) => {
@@ -61,14 +62,15 @@ pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
                 let (turns, broke) = live.whole();
                 turns.into_iter().try_for_each(|turn| drawing.turn(turn))?;
                 if let Some(error) = broke {
-                    return Err(inputs::broken(error, live.messages()));
+                    let broken = inputs::broken(error, live.messages());
+                    broke_off = broke_off.max(context.stderr.failure(&broken));
                 }
             }
             Incoming::Lines(_) => {}
         }
     }
     let found = arguments.strict && drawing.rejects;
-    Ok(if found { Exit::Found } else { Exit::Ok })
+    Ok(broke_off.max(if found { Exit::Found } else { Exit::Ok }))
 }
 
 /// Plans on their way to stdout.

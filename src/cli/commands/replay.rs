@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::cli::arguments::{ExecuteFlag, Ids, Replay as Arguments};
+use crate::cli::arguments::{ExecuteFlag, FromDialect, Ids, Replay as Arguments};
 use crate::cli::commands::{inputs, run};
 use crate::cli::context::Context;
 use crate::cli::describe;
@@ -24,6 +24,12 @@ use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, file
 /// # Errors
 /// A wrong tools.yaml, a path that names no recording, or a log or report that can't be written.
 pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    if arguments.from.and_then(FromDialect::vendor).is_some() {
+        let failure = Failure::usage("a stream of events holds no results to replay");
+        return Err(failure.with_hint(
+            "`toolq plan` checks its inputs; `toolq run --log FILE` makes a recording of it",
+        ));
+    }
     let (tools, file) = context.load_tools_file()?;
     let mut recordings = files(&arguments.paths)?;
     if let Some(shard) = arguments.shard {
@@ -184,6 +190,10 @@ impl Session<'_> {
             return Err(Failure::usage(
                 "there is nothing to compare: no recording holds a call",
             ));
+        }
+        if self.replay.is_ended() {
+            let message = "the replay was ended: what came behind was not compared";
+            self.context.stderr.warning(message);
         }
         self.context.stderr.note(&summary(&totals));
         Ok(exit)

@@ -104,7 +104,9 @@ fn replaced(whole: Json, part: Json, text: &str) -> String {
 
 /// An object with one more member behind the others; it has some.
 fn added(whole: Json, key: &str, value: &str) -> String {
-    let open = whole.get().trim_end_matches('}').trim_end();
+    // One brace: the last member may be an object, too.
+    let open = whole.get();
+    let open = open.strip_suffix('}').unwrap_or(open).trim_end();
     let rest = &whole.get()[open.len()..];
     format!(r#"{open},"{key}":{value}{rest}"#)
 }
@@ -173,6 +175,10 @@ mod tests {
         let json = r#"{"tool_use_id":"x","content":"a"}"#;
         let failed = r#"{"tool_use_id":"x","content":"b","is_error":true}"#;
         assert_eq!(after(Dialect::Anthropic, json, "b", true), failed);
+        // What the last member holds is not the result's.
+        let cached = r#"{"tool_use_id":"x","content":"a","cache_control":{"type":"ephemeral"}}"#;
+        let told = r#"{"tool_use_id":"x","content":"b","cache_control":{"type":"ephemeral"},"is_error":true}"#;
+        assert_eq!(after(Dialect::Anthropic, cached, "b", true), told);
         assert_eq!(
             after(Dialect::Anthropic, failed, "a", false),
             json.replace('}', r#","is_error":false}"#)

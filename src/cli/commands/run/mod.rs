@@ -88,6 +88,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         engine,
         observers,
         turns: 0,
+        broken: Vec::new(),
         ended_by: signals.ended_by(),
     };
     drop(entered);
@@ -108,6 +109,8 @@ struct Session<'a> {
     observers: Observers,
     /// Turns of the inputs before this one.
     turns: usize,
+    /// Why inputs broke off.
+    broken: Vec<Failure>,
     /// The signal that ended it.
     ended_by: Arc<OnceLock<u8>>,
 }
@@ -129,7 +132,6 @@ impl Session<'_> {
 
     /// An input that breaks off ends nothing but itself.
     async fn answer(&mut self, inputs: Vec<Incoming>) -> Result<(), Failure> {
-        let mut ended = Ok(());
         for input in inputs {
             let answered = match input {
                 Incoming::Recording(recording) => self.answer_one(&recording).await,
@@ -137,11 +139,11 @@ impl Session<'_> {
                 Incoming::Lines(lines) => self.answer_lines(*lines).await,
             };
             match answered {
-                Err(broken) if broken.exit == Exit::Stopped => ended = ended.and(Err(broken)),
+                Err(broken) if broken.exit == Exit::Stopped => self.broken.push(broken),
                 answered => answered?,
             }
         }
-        ended
+        Ok(())
     }
 
     async fn answer_one(&mut self, recording: &Recording) -> Result<(), Failure> {
@@ -205,6 +207,7 @@ impl Session<'_> {
         let found = self.arguments.fail_on_error && summary.errors() > 0;
         let exits = [
             ended.as_ref().err().map(|failure| failure.exit),
+            self.broken.first().map(|broken| broken.exit),
             self.ended_by.get().map(|signal| Exit::Signal(*signal)),
             stopped.then_some(Exit::Stopped),
             found.then_some(Exit::Found),
@@ -214,6 +217,9 @@ impl Session<'_> {
             .observers
             .finish(exit, &context.stderr, context.verbose);
         self.engine.close();
+        for broken in &self.broken {
+            context.stderr.failure(broken);
+        }
         ended.map_err(|failure| match failure.exit {
             Exit::Output if !self.arguments.no_log => {
                 failure.with_hint("the results are in the session log")
