@@ -87,8 +87,12 @@ impl Follow {
                 line: number,
                 column: 1,
             }),
-            message: "a record of toolq's own session log is no line that --follow answers".to_owned(),
-            hint: Some("without --follow its open calls are answered; `toolq log show` shows it".to_owned()),
+            message: "a record of toolq's own session log is no line that --follow answers"
+                .to_owned(),
+            hint: Some(
+                "without --follow its open calls are answered; `toolq log show` shows it"
+                    .to_owned(),
+            ),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::answers::{Ears, Nobody, Today};
+use super::answers::{Ears, Nobody};
 use super::case::{Case, Totals};
 use super::compare::Renaming;
 use super::judge;
@@ -40,6 +40,8 @@ pub struct Replay {
     /// Turns of the recordings before this one.
     turns: usize,
     stopped: bool,
+    /// A call did not run, or not to its end, because the run was ended.
+    ended: bool,
 }
 
 /// What is at hand while one recording is replayed.
@@ -64,6 +66,7 @@ impl Replay {
             totals: Totals::default(),
             turns: 0,
             stopped: false,
+            ended: false,
         }
     }
 
@@ -85,13 +88,17 @@ impl Replay {
 
     /// Whether it was ended, by a signal or a budget: not all was compared.
     pub fn is_ended(&self) -> bool {
+        self.ended || self.is_halted()
+    }
+
+    fn is_halted(&self) -> bool {
         self.engine.control().halted().is_some()
     }
 
     /// Whether nothing more is to be replayed: it was ended, or found what it looked for.
     pub fn is_over(&self) -> bool {
         let found = self.settings.fail_fast && self.totals.differing > 0;
-        found || self.is_ended()
+        found || self.is_halted()
     }
 
     /// Replays a recording, and gives what would make its results today's.
@@ -145,8 +152,8 @@ impl Replay {
         }
         for checked in &checked {
             let today = ears.heard.remove(&checked.call.position);
-            let stopped = |today: &Today| today.ended || today.in_doubt;
-            self.stopped |= today.as_ref().is_some_and(stopped);
+            self.ended |= today.as_ref().is_some_and(|today| today.ended);
+            self.stopped |= self.ended || today.as_ref().is_some_and(|today| today.in_doubt);
             let call = self.named(&checked.call, number);
             let case = Case {
                 file: file.name,
