@@ -106,7 +106,7 @@ fn find<'h>(history: &'h History, id: &str, mask: &Mask) -> Result<&'h Entry, Re
 
 fn settled(state: State) -> &'static str {
     match state {
-        State::Asked | State::Rejected => "was never started",
+        State::Asked => "was never started",
         State::Done => "was resolved already",
         _ => "has its result",
     }

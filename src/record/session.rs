@@ -67,6 +67,9 @@ pub struct SessionLog {
     /// The records of turns that have not ended.
     pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(super) calls: HashMap<CallKey, OpenCall>,
+    /// The input is another task's from some call on, which a stream shows only then: of what stands there nothing is
+    /// on record, and nothing runs.
+    pub(super) conflicts: bool,
     pub(super) counts: EndFields,
     /// Milliseconds since 1970.
     begun: u64,
@@ -125,6 +128,7 @@ impl SessionLog {
             digests: HashMap::new(),
             turns: HashMap::new(),
             calls: HashMap::new(),
+            conflicts: false,
             counts: EndFields::default(),
             begun,
             refused: None,

@@ -122,6 +122,21 @@ fn not_done_runs_it_with_the_same_key() {
     stage.log_is_in_order();
 }
 
+/// Who said that it was not done finds out better before it runs again.
+#[test]
+fn a_verdict_can_be_taken_back() {
+    let stage = killed();
+    let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
+    let done = ["--done", "--result", "paid after all"];
+    stage
+        .toolq(&[&resolve[..], &["--not-done"]].concat())
+        .exits(0);
+    stage.toolq(&[&resolve[..], &done].concat()).exits(0);
+    assert_eq!(stage.resume().exits(0).texts()[1], "paid after all");
+    assert_eq!(stage.effects().len(), 3);
+    stage.toolq(&["log", "verify", "log.jsonl"]).exits(0);
+}
+
 #[test]
 fn only_what_is_in_doubt_can_be_resolved() {
     let stage = killed();

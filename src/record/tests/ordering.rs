@@ -66,6 +66,11 @@ fn nothing_starts_twice_unless_it_may() {
     let not_done = ("resolve", Some(2), json!({"done": false}));
     let done = ("resolve", Some(2), json!({"done": true}));
     let probed = ("probe_end", Some(2), json!({"finding": "not_done"}));
+    let rejected = (
+        "tool_result",
+        Some(2),
+        json!({"status": "unknown_tool", "attempts": 0}),
+    );
     let unknown = ("probe_end", Some(2), json!({"finding": "unknown"}));
     for allowed in [
         vec![start(1, "write"), of_call("tool_result")],
@@ -89,6 +94,17 @@ fn nothing_starts_twice_unless_it_may() {
         ],
         vec![start(1, "write"), probed, start(2, "write")],
         vec![start(1, "write"), done.clone()],
+        vec![start(1, "write"), not_done.clone(), done.clone()],
+        vec![start(1, "write"), not_done.clone(), not_done.clone()],
+        // Rejected by other tools, and taken back.
+        vec![start(1, "read"), rejected.clone(), start(2, "read")],
+        vec![
+            start(1, "write"),
+            not_done.clone(),
+            rejected.clone(),
+            rejected.clone(),
+            start(2, "write"),
+        ],
     ] {
         assert_eq!(after_call(&allowed), ok, "{allowed:?}");
     }
@@ -136,6 +152,10 @@ fn nothing_starts_twice_unless_it_may() {
         ),
         (
             vec![start(2, "write")],
+            "its attempt is not the next one of its call",
+        ),
+        (
+            vec![start(1, "read"), rejected, start(1, "read")],
             "its attempt is not the next one of its call",
         ),
         (vec![done], "it resolves a call that is not in doubt"),
