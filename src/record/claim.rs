@@ -1,15 +1,16 @@
 //! Opening the file of a log: only what can be one, and only by one toolq at a time.
 
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::LogError;
-use super::storage::{is_at, sync_folder};
+use super::storage::is_at;
+use crate::execute::make_private_folder;
 
 /// How often a file is opened that is another when it is locked.
 const ATTEMPTS: u32 = 5;
@@ -73,17 +74,11 @@ pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
     let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else {
         return Ok(());
     };
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| LogError::Io {
+    make_private_folder(folder).map_err(|source| LogError::Io {
         path: path.to_owned(),
         doing: "created",
         source,
-    })?;
-    for above in folder.ancestors().skip(1) {
-        // Those that were there before may belong to others, who keep them.
-        let _ = sync_folder(above);
-    }
-    Ok(())
+    })
 }
 
 fn opening(path: &Path, source: io::Error) -> LogError {
