@@ -48,6 +48,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return exit;
     }
     panics::tell();
+    signals::survive_file_limit();
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);

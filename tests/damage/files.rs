@@ -140,7 +140,7 @@ fn nobody_else_reads_a_log() {
             .exits(0);
         let modes = modes_below(ran.dir.path());
         for (path, mode) in &modes {
-            let made = path.starts_with("log") || path.starts_with("a");
+            let made = path.starts_with("log") || path.starts_with('a');
             let expected = if path.ends_with('/') { 0o700 } else { 0o600 };
             assert!(!made || *mode == expected, "{umask} {path} {mode:o}");
         }
