@@ -74,6 +74,6 @@ pub use tool::{
     Describe, Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety,
     Said, Status, Timeout, Tool, Tools,
 };
-pub use units::{format_bytes, format_duration, parse_bytes, parse_duration};
+pub use units::{format_bytes, format_duration, parse_age, parse_bytes, parse_duration};
 pub use verdict::{Accepted, Arrival, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
 pub(crate) use walk::check_json;

@@ -38,6 +38,8 @@ pub enum Pruned {
     Unfinished,
     /// A run writes it.
     InUse,
+    /// What was left of it holds files that toolq doesn't make.
+    Foreign,
 }
 
 impl Prune {
