@@ -103,6 +103,18 @@ impl Recording {
         Self { stored, ..self }
     }
 
+    /// Loads every such content of a call that waits for an answer, or of `all`, once: nothing is to run before it is
+    /// known that the others can be had.
+    ///
+    /// # Errors
+    /// The first that can't.
+    pub fn check_stored(&self, all: bool) -> Result<(), InputError> {
+        let turns = 0..self.stored.as_ref().map_or(0, |_| self.len());
+        turns
+            .into_iter()
+            .try_for_each(|turn| self.turn(turn, all).map(drop))
+    }
+
     /// The dialect of its calls.
     pub fn dialect(&self) -> Dialect {
         self.dialect
