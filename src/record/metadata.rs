@@ -20,6 +20,8 @@ pub struct SessionStart {
     #[serde(default)]
     pub input_sha256: Option<String>,
     pub cwd: String,
+    #[serde(default)]
+    pub root: Option<String>,
     pub jobs: usize,
     pub pid: u32,
     /// When that process started, in clock ticks since the system did.

@@ -23,6 +23,8 @@ pub struct Session {
     pub input_sha256: Option<String>,
     /// The current directory.
     pub cwd: String,
+    /// The folder in which commands run.
+    pub root: String,
     /// Calls running at once.
     pub jobs: NonZeroUsize,
     /// What of its log survives a loss of power.

@@ -43,7 +43,7 @@ fn files_may_not_grow() {
 }
 
 <<<<<<< HEAD
-/// H 111: every other command that writes says so as well, and leaves no half of anything.
+/// FAULTS 111: every other command that writes says so as well, and leaves no half of anything.
 #[test]
 fn no_command_dies_of_a_file_that_may_not_grow() {
     let killed = r#"call='[{"type":"tool_use","id":"a","name":"sh","input":{"script":"kill -9 $(cat pid); sleep 60"}}]'; printf '%s' "$call" > input; sh -c 'echo $$ > pid; exec "$TOOLQ" run -q --log log input'"#;
@@ -91,7 +91,7 @@ fn no_command_dies_of_a_file_that_may_not_grow() {
     }
 }
 
-/// H 111: a disk of 16 KiB, and of some more.
+/// FAULTS 111: a disk of 16 KiB, and of some more.
 =======
 /// FAULTS 111: a disk of 16 KiB, and of some more.
 >>>>>>> main

@@ -124,7 +124,7 @@ fn modes_below(folder: &Path) -> BTreeMap<String, u32> {
     modes
 }
 
-/// I 132: whatever the umask is, only the owner reads a log and its bodies.
+/// FAULTS 132: whatever the umask is, only the owner reads a log and its bodies.
 =======
 /// FAULTS 132: whatever the umask is, only the owner reads a log and its bodies.
 >>>>>>> main

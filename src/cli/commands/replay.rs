@@ -224,6 +224,7 @@ fn open_log(
         tools_sha256: tools.digest.clone(),
         input_sha256: None,
         cwd: here.display().to_string(),
+        root: tools.root.display().to_string(),
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
         sync: Sync::default(),
     };

@@ -37,6 +37,7 @@ fn session() -> Session {
         tools_sha256: "ab".repeat(32),
         input_sha256: Some("cd".repeat(32)),
         cwd: "/work".to_owned(),
+        root: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,
         sync: Sync::Auto,
     }

@@ -56,7 +56,6 @@ fn what_a_run_writes_is_in_order() {
     }
 }
 
-<<<<<<< HEAD
 /// Named ends and findings of the call.
 fn ends() -> [(&'static str, Option<usize>, Value); 6] {
     [
@@ -75,12 +74,6 @@ fn ends() -> [(&'static str, Option<usize>, Value); 6] {
 
 /// The start of an attempt behind one that surely had no effect.
 fn again() -> (&'static str, Option<usize>, Value) {
-=======
-/// FAULTS 117, 118: a call that may have had its effect, or has its result, never starts again.
-#[test]
-fn nothing_starts_twice_unless_it_may() {
-    let ok = (0, String::new());
->>>>>>> main
     let mut again = start(2, "write");
     again.2["after"] = json!({"status": "rate_limited", "wait_ms": 1});
     again
@@ -129,7 +122,7 @@ fn what_may_start_again() {
     }
 }
 
-/// H 117, 118: a call that may have had its effect, or has its result, never starts again.
+/// FAULTS 117, 118: a call that may have had its effect, or has its result, never starts again.
 #[test]
 fn nothing_starts_twice_unless_it_may() {
     let [_, _, done, _, unknown, rejected] = ends();
