@@ -42,7 +42,6 @@ fn files_may_not_grow() {
     check(&ended, &ended.dir.path().join("log"));
 }
 
-<<<<<<< HEAD
 /// FAULTS 111: every other command that writes says so as well, and leaves no half of anything.
 #[test]
 fn no_command_dies_of_a_file_that_may_not_grow() {
@@ -92,9 +91,6 @@ fn no_command_dies_of_a_file_that_may_not_grow() {
 }
 
 /// FAULTS 111: a disk of 16 KiB, and of some more.
-=======
-/// FAULTS 111: a disk of 16 KiB, and of some more.
->>>>>>> main
 #[test]
 fn the_disk_is_full() {
     let mut filled = 0;

@@ -102,7 +102,6 @@ fn a_torn_end_is_set_aside() {
     assert_eq!(records[lines]["metadata"]["file"], aside);
 }
 
-<<<<<<< HEAD
 /// What stands below a folder, with its permissions; the names of folders end in `/`.
 fn modes_below(folder: &Path) -> BTreeMap<String, u32> {
     let mut modes = BTreeMap::new();
@@ -125,9 +124,6 @@ fn modes_below(folder: &Path) -> BTreeMap<String, u32> {
 }
 
 /// FAULTS 132: whatever the umask is, only the owner reads a log and its bodies.
-=======
-/// FAULTS 132: whatever the umask is, only the owner reads a log and its bodies.
->>>>>>> main
 #[test]
 fn nobody_else_reads_a_log() {
     // Of the first the folder's own file has all, of the second a file of what was cut.
