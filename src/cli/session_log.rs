@@ -49,6 +49,13 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         context.stderr.warning(&warning);
     }
     if begin == Begin::Resume {
+        if log.history().task().is_none()
+            && let Some(path) = &arguments.log
+        {
+            let path = path.display();
+            let note = format!("{path} has no session to resume, so this is the first");
+            context.stderr.note(&note);
+        }
         compare(log.history(), intent)?;
         super::orphans::wait(log.history())?;
     }
@@ -63,6 +70,9 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         sync: arguments.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
+    for recovered in log.recovered() {
+        context.stderr.note(&recovered.words(log.path()));
+    }
     Ok(Some(log))
 }
 
@@ -165,7 +175,9 @@ fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
 /// not what it was.
 fn moved<'h>(history: &'h History, intent: &Intent<'_>) -> Option<&'h str> {
     let today = intent.tools.root.display().to_string();
-    history.root().filter(|root| *root != intent.mask.text(&today))
+    history
+        .root()
+        .filter(|root| *root != intent.mask.text(&today))
 }
 
 fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {

@@ -40,6 +40,13 @@ pub struct BodyError {
     pub(super) what: String,
 }
 
+impl BodyError {
+    /// The log that names the file.
+    pub(super) fn log(&self) -> std::path::PathBuf {
+        self.folder.with_extension("")
+    }
+}
+
 impl Body {
     /// What the text of a record's content means.
     pub(super) fn of(raw: &RawValue) -> Result<Self, Flaw> {

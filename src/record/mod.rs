@@ -40,7 +40,7 @@ mod storage;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
-pub use error::LogError;
+pub use error::{LogError, Wish};
 pub use history::{Conflict, History, RecallError};
 pub use kind::Kind;
 pub use open::{Begin, OpenLog};
@@ -50,7 +50,7 @@ pub use place::{default_path, sessions_folder};
 pub use prune::{Prune, Pruned};
 pub use records::{Record, Records};
 pub use remains::remains;
-pub use resolve::{Resolution, ResolveError, resolve};
+pub use resolve::{Resolution, ResolveError, Resolved, resolve};
 pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};
 pub use sessions::{digest_of, latest_of_input, latest_session, sessions, torn_ends};

@@ -85,7 +85,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Opens a log for reading. What can't be a log (a link, a device, a pipe, somebody else's file) is refused.
+    /// Opens a log to look at it, behind a link and somebody else's as well. What can't be a log (a folder, a device, a
+    /// pipe) is refused.
     ///
     /// # Errors
     /// Why it can't be read.
@@ -126,6 +127,16 @@ impl Records {
         let read = self.from.buffer().len();
         self.from.consume(read);
         self.stopped = false;
+    }
+
+    /// Whether somebody writes it now, as far as can be told.
+    pub fn is_written(&self) -> bool {
+        let file = &self.from.get_ref().file;
+        // Who writes keeps it locked. A lock that is had is given back at once, for somebody may be about to.
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().is_err(),
+            Err(_) => true,
+        }
     }
 
     /// Bytes of the whole records that were read.

@@ -2,13 +2,19 @@
 
 use std::path::Path;
 
-use crate::model::{Clock, Mask};
+use crate::model::{Clock, Mask, cut};
 
 use super::decide::State;
 use super::fields::{Brief, ResolveFields};
 use super::history::{Entry, History, Place};
 use super::journal::Durable;
-use super::{Kind, Log, LogError, Records};
+use super::recovery::RecoveredFields;
+use super::{Kind, Log, LogError, claim};
+
+/// Calls that are named where one of them is meant.
+const LISTED: usize = 5;
+/// Columns of an id or a name there.
+const SHOWN: usize = 60;
 
 /// What somebody found out.
 #[derive(Debug, Clone)]
@@ -30,17 +36,27 @@ pub enum Resolution {
 pub enum ResolveError {
     #[error(transparent)]
     Log(#[from] LogError),
+    /// With what may be resolved.
     #[error("the session log has no call {0}")]
-    Unknown(String),
-    /// The ids of those that are meant.
+    Unknown(String, Vec<String>),
+    /// With those that are meant, by the ids of their records.
     #[error("more than one call has the id {0}")]
     Ambiguous(String, Vec<String>),
     #[error("the call {0} {1}, so there is nothing to resolve")]
     Settled(String, &'static str),
 }
 
-/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. Returns its
-/// tool. `note` says why somebody thinks so.
+/// What was resolved.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The tool of the call.
+    pub tool: String,
+    /// Torn ends of the log that were set aside before.
+    pub recovered: Vec<RecoveredFields>,
+}
+
+/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. `note` says
+/// why somebody thinks so.
 ///
 /// # Errors
 /// There is no such call, more than one, or none that is in doubt; or the log can't be used.
@@ -51,9 +67,9 @@ pub fn resolve(
     note: Option<&str>,
     mask: &Mask,
     clock: Clock,
-) -> Result<String, ResolveError> {
+) -> Result<Resolved, ResolveError> {
     // Who names no log wants to hear so, and no empty one.
-    drop(Records::open(path)?);
+    drop(claim::open_own(path)?);
     let mut history = History::default();
     let log = Log::open(path, |record, end| history.take(record, end))?;
     let entry = find(&history, id, mask)?;
@@ -69,7 +85,7 @@ pub fn resolve(
         is_error,
         note: note.as_deref(),
     };
-    let mut journal = log.journal(clock)?;
+    let (mut journal, recovered) = log.journal(clock)?;
     let written = journal
         .add(&Kind::Resolve, Some(entry.record), &result, &fields)
         .and_then(|_| journal.commit(Durable::Now));
@@ -78,7 +94,10 @@ pub fn resolve(
         doing: "written",
         source,
     })?;
-    Ok(entry.tool.to_string())
+    Ok(Resolved {
+        tool: entry.tool.to_string(),
+        recovered,
+    })
 }
 
 /// The one call in doubt that is meant.
@@ -95,11 +114,11 @@ fn find<'h>(history: &'h History, id: &str, mask: &Mask) -> Result<&'h Entry, Re
     let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
     match (open.as_slice(), meant.first()) {
         ([(_, entry)], _) => Ok(entry),
-        ([], None) => Err(ResolveError::Unknown(id.to_owned())),
+        ([], None) => Err(ResolveError::Unknown(id.to_owned(), open_calls(history))),
         ([], Some((_, entry))) => Err(ResolveError::Settled(id.to_owned(), settled(entry.state))),
         (several, _) => Err(ResolveError::Ambiguous(
             id.to_owned(),
-            several.iter().map(|choice| described(choice)).collect(),
+            clipped(several.iter().map(|choice| described(choice))),
         )),
     }
 }
@@ -112,10 +131,28 @@ fn settled(state: State) -> &'static str {
     }
 }
 
-/// `0193…: turn 0, call 1, pay`
+/// `0193… (turn 0, call 1, pay)`
 fn described(((turn, position), entry): &(Place, &Entry)) -> String {
-    format!(
-        "{}: turn {turn}, call {position}, {}",
-        entry.record, entry.tool
-    )
+    let tool = cut(&entry.tool, SHOWN);
+    format!("{} (turn {turn}, call {position}, {tool})", entry.record)
+}
+
+/// `toolu_01 (pay)` of each call that may be resolved, in their order.
+fn open_calls(history: &History) -> Vec<String> {
+    let entries = history.entries();
+    let mut open: Vec<_> = entries.filter(|(_, entry)| entry.is_open()).collect();
+    open.sort_by_key(|(place, _)| *place);
+    let words = |(_, entry): &(Place, &Entry)| {
+        let (id, tool) = (cut(&entry.tool_use_id, SHOWN), cut(&entry.tool, SHOWN));
+        format!("{id} ({tool})")
+    };
+    clipped(open.iter().map(words))
+}
+
+/// The first few, and how many more there are.
+fn clipped(words: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let more = words.len().saturating_sub(LISTED);
+    let mut clipped: Vec<String> = words.take(LISTED).collect();
+    clipped.extend((more > 0).then(|| format!("{more} more")));
+    clipped
 }

@@ -55,6 +55,17 @@ pub enum RecallError {
     NoAnswer(PathBuf),
 }
 
+impl RecallError {
+    /// The log that can't be read again.
+    pub fn log(&self) -> Option<PathBuf> {
+        match self {
+            Self::Damaged { path, .. } | Self::NoAnswer(path) => Some(path.clone()),
+            Self::Body(error) => Some(error.log()),
+            Self::NoLog => None,
+        }
+    }
+}
+
 impl History {
     /// Whether the log knows `call`.
     ///

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         };
         Ok(Self {
             path,
-            records: Records::open(path).map_err(unreadable)?,
+            records: Records::open(path).map_err(|error| unreadable(&error))?,
             identity: identity(path),
             format: arguments.format,
             show: Show::new(page, filter.clone()),
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
                 Err(damage) => {
                     let rest = self.show.finish();
                     print(&rest)?;
-                    return Err(unreadable(LogError::of(self.path, damage)));
+                    return Err(unreadable(&LogError::of(self.path, damage)));
                 }
             }
         }
