@@ -296,6 +296,7 @@ impl SessionLog {
             return Ok(());
         }
         if self.is_known(call, outcome, answer) {
+            self.counts.recalled += 1;
             return Ok(());
         }
         let kind = ResultKind::of(outcome);

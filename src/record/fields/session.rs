@@ -108,7 +108,7 @@ pub struct EndFields {
     /// `tool_in_doubt` records.
     #[serde(default)]
     pub in_doubt: usize,
-    /// Calls whose answer was printed from the log.
+    /// Calls whose answer the log had already.
     #[serde(default)]
     pub recalled: usize,
 }

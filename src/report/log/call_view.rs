@@ -129,7 +129,9 @@ impl Ended {
         let end: metadata::CallEnd = record.metadata()?;
         Ok(Self {
             is_error: end.is_error,
-            is_final: record.kind == Kind::ToolResult && end.attempts > 0,
+            is_final: record.kind == Kind::ToolResult
+                && end.attempts > 0
+                && !metadata::is_cut_short(&end.status),
             status: status(&end),
             style: match record.kind {
                 Kind::ToolResult if end.is_error => "31",
@@ -138,6 +140,26 @@ impl Ended {
             },
             output: Preview::of(content, page),
         })
+    }
+
+    /// What somebody found out about a call in doubt.
+    pub(super) fn resolved(
+        resolved: &metadata::Resolved,
+        content: Result<String, String>,
+        page: &Page,
+    ) -> Self {
+        let status = if resolved.done {
+            "resolved"
+        } else {
+            "resolved: not done, so it runs when the run is resumed"
+        };
+        Self {
+            is_error: resolved.is_error || !resolved.done,
+            is_final: resolved.done,
+            status: status.to_owned(),
+            style: if resolved.done { "31" } else { "33" },
+            output: Preview::of(content, page),
+        }
     }
 }
 
