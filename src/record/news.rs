@@ -291,12 +291,12 @@ impl SessionLog {
         let Some(OpenCall { record, .. }) = self.calls.remove(&call.key()) else {
             return Ok(());
         };
+        self.counts.answered += 1;
         if outcome.is_recalled() {
             self.counts.recalled += 1;
             return Ok(());
         }
         if self.is_known(call, outcome, answer) {
-            self.counts.recalled += 1;
             return Ok(());
         }
         let kind = ResultKind::of(outcome);

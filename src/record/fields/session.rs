@@ -108,9 +108,12 @@ pub struct EndFields {
     /// `tool_in_doubt` records.
     #[serde(default)]
     pub in_doubt: usize,
-    /// Calls whose answer the log had already.
+    /// Calls whose answer was printed from the log.
     #[serde(default)]
     pub recalled: usize,
+    /// Calls that were answered, those included whose answer the log had already.
+    #[serde(default)]
+    pub answered: usize,
 }
 
 impl EndFields {

@@ -148,10 +148,11 @@ impl Ended {
         content: Result<String, String>,
         page: &Page,
     ) -> Self {
-        let status = if resolved.done {
-            "resolved"
+        let (status, content) = if resolved.done {
+            ("resolved", content)
         } else {
-            "resolved: not done, so it runs when the run is resumed"
+            let status = "resolved: not done, so it runs when the run is resumed";
+            (status, Ok("\"\"".to_owned()))
         };
         Self {
             is_error: resolved.is_error || !resolved.done,

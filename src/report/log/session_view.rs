@@ -27,9 +27,7 @@ pub(super) fn ending(end: &SessionEnd) -> String {
         recalled => format!(" ({recalled} from the log)"),
     };
     // A resumed run has a `tool_call` of those only that the log had not.
-    let answered = [end.results, end.skipped, end.in_doubt, end.recalled];
-    let answered = answered.into_iter().fold(0, usize::saturating_add);
-    let calls = one(end.calls.max(answered), "call");
+    let calls = one(end.calls.max(end.answered), "call");
     let mut words = vec![format!("{calls}{from_log}")];
     words.extend((end.errors > 0).then(|| one(end.errors, "error")));
     let counts = [(end.skipped, "skipped"), (end.in_doubt, "in doubt")];
