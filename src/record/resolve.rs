@@ -137,12 +137,18 @@ fn described(((turn, position), entry): &(Place, &Entry)) -> String {
     format!("{} (turn {turn}, call {position}, {tool})", entry.record)
 }
 
-/// `toolu_01 (pay)` of each call that may be resolved, in their order.
+/// `toolu_01 (pay)` of each call that may be resolved, in their order; where several have that id, that of the record.
 fn open_calls(history: &History) -> Vec<String> {
     let entries = history.entries();
     let mut open: Vec<_> = entries.filter(|(_, entry)| entry.is_open()).collect();
     open.sort_by_key(|(place, _)| *place);
-    let words = |(_, entry): &(Place, &Entry)| {
+    let is_other = |one: &Entry, other: &Entry| one.record != other.record;
+    let words = |call: &(Place, &Entry)| {
+        let entry = call.1;
+        let mut others = open.iter().filter(|(_, other)| is_other(entry, other));
+        if others.any(|(_, other)| other.tool_use_id == entry.tool_use_id) {
+            return described(call);
+        }
         let (id, tool) = (cut(&entry.tool_use_id, SHOWN), cut(&entry.tool, SHOWN));
         format!("{id} ({tool})")
     };

@@ -198,6 +198,9 @@ fn an_id_that_two_calls_have_is_ambiguous() {
         .map(|record| record["id"].as_str().unwrap().to_owned())
         .collect();
     assert!(calls.iter().all(|id| said.contains(id)), "{said}");
+    let unknown = stage.toolq(&["log", "resolve", "zz", "log.jsonl", "--not-done"]);
+    let said = unknown.exits(2).stderr;
+    assert!(calls.iter().all(|id| said.contains(id)), "{said}");
     let second = ["log", "resolve", &calls[1], "log.jsonl", "--not-done"];
     stage.toolq(&second).exits(0);
     let done = stage.resume().exits(3);
