@@ -57,22 +57,27 @@ fn a_log_that_nobody_writes_is_not_waited_for() {
     let session = log.session_by(&gone);
     let turn = log.turn(session, 0);
     log.ran(turn, "first", "ok", 1);
-    let folder = Toolq::new().file("log.jsonl", log.text());
+    let folder = Toolq::new().file("log.jsonl", log.take());
     let path = folder.path().join("log.jsonl");
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     file.lock().unwrap();
     let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
     let mut following = command.stdin(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
-    log.take();
-    for word in ["first", "second", "third"] {
-        let found = lines.by_ref().map(Result::unwrap);
-        assert!(found.into_iter().any(|line| line.contains(word)), "{word}");
-        // Between two of these it has looked whether somebody writes.
-        let next = if word == "first" { "second" } else { "third" };
-        log.ran(turn, next, "ok", 1);
-        file.write_all(log.take().as_bytes()).unwrap();
+    let mut until = |word: &str| {
+        let mut lines = lines.by_ref().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains(word)), "{word}");
+    };
+    until("first");
+    // It has looked whether somebody writes when it sleeps, or has left.
+    let stat = format!("/proc/{}/stat", following.id());
+    let rests = |stat: &str| stat.contains(") S ") || stat.contains(") Z ");
+    while fs::read_to_string(&stat).is_ok_and(|stat| !rests(&stat)) {
+        sleep(Duration::from_millis(1));
     }
+    log.ran(turn, "second", "ok", 1);
+    file.write_all(log.take().as_bytes()).unwrap();
+    until("second");
     drop(file);
     let ended = following.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();

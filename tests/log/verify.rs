@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::forge::Forge;
 use crate::ran;
-use crate::support::{Ran, Toolq, response};
+use crate::support::{Ran, Toolq, response, say};
 
 /// What is said of one log of these bytes, and the exit code.
 fn verdict(bytes: &[u8]) -> (String, i32) {
@@ -259,7 +259,26 @@ fn readers_follow_links() {
     ] {
         assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
     }
-    assert!(!ran.stderr.contains("--no-log"), "{}", ran.stderr);
+}
+
+/// FAULTS 121: another user's log may be looked at, where the system allows it, and not be gone on with.
+#[test]
+fn readers_take_what_is_not_theirs() {
+    let toolq = Toolq::new().file("log.jsonl", sample());
+    if std::os::unix::fs::chown(toolq.path().join("log.jsonl"), Some(1), None).is_err() {
+        say(format_args!("skipped: only root gives files away"));
+        return;
+    }
+    let script =
+        r#""$TOOLQ" log verify log.jsonl; "$TOOLQ" log resolve a log.jsonl --not-done; echo $?"#;
+    let ran = toolq.shell(script);
+    assert!(
+        ran.stdout.contains(": ok: ") && ran.stdout.ends_with("\n4\n"),
+        "{}",
+        ran.stdout
+    );
+    let words = "error: the session log log.jsonl belongs to another user\n hint: name a file that a run of toolq wrote\n";
+    assert_eq!(ran.stderr, words);
 }
 
 /// What a reader is advised to do fits the command, and its grammar the number.
