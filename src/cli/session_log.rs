@@ -48,6 +48,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
+    tell_doubts(&log, context);
     if begin == Begin::Resume {
         compare(log.history(), intent)?;
         super::orphans::wait(log.history())?;
@@ -64,6 +65,17 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
     Ok(Some(log))
+}
+
+/// What is in doubt from before is no part of another run, and not to be forgotten for that.
+fn tell_doubts(log: &OpenLog, context: &Context) {
+    let calls: Vec<String> = log.doubts().all().map(ToString::to_string).collect();
+    let Some(first) = calls.first() else { return };
+    let (path, calls) = (log.path().display(), calls.join(", "));
+    let id = first.split(' ').next().unwrap_or_default();
+    context.stderr.warning(&format!(
+        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {id} {path}` settles it"
+    ));
 }
 
 fn open(
@@ -165,7 +177,9 @@ fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
 /// not what it was.
 fn moved<'h>(history: &'h History, intent: &Intent<'_>) -> Option<&'h str> {
     let today = intent.tools.root.display().to_string();
-    history.root().filter(|root| *root != intent.mask.text(&today))
+    history
+        .root()
+        .filter(|root| *root != intent.mask.text(&today))
 }
 
 fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
