@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::response;
 use crate::{ran, toolq};
 
-/// H 123: what does something starts only if its record will be found.
+/// FAULTS 123: what does something starts only if its record will be found.
 #[test]
 fn a_log_that_is_gone_stops_what_has_effects() {
     for (script, why) in [
@@ -39,7 +39,7 @@ fn a_log_that_is_gone_stops_what_has_effects() {
     }
 }
 
-/// H 123: what only looks doesn't start either, and a log that is gone when all is done is told of, too.
+/// FAULTS 123: what only looks doesn't start either, and a log that is gone when all is done is told of, too.
 #[test]
 fn a_log_that_is_gone_is_told_of_whatever_follows() {
     let gone = ("sh", json!({"script": "rm log"}));

@@ -14,7 +14,7 @@ fn resume(stage: &Stage, form: &str) -> Done {
     stage.toolq(&["run", "--resume", "--log", "log.jsonl", form, "input"])
 }
 
-/// H 108, 117: killed in the middle of the second message; what has its result is printed, what may have run is in doubt.
+/// FAULTS 108, 117: killed in the middle of the second message; what has its result is printed, what may have run is in doubt.
 #[test]
 fn what_arrives_goes_on_where_it_was_left() {
     let messages = [
@@ -39,7 +39,7 @@ fn what_arrives_goes_on_where_it_was_left() {
     }
 }
 
-/// H 116: another call in a logged call's place. It doesn't run, nor does what stands behind it, and the log has no word of
+/// FAULTS 116: another call in a logged call's place. It doesn't run, nor does what stands behind it, and the log has no word of
 /// either: the right input goes on as if nothing had been asked.
 #[test]
 fn another_call_is_a_conflict_and_leaves_no_record() {

@@ -122,7 +122,7 @@ fn what_may_start_again() {
     }
 }
 
-/// H 117, 118: a call that may have had its effect, or has its result, never starts again.
+/// FAULTS 117, 118: a call that may have had its effect, or has its result, never starts again.
 #[test]
 fn nothing_starts_twice_unless_it_may() {
     let [_, _, done, _, unknown, rejected] = ends();
