@@ -158,7 +158,7 @@ pub(super) fn is_rejected(status: &str) -> bool {
 }
 
 /// Whether a call of this status was ended with its run.
-pub(super) fn is_cut_short(status: &str) -> bool {
+pub fn is_cut_short(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")
 }
 
