@@ -118,7 +118,7 @@ impl Recording {
 
     /// The file that its bytes stand in, from the first on; none where a reader has taken some of them before.
     pub fn file(&self) -> Option<&File> {
-        self.kept.from_start()
+        self.kept.all_of_it()
     }
 
     /// The dialect of its calls.

@@ -127,7 +127,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// The file, where the input is all of it.
-    pub fn from_start(&self) -> Option<&File> {
+    pub fn all_of_it(&self) -> Option<&File> {
         Some(&self.file).filter(|_| self.start == 0)
     }
 
