@@ -20,6 +20,7 @@ mod manual;
 mod observers;
 mod orphans;
 mod panics;
+mod place;
 mod printer;
 mod reports;
 mod session_log;

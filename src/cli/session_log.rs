@@ -48,6 +48,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
+    tell_doubts(&log, context);
     if begin == Begin::Resume {
         if log.history().task().is_none()
             && let Some(path) = &arguments.log
@@ -74,6 +75,17 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         context.stderr.note(&recovered.words(log.path()));
     }
     Ok(Some(log))
+}
+
+/// What is in doubt from before is no part of another run, and not to be forgotten for that.
+fn tell_doubts(log: &OpenLog, context: &Context) {
+    let calls: Vec<String> = log.doubts().all().map(ToString::to_string).collect();
+    let Some(first) = calls.first() else { return };
+    let (path, calls) = (log.path().display(), calls.join(", "));
+    let id = first.split(' ').next().unwrap_or_default();
+    context.stderr.warning(&format!(
+        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {id} {path}` settles it"
+    ));
 }
 
 fn open(

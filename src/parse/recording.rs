@@ -1,5 +1,6 @@
 //! A recording: its turns, with the bodies left where they are until a turn is asked for.
 
+use std::fs::File;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -113,6 +114,11 @@ impl Recording {
         turns
             .into_iter()
             .try_for_each(|turn| self.turn(turn, all).map(drop))
+    }
+
+    /// The file that its bytes stand in, from the first on; none where a reader has taken some of them before.
+    pub fn file(&self) -> Option<&File> {
+        self.kept.all_of_it()
     }
 
     /// The dialect of its calls.

@@ -113,7 +113,7 @@ fn read(folder: &Path, stored: &Stored) -> Result<Box<RawValue>, String> {
     let mut json = Vec::with_capacity(usize::try_from(stored.bytes).unwrap_or_default());
     file.take(stored.bytes)
         .read_to_end(&mut json)
-        .map_err(unreadable)?;
+        .map_err(|error| unreadable(&error))?;
     if sha256(&json) != stored.file {
         return Err("has other bytes than were written".to_owned());
     }
@@ -122,14 +122,14 @@ fn read(folder: &Path, stored: &Stored) -> Result<Box<RawValue>, String> {
 }
 
 /// Why a file can't be read.
-pub(super) fn unreadable(error: io::Error) -> String {
+pub(super) fn unreadable(error: &io::Error) -> String {
     format!("can't be read: {error}")
 }
 
 /// Opens a file of the folder, and tells its length.
 pub(super) fn open_regular(folder: &Path, name: &str) -> Result<(File, u64), String> {
-    let file = open(folder, name).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let file = open(folder, name).map_err(|error| unreadable(&error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
     if !metadata.is_file() {
         return Err("is no regular file".to_owned());
     }

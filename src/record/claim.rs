@@ -4,6 +4,8 @@ use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -15,6 +17,10 @@ use crate::execute::make_private_folder;
 
 /// How often a file is opened that is another when it is locked.
 const ATTEMPTS: u32 = 5;
+/// How long a lock is waited for, which whoever is alive keeps for much longer.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Opens or makes the file, readable by its owner only, and locks it for as long as it is open. A link, a device or a
 /// pipe is refused, and waits for nobody.
@@ -22,11 +28,7 @@ pub(super) fn claim(path: &Path) -> Result<File, LogError> {
     check_bodies(path)?;
     for _ in 0..ATTEMPTS {
         let file = open_to_write(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
-        }
+        lock(&file, path)?;
         // Only now can nobody put another file in its place without being noticed.
         let metadata = file.metadata().map_err(|source| opening(path, source))?;
         if !is_at(&metadata, path) {
@@ -39,6 +41,19 @@ pub(super) fn claim(path: &Path) -> Result<File, LogError> {
         return Ok(file);
     }
     Err(LogError::InUse(path.to_owned()))
+}
+
+/// A toolq that was killed while it started a process leaves one that has its files until it becomes another program.
+fn lock(file: &File, path: &Path) -> Result<(), LogError> {
+    let since = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => sleep(LOOK),
+            Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
+        }
+    }
 }
 
 /// Opens a log to look at it, and makes none: whichever file the system lets one read, also behind a link.

@@ -14,6 +14,7 @@ mod body;
 mod claim;
 mod damage;
 mod decide;
+mod doubts;
 mod error;
 mod fields;
 mod file;
@@ -37,6 +38,7 @@ mod schema;
 mod session;
 mod sessions;
 mod storage;
+mod witness;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
@@ -54,6 +56,7 @@ pub use resolve::{Resolution, ResolveError, Resolved, resolve};
 pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};
 pub use sessions::{digest_of, latest_of_input, latest_session, sessions, torn_ends};
+pub use witness::witness;
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);

@@ -67,7 +67,7 @@ fn check_saved(folder: &Path, name: &str) -> Result<(), String> {
     let (mut file, _) = open_regular(folder, name)?;
     let (mut hash, mut bytes) = (Sha256::new(), vec![0; READ]);
     loop {
-        match file.read(&mut bytes).map_err(unreadable)? {
+        match file.read(&mut bytes).map_err(|error| unreadable(&error))? {
             0 => break,
             read => hash.update(&bytes[..read]),
         }

@@ -9,7 +9,7 @@ use super::fields::{Brief, ResolveFields};
 use super::history::{Entry, History, Place};
 use super::journal::Durable;
 use super::recovery::RecoveredFields;
-use super::{Kind, Log, LogError, claim};
+use super::{Damage, Kind, Log, LogError, Record, claim};
 
 /// Calls that are named where one of them is meant.
 const LISTED: usize = 5;
@@ -30,6 +30,17 @@ pub enum Resolution {
     NotDone,
 }
 
+/// A call that was resolved.
+#[derive(Debug)]
+pub struct Resolved {
+    /// Its tool.
+    pub tool: String,
+    /// Torn ends of the log that were set aside before.
+    pub recovered: Vec<RecoveredFields>,
+    /// It is one of the run that `--resume` goes on with; behind others another run was begun.
+    pub can_resume: bool,
+}
+
 /// Why a call can't be resolved.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
@@ -44,15 +55,6 @@ pub enum ResolveError {
     Ambiguous(String, Vec<String>),
     #[error("the call {0} {1}, so there is nothing to resolve")]
     Settled(String, &'static str),
-}
-
-/// What was resolved.
-#[derive(Debug)]
-pub struct Resolved {
-    /// The tool of the call.
-    pub tool: String,
-    /// Torn ends of the log that were set aside before.
-    pub recovered: Vec<RecoveredFields>,
 }
 
 /// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. `note` says
@@ -70,9 +72,9 @@ pub fn resolve(
 ) -> Result<Resolved, ResolveError> {
     // Who names no log wants to hear so, and no empty one.
     drop(claim::open_own(path)?);
-    let mut history = History::default();
-    let log = Log::open(path, |record, end| history.take(record, end))?;
-    let entry = find(&history, id, mask)?;
+    let mut tasks = Tasks(vec![History::default()]);
+    let log = Log::open(path, |record, end| tasks.take(record, end))?;
+    let entry = tasks.find(id, mask)?;
     let (result, is_error) = match resolution {
         Resolution::Done { result, is_error } => (Some(mask.text(result)), Some(*is_error)),
         Resolution::NotDone => (None, None),
@@ -97,29 +99,84 @@ pub fn resolve(
     Ok(Resolved {
         tool: entry.tool.to_string(),
         recovered,
+        can_resume: tasks.can_resume(entry),
     })
 }
 
-/// The one call in doubt that is meant.
-fn find<'h>(history: &'h History, id: &str, mask: &Mask) -> Result<&'h Entry, ResolveError> {
-    let in_log = Brief(id, mask);
-    let is_meant = |entry: &Entry| {
-        [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
-    };
-    let mut meant: Vec<(Place, &Entry)> = history
-        .entries()
-        .filter(|(_, entry)| is_meant(entry))
-        .collect();
-    meant.sort_by_key(|(place, _)| *place);
-    let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
-    match (open.as_slice(), meant.first()) {
-        ([(_, entry)], _) => Ok(entry),
-        ([], None) => Err(ResolveError::Unknown(id.to_owned(), open_calls(history))),
-        ([], Some((_, entry))) => Err(ResolveError::Settled(id.to_owned(), settled(entry.state))),
-        (several, _) => Err(ResolveError::Ambiguous(
-            id.to_owned(),
-            clipped(several.iter().map(|choice| described(choice))),
-        )),
+/// What a log says of each of its tasks.
+struct Tasks(Vec<History>);
+
+impl Tasks {
+    fn take(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
+        if record.kind == Kind::Session {
+            let session = record.metadata()?;
+            let is_over = |task: &History| !task.is_empty() && task.is_over_by(&session);
+            if self.0.last().is_some_and(is_over) {
+                self.0.push(History::default());
+            }
+        }
+        // Of a task before the last nothing else comes any more.
+        let first = match record.kind {
+            Kind::Resolve => 0,
+            _ => self.0.len() - 1,
+        };
+        let mut told = self.0[first..].iter_mut();
+        told.try_for_each(|task| task.take(record, end))
+    }
+
+    /// Whether a call is one of the last task, the one that can be resumed.
+    fn can_resume(&self, entry: &Entry) -> bool {
+        let last = self.0.last();
+        last.is_some_and(|task| {
+            task.entries()
+                .any(|(_, other)| other.record == entry.record)
+        })
+    }
+
+    /// `toolu_01 (pay)` of each call that may be resolved, in their order; where several have that id, that of the record.
+    fn open_calls(&self) -> Vec<String> {
+        let entries = self.0.iter().flat_map(History::entries);
+        let mut open: Vec<_> = entries.filter(|(_, entry)| entry.is_open()).collect();
+        open.sort_by_key(|(place, entry)| (*place, entry.record));
+        let words = |call: &(Place, &Entry)| {
+            let entry = call.1;
+            let is_twin = |other: &Entry| {
+                other.tool_use_id == entry.tool_use_id && other.record != entry.record
+            };
+            if open.iter().any(|(_, other)| is_twin(other)) {
+                return described(call);
+            }
+            let (id, tool) = (cut(&entry.tool_use_id, SHOWN), cut(&entry.tool, SHOWN));
+            format!("{id} ({tool})")
+        };
+        clipped(open.iter().map(words))
+    }
+
+    /// The one call in doubt that is meant.
+    fn find(&self, id: &str, mask: &Mask) -> Result<&Entry, ResolveError> {
+        let in_log = Brief(id, mask);
+        let is_meant = |entry: &Entry| {
+            [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
+        };
+        let mut meant: Vec<(Place, &Entry)> = self
+            .0
+            .iter()
+            .flat_map(History::entries)
+            .filter(|(_, entry)| is_meant(entry))
+            .collect();
+        meant.sort_by_key(|(place, entry)| (*place, entry.record));
+        let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
+        match (open.as_slice(), meant.first()) {
+            ([(_, entry)], _) => Ok(entry),
+            ([], None) => Err(ResolveError::Unknown(id.to_owned(), self.open_calls())),
+            ([], Some((_, entry))) => {
+                Err(ResolveError::Settled(id.to_owned(), settled(entry.state)))
+            }
+            (several, _) => Err(ResolveError::Ambiguous(
+                id.to_owned(),
+                clipped(several.iter().map(|choice| described(choice))),
+            )),
+        }
     }
 }
 
@@ -135,24 +192,6 @@ fn settled(state: State) -> &'static str {
 fn described(((turn, position), entry): &(Place, &Entry)) -> String {
     let tool = cut(&entry.tool, SHOWN);
     format!("{} (turn {turn}, call {position}, {tool})", entry.record)
-}
-
-/// `toolu_01 (pay)` of each call that may be resolved, in their order; where several have that id, that of the record.
-fn open_calls(history: &History) -> Vec<String> {
-    let entries = history.entries();
-    let mut open: Vec<_> = entries.filter(|(_, entry)| entry.is_open()).collect();
-    open.sort_by_key(|(place, _)| *place);
-    let is_other = |one: &Entry, other: &Entry| one.record != other.record;
-    let words = |call: &(Place, &Entry)| {
-        let entry = call.1;
-        let mut others = open.iter().filter(|(_, other)| is_other(entry, other));
-        if others.any(|(_, other)| other.tool_use_id == entry.tool_use_id) {
-            return described(call);
-        }
-        let (id, tool) = (cut(&entry.tool_use_id, SHOWN), cut(&entry.tool, SHOWN));
-        format!("{id} ({tool})")
-    };
-    clipped(open.iter().map(words))
 }
 
 /// The first few, and how many more there are.

@@ -133,6 +133,26 @@ fn only_what_nobody_needs_is_removed() {
     );
 }
 
+/// A session that came to its end may still be all that is known of a payment.
+#[test]
+fn what_is_in_doubt_is_kept() {
+    for (more, left_over) in [("", 1), ("--unfinished", 0)] {
+        let tools = "version: 1\ntools:\n  pay:\n    input_schema: {type: object}\n    command: [sh, -c, 'test -e dead || { touch dead; kill -9 $(cat pid); sleep 60; }; echo paid']\n";
+        let input = crate::support::response(&[("pay", serde_json::json!({}))]);
+        let toolq = Toolq::new().tools(tools).file("in.json", &input);
+        let ran = toolq.shell(&format!(
+            r#"sh -c 'echo $$ > pid; exec "$TOOLQ" run -q in.json'; "$TOOLQ" run -q --resume in.json; echo "exit $?"; "$TOOLQ" log prune --older 0s {more}"#
+        ));
+        assert!(ran.stdout.contains("exit 3"), "{}", ran.stdout);
+        let logs = left(&ran)
+            .into_iter()
+            .filter(|name| name.strip_suffix(".jsonl").is_some());
+        assert_eq!(logs.count(), left_over, "{}", ran.stderr);
+        let said = ran.stderr.contains("left 1 session with a call in doubt");
+        assert_eq!(said, left_over == 1, "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_dry_run_removes_nothing() {
     let (sessions, _used) = sorts();

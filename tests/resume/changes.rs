@@ -132,6 +132,40 @@ fn changed_tools_run_nothing_unasked() {
     stage.log_is_in_order();
 }
 
+/// By the same tools.yaml, commands and probes look at other files in another folder.
+#[test]
+fn another_folder_runs_nothing_unasked() {
+    let stage = Stage::new(&callees(), &message(&[("fatal", 1), ("pay", 2)]));
+    assert_eq!(stage.run().code, None);
+    std::fs::create_dir(stage.path().join("elsewhere")).unwrap();
+    let resume = |more: &[&str]| {
+        let arguments = [
+            "run",
+            "--resume",
+            "--log",
+            "../log.jsonl",
+            "-c",
+            "../tools.yaml",
+        ];
+        let arguments = [&arguments[..], more, &["../input.json"]].concat();
+        stage.toolq_in("elsewhere", &arguments)
+    };
+    let refused = resume(&[]).exits(2);
+    assert!(
+        refused.stderr.contains("calls are still to run (pay)")
+            && refused.stderr.contains("elsewhere")
+            && refused.stderr.contains("hint: `cd "),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(stage.effects().len(), 1);
+    resume(&["--accept-changes"]).exits(3);
+    assert_eq!(stage.read("elsewhere/effects"), "pay 2\n");
+    // What is there is printed anywhere.
+    assert_eq!(stage.resume().exits(3).texts()[1], "paid 2");
+    stage.log_is_in_order();
+}
+
 /// A tool that is gone, or takes the input no more, takes no result away.
 #[test]
 fn a_tool_that_is_gone_keeps_its_results() {

@@ -23,6 +23,48 @@ fn what_had_started_is_not_repeated_by_another_run() {
     assert_eq!(stage.effects().len(), 3);
 }
 
+/// FAULTS 114, 115, 120: what a log says of its calls decides what runs, so one that is damaged, newer or still written says
+/// nothing, and nothing runs.
+#[test]
+fn a_log_that_can_not_be_trusted_runs_nothing() {
+    let stage = Stage::new(
+        &callees(),
+        &message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+    );
+    assert_eq!(stage.run().code, None);
+    let (whole, effects) = (stage.read("log.jsonl"), stage.effects());
+    let refused = |why: &str| {
+        for verb in ["run", "plan"] {
+            let refused = stage.toolq(&[verb, "log.jsonl"]).exits(4);
+            assert!(refused.stderr.contains(why), "{}", refused.stderr);
+            assert!(refused.stdout.is_empty());
+        }
+        assert_eq!(stage.effects(), effects);
+    };
+    stage.write("log.jsonl", &whole.replace("tool_start", "tool_strat"));
+    refused("is damaged");
+    let without_start = |line: &&str| !line.contains("tool_start");
+    let rest: Vec<&str> = whole.lines().filter(without_start).collect();
+    stage.write("log.jsonl", &(rest.join("\n") + "\n"));
+    refused("is damaged");
+    stage.write("log.jsonl", &whole);
+    let writer = std::fs::File::open(stage.log_path()).unwrap();
+    writer.lock().unwrap();
+    refused("is in use");
+    drop(writer);
+    let planned = stage.toolq(&["plan", "log.jsonl"]).exits(0);
+    assert!(
+        planned
+            .stderr
+            .contains("started before, without a result: toolu_1"),
+        "{}",
+        planned.stderr
+    );
+    // An end that was torn is no damage.
+    stage.write("log.jsonl", whole.trim_end());
+    stage.toolq(&["run", "--no-log", "log.jsonl"]).exits(3);
+}
+
 /// Somebody found out: then it is as that one says.
 #[test]
 fn what_was_resolved_counts() {

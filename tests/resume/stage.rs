@@ -141,6 +141,18 @@ impl Stage {
         command.output().unwrap().status.code()
     }
 
+    /// Runs toolq in a folder below.
+    pub fn toolq_in(&self, folder: &str, arguments: &[&str]) -> Done {
+        let mut command = self.toolq.command(arguments);
+        command.current_dir(self.path().join(folder));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        Done {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// Starts toolq, and reads nothing of it.
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.toolq.command(arguments);

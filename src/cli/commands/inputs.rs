@@ -16,7 +16,7 @@ use crate::cli::lines::Lines;
 use crate::cli::live::Live;
 use crate::model::Dialect;
 use crate::parse::{self, Follow, InputError, LoadStored, Recording, Source, Stream};
-use crate::record::{Body, Stored};
+use crate::record::{self, Body, Stored};
 
 /// Bytes by which a stream is recognised, at most.
 const BEGIN: usize = 16;
@@ -55,7 +55,7 @@ pub fn open(arguments: &Input, prepare: fn(Source) -> Source) -> Result<Vec<Inco
         let from = arguments.from.map(Into::into);
         let recording = Recording::read(prepare(source), from, arguments.max_document)?;
         let recording = match recording.dialect() {
-            Dialect::Toolq => recording.loading(stored_beside(path)),
+            Dialect::Toolq => of_log(recording, path)?,
             _ => recording,
         };
         recording.check_stored(arguments.all)?;
@@ -94,6 +94,26 @@ fn each(
         open(path, name, file)
     });
     opened.collect()
+}
+
+/// The recording that a session log is. What it says of its calls decides what runs.
+///
+/// # Errors
+/// It is not as a run wrote it, or one still writes it.
+pub fn of_log(recording: Recording, path: &Path) -> Result<Recording, Failure> {
+    let Some(file) = recording.file() else {
+        return Err(Failure::usage(
+            "a session log is read from its first line on",
+        ));
+    };
+    let name = match path.to_str() {
+        Some("-") => Path::new("stdin"),
+        _ => path,
+    };
+    let file = file.try_clone();
+    let file = file.map_err(|error| unreadable(&name.display().to_string(), &error))?;
+    record::witness(name, file)?;
+    Ok(recording.loading(stored_beside(path)))
 }
 
 /// Loads what a session log keeps in the folder beside it.

@@ -81,9 +81,14 @@ impl History {
         Ok(())
     }
 
+    /// Whether a session begins another task.
+    pub(super) fn is_over_by(&self, session: &metadata::SessionStart) -> bool {
+        session.resumes.is_none() || session.resumes != self.task
+    }
+
     fn session(&mut self, record: &Record) -> Result<(), Damage> {
         let session: metadata::SessionStart = record.metadata()?;
-        if session.resumes.is_none() || session.resumes != self.task {
+        if self.is_over_by(&session) {
             *self = Self {
                 task: Some(session.resumes.unwrap_or(record.id)),
                 ..Self::default()

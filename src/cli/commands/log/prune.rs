@@ -53,6 +53,7 @@ pub fn prune(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
                 path.display()
             )),
             Ok(Pruned::Unfinished) => tally.unfinished += 1,
+            Ok(Pruned::InDoubt) => tally.in_doubt += 1,
             Ok(Pruned::InUse) => tally.in_use += 1,
             Ok(Pruned::Young) => {}
             Err(error) => {
@@ -72,6 +73,7 @@ struct Tally {
     folders: u64,
     bytes: u64,
     unfinished: u64,
+    in_doubt: u64,
     in_use: u64,
     failed: bool,
 }
@@ -97,6 +99,12 @@ impl Tally {
             let sessions = counted(self.unfinished, "unfinished session");
             context.stderr.note(&format!(
                 "left {sessions}, which can be resumed; `--unfinished` removes them, too"
+            ));
+        }
+        if self.in_doubt > 0 {
+            let sessions = counted(self.in_doubt, "session");
+            context.stderr.note(&format!(
+                "left {sessions} with a call in doubt, which `toolq log resolve` settles; `--unfinished` removes them, too"
             ));
         }
         if self.in_use > 0 {

@@ -34,7 +34,8 @@ pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure
     }
     let becomes = match resolution {
         Resolution::Done { .. } => "has this result from now on",
-        Resolution::NotDone => "runs when the run is resumed",
+        Resolution::NotDone if resolved.can_resume => "runs when the run is resumed",
+        Resolution::NotDone => "did nothing; another run was begun since, so nothing runs it",
     };
     let words = format!("{} {id} {becomes} ({})", resolved.tool, path.display());
     context.stderr.note(&words);
@@ -52,7 +53,7 @@ fn failure(error: &ResolveError) -> Failure {
     match error {
         ResolveError::Log(error) => Failure::of_log(error, Wish::Resolve),
         ResolveError::Unknown(_, open) if open.is_empty() => {
-            Failure::usage(error).with_hint("no call of its last run is in doubt")
+            Failure::usage(error).with_hint("no call in it is in doubt")
         }
         ResolveError::Unknown(_, open) => {
             let open = open.join(", ");
