@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use crate::model::json_line;
 
@@ -100,11 +101,18 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 /// Bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    text
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
 }
 
 /// What the next record of a log continues.
@@ -126,7 +134,8 @@ impl Chain {
     /// Continues behind `line`, without its break.
     pub(super) fn push(&mut self, line: &[u8]) {
         self.seq += 1;
-        self.prev = hex(&Sha256::digest(line)[..8]);
+        self.prev.clear();
+        push_hex(&mut self.prev, &Sha256::digest(line)[..8]);
     }
 
     /// Whether the record of these members follows.
@@ -169,10 +178,69 @@ pub(super) fn read(line: &[u8]) -> Result<Read<'_>, Flaw> {
     let (sealed, seal) = line.split_at(seal);
     let digits = seal.strip_prefix(b",\"crc\":\"");
     let digits = digits.and_then(|digits| digits.strip_suffix(b"\"}"));
-    if digits.ok_or(Flaw::NoSeal)? != format!("{:08x}", crc32fast::hash(sealed)).as_bytes() {
+    let crc = hex(&crc32fast::hash(sealed).to_be_bytes());
+    if digits.ok_or(Flaw::NoSeal)? != crc.as_bytes() {
         return Err(Flaw::Checksum);
     }
-    serde_json::from_str(text).map_err(|error| Flaw::NotARecord(error.to_string()))
+    match as_written(&text[..sealed.len()]) {
+        Some(read) => Ok(read),
+        None => serde_json::from_str(text).map_err(|error| Flaw::NotARecord(error.to_string())),
+    }
+}
+
+/// The record of a sealed line that has the form in which [`seal`] writes. None where it has another, or no JSON in
+/// some place: what it is then, a parser says.
+fn as_written(sealed: &str) -> Option<Read<'_>> {
+    let rest = sealed.strip_prefix("{\"seq\":")?;
+    let (seq, rest) = number(rest)?;
+    let (id, rest) = uuid(rest.strip_prefix(",\"id\":")?)?;
+    let rest = rest.strip_prefix(",\"parentId\":")?;
+    let (parent_id, rest) = match rest.strip_prefix("null") {
+        Some(rest) => (None, rest),
+        None => uuid(rest).map(|(id, rest)| (Some(id), rest))?,
+    };
+    let (timestamp, rest) = number(rest.strip_prefix(",\"timestamp\":")?)?;
+    let (kind, rest) = rest.strip_prefix(",\"type\":\"")?.split_once('"')?;
+    let (content, rest) = value(rest.strip_prefix(",\"content\":")?)?;
+    let (metadata, rest) = value(rest.strip_prefix(",\"metadata\":")?)?;
+    let prev = rest.strip_prefix(",\"prev\":\"")?.strip_suffix('"')?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let plain = |text: &str| text.bytes().all(is_plain);
+    (plain(kind) && plain(prev)).then_some(Read {
+        seq,
+        id,
+        parent_id,
+        timestamp,
+        kind: Cow::Borrowed(kind),
+        content,
+        metadata,
+        prev: Cow::Borrowed(prev),
+    })
+}
+
+/// A number without sign, point or leading zeros, and what stands behind it.
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
+    let (digits, rest) = text.split_at(end);
+    let is_json = digits == "0" || !digits.starts_with('0');
+    let number = digits.parse().ok()?;
+    is_json.then_some((number, rest))
+}
+
+/// A UUID in quotes, and what stands behind it.
+fn uuid(text: &str) -> Option<(Uuid, &str)> {
+    let (id, rest) = text.strip_prefix('"')?.split_at_checked(Hyphenated::LENGTH)?;
+    Some((Uuid::try_parse(id).ok()?, rest.strip_prefix('"')?))
+}
+
+/// A JSON value, and what stands behind it.
+fn value(text: &str) -> Option<(&RawValue, &str)> {
+    if text.starts_with(|first: char| first.is_ascii_whitespace()) {
+        return None;
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = <&RawValue>::deserialize(&mut reader).ok()?;
+    Some((value, &text[value.get().len()..]))
 }
 
 /// Whether a file can have been begun by toolq that begins with this line, or with a torn one.

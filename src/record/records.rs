@@ -1,8 +1,10 @@
 //! Reads a log record by record. Each is checked before it is handed out: its seal, its place in the chain, its type.
 //! One line is in memory at a time. Nothing is written, and no lock is needed: a log may be read while it grows.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -19,13 +21,15 @@ const READ: usize = 128 << 10;
 /// The largest end without a line break that a loss of power may leave: unwritten bytes of many records.
 const MAX_TORN: u64 = 16 << 20;
 
-/// One record, as it was written.
+/// One record, as it was written: in a line of somebody's, or by itself.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct Record<'l> {
     /// The number of its line, counted from 1.
     pub line: u64,
     /// Where its line begins, in bytes.
     pub offset: u64,
+    /// Where its line ends, its break included, in bytes.
+    pub end: u64,
     /// Its number in the file, counted from 0.
     pub seq: u64,
     /// Its own id.
@@ -37,24 +41,35 @@ pub struct Record {
     /// What it says.
     pub kind: Kind,
     /// `null` where its type has none.
-    pub content: Body,
+    pub content: Body<'l>,
     /// JSON whose form depends on the type.
-    pub metadata: Box<RawValue>,
+    pub metadata: Cow<'l, RawValue>,
 }
 
-impl Record {
-    fn of(read: &line::Read<'_>, line: u64, offset: u64) -> Result<Self, Flaw> {
+impl<'l> Record<'l> {
+    fn of(read: &line::Read<'l>, line: u64, place: Range<u64>) -> Result<Self, Flaw> {
         Ok(Self {
             line,
-            offset,
+            offset: place.start,
+            end: place.end,
             seq: read.seq,
             id: read.id,
             parent: read.parent_id,
             timestamp: read.timestamp,
             kind: Kind::of(&read.kind),
             content: Body::of(read.content)?,
-            metadata: read.metadata.to_owned(),
+            metadata: Cow::Borrowed(read.metadata),
         })
+    }
+
+    /// The same without the line that it stands in.
+    #[must_use]
+    pub fn into_owned(self) -> Record<'static> {
+        Record {
+            content: self.content.into_owned(),
+            metadata: Cow::Owned(self.metadata.into_owned()),
+            ..self
+        }
     }
 
     /// The metadata as that of its type, one of [`super::metadata`].
@@ -107,13 +122,14 @@ impl Records {
     }
 
     /// The record that stands at `offset` in `len` bytes, its break included, and was read there before.
-    pub(super) fn at(file: &File, offset: u64, len: u32) -> Result<Record, Damage> {
+    pub(super) fn at(file: &File, offset: u64, len: u32) -> Result<Record<'static>, Damage> {
         let mut line = vec![0; len as usize];
         let read = file.read_exact_at(&mut line, offset);
         let read = read.map_err(|error| unreadable(&error));
         let read = read.and_then(|()| line::read(line.trim_ascii_end()));
-        let record = read.and_then(|read| Record::of(&read, 0, offset));
-        record.map_err(|what| Damage {
+        let place = offset..offset + u64::from(len);
+        let record = read.and_then(|read| Record::of(&read, 0, place));
+        record.map(Record::into_owned).map_err(|what| Damage {
             line: 0,
             offset,
             what,
@@ -155,24 +171,52 @@ impl Records {
         &self.chain
     }
 
-    fn read(&mut self) -> Result<Option<Record>, Flaw> {
+    /// The next record, in the line that is read: nothing is copied, and it goes before another is read.
+    pub fn lend(&mut self) -> Option<Result<Record<'_>, Damage>> {
+        if self.stopped {
+            return None;
+        }
+        self.stopped = true;
+        match self.fetch() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(what) => return Some(Err(self.damaged(what))),
+        }
+        let place = self.offset..self.offset + self.line.len() as u64 + 1;
+        match verified(&self.line, self.lines + 1, place, &self.chain) {
+            Ok((record, newer)) => {
+                self.newer = newer.or(self.newer);
+                self.chain.push(&self.line);
+                self.offset = record.end;
+                self.lines = record.line;
+                self.stopped = false;
+                Some(Ok(record))
+            }
+            Err(what) => Some(Err(self.damaged(what))),
+        }
+    }
+
+    /// Reads the next line, and takes its break off. False where there is none.
+    fn fetch(&mut self) -> Result<bool, Flaw> {
         self.line.clear();
         let mut room = (&mut self.from).take(MAX_RECORD as u64);
         let read = room.read_until(b'\n', &mut self.line);
         match read.map_err(|error| unreadable(&error))? {
-            0 => return Ok(None),
+            0 => return Ok(false),
             _ if self.line.last() == Some(&b'\n') => {}
             _ => return Err(self.unfinished()?),
         }
         self.line.pop();
-        let read = line::read(&self.line)?;
-        self.chain.check(read.seq, &read.prev)?;
-        let record = Record::of(&read, self.lines + 1, self.offset)?;
-        self.newer = understood(&record)?.or(self.newer);
-        self.chain.push(&self.line);
-        self.offset += self.line.len() as u64 + 1;
-        self.lines += 1;
-        Ok(Some(record))
+        Ok(true)
+    }
+
+    fn damaged(&self, what: Flaw) -> Damage {
+        let first = self.lines == 0;
+        Damage {
+            line: self.lines + 1,
+            offset: self.offset,
+            what: if first { self.first(what) } else { what },
+        }
     }
 
     /// What is wrong with the first line: most files that have something wrong there are no logs.
@@ -212,24 +256,25 @@ impl Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<Record, Damage>;
+    type Item = Result<Record<'static>, Damage>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.stopped {
-            return None;
-        }
-        let read = self.read().map_err(|what| Damage {
-            line: self.lines + 1,
-            offset: self.offset,
-            what: if self.lines == 0 {
-                self.first(what)
-            } else {
-                what
-            },
-        });
-        self.stopped = !matches!(read, Ok(Some(_)));
-        read.transpose()
+        self.lend().map(|record| record.map(Record::into_owned))
     }
+}
+
+/// The record of a line, if it is whole and continues `chain`, with what [`understood`] says of it.
+fn verified<'l>(
+    bytes: &'l [u8],
+    line: u64,
+    place: Range<u64>,
+    chain: &Chain,
+) -> Result<(Record<'l>, Option<(u32, u32)>), Flaw> {
+    let read = line::read(bytes)?;
+    chain.check(read.seq, &read.prev)?;
+    let record = Record::of(&read, line, place)?;
+    let newer = understood(&record)?;
+    Ok((record, newer))
 }
 
 /// A file that is read from a place of its own: others may have a descriptor of it, and its cursor.

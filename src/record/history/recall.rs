@@ -142,7 +142,7 @@ impl History {
         Ok(record.content.load(&self.path())?)
     }
 
-    fn record(&self, at: Extent) -> Result<Record, RecallError> {
+    fn record(&self, at: Extent) -> Result<Record<'static>, RecallError> {
         let damaged = |damage| RecallError::Damaged {
             path: self.path(),
             damage,

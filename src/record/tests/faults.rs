@@ -86,7 +86,7 @@ fn batch(log: &mut SessionLog, disk: &FaultyDisk, checked: &[Checked]) {
 }
 
 /// The records of these bytes, up to a torn end; none where they are damaged, so that nobody would continue.
-fn loaded(bytes: &[u8]) -> Option<Vec<Record>> {
+fn loaded(bytes: &[u8]) -> Option<Vec<Record<'static>>> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     let mut found = Vec::new();

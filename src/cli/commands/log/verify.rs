@@ -44,7 +44,7 @@ fn check(path: &Path) -> Result<String, String> {
     let mut counts = Counts::default();
     let mut order = Order::default();
     let mut records = Records::open(path).map_err(|error| error.to_string())?;
-    for record in &mut records {
+    while let Some(record) = records.lend() {
         let record = record.map_err(|damage| damage.to_string())?;
         order.take(&record).map_err(|damage| damage.to_string())?;
         counts.add(&record);
