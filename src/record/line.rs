@@ -229,7 +229,9 @@ fn number(text: &str) -> Option<(u64, &str)> {
 
 /// A UUID in quotes, and what stands behind it.
 fn uuid(text: &str) -> Option<(Uuid, &str)> {
-    let (id, rest) = text.strip_prefix('"')?.split_at_checked(Hyphenated::LENGTH)?;
+    let (id, rest) = text
+        .strip_prefix('"')?
+        .split_at_checked(Hyphenated::LENGTH)?;
     Some((Uuid::try_parse(id).ok()?, rest.strip_prefix('"')?))
 }
 

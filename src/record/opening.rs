@@ -49,8 +49,7 @@ impl Log {
                         Kind::Recovered | Kind::Resolve => unfinished,
                         _ => true,
                     };
-                    visit(&record, record.end)
-                        .map_err(|damage| LogError::of(path, damage))?;
+                    visit(&record, record.end).map_err(|damage| LogError::of(path, damage))?;
                 }
                 Err(damage) => {
                     let end = Torn::of(damage).map_err(|damage| LogError::of(path, damage))?;

@@ -1,6 +1,7 @@
 //! What is asked of a history: whether a call is the one that the log has in its place, what is to become of it, and
 //! what the log answered.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -122,19 +123,28 @@ impl History {
     /// Whether the log has this very answer to a call that was rejected.
     pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
         let answered = self.entry(place).and_then(|entry| entry.answer);
-        let body = answered.and_then(|answered| self.body(answered.at).ok());
-        body.is_some_and(|body| body.get() == json)
+        let said = answered.and_then(|answered| self.said(answered).ok());
+        said.is_some_and(|said| said == json)
     }
 
     fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let body = self.body(answered.at)?;
-        let text = serde_json::from_str(body.get()).map(Content::Text);
-        let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
+        let said = self.said(answered)?;
+        let text = serde_json::from_str(&said).map(Content::Text);
+        let content = text.or_else(|_| serde_json::from_str(&said).map(Content::Blocks));
         Ok(Recalled {
             status: answered.status,
             is_error: answered.is_error,
             content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
         })
+    }
+
+    /// What a call was answered, as JSON: kept, or read again.
+    fn said(&self, answered: Answered) -> Result<Cow<'_, str>, RecallError> {
+        if let Some(json) = self.answers.get(answered.at.offset) {
+            return Ok(Cow::Borrowed(json));
+        }
+        let json: Box<str> = self.body(answered.at)?.into();
+        Ok(Cow::Owned(json.into()))
     }
 
     fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
