@@ -9,7 +9,7 @@ use super::arguments::Run as Arguments;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
+use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Turn, Verdict};
 use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
 use crate::validate::Checker;
 
@@ -23,11 +23,20 @@ pub struct Intent<'a> {
     pub inputs: &'a [Incoming],
 }
 
-/// Begins the log of a run; none where it keeps none.
+/// The log of a run that has begun.
+#[derive(Default)]
+pub struct BegunLog {
+    /// None where the run keeps none.
+    pub log: Option<SessionLog>,
+    /// The only turn of the input, where it was read to be compared with the log.
+    pub turn: Option<Turn>,
+}
+
+/// Begins the log of a run.
 ///
 /// # Errors
 /// There can be no log, or what is resumed is another task than the input's. Nothing ran, and nothing was written.
-pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, Failure> {
+pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
     let Intent {
         arguments,
         context,
@@ -36,7 +45,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         ..
     } = *intent;
     if arguments.no_log {
-        return Ok(None);
+        return Ok(BegunLog::default());
     }
     let input_sha256 = digest(intent.inputs);
     let begin = match (arguments.resume, arguments.new) {
@@ -48,8 +57,9 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
+    let mut turn = None;
     if begin == Begin::Resume {
-        compare(log.history(), intent)?;
+        turn = compare(log.history(), intent)?;
         super::orphans::wait(log.history())?;
     }
     let here = std::env::current_dir().unwrap_or_default();
@@ -62,7 +72,8 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         sync: arguments.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
-    Ok(Some(log))
+    let log = Some(log);
+    Ok(BegunLog { log, turn })
 }
 
 fn open(
@@ -101,17 +112,19 @@ fn open(
     Ok(OpenLog::open_default(&path, begin)?)
 }
 
-/// Compares the input with the task that it is to resume.
-fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
+/// Compares the input with the task that it is to resume. Gives its turn where it has only one, so that what runs is
+/// what was compared.
+fn compare(history: &History, intent: &Intent<'_>) -> Result<Option<Turn>, Failure> {
     let frozen = is_frozen(history, intent);
     let mut known = 0;
     let mut missing = BTreeSet::new();
     let mut turns = 0;
+    let mut only = None;
     let all = intent.arguments.input.all;
     for input in intent.inputs {
         // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
         let Incoming::Recording(recording) = input else {
-            return Ok(());
+            return Ok(None);
         };
         for index in 0..recording.len() {
             let turn = recording.turn(index, all)?.numbered(turns + index);
@@ -126,6 +139,8 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
                         .filter(|checked| history.is_missing(checked))
                         .map(|checked| checked.call.name),
                 );
+            } else if intent.inputs.len() == 1 && recording.len() == 1 {
+                only = Some(turn);
             }
         }
         turns += recording.len();
@@ -139,7 +154,7 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
         let note = format!("{left} {calls} of the log are not in this input");
         intent.context.stderr.note(&note);
     }
-    Ok(())
+    Ok(only)
 }
 
 /// The digest of all inputs, where all were read.
@@ -185,16 +200,19 @@ pub struct Earlier {
     mask: Arc<Mask>,
     /// Nothing may run.
     frozen: bool,
+    /// All calls that will come were compared with it.
+    compared: bool,
 }
 
 impl Earlier {
-    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>) -> Self {
+    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>, compared: bool) -> Self {
         let frozen = history.as_ref();
         let frozen = frozen.is_some_and(|history| is_frozen(history, intent));
         Self {
             history,
             mask: Arc::clone(intent.mask),
             frozen,
+            compared,
         }
     }
 
@@ -204,7 +222,11 @@ impl Earlier {
     /// The log has another call in its place, its answer can't be read any more, or it is missing and nothing may run.
     pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
         if let Some(history) = &self.history {
-            let known = history.check(&checked.call, &self.mask)?;
+            let known = if self.compared {
+                history.knows(&checked.call)
+            } else {
+                history.check(&checked.call, &self.mask)?
+            };
             if self.frozen && history.is_missing(checked) {
                 let message =
                     "tools.yaml is not as it was when this run began, and calls are still to run";

@@ -57,12 +57,17 @@ pub enum RecallError {
 }
 
 impl History {
+    /// Whether the log has a call in the place of `call`.
+    pub fn knows(&self, call: &Call) -> bool {
+        self.entry(place(call)).is_some()
+    }
+
     /// Whether the log knows `call`.
     ///
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
-        match self.entry((call.turn, call.position)) {
+        match self.entry(place(call)) {
             Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
             entry => Ok(entry.is_some()),
         }

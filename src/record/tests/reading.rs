@@ -78,11 +78,11 @@ fn metadata_has_the_form_of_its_type() {
                 assert_eq!(content.input.unwrap().get(), "{}");
             }
             Kind::ToolStart => {
-                let start: metadata::Start = record.metadata().unwrap();
+                let start: metadata::Start<'_> = record.metadata().unwrap();
                 assert_eq!((start.attempt, &*start.effect), (1, "write"));
             }
             Kind::ToolResult => {
-                let end: metadata::CallEnd = record.metadata().unwrap();
+                let end: metadata::CallEnd<'_> = record.metadata().unwrap();
                 assert_eq!(end.is_error, end.status != "ok");
                 ends += 1;
             }
