@@ -158,7 +158,7 @@ fn a_failed_attempt_is_repeated_as_often_as_declared() {
     assert_eq!(write.of("finished"), ["a failed 1"]);
 }
 
-/// H 125: a result that can't be repeated is settled before anything is waited for, and behind what starts at once, so
+/// FAULTS 125: a result that can't be repeated is settled before anything is waited for, and behind what starts at once, so
 /// that one sync does for both.
 #[test]
 fn what_writes_is_settled_behind_the_next_start() {
