@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod describe;
 mod diagnostics;
+mod earlier;
 mod environment;
 mod events;
 mod exit;
@@ -20,6 +21,7 @@ mod manual;
 mod observers;
 mod orphans;
 mod panics;
+mod place;
 mod printer;
 mod reports;
 mod session_log;
@@ -48,6 +50,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return exit;
     }
     panics::tell();
+    signals::survive_file_limit();
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);

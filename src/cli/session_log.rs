@@ -9,7 +9,7 @@ use super::arguments::Run as Arguments;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Turn, Verdict};
+use crate::model::{Clock, Mask, Tools, Turn};
 use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
 use crate::validate::Checker;
 
@@ -57,6 +57,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
+    tell_doubts(&log, context);
     let mut turn = None;
     if begin == Begin::Resume {
         turn = compare(log.history(), intent)?;
@@ -68,12 +69,24 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
         tools_sha256: tools.digest.clone(),
         input_sha256,
         cwd: here.display().to_string(),
+        root: tools.root.display().to_string(),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
         sync: arguments.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
     let log = Some(log);
     Ok(BegunLog { log, turn })
+}
+
+/// What is in doubt from before is no part of another run, and not to be forgotten for that.
+fn tell_doubts(log: &OpenLog, context: &Context) {
+    let calls: Vec<String> = log.doubts().all().map(ToString::to_string).collect();
+    let Some(first) = calls.first() else { return };
+    let (path, calls) = (log.path().display(), calls.join(", "));
+    let id = first.split(' ').next().unwrap_or_default();
+    context.stderr.warning(&format!(
+        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {id} {path}` settles it"
+    ));
 }
 
 fn open(
@@ -169,13 +182,30 @@ fn digest(inputs: &[Incoming]) -> Option<String> {
     Some(record::digest_of(digests.into_iter()))
 }
 
-/// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
-fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
-    let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
-    changed && !intent.arguments.accept_changes
+/// Whether nothing may run, since tools.yaml is not as it was, or elsewhere, and nobody accepted that.
+pub(super) fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
+    let changed = history.tools_sha256() != intent.tools.digest || moved(history, intent).is_some();
+    changed && !history.is_empty() && !intent.arguments.accept_changes
+}
+
+/// The folder in which commands ran, where it is another one today: by the same file, what they and probes look at is
+/// not what it was.
+fn moved<'h>(history: &'h History, intent: &Intent<'_>) -> Option<&'h str> {
+    let today = intent.tools.root.display().to_string();
+    history
+        .root()
+        .filter(|root| *root != intent.mask.text(&today))
 }
 
 fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
+    if let Some(root) = moved(history, intent) {
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let (missing, today) = (missing.join(", "), intent.tools.root.display());
+        return Failure::usage(format!(
+            "this run began in {root}, and calls are still to run ({missing}), which would run in {today}"
+        ))
+        .with_hint(format!("`cd {root}` first; or `--accept-changes` runs them here"));
+    }
     let path = intent.context.tools_path.display();
     let names = |names: &BTreeSet<String>| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -192,68 +222,4 @@ fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<Stri
         "{path} is not as it was when this run began, and calls are still to run ({missing}){changed}"
     ))
     .with_hint("`--accept-changes` runs them by the tools of today; what has its result keeps it")
-}
-
-/// What is known of the calls of a run from before it.
-pub struct Earlier {
-    history: Option<Arc<History>>,
-    mask: Arc<Mask>,
-    /// Nothing may run.
-    frozen: bool,
-    /// All calls that will come were compared with it.
-    compared: bool,
-}
-
-impl Earlier {
-    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>, compared: bool) -> Self {
-        let frozen = history.as_ref();
-        let frozen = frozen.is_some_and(|history| is_frozen(history, intent));
-        Self {
-            history,
-            mask: Arc::clone(intent.mask),
-            frozen,
-            compared,
-        }
-    }
-
-    /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
-    ///
-    /// # Errors
-    /// The log has another call in its place, its answer can't be read any more, or it is missing and nothing may run.
-    pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
-        if let Some(history) = &self.history {
-            let known = if self.compared {
-                history.knows(&checked.call)
-            } else {
-                history.check(&checked.call, &self.mask)?
-            };
-            if self.frozen && history.is_missing(checked) {
-                let message =
-                    "tools.yaml is not as it was when this run began, and calls are still to run";
-                return Err(Failure::usage(message)
-                    .with_hint("`--accept-changes` runs them by the tools of today"));
-            }
-            if known {
-                return Ok(history.past(checked)?);
-            }
-        }
-        Ok(if started { orphan(checked) } else { Past::None })
-    }
-}
-
-/// A call that another log tells of: it was started there, and nobody knows how it ended.
-fn orphan(checked: &Checked) -> Past {
-    let writes = match &checked.verdict {
-        Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,
-        Verdict::Rejected(_) => true,
-    };
-    let begun = |attempts| Begun {
-        attempts,
-        key: None,
-    };
-    match &checked.verdict {
-        _ if !writes => Past::Started(begun(0)),
-        Verdict::Accepted(accepted) if accepted.probe.is_some() => Past::Unsure(begun(0)),
-        _ => Past::InDoubt(begun(1)),
-    }
 }

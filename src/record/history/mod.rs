@@ -33,10 +33,10 @@ pub struct History {
     epoch: u32,
     /// Who works on it, as far as the log says: its last session has no end.
     unfinished: Option<Process>,
-    /// The tools file by which calls ran last: SHA-256 of its bytes.
-    tools_sha256: String,
+    /// By what calls ran last.
+    ground: Ground,
     /// That of the last session, by which nothing may have run.
-    last_tools_sha256: String,
+    last_ground: Ground,
     turns: HashMap<usize, Uuid>,
     calls: Vec<Entry>,
     /// Which call that is, by the id of its `tool_call`.
@@ -46,6 +46,15 @@ pub struct History {
     answers: Answers,
     /// Where bodies are read again.
     source: Option<(PathBuf, File)>,
+}
+
+/// What decides, beside its input, what a call does.
+#[derive(Debug, Clone, Default)]
+struct Ground {
+    /// The tools file: SHA-256 of its bytes.
+    tools_sha256: String,
+    /// The folder in which commands run.
+    root: Option<String>,
 }
 
 impl History {
@@ -67,14 +76,18 @@ impl History {
             Kind::ToolCall => self.call(record, end)?,
             kind => {
                 if *kind == Kind::ToolStart {
-                    self.tools_sha256.clone_from(&self.last_tools_sha256);
+                    self.ground.clone_from(&self.last_ground);
                 }
                 let call = record.parent.and_then(|id| self.ids.get(&id));
                 if let Some(call) = call {
                     let entry = &mut self.calls[*call];
                     entry.take(record, end)?;
-                    let answer = entry.answer.map(|answer| answer.at.offset);
-                    if answer == Some(record.offset) {
+                    let answers = [entry.answer.map(|answer| answer.at), entry.rejected];
+                    if answers
+                        .iter()
+                        .flatten()
+                        .any(|at| at.offset == record.offset)
+                    {
                         self.answers.keep(record);
                     }
                 }
@@ -83,20 +96,28 @@ impl History {
         Ok(())
     }
 
+    /// Whether a session begins another task.
+    pub(super) fn is_over_by(&self, session: &metadata::SessionStart) -> bool {
+        session.resumes.is_none() || session.resumes != self.task
+    }
+
     fn session(&mut self, record: &Record) -> Result<(), Damage> {
         let session: metadata::SessionStart = record.metadata()?;
-        if session.resumes.is_none() || session.resumes != self.task {
+        if self.is_over_by(&session) {
             *self = Self {
                 task: Some(session.resumes.unwrap_or(record.id)),
                 ..Self::default()
             };
         }
         self.epoch += 1;
-        self.last_tools_sha256.clone_from(&session.tools.sha256);
-        if self.epoch == 1 {
-            self.tools_sha256.clone_from(&session.tools.sha256);
-        }
         self.unfinished = Some(session.process());
+        self.last_ground = Ground {
+            tools_sha256: session.tools.sha256,
+            root: session.root,
+        };
+        if self.epoch == 1 {
+            self.ground.clone_from(&self.last_ground);
+        }
         Ok(())
     }
 
@@ -138,7 +159,12 @@ impl History {
 
     /// The digest of the tools file by which calls ran last.
     pub fn tools_sha256(&self) -> &str {
-        &self.tools_sha256
+        &self.ground.tools_sha256
+    }
+
+    /// The folder in which commands ran last, where the log says it.
+    pub fn root(&self) -> Option<&str> {
+        self.ground.root.as_deref()
     }
 
     /// How many calls it has.

@@ -11,7 +11,7 @@ use crate::model::{
     Accepted, Begun, Call, Checked, Content, Effect, Input, Mask, Past, Recalled, Tools, Verdict,
     cut, escape,
 };
-use crate::record::decide::{Decision, State, decide};
+use crate::record::decide::{Decision, decide};
 use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
 use crate::record::metadata::CallContent;
@@ -106,8 +106,10 @@ impl History {
         let rejected = matches!(checked.verdict, Verdict::Rejected(_));
         match decision(entry, checked) {
             Decision::Print | Decision::InDoubt => false,
-            Decision::Run => !(rejected && entry.state == State::Rejected),
-            Decision::Again | Decision::Probe | Decision::Conflict => true,
+            Decision::Run | Decision::Again | Decision::Probe => {
+                !(rejected && entry.rejected.is_some())
+            }
+            Decision::Conflict => true,
         }
     }
 
@@ -127,13 +129,13 @@ impl History {
 
     /// Whether the log has this very answer to a call that was rejected.
     pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
-        let answered = self.entry(place).and_then(|entry| entry.answer);
-        let said = answered.and_then(|answered| self.said(answered).ok());
+        let rejected = self.entry(place).and_then(|entry| entry.rejected);
+        let said = rejected.and_then(|at| self.said(at).ok());
         said.is_some_and(|said| said == json)
     }
 
     fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let said = self.said(answered)?;
+        let said = self.said(answered.at)?;
         let text = serde_json::from_str(&said).map(Content::Text);
         let content = text.or_else(|_| serde_json::from_str(&said).map(Content::Blocks));
         Ok(Recalled {
@@ -144,11 +146,11 @@ impl History {
     }
 
     /// What a call was answered, as JSON: kept, or read again.
-    fn said(&self, answered: Answered) -> Result<Cow<'_, str>, RecallError> {
-        if let Some(json) = self.answers.get(answered.at.offset) {
+    fn said(&self, at: Extent) -> Result<Cow<'_, str>, RecallError> {
+        if let Some(json) = self.answers.get(at.offset) {
             return Ok(Cow::Borrowed(json));
         }
-        let json: Box<str> = self.body(answered.at)?.into();
+        let json: Box<str> = self.body(at)?.into();
         Ok(Cow::Owned(json.into()))
     }
 
