@@ -1,6 +1,8 @@
 //! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
 //! a newer toolq adds is passed over.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -102,22 +104,29 @@ pub struct Call {
 /// Metadata of a `tool_start`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Start {
-    pub tool_use_id: String,
-    pub tool_name: String,
+pub struct Start<'r> {
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'r, str>,
+    #[serde(borrow)]
+    pub tool_name: Cow<'r, str>,
     pub attempt: u32,
-    pub idempotency_key: String,
-    pub effect: String,
+    #[serde(borrow)]
+    pub idempotency_key: Cow<'r, str>,
+    #[serde(borrow)]
+    pub effect: Cow<'r, str>,
 }
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct CallEnd {
-    pub tool_use_id: String,
-    pub tool_name: String,
+pub struct CallEnd<'r> {
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'r, str>,
+    #[serde(borrow)]
+    pub tool_name: Cow<'r, str>,
     pub is_error: bool,
-    pub status: String,
+    #[serde(borrow)]
+    pub status: Cow<'r, str>,
     pub duration_ms: u64,
     pub attempts: u32,
     #[serde(default)]

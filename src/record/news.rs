@@ -60,8 +60,7 @@ impl SessionLog {
             Event::Finished { call, .. } => {
                 let open = self.calls.get(&call.key());
                 match open.and_then(|open| open.effect) {
-                    Some(Effect::Write) => Durable::Now,
-                    Some(Effect::Idempotent) => Durable::BeforeRead,
+                    Some(Effect::Write | Effect::Idempotent) => Durable::BeforeRead,
                     Some(Effect::Read) | None => Durable::Sometime,
                 }
             }

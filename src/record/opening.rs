@@ -40,7 +40,7 @@ impl Log {
         let file = claim::claim(path)?;
         let mut records = Records::of(file.try_clone().map_err(|source| reading(path, source))?);
         let (mut unfinished, mut torn) = (false, None);
-        while let Some(record) = records.next() {
+        while let Some(record) = records.lend() {
             match record {
                 Ok(record) => {
                     // What is noted behind a run's end is part of no run.
@@ -49,8 +49,7 @@ impl Log {
                         Kind::Recovered | Kind::Resolve => unfinished,
                         _ => true,
                     };
-                    visit(&record, records.offset())
-                        .map_err(|damage| LogError::of(path, damage))?;
+                    visit(&record, record.end).map_err(|damage| LogError::of(path, damage))?;
                 }
                 Err(damage) => {
                     let end = Torn::of(damage).map_err(|damage| LogError::of(path, damage))?;

@@ -134,7 +134,7 @@ impl Order {
 }
 
 impl Stage {
-    fn start(self, start: &Start, record: &Record) -> Result<Self, &'static str> {
+    fn start(self, start: &Start<'_>, record: &Record) -> Result<Self, &'static str> {
         let attempts = match self {
             Self::Free(attempts) | Self::Started(attempts, Risk::None) => attempts,
             // The engine goes on after an attempt that surely had no effect, and says how it failed.

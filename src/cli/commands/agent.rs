@@ -63,7 +63,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         mask: &mask,
         inputs: &[],
     };
-    let log = session_log::begin(&intent, &clock)?;
+    let log = session_log::begin(&intent, &clock)?.log;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
     observers.record(log);
     let mut engine = Engine::new(EngineSettings {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::execute::EngineSettings;
 use crate::execute::queue::{Run, State};
 use crate::model::{
-    AgentUse, Call, CallRef, Event, Invocation, NotExecuted, OnFailure, Outcome, Tool,
+    AgentUse, Call, CallRef, Effect, Event, Invocation, NotExecuted, OnFailure, Outcome, Tool,
 };
 use crate::respond;
 
@@ -64,6 +64,7 @@ impl Turn<'_> {
             }
             State::Running(run) => {
                 self.gate.leave();
+                self.unsettled |= run.job.accepted.tool.effect == Effect::Write;
                 let spent = Spent::of(&run, outcome, self.engine.control.now());
                 (Arc::clone(&run.job), spent)
             }

@@ -2,8 +2,9 @@
 //!
 //! A task is a run and the runs that resume it. Records come in, in their order; a run that resumes nothing begins another
 //! task, and what was before it is forgotten. Kept is a place in the file for each call, never a body: bodies are read
-//! again when they are asked for. Nothing is written here.
+//! again when they are asked for, but for small ones, of which so much is kept and no more. Nothing is written here.
 
+mod answers;
 mod call;
 mod recall;
 
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use super::damage::Damage;
 use super::metadata::{self, Process};
 use super::{Kind, Record};
+use answers::Answers;
 pub(super) use call::Entry;
 pub use recall::{Conflict, RecallError};
 
@@ -36,9 +38,12 @@ pub struct History {
     /// That of the last session, by which nothing may have run.
     last_ground: Ground,
     turns: HashMap<usize, Uuid>,
-    /// By the id of the `tool_call`.
-    calls: HashMap<Uuid, Entry>,
-    places: HashMap<Place, Uuid>,
+    calls: Vec<Entry>,
+    /// Which call that is, by the id of its `tool_call`.
+    ids: HashMap<Uuid, usize>,
+    /// The same by its place.
+    places: HashMap<Place, usize>,
+    answers: Answers,
     /// Where bodies are read again.
     source: Option<(PathBuf, File)>,
 }
@@ -73,8 +78,18 @@ impl History {
                 if *kind == Kind::ToolStart {
                     self.ground.clone_from(&self.last_ground);
                 }
-                if let Some(entry) = record.parent.and_then(|call| self.calls.get_mut(&call)) {
+                let call = record.parent.and_then(|id| self.ids.get(&id));
+                if let Some(call) = call {
+                    let entry = &mut self.calls[*call];
                     entry.take(record, end)?;
+                    let answers = [entry.answer.map(|answer| answer.at), entry.rejected];
+                    if answers
+                        .iter()
+                        .flatten()
+                        .any(|at| at.offset == record.offset)
+                    {
+                        self.answers.keep(record);
+                    }
                 }
             }
         }
@@ -112,8 +127,13 @@ impl History {
         if self.turns.get(&call.turn).copied() != record.parent {
             return Ok(());
         }
-        self.places.insert((call.turn, call.position), record.id);
-        self.calls.insert(record.id, Entry::new(record, call, end));
+        let number = *self.ids.entry(record.id).or_insert(self.calls.len());
+        self.places.insert((call.turn, call.position), number);
+        let entry = Entry::new(record, call, end);
+        match self.calls.get_mut(number) {
+            Some(same) => *same = entry,
+            None => self.calls.push(entry),
+        }
         Ok(())
     }
 
@@ -163,12 +183,12 @@ impl History {
     }
 
     pub(super) fn entry(&self, place: Place) -> Option<&Entry> {
-        self.calls.get(self.places.get(&place)?)
+        self.calls.get(*self.places.get(&place)?)
     }
 
     /// Every call, in no order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Place, &Entry)> {
         let entries = self.places.iter();
-        entries.filter_map(|(place, id)| Some((*place, self.calls.get(id)?)))
+        entries.filter_map(|(place, call)| Some((*place, self.calls.get(*call)?)))
     }
 }

@@ -1,6 +1,7 @@
 //! What is asked of a history: whether a call is the one that the log has in its place, what is to become of it, and
 //! what the log answered.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -67,12 +68,17 @@ impl RecallError {
 }
 
 impl History {
+    /// Whether the log has a call in the place of `call`.
+    pub fn knows(&self, call: &Call) -> bool {
+        self.entry(place(call)).is_some()
+    }
+
     /// Whether the log knows `call`.
     ///
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
-        match self.entry((call.turn, call.position)) {
+        match self.entry(place(call)) {
             Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
             entry => Ok(entry.is_some()),
         }
@@ -135,14 +141,14 @@ impl History {
     /// Whether the log has this very answer to a call that was rejected.
     pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
         let rejected = self.entry(place).and_then(|entry| entry.rejected);
-        let body = rejected.and_then(|at| self.body(at).ok());
-        body.is_some_and(|body| body.get() == json)
+        let said = rejected.and_then(|at| self.said(at).ok());
+        said.is_some_and(|said| said == json)
     }
 
     fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let body = self.body(answered.at)?;
-        let text = serde_json::from_str(body.get()).map(Content::Text);
-        let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
+        let said = self.said(answered.at)?;
+        let text = serde_json::from_str(&said).map(Content::Text);
+        let content = text.or_else(|_| serde_json::from_str(&said).map(Content::Blocks));
         Ok(Recalled {
             status: answered.status,
             is_error: answered.is_error,
@@ -150,12 +156,21 @@ impl History {
         })
     }
 
+    /// What a call was answered, as JSON: kept, or read again.
+    fn said(&self, at: Extent) -> Result<Cow<'_, str>, RecallError> {
+        if let Some(json) = self.answers.get(at.offset) {
+            return Ok(Cow::Borrowed(json));
+        }
+        let json: Box<str> = self.body(at)?.into();
+        Ok(Cow::Owned(json.into()))
+    }
+
     fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
         let record = self.record(at)?;
         Ok(record.content.load(&self.path())?)
     }
 
-    fn record(&self, at: Extent) -> Result<Record, RecallError> {
+    fn record(&self, at: Extent) -> Result<Record<'static>, RecallError> {
         let damaged = |damage| RecallError::Damaged {
             path: self.path(),
             damage,

@@ -71,9 +71,9 @@ impl CallView {
         })
     }
 
-    pub(super) fn start(&mut self, start: &metadata::Start) {
+    pub(super) fn start(&mut self, start: &metadata::Start<'_>) {
         self.started = true;
-        self.name.clone_from(&start.tool_name);
+        (*start.tool_name).clone_into(&mut self.name);
     }
 
     pub(super) fn end(&mut self, ended: Ended) {
@@ -126,7 +126,7 @@ impl Ended {
         content: Result<String, String>,
         page: &Page,
     ) -> Result<Self, Damage> {
-        let end: metadata::CallEnd = record.metadata()?;
+        let end: metadata::CallEnd<'_> = record.metadata()?;
         Ok(Self {
             is_error: end.is_error,
             is_final: record.kind == Kind::ToolResult
@@ -165,7 +165,7 @@ impl Ended {
 }
 
 /// `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
-fn status(end: &metadata::CallEnd) -> String {
+fn status(end: &metadata::CallEnd<'_>) -> String {
     let mut words = vec![escape(&end.status).replace('_', " ")];
     words.extend(
         end.exit

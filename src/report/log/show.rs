@@ -78,7 +78,7 @@ impl Show {
                 String::new()
             }
             Kind::ToolStart => {
-                let start: metadata::Start = record.metadata()?;
+                let start: metadata::Start<'_> = record.metadata()?;
                 if let Some(call) = self.call(record.parent) {
                     call.start(&start);
                 }

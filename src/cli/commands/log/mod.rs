@@ -56,7 +56,8 @@ fn each_record(
     context: &Context,
     mut take: impl FnMut(&Record) -> Result<(), Damage>,
 ) -> Result<(), Failure> {
-    for record in Records::open(path).map_err(|error| unreadable(&error))? {
+    let mut records = Records::open(path).map_err(|error| unreadable(&error))?;
+    while let Some(record) = records.lend() {
         let taken = record.and_then(|record| take(&record));
         if let Err(damage) = taken {
             if !damage.is_torn() {

@@ -47,7 +47,7 @@ fn check(path: &Path) -> Result<String, String> {
     // Behind a link, files stand beside what it leads to.
     let log = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut records = Records::open(path).map_err(|error| error.to_string())?;
-    for record in &mut records {
+    while let Some(record) = records.lend() {
         let record = record.map_err(|damage| damage.to_string())?;
         order.take(&record).map_err(|damage| damage.to_string())?;
         counts.add(&record);
