@@ -9,8 +9,8 @@ use super::arguments::Run as Arguments;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
-use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
+use crate::model::{Begun, Checked, Clock, Effect, Mask, Memory, Past, Tools, Verdict};
+use crate::record::{self, Begin, History, OpenLog, Recollection, Session, SessionLog};
 use crate::validate::Checker;
 
 /// What a run is about to do, as far as its log depends on it.
@@ -196,6 +196,13 @@ impl Earlier {
             mask: Arc::clone(intent.mask),
             frozen,
         }
+    }
+
+    /// The same for what agents do.
+    pub fn memory(&self) -> Option<Arc<dyn Memory>> {
+        let history = self.history.as_ref()?;
+        let recollection = Recollection::new(Arc::clone(history), Arc::clone(&self.mask));
+        Some(Arc::new(recollection))
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.

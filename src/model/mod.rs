@@ -64,7 +64,7 @@ pub use outcome::{
     Transport, TransportPhase,
 };
 pub use paint::paint;
-pub use past::{Begun, Past, Recalled};
+pub use past::{Begun, Memory, Past, Recalled, Told};
 pub use pretty::pretty;
 pub use price::{MicroUsd, PicoUsd, Price, Prices, dollars, usd};
 pub use problem::{Problem, Severity, Span};

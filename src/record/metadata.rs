@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 pub use crate::execute::Process;
+use crate::model::Usage;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
 pub use super::recovery::RecoveredFields as Recovered;
@@ -106,6 +107,22 @@ pub struct Start {
     pub attempt: u32,
     pub idempotency_key: String,
     pub effect: String,
+    /// The agent that started to work on the call.
+    #[serde(default)]
+    pub agent_name: Option<String>,
+}
+
+/// Metadata of a `model_response`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct ModelResponse {
+    pub turn: usize,
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub usage: Usage,
+    #[serde(default)]
+    pub masked: bool,
 }
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
@@ -136,6 +153,16 @@ pub struct CallEnd {
     pub limit: Option<String>,
     #[serde(default)]
     pub leftovers: Option<u32>,
+    /// The agent whose own budget is used up.
+    #[serde(default)]
+    pub budget_of: Option<String>,
+}
+
+impl CallEnd {
+    /// Whether the call was ended with its run.
+    pub(super) fn is_cut_short(&self) -> bool {
+        is_cut_short(&self.status) && self.budget_of.is_none()
+    }
 }
 
 /// Whether a call of this status was ended with its run.

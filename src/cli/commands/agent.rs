@@ -76,6 +76,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: None,
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());

@@ -53,8 +53,14 @@ impl Turn<'_> {
             past,
         } = checked;
         match (past, verdict) {
-            (Past::Answered(recalled), _) => {
+            (Past::Answered(recalled), verdict) => {
+                let completed = !recalled.is_error && verdict.is_completion();
                 self.recall(&reference, &call, &Outcome::Recalled(recalled), 0);
+                if completed {
+                    let tool = call.name;
+                    // What is behind it has not arrived yet.
+                    self.stopped_by = self.stopped_by.take().or(Some(NotExecuted::Completed { tool }));
+                }
             }
             (Past::InDoubt(begun), _) => {
                 self.recall(&reference, &call, &orphaned(), begun.attempts);

@@ -80,6 +80,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     let mut session = Session {
         arguments,
