@@ -85,9 +85,11 @@ impl History {
 
     /// Whether a call that the agent of this one asked for, or one further below, is in doubt.
     pub(super) fn has_doubt_below(&self, agent: Uuid) -> bool {
-        let in_doubt = self.calls.values();
-        let mut in_doubt = in_doubt.filter(|entry| entry.state == State::InDoubt);
-        in_doubt.any(|entry| self.above(entry.within).any(|above| above == agent))
+        let doubtful = self.calls.values();
+        // An agent is in doubt for the sake of a call, which is the one to be settled.
+        let mut doubtful =
+            doubtful.filter(|entry| entry.state == State::InDoubt && !entry.is_agents);
+        doubtful.any(|entry| self.above(entry.within).any(|above| above == agent))
     }
 
     /// A call and those that it stands within.

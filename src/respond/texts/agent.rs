@@ -57,7 +57,7 @@ pub(super) fn in_doubt(name: &str, tool: &str, id: &str) -> Account {
     let id = clipped(id, MAX_ID);
     Account::new(
         format!(
-            "In doubt: {name} called {tool} ({id}), and nobody knows whether that did its work. `toolq log resolve` settles it; resumed, {name} goes on from there."
+            "In doubt: {name} stopped at a call of {tool} ({id}), and nobody knows whether that did its work. `toolq log resolve` settles it; resumed, {name} goes on from there."
         ),
         "look whether it did before you call either again, or tell the user.",
     )
