@@ -2,7 +2,7 @@ use std::fmt::Debug;
 
 use serde_json::value::RawValue;
 
-use super::{CallRef, Checked, Content, Refused, Usage};
+use super::{AgentUse, CallRef, Checked, Content, Refused, Usage};
 
 /// What runs before this one made of a call, as far as it decides what this one does with it.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +48,8 @@ pub struct Recalled {
     pub is_error: bool,
     /// What the model read.
     pub content: Content,
+    /// What it used, where an agent worked on it.
+    pub agent: Option<Box<AgentUse>>,
 }
 
 impl Recalled {

@@ -97,7 +97,10 @@ mod tests {
         let table = [
             (None, [Run, Run, Run, Run, Run, Run, Run, Run]),
             (Some(State::Asked), [Run, Run, Run, Run, Run, Run, Run, Run]),
-            (Some(State::Rejected), [Run, Run, Run, Run, Run, Run, Run, Run]),
+            (
+                Some(State::Rejected),
+                [Run, Run, Run, Run, Run, Run, Run, Run],
+            ),
             (
                 Some(State::Started),
                 [Again, Again, InDoubt, Again, Again, Probe, Again, Again],

@@ -1,6 +1,8 @@
 //! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
 //! a newer toolq adds is passed over.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -166,8 +168,24 @@ impl CallEnd {
 }
 
 /// Whether a call of this status was ended with its run.
-pub(super) fn is_cut_short(status: &str) -> bool {
+pub fn is_cut_short(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")
+}
+
+/// What an agent used, in the metadata of its `tool_result`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct AgentUsed {
+    /// Only of an agent.
+    #[serde(default)]
+    pub agent_name: Option<String>,
+    #[serde(default)]
+    pub turns_used: u64,
+    #[serde(default)]
+    pub tool_calls_made: u64,
+    #[serde(default)]
+    pub corrections: u64,
+    #[serde(default)]
+    pub usage: BTreeMap<String, Usage>,
 }
 
 /// Metadata of a `resolve`.

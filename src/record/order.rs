@@ -136,7 +136,11 @@ impl Order {
         }
         let turn = record.metadata::<ModelResponse>()?.turn;
         let new = self.heard.insert((agent, turn));
-        Ok(if new { Ok(()) } else { Err("its turn has an answer already") })
+        Ok(if new {
+            Ok(())
+        } else {
+            Err("its turn has an answer already")
+        })
     }
 
     /// Whether it starts a call that an agent's model was not heard to ask for, and that writes.
@@ -155,7 +159,9 @@ impl Order {
     /// A record that belongs to a call.
     fn call(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
         if record.kind == Kind::ToolStart && self.is_unheard(record)? {
-            return Ok(Err("a call that writes starts, and its model's answer is not on record"));
+            return Ok(Err(
+                "a call that writes starts, and its model's answer is not on record",
+            ));
         }
         let parent = record.parent.unwrap_or_default();
         let Some(stage) = self.calls.get_mut(&parent) else {

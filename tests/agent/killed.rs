@@ -1,41 +1,22 @@
 //! FAULTS 101, 108, 117, 118 within agents: toolq is killed wherever it can be, and resumed. Counted is what the callees
 //! did, and what the API was asked.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
-use crate::api::{Act, Api, calls, message, ok, text, uses};
-use crate::stage::{Done, Stage, callees};
+use crate::api::{Act, calls, message, ok, text, uses};
+use crate::play::{Play, file, n, whom};
+use crate::stage::Done;
 use crate::support::response;
 
 /// Kills at one time.
 const WORKERS: usize = 4;
 
-/// `lead` has an agent for a helper, and both have all callees.
-pub fn file() -> String {
-    let agent = |name: &str, tools: &str| {
-        format!(
-            "  {name}:\n    input_schema: {{type: object, properties: {{n: {{type: integer}}}}}}\n    effect: write\n    agent: {{endpoint: \"${{BASE}}\", model: {name}, tools: [{tools}], max_turns: 4}}\n"
-        )
-    };
-    callees()
-        .replace("version: 1", "version: 1\nbuiltins: [attempt_completion]")
-        + &agent("lead", "look, keep, pay, fatal, helper, attempt_completion")
-        + &agent("helper", "look, keep, pay, fatal")
-}
-
-fn n(n: u32) -> Value {
-    json!({"n": n})
-}
-
 /// The answer to a conversation: the same to the same.
 fn script(body: &Value) -> Act {
-    let said = body["messages"].as_array().unwrap().len();
-    match (body["model"].as_str().unwrap(), said) {
+    match whom(body) {
         ("lead", 1) => calls(&[
             ("look", n(1)),
             ("look", n(2)),
@@ -56,46 +37,12 @@ fn script(body: &Value) -> Act {
     }
 }
 
-struct Scene {
-    api: Api,
-    stage: Stage,
+fn opening() -> Play {
+    let input = response(&[("lead", n(0)), ("pay", n(9))]);
+    Play::new(&file(), &input, script)
 }
 
-impl Scene {
-    fn new() -> Self {
-        let input = response(&[("lead", n(0)), ("pay", n(9))]);
-        Self {
-            api: Api::by(|_, body| script(body)),
-            stage: Stage::new(&file(), &input),
-        }
-    }
-
-    fn run(&self, resume: &[&str], failpoint: Option<&str>) -> Done {
-        let mut variables = vec![("BASE", self.api.url.as_str())];
-        variables.extend(failpoint.map(|failpoint| ("TOOLQ_FAILPOINT", failpoint)));
-        let arguments = ["run", "-q", "--log", "log.jsonl", "input.json"];
-        self.stage.with(&variables, &[&arguments, resume].concat())
-    }
-
-    /// The digests of the requests so far.
-    fn asked(&self) -> Vec<String> {
-        let heard = self.api.heard();
-        let digest = |asked: &crate::api::Asked| {
-            let digest = Sha256::digest(asked.body.to_string());
-            digest.iter().map(|byte| format!("{byte:02x}")).collect()
-        };
-        heard.iter().map(digest).collect()
-    }
-
-    /// The digests of the requests whose answers are in the log.
-    fn answered(&self) -> BTreeSet<String> {
-        let log = self.stage.log();
-        let digests = log
-            .iter()
-            .filter_map(|record| record["metadata"]["request_sha256"].as_str());
-        digests.map(str::to_owned).collect()
-    }
-
+impl Play {
     /// The ids of the records of calls that pay and have a start and no end, each with what it says.
     fn open(&self) -> Vec<(String, u64)> {
         let mut open = Vec::new();
@@ -119,17 +66,12 @@ impl Scene {
         open
     }
 
-    fn done(&self, what: &str) -> usize {
-        let effects = self.stage.effects();
-        effects.iter().filter(|line| *line == what).count()
-    }
-
     /// Somebody looks what the callees did, and says so.
     fn resolve(&self) {
         for (id, n) in self.open() {
             let result = format!("paid {n}");
             let mut arguments = vec!["log", "resolve", &id, "log.jsonl"];
-            if self.done(&format!("pay {n}")) == 1 {
+            if self.did(&format!("pay {n}")) == 1 {
                 arguments.extend(["--done", "--result", &result]);
             } else {
                 arguments.push("--not-done");
@@ -142,64 +84,109 @@ impl Scene {
     fn check(&self, undisturbed: &str, what: &str) {
         let (asked, answered) = (self.asked().len(), self.answered());
         let doubtful = !self.open().is_empty();
-        let mut resumed = self.run(&["--resume"], None);
+        let mut resumed = self.resume();
         let said = |done: &Done| format!("{what}\n{}\n{}", done.stdout, done.stderr);
         if doubtful {
             assert_eq!(resumed.code, Some(3), "{}", said(&resumed));
             assert!(resumed.stdout.contains("In doubt"), "{}", said(&resumed));
-            let again = self.run(&["--resume"], None);
-            assert_eq!((&again.stdout, again.code), (&resumed.stdout, Some(3)), "{what}");
+            let again = self.resume();
+            assert_eq!(
+                (&again.stdout, again.code),
+                (&resumed.stdout, Some(3)),
+                "{what}"
+            );
             self.resolve();
-            resumed = self.run(&["--resume"], None);
+            resumed = self.resume();
         }
         assert_eq!(resumed.code, Some(0), "{}", said(&resumed));
         assert_eq!(resumed.stdout, undisturbed, "{}", said(&resumed));
         for n in [4, 5, 6, 8, 9, 99] {
             let times = usize::from(n != 99);
-            assert_eq!(self.done(&format!("pay {n}")), times, "pay {n}: {}", said(&resumed));
+            assert_eq!(
+                self.did(&format!("pay {n}")),
+                times,
+                "pay {n}: {}",
+                said(&resumed)
+            );
         }
         for read in ["look 1", "look 2", "keep 3", "look 7"] {
-            assert!(self.done(read) >= 1, "{read}: {}", said(&resumed));
+            assert!(self.did(read) >= 1, "{read}: {}", said(&resumed));
         }
         let again: Vec<String> = self.asked()[asked..]
             .iter()
             .filter(|digest| answered.contains(*digest))
             .cloned()
             .collect();
-        assert!(again.is_empty(), "asked twice: {again:?} {}", said(&resumed));
+        assert!(
+            again.is_empty(),
+            "asked twice: {again:?} {}",
+            said(&resumed)
+        );
         assert_eq!(self.answered().len(), 5, "{}", said(&resumed));
         self.stage.log_is_in_order();
-        let log = self.stage.log();
-        let end = log.iter().rfind(|record| record["metadata"]["agent_name"] == "lead");
-        assert_eq!(end.unwrap()["metadata"]["turns_used"], 3, "{what}");
-        assert_eq!(end.unwrap()["metadata"]["tool_calls_made"], 10, "{what}");
+        let used = self.used("lead");
+        assert_eq!(
+            (&used["turns_used"], &used["tool_calls_made"]),
+            (&json!(3), &json!(10)),
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn an_agent_killed_anywhere_goes_on() {
-    let scene = Scene::new();
-    let undisturbed = scene.run(&[], None).exits(0).stdout;
-    assert_eq!(scene.asked().len(), 5);
-    scene.check(&undisturbed, "undisturbed");
-    let (next, pairs) = (AtomicU32::new(1), AtomicU32::new(0));
+    let play = opening();
+    let undisturbed = play.run(&[], None).exits(0).stdout;
+    assert_eq!(play.asked().len(), 5);
+    play.check(&undisturbed, "undisturbed");
+    let pairs = AtomicU32::new(0);
+    each(|at| {
+        let play = opening();
+        if play
+            .run(&[], Some(&format!("any:{at}:kill")))
+            .code
+            .is_some()
+        {
+            return false;
+        }
+        play.check(&undisturbed, &format!("killed at {at}"));
+        pairs.fetch_add(1, Ordering::SeqCst);
+        true
+    });
+    // The first death leaves a helper at work, and a call in doubt; the second comes at every step of going on.
+    for first in [96, 120] {
+        each(|at| {
+            let play = opening();
+            play.run(&[], Some(&format!("any:{first}:kill")));
+            if play
+                .run(&["--resume"], Some(&format!("any:{at}:kill")))
+                .code
+                .is_some()
+            {
+                return false;
+            }
+            play.check(&undisturbed, &format!("killed at {first}, then at {at}"));
+            pairs.fetch_add(1, Ordering::SeqCst);
+            true
+        });
+    }
+    let pairs = pairs.into_inner();
+    crate::support::say(format_args!("{pairs} pairs of kill and resume of an agent"));
+    assert!(pairs > 250, "{pairs}");
+}
+
+/// Does `work` for 1, 2, 3 … on several threads until it has no more.
+fn each(work: impl Fn(u32) -> bool + Sync) {
+    let (next, over) = (AtomicU32::new(1), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::SeqCst);
-                    let scene = Scene::new();
-                    let done = scene.run(&[], Some(&format!("any:{at}:kill")));
-                    if done.code.is_some() {
-                        return;
+                while !over.load(Ordering::SeqCst) {
+                    if !work(next.fetch_add(1, Ordering::SeqCst)) {
+                        over.store(true, Ordering::SeqCst);
                     }
-                    scene.check(&undisturbed, &format!("killed at {at}"));
-                    pairs.fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
     });
-    let pairs = pairs.into_inner();
-    crate::support::say(format_args!("{pairs} pairs of kill and resume of an agent"));
-    assert!(pairs > 100, "{pairs}");
 }

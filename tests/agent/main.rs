@@ -17,6 +17,7 @@ mod coordinator;
 mod cost;
 mod limits;
 mod openai;
+mod play;
 mod killed;
 mod recorded;
 mod resumed;

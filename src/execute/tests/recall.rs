@@ -10,6 +10,7 @@ fn answered(checked: &mut Checked, status: &'static str) {
         status,
         is_error: status != "ok",
         content: Content::Text("from the log".to_owned()),
+        agent: None,
     });
 }
 

@@ -59,7 +59,10 @@ impl Turn<'_> {
                 if completed {
                     let tool = call.name;
                     // What is behind it has not arrived yet.
-                    self.stopped_by = self.stopped_by.take().or(Some(NotExecuted::Completed { tool }));
+                    self.stopped_by = self
+                        .stopped_by
+                        .take()
+                        .or(Some(NotExecuted::Completed { tool }));
                 }
             }
             (Past::InDoubt(begun), _) => {
@@ -131,7 +134,11 @@ impl Turn<'_> {
     ) {
         let tool = self.engine.settings.tools.get(&call.name).cloned();
         let number = self.queue.push(reference.clone(), State::Ended);
-        let spent = Spent::before(attempts);
+        let agent = match outcome {
+            Outcome::Recalled(recalled) => recalled.agent.clone(),
+            _ => None,
+        };
+        let spent = Spent::before(attempts).with_agent(agent);
         self.answer(number, reference, call, tool.as_deref(), outcome, spent);
         if let Some(tool) = &tool {
             let place = self.engine.pauses.place(tool);

@@ -30,6 +30,11 @@ impl Spent {
         }
     }
 
+    /// The same with what an agent used for it.
+    pub(super) fn with_agent(self, agent: Option<Box<AgentUse>>) -> Self {
+        Self { agent, ..self }
+    }
+
     fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
         // One that was called off in time was started all the same, which its record must not hide.
         let called_off = matches!(outcome, Outcome::NotExecuted(_));
@@ -125,7 +130,10 @@ impl Turn<'_> {
             return;
         }
         let doubt = match outcome {
-            Outcome::InDoubt { doubt: doubt @ Doubt::Within { .. }, .. } => doubt.clone(),
+            Outcome::InDoubt {
+                doubt: doubt @ Doubt::Within { .. },
+                ..
+            } => doubt.clone(),
             _ => Doubt::Within {
                 tool: call.tool_name.clone(),
                 id: call.tool_use_id.clone(),

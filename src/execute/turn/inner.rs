@@ -131,8 +131,8 @@ impl Turn<'_> {
                 }
                 // One of an earlier run was told there.
                 let response = response.as_deref();
-                let response = response
-                    .and_then(|(response, digest)| Some((response, digest.as_deref()?)));
+                let response =
+                    response.and_then(|(response, digest)| Some((response, digest.as_deref()?)));
                 let event = Event::AgentMessage {
                     call,
                     message: &message,

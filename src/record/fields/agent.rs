@@ -24,7 +24,10 @@ pub(in crate::record) struct ResponseFields<'a> {
     masked: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
 fn is_false(it: &bool) -> bool {
     !it
 }

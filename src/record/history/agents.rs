@@ -139,7 +139,12 @@ impl Memory for Recollection {
         let heard = self.history.heard.iter();
         heard
             .filter(|((agent, _), _)| of_call(*agent))
-            .map(|(_, heard)| (heard.model.as_deref().unwrap_or_default().to_owned(), heard.usage))
+            .map(|(_, heard)| {
+                (
+                    heard.model.as_deref().unwrap_or_default().to_owned(),
+                    heard.usage,
+                )
+            })
             .collect()
     }
 }

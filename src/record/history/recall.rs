@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    Accepted, Begun, Call, CallRef, Checked, Content, Effect, Input, Invocation, Mask, Past,
-    Recalled, Tools, Verdict, cut, escape,
+    Accepted, AgentUse, Begun, Call, CallRef, Checked, Content, Effect, Input, Invocation, Mask,
+    Past, Recalled, Tools, Verdict, cut, escape,
 };
 use crate::record::decide::{Decision, State, Work, decide};
 use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
 use crate::record::metadata::CallContent;
-use crate::record::{BodyError, Damage, Record, Records};
+use crate::record::{BodyError, Damage, Record, Records, metadata};
 
 use super::call::{Answered, Entry, Extent};
 use super::{History, Place};
@@ -153,13 +153,15 @@ impl History {
     }
 
     fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let body = self.body(answered.at)?;
+        let record = self.record(answered.at)?;
+        let body = record.content.load(&self.path())?;
         let text = serde_json::from_str(body.get()).map(Content::Text);
         let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
         Ok(Recalled {
             status: answered.status,
             is_error: answered.is_error,
             content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
+            agent: record.metadata().ok().and_then(agent_use).map(Box::new),
         })
     }
 
@@ -200,6 +202,17 @@ impl History {
             given: shown(&mask.text(&call.name), given.as_deref()),
         }
     }
+}
+
+/// What an agent used, by the metadata of its result.
+fn agent_use(used: metadata::AgentUsed) -> Option<AgentUse> {
+    Some(AgentUse {
+        agent_name: used.agent_name?,
+        turns: used.turns_used,
+        calls: used.tool_calls_made,
+        corrections: used.corrections,
+        usage: used.usage,
+    })
 }
 
 /// A call is known by its place, its tool and the bytes of its input. Never by its id: recordings use ids again.
