@@ -111,7 +111,7 @@ pub struct Start {
     pub effect: String,
     /// The agent that started to work on the call.
     #[serde(default)]
-    pub agent_name: Option<String>,
+    pub agent: Option<String>,
 }
 
 /// Metadata of a `model_response`.

@@ -242,7 +242,7 @@ impl SessionLog {
             idempotency_key,
             effect: accepted.tool.effect.name(),
             after: failed.flatten(),
-            agent_name: is_agents.then_some(accepted.tool.name.as_str()),
+            agent: is_agents.then_some(accepted.tool.name.as_str()),
         };
         self.journal.add(&Kind::ToolStart, parent, &(), &fields)?;
         Ok(())

@@ -186,7 +186,7 @@ impl Stage {
         let attempts = match self {
             Self::Free(attempts) | Self::Started(attempts, Risk::None) => attempts,
             // Its agent goes on when a call in doubt that it asked for is settled.
-            Self::InDoubt(attempts) if start.agent_name.is_some() => attempts,
+            Self::InDoubt(attempts) if start.agent.is_some() => attempts,
             // The engine goes on after an attempt that surely had no effect, and says how it failed.
             Self::Started(attempts, Risk::Effect) if goes_on(record) => attempts,
             Self::Started(..) | Self::InDoubt(_) => {
@@ -198,7 +198,7 @@ impl Stage {
             return Err("its attempt is not the next one of its call");
         }
         let risk = match &*start.effect {
-            _ if start.agent_name.is_some() => Risk::None,
+            _ if start.agent.is_some() => Risk::None,
             "read" | "idempotent" => Risk::None,
             _ => Risk::Effect,
         };

@@ -21,7 +21,7 @@ pub(in crate::record) struct StartFields<'a> {
     pub(in crate::record) after: Option<AttemptFields>,
     /// The agent that starts to work on it. It may start again: what it called has records of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::record) agent_name: Option<&'a str>,
+    pub(in crate::record) agent: Option<&'a str>,
 }
 
 /// An attempt that failed and was followed by another.

@@ -104,7 +104,7 @@ impl Entry {
         self.attempts = self.attempts.max(start.attempt);
         self.key = Some(start.idempotency_key.into());
         self.effect = Effect::of(&start.effect);
-        self.is_agents = start.agent_name.is_some();
+        self.is_agents = start.agent.is_some();
         self.answer = None;
         Ok(())
     }
