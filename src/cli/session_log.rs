@@ -254,6 +254,7 @@ fn orphan(checked: &Checked) -> Past {
     let begun = |attempts| Begun {
         attempts,
         key: None,
+        doubtful: false,
     };
     match &checked.verdict {
         _ if !writes => Past::Started(begun(0)),

@@ -37,6 +37,9 @@ pub struct Begun {
     pub attempts: u32,
     /// What they were known by; none where the log doesn't say.
     pub key: Option<String>,
+    /// It is an agent's, and one that the agent asked for may have done its work; nobody knows before the agent comes to
+    /// it again.
+    pub doubtful: bool,
 }
 
 /// An answer that the session log holds.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use toolq::record::digest_of;
 
 use crate::api::{Act, Api, Asked};
 use crate::stage::{Done, Stage, callees};
@@ -65,10 +65,8 @@ impl Play {
 
     /// The digests of the requests so far.
     pub fn asked(&self) -> Vec<String> {
-        let digest = |asked: &Asked| {
-            let digest = Sha256::digest(asked.body.to_string());
-            digest.iter().map(|byte| format!("{byte:02x}")).collect()
-        };
+        // Of two texts it is that of both, one behind the other.
+        let digest = |asked: &Asked| digest_of([&*asked.body.to_string(), ""].into_iter());
         self.api.heard().iter().map(digest).collect()
     }
 

@@ -140,7 +140,7 @@ fn interrupt(play: &Play, there: impl Fn() -> bool) -> String {
         let run = scope.spawn(|| play.run(&[], None));
         let since = Instant::now();
         while !there() {
-            assert!(since.elapsed() < Duration::from_secs(60));
+            assert!(since.elapsed() < Duration::from_mins(1));
             thread::sleep(Duration::from_millis(5));
         }
         let pid = play.stage.read("pid");
@@ -418,4 +418,24 @@ fn an_agent_by_itself_goes_on() {
     );
     assert_eq!(report(agent(&["--resume"])), first);
     assert_eq!(play.api.heard().len(), 3);
+}
+
+/// An agent that a resumed run doesn't come to is in doubt, and not just skipped, as long as a call of it may have done
+/// something.
+#[test]
+fn an_agent_that_is_not_come_to_is_in_doubt() {
+    let play = killed(&file());
+    let held = play.run(&["--resume", "--max-calls", "0"], None).exits(3);
+    assert!(
+        held.texts()[0].starts_with("In doubt: lead may have done its work"),
+        "{}",
+        held.stdout
+    );
+    let come = play.resume().exits(3);
+    assert!(
+        come.texts()[0].starts_with("In doubt: lead stopped at a call of fatal"),
+        "{}",
+        come.stdout
+    );
+    play.stage.log_is_in_order();
 }

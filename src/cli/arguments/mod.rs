@@ -195,6 +195,7 @@ impl From<&BudgetFlags> for Budgets {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Agent {
     /// The tool with an `agent`. Its input is read from stdin, as JSON
     pub name: String,

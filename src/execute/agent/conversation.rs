@@ -114,15 +114,14 @@ impl Conversation<'_> {
         number: usize,
         spoken: &mut String,
     ) -> Result<(Turn, Stop), Broken> {
-        let (response, turn, digest) = match self.remembered(number)? {
-            Some((response, turn)) => (response, turn, None),
-            None => {
-                self.around.purse.check()?;
-                let of = u64::from(self.backing.max_turns);
-                self.desk.progress(number as u64 + 1, of).await;
-                let (response, turn, digest) = self.answer(address, models, number).await?;
-                (response, turn, Some(digest))
-            }
+        let (response, turn, digest) = if let Some(remembered) = self.remembered(number)? {
+            (remembered.0, remembered.1, None)
+        } else {
+            self.around.purse.check()?;
+            let of = u64::from(self.backing.max_turns);
+            self.desk.progress(number as u64 + 1, of).await;
+            let (response, turn, digest) = self.answer(address, models, number).await?;
+            (response, turn, Some(digest))
         };
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);

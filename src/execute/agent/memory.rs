@@ -1,7 +1,9 @@
 //! An agent goes on where an earlier run left it: what its model answered is not asked for again, and what is known of
 //! its calls goes with them. Without a run to resume, nothing is known.
 
-use crate::model::{Checked, Doubt, Outcome, Past, Refused, Response, Turn};
+use crate::model::{
+    CallRef, Captured, Checked, Doubt, Invocation, Outcome, Past, Refused, Response, Turn, Verdict,
+};
 use crate::parse::response;
 
 use super::Broken;
@@ -38,8 +40,10 @@ impl Conversation<'_> {
             return Ok(Past::None);
         };
         let past = memory.past(checked).map_err(stuck)?;
-        if let Past::Answered(_) = &past {
-            let call = crate::model::CallRef::new(&checked.call, None);
+        let is_agents = matches!(&checked.verdict, Verdict::Accepted(accepted)
+            if matches!(accepted.invocation, Some(Invocation::Agent(_))));
+        if let (Past::Answered(_), true) = (&past, is_agents) {
+            let call = CallRef::new(&checked.call, None);
             for (model, usage) in memory.taken(&call) {
                 let price = self.kit.tools.prices.of(&model);
                 self.around.purse.take(&model, &usage, price);
@@ -59,6 +63,6 @@ pub(super) fn in_doubt(doubt: Doubt) -> Broken {
     Broken::Outcome(Outcome::InDoubt {
         doubt,
         output: String::new(),
-        captured: crate::model::Captured::default(),
+        captured: Captured::default(),
     })
 }

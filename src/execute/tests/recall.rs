@@ -18,6 +18,7 @@ fn begun(attempts: u32) -> Begun {
     Begun {
         attempts,
         key: Some("the key of then".to_owned()),
+        doubtful: false,
     }
 }
 

@@ -6,10 +6,9 @@ use uuid::Uuid;
 
 use crate::model::{CallRef, Checked, Mask, Memory, Past, Refused, Told, Usage};
 use crate::record::damage::Damage;
-use crate::record::decide::State;
 use crate::record::{Record, metadata};
 
-use super::call::Extent;
+use super::call::{Entry, Extent};
 use super::{History, Place};
 
 /// An answer of a model.
@@ -39,14 +38,13 @@ impl History {
             return Ok(());
         };
         self.agents.insert(record.id, agent);
-        if before.is_some() {
-            let place = |position| Place {
-                within,
-                turn: turn.turn,
-                position,
-            };
-            let known = |position: &usize| self.places.remove(&place(*position)).is_some();
-            (0..).take_while(known).for_each(drop);
+        let mut place = Place {
+            within,
+            turn: turn.turn,
+            position: 0,
+        };
+        while before.is_some() && self.places.remove(&place).is_some() {
+            place.position += 1;
         }
         Ok(())
     }
@@ -83,13 +81,11 @@ impl History {
         })
     }
 
-    /// Whether a call that the agent of this one asked for, or one further below, is in doubt.
-    pub(super) fn has_doubt_below(&self, agent: Uuid) -> bool {
-        let doubtful = self.calls.values();
-        // An agent is in doubt for the sake of a call, which is the one to be settled.
-        let mut doubtful =
-            doubtful.filter(|entry| entry.state == State::InDoubt && !entry.is_agents);
-        doubtful.any(|entry| self.above(entry.within).any(|above| above == agent))
+    /// The calls that the agent of this one asked for, and those further below, without those of agents: these are in
+    /// doubt only for the sake of others.
+    pub(super) fn below(&self, agent: Uuid) -> impl Iterator<Item = &Entry> {
+        let entries = self.calls.values().filter(|entry| !entry.is_agents);
+        entries.filter(move |entry| self.above(entry.within).any(|above| above == agent))
     }
 
     /// A call and those that it stands within.

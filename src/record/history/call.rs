@@ -87,6 +87,16 @@ impl Entry {
         matches!(self.state, State::Started | State::InDoubt | State::NotDone)
     }
 
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.state == State::InDoubt
+    }
+
+    /// Whether nobody knows if it had an effect that it may not have twice.
+    pub(super) fn may_have_had_effect(&self) -> bool {
+        let writes = self.effect == Some(Effect::Write);
+        self.is_in_doubt() || self.state == State::Started && writes
+    }
+
     /// Takes a record of this call.
     pub(super) fn take(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
         match &record.kind {

@@ -80,6 +80,7 @@ impl History {
         let begun = || Begun {
             attempts: entry.attempts,
             key: entry.key.as_deref().map(str::to_owned),
+            doubtful: entry.is_agents && self.below(entry.record).any(Entry::may_have_had_effect),
         };
         Ok(match self.decision(entry, checked) {
             Decision::Run | Decision::Conflict => Past::None,
@@ -144,7 +145,7 @@ impl History {
             let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
             Work::Tool(effect(entry, accepted), probe)
         // What an agent asked for goes on with it: so it comes to the call in doubt itself.
-        } else if entry.within.is_none() && self.has_doubt_below(entry.record) {
+        } else if entry.within.is_none() && self.below(entry.record).any(Entry::is_in_doubt) {
             Work::DoubtfulAgent
         } else {
             Work::Agent

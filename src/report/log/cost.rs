@@ -88,9 +88,9 @@ impl Cost {
         match &record.kind {
             // A session that resumes goes on with agents, whose answers so far it doesn't hear again.
             Kind::Session => {
-                if record.metadata::<SessionStart>()?.resumes.is_none() {
-                    self.end_of_log();
-                }
+                let session: SessionStart = record.metadata()?;
+                let open = session.resumes.is_none().then(|| take(&mut self.open));
+                self.close(open.unwrap_or_default());
             }
             Kind::ModelResponse => {
                 let found: ResponseFields<'_> = record.metadata()?;
@@ -131,7 +131,12 @@ impl Cost {
 
     /// A log has no more records: what was answered is paid for, with or without a result.
     pub fn end_of_log(&mut self) {
-        for (_, Open { agent, used }) in take(&mut self.open) {
+        let open = take(&mut self.open);
+        self.close(open);
+    }
+
+    fn close(&mut self, open: HashMap<Uuid, Open>) {
+        for (_, Open { agent, used }) in open {
             self.add(agent, used);
         }
     }
