@@ -391,9 +391,11 @@ fn a_doubt_of_this_run_stops_the_agent_too() {
 fn an_agent_by_itself_goes_on() {
     let play = Play::new(&file(), &one("lead"), fatal);
     let base = [("BASE", play.api.url.as_str())];
+    play.stage.write("task.json", "{\"n\": 0}");
     let agent = |more: &[&str]| {
         let arguments = [&["agent", "-q", "lead", "--to", "json"], more].concat();
-        play.stage.fed(&base, &arguments, "{\"n\": 0}")
+        let input = std::fs::File::open(play.stage.path().join("task.json")).unwrap();
+        play.stage.fed(&base, &arguments, input.into())
     };
     assert_eq!(agent(&[]).code, None);
     agent(&["--resume", "--new"]).exits(2);
