@@ -23,6 +23,8 @@ pub struct SessionStart {
     #[serde(default)]
     pub input_sha256: Option<String>,
     pub cwd: String,
+    #[serde(default)]
+    pub root: Option<String>,
     pub jobs: usize,
     pub pid: u32,
     /// When that process started, in clock ticks since the system did.
@@ -165,6 +167,23 @@ impl CallEnd {
     pub(super) fn is_cut_short(&self) -> bool {
         is_cut_short(&self.status) && self.budget_of.is_none()
     }
+}
+
+/// The statuses of a call that may not run.
+pub(super) const REJECTED: [&str; 8] = [
+    "unknown_tool",
+    "invalid_input",
+    "invalid_arguments",
+    "path_outside_root",
+    "duplicate_id",
+    "truncated",
+    "too_deep",
+    "not_concurrency_safe",
+];
+
+/// Whether a call of this status was rejected: nothing ran.
+pub(super) fn is_rejected(status: &str) -> bool {
+    REJECTED.contains(&status)
 }
 
 /// Whether a call of this status was ended with its run.
