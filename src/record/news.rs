@@ -18,7 +18,7 @@ use super::fields::{
 use super::history::Place;
 use super::journal::Durable;
 use super::session::OpenCall;
-use super::{History, Kind, SessionLog, Sync};
+use super::{Kind, SessionLog, Sync};
 
 /// Bytes of an input that metadata has room for.
 const MAX_IN_METADATA: usize = 8 << 10;
@@ -160,14 +160,16 @@ impl SessionLog {
 
     fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
         let call = CallRef::new(&checked.call, None);
-        let of_input = self.earlier.as_ref().filter(|_| call.within.is_none());
-        let conflicts = |earlier: &Arc<History>| earlier.check(&checked.call, &self.mask).is_err();
-        self.conflicts |= of_input.is_some_and(conflicts);
+        let known = match self.earlier.as_ref() {
+            Some(earlier) => earlier.check(&checked.call, &self.mask),
+            None => Ok(false),
+        };
+        self.conflicts |= known.is_err() && call.within.is_none();
         if self.conflicts && call.within.is_none() {
             return Ok(());
         }
-        let known = self.place_of(&call);
-        let known = known.and_then(|place| self.earlier.as_ref()?.entry(place));
+        let place = self.place_of(&call).filter(|_| known == Ok(true));
+        let known = place.and_then(|place| self.earlier.as_ref()?.entry(place));
         let record = match known {
             Some(entry) => entry.record,
             None => self.new_call(checked, batch)?,

@@ -21,6 +21,15 @@ pub(super) struct Heard {
     masked: bool,
 }
 
+/// A turn of an agent.
+#[derive(Debug)]
+pub(super) struct AgentTurn {
+    /// The call that the agent works on.
+    pub(super) of: Uuid,
+    /// It began while its model still spoke. Should that have begun anew, it may be of what was spoken before.
+    early: bool,
+}
+
 /// A history as agents ask it.
 #[derive(Debug)]
 pub struct Recollection {
@@ -37,7 +46,9 @@ impl History {
         let Some(agent) = within else {
             return Ok(());
         };
-        self.agents.insert(record.id, agent);
+        let early = !self.heard.contains_key(&(agent, turn.turn));
+        let turn_of = AgentTurn { of: agent, early };
+        self.agents.insert(record.id, turn_of);
         let mut place = Place {
             within,
             turn: turn.turn,
@@ -66,6 +77,13 @@ impl History {
     /// does not: asked again, it may say something else.
     pub(super) fn is_settled(&self, within: Option<Uuid>, turn: usize) -> bool {
         within.is_none_or(|agent| self.heard.contains_key(&(agent, turn)))
+    }
+
+    /// Whether a turn may be of an answer that its model didn't end. What had started of it only looks.
+    pub(super) fn is_early(&self, within: Option<Uuid>, turn: usize) -> bool {
+        let turn = self.turns.get(&(within, turn));
+        let turn = turn.and_then(|turn| self.agents.get(turn));
+        turn.is_some_and(|turn| turn.early)
     }
 
     /// The record of a call, wherever it stands.

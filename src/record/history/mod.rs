@@ -17,8 +17,8 @@ use uuid::Uuid;
 use super::damage::Damage;
 use super::metadata::{self, Process};
 use super::{Kind, Record};
-use agents::Heard;
 pub use agents::Recollection;
+use agents::{AgentTurn, Heard};
 pub(super) use call::Entry;
 pub use recall::{Conflict, RecallError};
 
@@ -46,8 +46,8 @@ pub struct History {
     last_ground: Ground,
     /// By the call of the agent whose turn it is, if it is one's, and its number.
     turns: HashMap<(Option<Uuid>, usize), Uuid>,
-    /// The agents' calls, by the id of the `turn`.
-    agents: HashMap<Uuid, Uuid>,
+    /// The turns of agents, by the id of the `turn`.
+    agents: HashMap<Uuid, AgentTurn>,
     /// What models answered, by the agent's call and the turn.
     heard: HashMap<(Uuid, usize), Heard>,
     /// By the id of the `tool_call`.
@@ -119,7 +119,7 @@ impl History {
         let call: metadata::Call = record.metadata()?;
         let agent = record.parent.and_then(|turn| self.agents.get(&turn));
         let place = Place {
-            within: agent.copied(),
+            within: agent.map(|turn| turn.of),
             turn: call.turn,
             position: call.position,
         };

@@ -58,14 +58,16 @@ pub enum RecallError {
 }
 
 impl History {
-    /// Whether the log knows `call`.
+    /// Whether the log knows `call`. What an agent's model asked for before it broke off, and began anew, is not it.
     ///
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
         match self.entry_of(call) {
-            Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
-            entry => Ok(entry.is_some()),
+            Some(entry) if same(entry, call, mask) => Ok(true),
+            Some(entry) if self.is_early(entry.within, call.turn) => Ok(false),
+            Some(entry) => Err(self.conflict(entry, call, mask)),
+            None => Ok(false),
         }
     }
 

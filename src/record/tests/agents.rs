@@ -168,7 +168,14 @@ fn a_turn_without_its_answer_does_not_hold() {
     drop(again);
     let second = memory(&path).1;
     assert!(matches!(second.past(&seek), Ok(Past::Answered(_))));
-    assert!(second.past(&look).is_err());
+    // It began before the answer was there, which may have been begun twice.
+    assert!(matches!(second.past(&look), Ok(Past::None)));
+    drop(second);
+    let mut last = Agent::at(&path, Begin::Resume);
+    last.turn(&look);
+    drop(last);
+    let third = memory(&path).1;
+    assert!(matches!(third.past(&look), Ok(Past::Answered(_))));
     let turns = lines(&path);
     let turns = turns.iter().filter(|record| record["type"] == "turn");
     assert_eq!(turns.count(), 3);
