@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::session_log::{Intent, is_frozen};
-use crate::model::{Begun, Checked, Effect, Mask, Past, Verdict};
-use crate::record::History;
+use crate::model::{Begun, Checked, Effect, Mask, Memory, Past, Verdict};
+use crate::record::{History, Recollection};
 
 /// What is known of the calls of a run from before it.
 pub struct Earlier {
@@ -25,6 +25,13 @@ impl Earlier {
             frozen,
             compared,
         }
+    }
+
+    /// The same for what agents do.
+    pub fn memory(&self) -> Option<Arc<dyn Memory>> {
+        let history = self.history.as_ref()?;
+        let recollection = Recollection::new(Arc::clone(history), Arc::clone(&self.mask));
+        Some(Arc::new(recollection))
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
@@ -60,6 +67,7 @@ fn orphan(checked: &Checked) -> Past {
     let begun = |attempts| Begun {
         attempts,
         key: None,
+        doubtful: false,
     };
     match &checked.verdict {
         _ if !writes => Past::Started(begun(0)),

@@ -9,7 +9,7 @@ use super::arguments::Run as Arguments;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Clock, Mask, Tools, Turn};
+use crate::model::{Call, Checked, Clock, Input, Mask, Tools, Turn};
 use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
 use crate::validate::Checker;
 
@@ -21,6 +21,8 @@ pub struct Intent<'a> {
     pub checker: &'a Checker,
     pub mask: &'a Arc<Mask>,
     pub inputs: &'a [Incoming],
+    /// The one call of `toolq agent`, which has no inputs.
+    pub alone: Option<&'a Checked>,
 }
 
 /// The log of a run that has begun.
@@ -47,7 +49,10 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
     if arguments.no_log {
         return Ok(BegunLog::default());
     }
-    let input_sha256 = digest(intent.inputs);
+    let input_sha256 = match intent.alone {
+        Some(checked) => Some(digest_of_call(&checked.call)),
+        None => digest(intent.inputs),
+    };
     let begin = match (arguments.resume, arguments.new) {
         (true, _) => Begin::Resume,
         (_, true) => Begin::New,
@@ -144,6 +149,12 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<Option<Turn>, Failu
     let mut turns = 0;
     let mut only = None;
     let all = intent.arguments.input.all;
+    if let Some(checked) = intent.alone {
+        known += usize::from(history.check(&checked.call, intent.mask)?);
+        if frozen && history.is_missing(checked) {
+            missing.insert(checked.call.name.clone());
+        }
+    }
     for input in intent.inputs {
         // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
         let Incoming::Recording(recording) = input else {
@@ -190,6 +201,12 @@ fn digest(inputs: &[Incoming]) -> Option<String> {
         digests.push(recording.sha256());
     }
     Some(record::digest_of(digests.into_iter()))
+}
+
+/// The same of a call by itself.
+fn digest_of_call(call: &Call) -> String {
+    let input = call.input.as_ref().map(Input::text).unwrap_or_default();
+    record::digest_of([call.name.as_str(), input].into_iter())
 }
 
 /// Whether nothing may run, since tools.yaml is not as it was, or elsewhere, and nobody accepted that.

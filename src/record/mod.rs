@@ -44,7 +44,7 @@ mod written;
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
 pub use error::{LogError, Wish};
-pub use history::{Conflict, History, RecallError};
+pub use history::{Conflict, History, RecallError, Recollection};
 pub use kind::Kind;
 pub use open::{Begin, OpenLog};
 pub use opening::Log;

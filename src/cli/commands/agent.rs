@@ -11,6 +11,7 @@ use super::run::{any_task, runtime, tick, watch_stdout};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
 use crate::cli::describe;
+use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
@@ -44,7 +45,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         within: None,
     };
     let checker = Checker::new(Arc::clone(&tools));
-    let checked = checker.call(call);
+    let mut checked = checker.call(call);
     valid(&checked)?;
     let runtime = runtime()?;
     let entered = runtime.enter();
@@ -62,9 +63,13 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         checker: &checker,
         mask: &mask,
         inputs: &[],
+        alone: Some(&checked),
     };
     let log = session_log::begin(&intent, &clock)?.log;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
+    let earlier = log.as_ref().and_then(SessionLog::earlier);
+    let earlier = Earlier::new(earlier, &intent, true);
+    checked.past = earlier.past(&checked, false)?;
     observers.record(log);
     let mut engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
@@ -76,6 +81,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());
