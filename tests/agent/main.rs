@@ -15,6 +15,7 @@ mod among;
 mod builtins;
 mod coordinator;
 mod cost;
+mod doubts;
 mod limits;
 mod openai;
 mod play;

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use toolq::record::digest_of;
 
-use crate::api::{Act, Api, Asked};
+use crate::api::{Act, Api, Asked, calls, text};
 use crate::stage::{Done, Stage, callees};
+use crate::support::response;
 
 /// tools.yaml with the callees of [`Stage`] and the agents `lead`, who may call `helper`, and `helper`. Each names itself
 /// as its model.
@@ -31,6 +32,28 @@ pub fn n(n: u32) -> Value {
 pub fn whom(body: &Value) -> (&str, usize) {
     let said = body["messages"].as_array().unwrap().len();
     (body["model"].as_str().unwrap(), said)
+}
+
+/// `lead` looks, does what is fatal to toolq once, and pays; then it looks again.
+pub fn fatal(body: &Value) -> Act {
+    match whom(body).1 {
+        1 => calls(&[("look", n(1)), ("fatal", n(2)), ("pay", n(3))]),
+        3 => calls(&[("look", n(4))]),
+        _ => text(&format!("so: {}", body["messages"][2]["content"])),
+    }
+}
+
+/// One call of an agent.
+pub fn one(agent: &str) -> String {
+    response(&[(agent, n(0))])
+}
+
+/// A run of `lead` in which that was fatal.
+pub fn killed(file: &str) -> Play {
+    let play = Play::new(file, &one("lead"), fatal);
+    assert_eq!(play.run(&[], None).code, None);
+    assert_eq!(play.stage.effects().len(), 2);
+    play
 }
 
 pub struct Play {

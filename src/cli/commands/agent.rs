@@ -21,7 +21,7 @@ use crate::cli::stdout;
 use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
 use crate::model::{
     AgentUse, Answer, Backing, Call, CallRef, Checked, Clock, Content, Event, Input,
-    MAX_INPUT_BYTES, Mask, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
+    MAX_INPUT_BYTES, Mask, Memory, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
 };
 use crate::parse::nearest;
 use crate::record::SessionLog;
@@ -85,7 +85,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());
-    let mut story = Story::new(observers, mask);
+    let mut story = Story::new(observers, mask, earlier.memory());
     let mut outcome = Given::default();
     runtime.block_on(async {
         tokio::spawn(signals.obey(control.clone(), screen.clone()));
@@ -182,6 +182,7 @@ fn valid(checked: &Checked) -> Result<(), Failure> {
 struct Story {
     observers: Observers,
     mask: Arc<Mask>,
+    memory: Option<Arc<dyn Memory>>,
     conversation: Vec<Box<RawValue>>,
     /// How the call ended, in one word.
     status: &'static str,
@@ -192,10 +193,11 @@ struct Story {
 }
 
 impl Story {
-    fn new(observers: Observers, mask: Arc<Mask>) -> Self {
+    fn new(observers: Observers, mask: Arc<Mask>, memory: Option<Arc<dyn Memory>>) -> Self {
         Self {
             observers,
             mask,
+            memory,
             conversation: Vec::new(),
             status: "",
             duration_ms: 0,
@@ -218,8 +220,14 @@ impl Story {
                 agent: Some(agent),
                 ..
             } => {
-                for (model, usage) in &agent.usage {
-                    *self.total.entry(model.clone()).or_default() += *usage;
+                // Of what is told from the log, what the agents used that it called is not told apart.
+                let memory = self.memory.as_ref().filter(|_| outcome.is_recalled());
+                let taken = memory.map_or_else(
+                    || agent.usage.clone().into_iter().collect(),
+                    |memory| memory.taken(call),
+                );
+                for (model, usage) in taken {
+                    *self.total.entry(model).or_default() += usage;
                 }
                 if call.within.is_none() {
                     self.used = (*agent).clone();

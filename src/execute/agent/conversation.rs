@@ -167,7 +167,7 @@ impl Conversation<'_> {
             return Ok(None);
         };
         if let Some(doubt) = served.doubt {
-            return Err(in_doubt(doubt));
+            return Err(in_doubt(doubt).into());
         }
         let answers = served.answers;
         if let Some(answer) = completion.and_then(|position| answers.get(position))

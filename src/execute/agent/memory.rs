@@ -58,11 +58,11 @@ fn stuck(Refused(why): Refused) -> Broken {
     Broken::Outcome(Outcome::LogRefused(why))
 }
 
-/// An agent stops where a call of it is in doubt: what its model would be told is not known yet.
-pub(super) fn in_doubt(doubt: Doubt) -> Broken {
-    Broken::Outcome(Outcome::InDoubt {
+/// How an agent ends of which a call is in doubt: what its model would be told is not known yet.
+pub(in crate::execute) fn in_doubt(doubt: Doubt) -> Outcome {
+    Outcome::InDoubt {
         doubt,
         output: String::new(),
         captured: Captured::default(),
-    })
+    }
 }

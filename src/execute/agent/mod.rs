@@ -22,6 +22,7 @@ use super::http::clients::Clients;
 use super::output::Output;
 use conversation::Conversation;
 use kit::Kits;
+pub(super) use memory::in_doubt;
 pub(super) use purse::Purse;
 
 /// Where a call stands among agents that call each other.

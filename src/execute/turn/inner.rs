@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use crate::execute::agent;
 use crate::execute::attempt::End;
 use crate::execute::control::Control;
 use crate::execute::desk::{Answers, Ask, InnerTurn};
@@ -163,13 +164,21 @@ impl Turn<'_> {
             known.corrections += served.tally.rejected;
         }
         self.inner.resting.insert(number, served.engine);
+        let doubt = served.tally.doubt.map(|(_, doubt)| doubt);
         let _ = served.to.send(Answers {
             answers: served.answers,
-            doubt: served.tally.doubt.map(|(_, doubt)| doubt),
+            doubt: doubt.clone(),
         });
-        if let Some(end) = self.inner.ended.remove(&number) {
-            self.conclude(number, end);
-        }
+        let Some(end) = self.inner.ended.remove(&number) else {
+            return;
+        };
+        // An agent that was ended with its run goes on from there. Of any other this is the last word.
+        let last = self.engine.control.halted().is_none();
+        let end = match doubt.filter(|_| last) {
+            Some(doubt) => agent::in_doubt(doubt).into(),
+            None => end,
+        };
+        self.conclude(number, end);
     }
 }
 
