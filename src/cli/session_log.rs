@@ -10,7 +10,7 @@ use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
 use crate::model::{Call, Checked, Clock, Input, Mask, Tools, Turn};
-use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
+use crate::record::{self, Begin, History, OpenLog, Session, SessionLog, Wish};
 use crate::validate::Checker;
 
 /// What a run is about to do, as far as its log depends on it.
@@ -111,8 +111,13 @@ fn open(
     clock: &Clock,
 ) -> Result<OpenLog, Failure> {
     let context = intent.context;
+    let wish = match begin {
+        Begin::Resume => Wish::Resume,
+        Begin::Next | Begin::New => Wish::Run,
+    };
+    let refused = |error| Failure::of_log(&error, wish);
     if let Some(path) = &intent.arguments.log {
-        return Ok(OpenLog::open(path, begin)?);
+        return OpenLog::open(path, begin).map_err(refused);
     }
     let latest: Option<PathBuf> = match begin {
         Begin::Resume => {
@@ -129,7 +134,7 @@ fn open(
         if context.verbose {
             context.stderr.note(&format!("resumes {}", path.display()));
         }
-        return Ok(OpenLog::open(&path, begin)?);
+        return OpenLog::open(&path, begin).map_err(refused);
     }
     if begin == Begin::Resume {
         context

@@ -23,7 +23,7 @@ pub enum LogError {
     NotAFile(PathBuf),
     #[error("the session log {} belongs to another user", .0.display())]
     Foreign(PathBuf),
-    #[error("the folder {} of the session log {wrong}", folder.display())]
+    #[error("the session log keeps what is large in {}, which {wrong}", folder.display())]
     Bodies {
         folder: PathBuf,
         wrong: &'static str,
@@ -55,6 +55,8 @@ pub enum LogError {
 pub enum Wish {
     /// To run calls, and write it.
     Run,
+    /// To go on with its last run. No other log can, and what it has done would run again there.
+    Resume,
     /// To run the calls of recordings, and write it.
     Replay,
     /// To say what became of one of its calls.
@@ -81,7 +83,8 @@ impl LogError {
         match wish {
             Wish::Run => self.cure_of_run(),
             Wish::Replay => self.cure_of_replay(),
-            Wish::Resolve | Wish::Read | Wish::Prune => self.cure_of_verb(wish),
+            Wish::Resume if matches!(self, Self::Damaged { .. }) => self.cure_of_run(),
+            Wish::Resume | Wish::Resolve | Wish::Read | Wish::Prune => self.cure_of_verb(wish),
         }
     }
 
@@ -94,7 +97,7 @@ impl LogError {
             Self::NoFolder(_) => "make the folder, or name another file with `--log FILE`",
             Self::Link(_) => "name the file itself: what a link leads to may change",
             Self::InUse(_) => {
-                "wait until the other run ends, or name another file with `--log FILE`"
+                "wait until the other run ends; a log of another name (`--log FILE`) knows nothing of it"
             }
             Self::NoSession(_) | Self::Missing(_) => {
                 "name a file that a run wrote with `--log FILE`"
@@ -109,7 +112,7 @@ impl LogError {
             Self::Newer { .. } => {
                 "use a newer toolq: in another log, what this one has done would run again"
             }
-            Self::Bodies { .. } => "move it away, or name another file with `--log FILE`",
+            Self::Bodies { .. } => return self.cure_of_verb(Wish::Run),
             Self::NotAFile(_) | Self::Foreign(_) | Self::NotALog(_) | Self::Io { .. } => {
                 "name another file with `--log FILE`, or keep no log with `--no-log`"
             }
@@ -148,7 +151,9 @@ impl LogError {
                 return format!("the {records}: look at {them} with `head -n {whole} {path}`");
             }
             Self::Newer { .. } => "use a newer toolq",
-            Self::Bodies { .. } => "move it away",
+            Self::Bodies { .. } => {
+                "put a folder of your own in its place, with whatever it has of this log"
+            }
             Self::Io { .. } => "look at its permissions, and at the disk that it is on",
             _ => "name a file that a run of toolq wrote",
         }

@@ -73,8 +73,12 @@ fn only_a_file_of_ones_own_can_be_a_log() {
 fn the_folder_beside_a_log_is_ones_own() {
     let refused_for = |toolq: Toolq, why: &str| {
         let ran = run(toolq, "log").exits(4);
-        refused(&ran, &format!("the folder log.d of the session log {why}"));
-        assert!(ran.stderr.contains("hint: move it away"), "{}", ran.stderr);
+        refused(&ran, &format!("keeps what is large in log.d, which {why}"));
+        assert!(
+            ran.stderr.contains("hint: put a folder of your own"),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.file("log").is_none(), "a log was begun");
     };
     refused_for(toolq().file("log.d", "mine"), "is no folder");

@@ -237,34 +237,6 @@ fn events_tell_what_comes_from_the_log() {
     assert_eq!(end["metadata"]["recalled"], 2, "{end}");
 }
 
-/// Who mistypes the name of a log hears that all of it begins anew.
-#[test]
-fn a_log_that_is_not_there_is_told() {
-    let stage = Stage::new(&callees(), &message(&[("look", 1)]));
-    let note = "note: log.jsonl has no session to resume, so this is the first\n";
-    let first = stage.resume().exits(0).stderr;
-    assert!(first.contains(note), "{first}");
-    let second = stage.resume().exits(0).stderr;
-    assert!(!second.contains("so this is the first"), "{second}");
-}
-
-/// Each call is counted, whichever run it was answered by.
-#[test]
-fn a_resumed_run_is_shown_with_its_counts() {
-    let calls = [("look", 1), ("nobody", 2), ("fatal", 3), ("pay", 4)];
-    let stage = Stage::new(&callees(), &message(&calls));
-    assert_eq!(stage.run().code, None);
-    stage.resume().exits(3);
-    let shown = stage.toolq(&["log", "show", "log.jsonl"]).exits(0).stdout;
-    assert!(
-        shown.contains(": 4 calls (1 from the log), 1 in doubt\n"),
-        "{shown}"
-    );
-    stage.resume().exits(3);
-    let shown = stage.toolq(&["log", "show", "log.jsonl"]).exits(0).stdout;
-    assert!(shown.ends_with(": 4 calls (3 from the log)\n"), "{shown}");
-}
-
 /// What an earlier failure did to others it does again: nothing builds on what is not there.
 #[test]
 fn policies_see_recalled_failures() {
