@@ -11,13 +11,14 @@ use crate::execute::desk::Desk;
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form,
-    Invocation, Stop, Tool, Turn, Verdict, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form, Halt,
+    Invocation, NotExecuted, Refused, Stop, Tool, Turn, Verdict, pretty,
 };
 use crate::respond::render;
 
 use super::kit::Kit;
 use super::request::{Address, Texts, user};
+use super::speech::{Served, Speech};
 use super::{Agents, Around, Broken, Purse};
 
 impl Around {
@@ -78,30 +79,35 @@ impl Conversation<'_> {
             Some(prompt) => texts.draft(prompt)?,
             None => pretty(self.job.accepted.input.text()),
         };
-        self.say(0, user(&prompt)).await;
+        self.say(0, user(&prompt)).await?;
+        let kit = Arc::clone(&self.kit);
         let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
             self.around.purse.check()?;
             let of = u64::from(self.backing.max_turns);
-            self.desk.progress(number as u64 + 1, of).await;
+            self.desk.progress(number as u64 + 1, of).await?;
             let models = (model.as_str(), fallback.as_deref());
-            let (turn, stop) = self.hear(&address, models, number, spoken).await?;
+            let (turn, stop, mut speech) =
+                self.hear(&kit, &address, models, number, spoken).await?;
+            let goes_on = match stop {
+                Stop::Done | Stop::Paused if turn.calls.is_empty() || number == last => Ok(()),
+                Stop::Done | Stop::Paused => self.around.purse.check(),
+                Stop::Refused => Err(AgentFault::Refused),
+                Stop::MaxTokens => Err(AgentFault::MaxTokens),
+                Stop::ContextFull => Err(AgentFault::ContextFull),
+            };
+            if let Err(fault) = goes_on {
+                let over = NotExecuted::Halted(Halt::AgentOver);
+                speech.end(over, turn.cut_off).await;
+                return Err(fault.into());
+            }
             match stop {
-                Stop::Done => {}
-                Stop::Paused if number < last => continue,
-                Stop::Paused => break,
-                Stop::Refused => return Err(AgentFault::Refused.into()),
-                Stop::MaxTokens => return Err(AgentFault::MaxTokens.into()),
-                Stop::ContextFull => return Err(AgentFault::ContextFull.into()),
+                Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
+                _ if number == last => break,
+                _ if turn.calls.is_empty() => continue,
+                _ => {}
             }
-            if turn.calls.is_empty() {
-                return Ok(final_text(spoken));
-            }
-            if number == last {
-                break;
-            }
-            self.around.purse.check()?;
-            if let Some(result) = self.serve(turn).await {
+            if let Some(result) = self.serve(turn, speech).await? {
                 return Ok(result);
             }
         }
@@ -109,35 +115,59 @@ impl Conversation<'_> {
     }
 
     /// Asks, and takes note of the answer.
-    async fn hear(
+    async fn hear<'k>(
         &mut self,
+        kit: &'k Kit,
         address: &Address,
         models: (&str, Option<&str>),
         number: usize,
         spoken: &mut String,
-    ) -> Result<(Turn, Stop), Broken> {
-        let (response, turn, digest) = self.answer(address, models, number).await?;
+    ) -> Result<(Turn, Stop, Speech<'k>), Broken> {
+        let heard = self.answer(kit, address, models, number, spoken).await?;
+        let response = heard.response;
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, &response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);
         self.messages.push(message.clone());
-        self.desk
-            .message(number, message, Some(Box::new((response, digest))))
-            .await;
-        Ok((turn, stop))
+        let answer = Box::new((response, heard.digest));
+        self.desk.message(number, message, Some(answer)).await?;
+        Ok((heard.turn, stop, heard.speech))
     }
 
     /// Adds a message of the agent's own.
-    async fn say(&mut self, turn: usize, message: Box<RawValue>) {
+    async fn say(&mut self, turn: usize, message: Box<RawValue>) -> Result<(), Refused> {
         self.messages.push(message.clone());
-        self.desk.message(turn, message, None).await;
+        self.desk.message(turn, message, None).await
     }
 
-    /// Has the calls of a turn run and adds their results. The final answer, if one of the calls was that.
-    async fn serve(&mut self, turn: Turn) -> Option<String> {
+    /// Has the calls of a turn run, those that run by now among them, and adds their results. The final answer, if one of
+    /// the calls was that.
+    async fn serve(
+        &mut self,
+        turn: Turn,
+        mut speech: Speech<'_>,
+    ) -> Result<Option<String>, Refused> {
         let (number, form) = (turn.number, turn.form);
+        let served = match speech.serve(turn.cut_off).await {
+            Some(served) => served,
+            None => self.serve_whole(turn).await,
+        };
+        if let Some(answer) = served.completion.and_then(|at| served.answers.get(at))
+            && !answer.is_error
+        {
+            return Ok(Some(text_of(answer)));
+        }
+        for message in results(self.backing.api, form, &served.answers) {
+            self.say(number, message).await?;
+        }
+        Ok(None)
+    }
+
+    /// Has the calls of a turn run that are all known.
+    async fn serve_whole(&self, turn: Turn) -> Served {
+        let number = turn.number;
         let mut calls = self.kit.check(turn, &self.around);
         for checked in &mut calls {
             checked.call.within = Some(Arc::clone(&self.desk.call));
@@ -151,21 +181,16 @@ impl Conversation<'_> {
         drop(feed);
         let tools = Arc::clone(&self.kit.tools);
         let around = Arc::clone(&self.around);
-        let answers = self.desk.turn(number, arriving, tools, around).await?;
-        if let Some(answer) = completion.and_then(|position| answers.get(position))
-            && !answer.is_error
-        {
-            return Some(text_of(answer));
+        let answers = self.desk.turn(number, arriving, tools, around).await;
+        Served {
+            answers: answers.unwrap_or_default(),
+            completion,
         }
-        for message in results(self.backing.api, form, &answers) {
-            self.say(number, message).await;
-        }
-        None
     }
 }
 
 /// Whether a call is the final answer.
-fn completes(checked: &Checked) -> bool {
+pub(super) fn completes(checked: &Checked) -> bool {
     matches!(&checked.verdict, Verdict::Accepted(accepted)
         if matches!(accepted.invocation, Some(Invocation::Completion(_))))
 }

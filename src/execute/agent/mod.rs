@@ -6,12 +6,14 @@ mod conversation;
 mod kit;
 mod purse;
 mod request;
+mod speech;
+mod trouble;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Outcome, Tool,
+    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Outcome, Refused, Tool,
 };
 
 use super::EngineSettings;
@@ -47,6 +49,12 @@ pub(super) enum Broken {
 impl From<AgentFault> for Broken {
     fn from(fault: AgentFault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<Refused> for Broken {
+    fn from(Refused(why): Refused) -> Self {
+        Self::Fault(AgentFault::LogRefused(why))
     }
 }
 
@@ -177,6 +185,7 @@ impl Agents {
                 said: mask(said),
             },
             AgentFault::Unreadable(why) => AgentFault::Unreadable(mask(why)),
+            AgentFault::BrokeOff(why) => AgentFault::BrokeOff(mask(why)),
             other => other,
         }
     }

@@ -117,8 +117,7 @@ impl Turn<'_> {
                     turn,
                     max_turns,
                 };
-                let _ = self.sink.tell(&[event]);
-                let _ = told.send(());
+                let _ = told.send(self.sink.tell(&[event]));
             }
             Ask::Message {
                 turn,
@@ -136,8 +135,7 @@ impl Turn<'_> {
                     response: response.map(|(response, digest)| (response, digest.as_str())),
                     turn,
                 };
-                let _ = self.sink.tell(&[event]);
-                let _ = told.send(());
+                let _ = told.send(self.sink.tell(&[event]));
             }
             Ask::Turn(turn) => {
                 let within = Arc::new(call.clone());

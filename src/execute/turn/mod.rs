@@ -60,8 +60,8 @@ pub(super) struct Turn<'e> {
     cancelled: HashMap<usize, String>,
     /// The failed call, or the answer, that ended the turn.
     stopped_by: Option<NotExecuted>,
-    /// Nothing more of the turn can come whole.
-    broke_off: bool,
+    /// Why nothing more starts of what arrives, if that was said.
+    over: Option<NotExecuted>,
     /// What ended the run, once that was heeded here.
     halted: Option<Halt>,
 }
@@ -89,7 +89,7 @@ impl<'e> Turn<'e> {
             batches: 0,
             cancelled: HashMap::new(),
             stopped_by: None,
-            broke_off: false,
+            over: None,
             halted: None,
         }
     }
