@@ -7,6 +7,10 @@ mod scenes;
 #[path = "../support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "agents are not spoken to in all of them")]
+#[path = "../streams/vendors.rs"]
+mod vendors;
+
 mod alone;
 mod among;
 mod builtins;
@@ -15,6 +19,8 @@ mod cost;
 mod limits;
 mod openai;
 mod recorded;
+mod spoken;
+mod spoken_ends;
 mod stops;
 mod told;
 mod troubles;
