@@ -9,7 +9,7 @@ use crate::api::{Act, Step, text};
 use crate::scenes::result;
 use crate::spoken::{ends, ends_of, said, say, scene};
 use crate::support::json_lines;
-use crate::vendors::{block, call, end, event, start};
+use crate::vendors::{Vendor, block, call, end, event, start};
 
 /// Says something, and calls `look`, which has its effect; then calls `change`, and begins another call.
 fn begin(folder: &std::path::Path) -> Vec<Step> {
@@ -232,4 +232,49 @@ fn an_interrupt_ends_what_is_spoken() {
     ends.retain(|end| !end.starts_with("change b not") && !end.starts_with("look c not"));
     assert_eq!(ends, ["wait a interrupted", "expert toolu_0 interrupted"]);
     assert_eq!(log.last().unwrap()["type"], "session_end");
+}
+
+/// The same of chat completions: what had started keeps its result, what waits and what was cut does not run.
+#[test]
+fn chat_completions_end_in_the_same_ways() {
+    let calls = [
+        ("a", "look", r#"{"name":"1"}"#),
+        ("b", "change", r#"{"name":"2"}"#),
+        ("c", "look", r#"{"name":"#),
+    ];
+    let whole = Vendor::Chat.events(&calls, true);
+    let second = whole.iter().position(|event| event.contains("change"));
+    let begun = second.unwrap() + 1;
+    let broken = r#"data: {"error":{"code":502,"message":"upstream is gone"}}"#;
+    for (rest, words) in [
+        (whole[begun..].concat(), "cut off at its limit of tokens"),
+        (
+            whole[begun..whole.len() - 2].concat() + broken + "\n\n",
+            "upstream is gone",
+        ),
+    ] {
+        let (toolq, api) = scene("      api: openai-chat\n", |folder| {
+            vec![Act::Speak(vec![
+                say(whole[..begun].concat()),
+                Step::Until(folder.join("look.1")),
+                say(rest),
+            ])]
+        });
+        let ran = toolq.run(&["run"]).exits(0);
+        let (told, is_error) = result(&ran);
+        assert!(is_error && told.contains(words), "{told}");
+        assert_eq!(api.heard().len(), 1);
+        let mut ends = ends(&ran);
+        ends.sort();
+        assert_eq!(
+            ends,
+            [
+                "change b not_executed",
+                "expert toolu_0 agent_failed",
+                "look a ok",
+                "look c truncated"
+            ],
+            "{words}"
+        );
+    }
 }
