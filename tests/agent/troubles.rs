@@ -174,7 +174,7 @@ fn the_key_is_in_nothing_that_toolq_writes() {
     }
 }
 
-/// H 108: an agent whose log takes nothing more asks for nothing more, wherever that happens. What ran is on record.
+/// H 111, 112: an agent whose log takes nothing more asks for nothing more, wherever that happens. What ran is on record.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]
 fn an_agent_ends_with_its_log() {
