@@ -9,8 +9,10 @@ use super::arguments::Run as Arguments;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
-use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
+use crate::model::{
+    Begun, Call, Checked, Clock, Effect, Input, Mask, Memory, Past, Tools, Verdict,
+};
+use crate::record::{self, Begin, History, OpenLog, Recollection, Session, SessionLog};
 use crate::validate::Checker;
 
 /// What a run is about to do, as far as its log depends on it.
@@ -21,6 +23,8 @@ pub struct Intent<'a> {
     pub checker: &'a Checker,
     pub mask: &'a Arc<Mask>,
     pub inputs: &'a [Incoming],
+    /// The one call of `toolq agent`, which has no inputs.
+    pub alone: Option<&'a Checked>,
 }
 
 /// Begins the log of a run; none where it keeps none.
@@ -38,7 +42,10 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     if arguments.no_log {
         return Ok(None);
     }
-    let input_sha256 = digest(intent.inputs);
+    let input_sha256 = match intent.alone {
+        Some(checked) => Some(digest_of_call(&checked.call)),
+        None => digest(intent.inputs),
+    };
     let begin = match (arguments.resume, arguments.new) {
         (true, _) => Begin::Resume,
         (_, true) => Begin::New,
@@ -108,6 +115,12 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
     let mut missing = BTreeSet::new();
     let mut turns = 0;
     let all = intent.arguments.input.all;
+    if let Some(checked) = intent.alone {
+        known += usize::from(history.check(&checked.call, intent.mask)?);
+        if frozen && history.is_missing(checked) {
+            missing.insert(checked.call.name.clone());
+        }
+    }
     for input in intent.inputs {
         // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
         let Incoming::Recording(recording) = input else {
@@ -154,6 +167,12 @@ fn digest(inputs: &[Incoming]) -> Option<String> {
     Some(record::digest_of(digests.into_iter()))
 }
 
+/// The same of a call by itself.
+fn digest_of_call(call: &Call) -> String {
+    let input = call.input.as_ref().map(Input::text).unwrap_or_default();
+    record::digest_of([call.name.as_str(), input].into_iter())
+}
+
 /// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
 fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
     let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
@@ -198,6 +217,13 @@ impl Earlier {
         }
     }
 
+    /// The same for what agents do.
+    pub fn memory(&self) -> Option<Arc<dyn Memory>> {
+        let history = self.history.as_ref()?;
+        let recollection = Recollection::new(Arc::clone(history), Arc::clone(&self.mask));
+        Some(Arc::new(recollection))
+    }
+
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
     ///
     /// # Errors
@@ -228,6 +254,7 @@ fn orphan(checked: &Checked) -> Past {
     let begun = |attempts| Begun {
         attempts,
         key: None,
+        doubtful: false,
     };
     match &checked.verdict {
         _ if !writes => Past::Started(begun(0)),

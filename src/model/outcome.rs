@@ -147,6 +147,13 @@ pub enum Doubt {
     Interrupted(Halt),
     /// A call of this tool, beside it, failed before a whole answer came.
     Cancelled(String),
+    /// It is an agent's, and one that the agent asked for is in doubt.
+    Within {
+        /// The tool of that call.
+        tool: String,
+        /// The id of that call.
+        id: String,
+    },
 }
 
 impl Outcome {

@@ -1,11 +1,14 @@
 //! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
 //! a newer toolq adds is passed over.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 pub use crate::execute::Process;
+use crate::model::Usage;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
 pub use super::recovery::RecoveredFields as Recovered;
@@ -106,6 +109,22 @@ pub struct Start {
     pub attempt: u32,
     pub idempotency_key: String,
     pub effect: String,
+    /// The agent that started to work on the call.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// Metadata of a `model_response`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct ModelResponse {
+    pub turn: usize,
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub usage: Usage,
+    #[serde(default)]
+    pub masked: bool,
 }
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
@@ -136,11 +155,37 @@ pub struct CallEnd {
     pub limit: Option<String>,
     #[serde(default)]
     pub leftovers: Option<u32>,
+    /// The agent whose own budget is used up.
+    #[serde(default)]
+    pub budget_of: Option<String>,
+}
+
+impl CallEnd {
+    /// Whether the call was ended with its run.
+    pub(super) fn is_cut_short(&self) -> bool {
+        is_cut_short(&self.status) && self.budget_of.is_none()
+    }
 }
 
 /// Whether a call of this status was ended with its run.
-pub(super) fn is_cut_short(status: &str) -> bool {
+pub fn is_cut_short(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")
+}
+
+/// What an agent used, in the metadata of its `tool_result`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct AgentUsed {
+    /// Only of an agent.
+    #[serde(default)]
+    pub agent_name: Option<String>,
+    #[serde(default)]
+    pub turns_used: u64,
+    #[serde(default)]
+    pub tool_calls_made: u64,
+    #[serde(default)]
+    pub corrections: u64,
+    #[serde(default)]
+    pub usage: BTreeMap<String, Usage>,
 }
 
 /// Metadata of a `resolve`.

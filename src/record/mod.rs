@@ -39,7 +39,7 @@ mod storage;
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
 pub use error::LogError;
-pub use history::{Conflict, History, RecallError};
+pub use history::{Conflict, History, RecallError, Recollection};
 pub use kind::Kind;
 pub use open::{Begin, OpenLog};
 pub use opening::Log;

@@ -112,10 +112,16 @@ fn settled(state: State) -> &'static str {
     }
 }
 
-/// `0193…: turn 0, call 1, pay`
-fn described(((turn, position), entry): &(Place, &Entry)) -> String {
+/// `0193…: turn 0, call 1, pay`; of an agent's call `0193…: turn 0, call 1 of the agent of 0192…, pay`
+fn described((place, entry): &(Place, &Entry)) -> String {
+    let Place {
+        within,
+        turn,
+        position,
+    } = place;
+    let agent = within.map_or_else(String::new, |agent| format!(" of the agent of {agent}"));
     format!(
-        "{}: turn {turn}, call {position}, {}",
+        "{}: turn {turn}, call {position}{agent}, {}",
         entry.record, entry.tool
     )
 }

@@ -4,6 +4,9 @@
 
 mod api;
 mod scenes;
+#[path = "../resume/stage.rs"]
+#[allow(dead_code, reason = "made for the tests of resume")]
+mod stage;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -18,7 +21,10 @@ mod coordinator;
 mod cost;
 mod limits;
 mod openai;
+mod play;
+mod killed;
 mod recorded;
+mod resumed;
 mod spoken;
 mod spoken_ends;
 mod stops;

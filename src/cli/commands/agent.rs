@@ -14,7 +14,7 @@ use crate::cli::describe;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
-use crate::cli::session_log::{self, Intent};
+use crate::cli::session_log::{self, Earlier, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
@@ -44,7 +44,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         within: None,
     };
     let checker = Checker::new(Arc::clone(&tools));
-    let checked = checker.call(call);
+    let mut checked = checker.call(call);
     valid(&checked)?;
     let runtime = runtime()?;
     let entered = runtime.enter();
@@ -62,9 +62,13 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         checker: &checker,
         mask: &mask,
         inputs: &[],
+        alone: Some(&checked),
     };
     let log = session_log::begin(&intent, &clock)?;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
+    let earlier = log.as_ref().and_then(SessionLog::earlier);
+    let earlier = Earlier::new(earlier, &intent);
+    checked.past = earlier.past(&checked, false)?;
     observers.record(log);
     let mut engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
@@ -76,6 +80,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());

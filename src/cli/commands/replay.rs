@@ -60,6 +60,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         mask: Arc::clone(&mask),
         task: log.as_ref().map_or_else(run::any_task, SessionLog::task),
         budgets: (&arguments.budgets).into(),
+        memory: None,
     });
     let ended_by = signals.ended_by();
     tokio::spawn(signals.obey(engine.control(), None));

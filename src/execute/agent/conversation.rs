@@ -7,16 +7,17 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::execute::control::Control;
-use crate::execute::desk::Desk;
+use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form, Halt,
-    Invocation, NotExecuted, Refused, Stop, Tool, Turn, Verdict, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Halt,
+    NotExecuted, Refused, Stop, Tool, Turn, pretty,
 };
 use crate::respond::render;
 
 use super::kit::Kit;
+use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
 use super::speech::{Served, Speech};
 use super::{Agents, Around, Broken, Purse};
@@ -83,11 +84,8 @@ impl Conversation<'_> {
         let kit = Arc::clone(&self.kit);
         let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
-            self.around.purse.check()?;
-            let of = u64::from(self.backing.max_turns);
-            self.desk.progress(number as u64 + 1, of).await?;
             let models = (model.as_str(), fallback.as_deref());
-            let (turn, stop, mut speech) =
+            let (turn, stop, speech) =
                 self.hear(&kit, &address, models, number, spoken).await?;
             let goes_on = match stop {
                 Stop::Done | Stop::Paused if turn.calls.is_empty() || number == last => Ok(()),
@@ -97,8 +95,10 @@ impl Conversation<'_> {
                 Stop::ContextFull => Err(AgentFault::ContextFull),
             };
             if let Err(fault) = goes_on {
-                let over = NotExecuted::Halted(Halt::AgentOver);
-                speech.end(over, turn.cut_off).await;
+                if let Some(mut speech) = speech {
+                    let over = NotExecuted::Halted(Halt::AgentOver);
+                    speech.end(over, turn.cut_off).await;
+                }
                 return Err(fault.into());
             }
             match stop {
@@ -114,7 +114,7 @@ impl Conversation<'_> {
         Ok(unfinished(spoken, self.backing.max_turns))
     }
 
-    /// Asks, and takes note of the answer.
+    /// Asks, unless an earlier run did, and takes note of the answer. What of its calls has started by then comes with it.
     async fn hear<'k>(
         &mut self,
         kit: &'k Kit,
@@ -122,18 +122,26 @@ impl Conversation<'_> {
         models: (&str, Option<&str>),
         number: usize,
         spoken: &mut String,
-    ) -> Result<(Turn, Stop, Speech<'k>), Broken> {
-        let heard = self.answer(kit, address, models, number, spoken).await?;
-        let response = heard.response;
+    ) -> Result<(Turn, Stop, Option<Speech<'k>>), Broken> {
+        let (response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
+            (response, turn, None)
+        } else {
+            self.around.purse.check()?;
+            let of = u64::from(self.backing.max_turns);
+            self.desk.progress(number as u64 + 1, of).await?;
+            let heard = self.answer(kit, address, models, number, spoken).await?;
+            (heard.response, heard.turn, Some((heard.digest, heard.speech)))
+        };
+        let (digest, speech) = asked.unzip();
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, &response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);
         self.messages.push(message.clone());
-        let answer = Box::new((response, heard.digest));
+        let answer = Box::new((response, digest));
         self.desk.message(number, message, Some(answer)).await?;
-        Ok((heard.turn, stop, heard.speech))
+        Ok((turn, stop, speech))
     }
 
     /// Adds a message of the agent's own.
@@ -144,35 +152,54 @@ impl Conversation<'_> {
 
     /// Has the calls of a turn run, those that run by now among them, and adds their results. The final answer, if one of
     /// the calls was that.
+    ///
+    /// # Errors
+    /// One of the calls is in doubt, or the log has others.
     async fn serve(
         &mut self,
         turn: Turn,
-        mut speech: Speech<'_>,
-    ) -> Result<Option<String>, Refused> {
+        speech: Option<Speech<'_>>,
+    ) -> Result<Option<String>, Broken> {
         let (number, form) = (turn.number, turn.form);
-        let served = match speech.serve(turn.cut_off).await {
-            Some(served) => served,
-            None => self.serve_whole(turn).await,
+        let spoken = match speech {
+            Some(mut speech) => speech.serve(turn.cut_off).await,
+            None => None,
         };
-        if let Some(answer) = served.completion.and_then(|at| served.answers.get(at))
+        let Served {
+            answers: Answers { answers, doubt },
+            completion,
+        } = match spoken {
+            Some(served) => served,
+            None => self.serve_whole(turn).await?,
+        };
+        if let Some(doubt) = doubt {
+            return Err(in_doubt(doubt));
+        }
+        if let Some(answer) = completion.and_then(|position| answers.get(position))
             && !answer.is_error
         {
             return Ok(Some(text_of(answer)));
         }
-        for message in results(self.backing.api, form, &served.answers) {
+        for message in results(self.backing.api, form, &answers) {
             self.say(number, message).await?;
         }
         Ok(None)
     }
 
     /// Has the calls of a turn run that are all known.
-    async fn serve_whole(&self, turn: Turn) -> Served {
+    ///
+    /// # Errors
+    /// The log has others.
+    async fn serve_whole(&self, turn: Turn) -> Result<Served, Broken> {
         let number = turn.number;
         let mut calls = self.kit.check(turn, &self.around);
         for checked in &mut calls {
             checked.call.within = Some(Arc::clone(&self.desk.call));
+            checked.past = self.past(checked)?;
         }
-        let completion = calls.iter().position(completes);
+        let completion = calls
+            .iter()
+            .position(|checked| checked.verdict.is_completion());
         let (feed, arriving) = mpsc::unbounded_channel();
         for call in calls {
             // The receiver is in this function until it is handed over.
@@ -182,17 +209,11 @@ impl Conversation<'_> {
         let tools = Arc::clone(&self.kit.tools);
         let around = Arc::clone(&self.around);
         let answers = self.desk.turn(number, arriving, tools, around).await;
-        Served {
+        Ok(Served {
             answers: answers.unwrap_or_default(),
             completion,
-        }
+        })
     }
-}
-
-/// Whether a call is the final answer.
-pub(super) fn completes(checked: &Checked) -> bool {
-    matches!(&checked.verdict, Verdict::Accepted(accepted)
-        if matches!(accepted.invocation, Some(Invocation::Completion(_))))
 }
 
 /// The messages that carry the results of a turn: one for all, or one for each.

@@ -4,6 +4,7 @@
 mod api;
 mod conversation;
 mod kit;
+mod memory;
 mod purse;
 mod request;
 mod speech;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Outcome, Refused, Tool,
+    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Memory, Outcome, Refused, Tool,
 };
 
 use super::EngineSettings;
@@ -71,6 +72,7 @@ pub(super) struct Agents {
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
     kits: Kits,
+    memory: Option<Arc<dyn Memory>>,
 }
 
 impl Agents {
@@ -81,6 +83,7 @@ impl Agents {
             mask: Arc::clone(&settings.mask),
             outputs: settings.outputs.clone(),
             kits: Kits::new(Arc::clone(&settings.tools)),
+            memory: settings.memory.clone(),
         }
     }
 

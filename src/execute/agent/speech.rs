@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::execute::desk::Desk;
-use crate::model::{Answer, Api, Arrival, Halt, NotExecuted, Verdict};
+use crate::execute::desk::{Answers, Desk};
+use crate::model::{Api, Arrival, Halt, NotExecuted, Verdict};
 use crate::parse::{Assembly, ResponseFault};
 use crate::validate::Arriving;
 
 use super::Around;
-use super::conversation::completes;
 use super::kit::{Kit, bounded};
 
 /// An answer as far as it was spoken.
@@ -36,13 +35,12 @@ pub(super) struct Speech<'k> {
 /// Its turn, from the first call that could start on.
 struct Open {
     feed: mpsc::UnboundedSender<Arrival>,
-    answers: oneshot::Receiver<Vec<Answer>>,
+    answers: oneshot::Receiver<Answers>,
 }
 
 /// What became of its calls.
 pub(super) struct Served {
-    /// In call order.
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Answers,
     /// The first call that is the agent's answer.
     pub(super) completion: Option<usize>,
 }
@@ -125,7 +123,7 @@ impl<'k> Speech<'k> {
         self.answers().await;
     }
 
-    async fn answers(&mut self) -> Option<Vec<Answer>> {
+    async fn answers(&mut self) -> Option<Answers> {
         let Open { feed, answers } = self.open.take()?;
         drop(feed);
         answers.await.ok()
@@ -169,7 +167,7 @@ impl<'k> Speech<'k> {
                 bounded(checked, &self.around);
                 checked.call.within = Some(Arc::clone(&self.desk.call));
                 starts |= matches!(checked.verdict, Verdict::Accepted(_));
-                if completes(checked) {
+                if checked.verdict.is_completion() {
                     self.completion.get_or_insert(checked.call.position);
                 }
             }

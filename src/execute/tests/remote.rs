@@ -248,6 +248,7 @@ pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engin
         mask: Arc::new(Mask::default()),
         task: "task".to_owned(),
         budgets,
+        memory: None,
     };
     (
         Engine::with_runner(settings, Arc::new(Remote(send))),

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use crate::execute::attempt::End;
 use crate::execute::control::Control;
-use crate::execute::desk::{Ask, InnerTurn};
+use crate::execute::desk::{Answers, Ask, InnerTurn};
 use crate::execute::{Delivery, Engine};
 use crate::model::{AgentUse, Answer, CallRef, Event, Sink};
 
@@ -37,7 +37,7 @@ pub(super) struct Served {
     engine: Engine,
     tally: Tally,
     answers: Vec<Answer>,
-    to: tokio::sync::oneshot::Sender<Vec<Answer>>,
+    to: tokio::sync::oneshot::Sender<Answers>,
 }
 
 impl<'e> Inner<'e> {
@@ -128,11 +128,14 @@ impl Turn<'_> {
                 if let (Some(known), Some(response)) = (&mut run.agent, &response) {
                     count(known, &response.0);
                 }
+                // One of an earlier run was told there.
                 let response = response.as_deref();
+                let response =
+                    response.and_then(|(response, digest)| Some((response, digest.as_deref()?)));
                 let event = Event::AgentMessage {
                     call,
                     message: &message,
-                    response: response.map(|(response, digest)| (response, digest.as_str())),
+                    response,
                     turn,
                 };
                 let _ = told.send(self.sink.tell(&[event]));
@@ -158,7 +161,10 @@ impl Turn<'_> {
             known.corrections += served.tally.rejected;
         }
         self.inner.resting.insert(number, served.engine);
-        let _ = served.to.send(served.answers);
+        let _ = served.to.send(Answers {
+            answers: served.answers,
+            doubt: served.tally.doubt.map(|(_, doubt)| doubt),
+        });
         if let Some(end) = self.inner.ended.remove(&number) {
             self.conclude(number, end);
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::model::{Arrival, CallRef, Event, Halt, NotExecuted};
+use crate::model::{Arrival, CallRef, Doubt, Event, Halt, NotExecuted};
 use crate::plan::Partition;
 
 use super::gate::Gate;
@@ -30,11 +30,13 @@ use halt::halting;
 use inner::Inner;
 
 /// What came in a turn.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Tally {
     pub(super) calls: u64,
     /// Those that may not run.
     pub(super) rejected: u64,
+    /// The first of those in doubt, by position.
+    pub(super) doubt: Option<(usize, Doubt)>,
 }
 
 /// The state of a turn that is being served.

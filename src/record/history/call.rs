@@ -25,6 +25,10 @@ pub(in crate::record) struct Entry {
     pub(in crate::record) asked: Extent,
     /// Where its answer stands.
     pub(in crate::record) answer: Option<Answered>,
+    /// The call of the agent that asked for it.
+    pub(in crate::record) within: Option<Uuid>,
+    /// An agent started to work on it.
+    pub(in crate::record) is_agents: bool,
 }
 
 /// A line of the file.
@@ -45,7 +49,7 @@ pub(in crate::record) struct Answered {
 }
 
 impl Extent {
-    fn of(record: &Record, end: u64) -> Self {
+    pub(super) fn of(record: &Record, end: u64) -> Self {
         Self {
             offset: record.offset,
             // No line is longer than 64 KiB.
@@ -55,7 +59,12 @@ impl Extent {
 }
 
 impl Entry {
-    pub(super) fn new(record: &Record, call: metadata::Call, end: u64) -> Self {
+    pub(super) fn new(
+        record: &Record,
+        call: metadata::Call,
+        within: Option<Uuid>,
+        end: u64,
+    ) -> Self {
         Self {
             record: record.id,
             tool: call.tool_name.into(),
@@ -68,12 +77,24 @@ impl Entry {
             effect: None,
             asked: Extent::of(record, end),
             answer: None,
+            within,
+            is_agents: false,
         }
     }
 
     /// Whether it may have done something that nobody knows, and may be resolved.
     pub(in crate::record) fn is_open(&self) -> bool {
         matches!(self.state, State::Started | State::InDoubt | State::NotDone)
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.state == State::InDoubt
+    }
+
+    /// Whether nobody knows if it had an effect that it may not have twice.
+    pub(super) fn may_have_had_effect(&self) -> bool {
+        let writes = self.effect == Some(Effect::Write);
+        self.is_in_doubt() || self.state == State::Started && writes
     }
 
     /// Takes a record of this call.
@@ -93,6 +114,7 @@ impl Entry {
         self.attempts = self.attempts.max(start.attempt);
         self.key = Some(start.idempotency_key.into());
         self.effect = Effect::of(&start.effect);
+        self.is_agents = start.agent.is_some();
         self.answer = None;
         Ok(())
     }
@@ -103,7 +125,7 @@ impl Entry {
         let started = self.state == State::Started;
         self.state = match (&record.kind, status) {
             (Kind::ToolInDoubt, _) => State::InDoubt,
-            _ if started && metadata::is_cut_short(status) => State::CutShort,
+            _ if started && ended.is_cut_short() => State::CutShort,
             (_, status) if !started && REJECTED.contains(&status) => State::Rejected,
             _ => State::Ended,
         };

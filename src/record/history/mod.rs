@@ -4,6 +4,7 @@
 //! task, and what was before it is forgotten. Kept is a place in the file for each call, never a body: bodies are read
 //! again when they are asked for. Nothing is written here.
 
+mod agents;
 mod call;
 mod recall;
 
@@ -16,11 +17,19 @@ use uuid::Uuid;
 use super::damage::Damage;
 use super::metadata::{self, Process};
 use super::{Kind, Record};
+use agents::Heard;
+pub use agents::Recollection;
 pub(super) use call::Entry;
 pub use recall::{Conflict, RecallError};
 
-/// A call's turn and position.
-pub(super) type Place = (usize, usize);
+/// Where a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    /// The call of the agent that asked for it; none where the input did.
+    pub(super) within: Option<Uuid>,
+    pub(super) turn: usize,
+    pub(super) position: usize,
+}
 
 /// What is known of a task.
 #[derive(Debug, Default)]
@@ -35,7 +44,12 @@ pub struct History {
     tools_sha256: String,
     /// That of the last session, by which nothing may have run.
     last_tools_sha256: String,
-    turns: HashMap<usize, Uuid>,
+    /// By the call of the agent whose turn it is, if it is one's, and its number.
+    turns: HashMap<(Option<Uuid>, usize), Uuid>,
+    /// The agents' calls, by the id of the `turn`.
+    agents: HashMap<Uuid, Uuid>,
+    /// What models answered, by the agent's call and the turn.
+    heard: HashMap<(Uuid, usize), Heard>,
     /// By the id of the `tool_call`.
     calls: HashMap<Uuid, Entry>,
     places: HashMap<Place, Uuid>,
@@ -52,13 +66,8 @@ impl History {
         match &record.kind {
             Kind::Session => self.session(record)?,
             Kind::SessionEnd => self.unfinished = None,
-            Kind::Turn => {
-                let turn: metadata::Turn = record.metadata()?;
-                // A turn of an agent is none of the input.
-                if turn.agent.is_none() {
-                    self.turns.insert(turn.turn, record.id);
-                }
-            }
+            Kind::Turn => self.begin_turn(record)?,
+            Kind::ModelResponse => self.hear(record, end)?,
             Kind::ToolCall => self.call(record, end)?,
             kind => {
                 if *kind == Kind::ToolStart {
@@ -89,14 +98,20 @@ impl History {
         Ok(())
     }
 
-    /// An agent's own calls are its own: their turn is no turn of the input.
     fn call(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
         let call: metadata::Call = record.metadata()?;
-        if self.turns.get(&call.turn).copied() != record.parent {
+        let agent = record.parent.and_then(|turn| self.agents.get(&turn));
+        let place = Place {
+            within: agent.copied(),
+            turn: call.turn,
+            position: call.position,
+        };
+        if self.turns.get(&(place.within, place.turn)).copied() != record.parent {
             return Ok(());
         }
-        self.places.insert((call.turn, call.position), record.id);
-        self.calls.insert(record.id, Entry::new(record, call, end));
+        self.places.insert(place, record.id);
+        let entry = Entry::new(record, call, place.within, end);
+        self.calls.insert(record.id, entry);
         Ok(())
     }
 
@@ -125,9 +140,10 @@ impl History {
         &self.tools_sha256
     }
 
-    /// How many calls it has.
+    /// How many calls of the input it has.
     pub fn len(&self) -> usize {
-        self.places.len()
+        let places = self.places.keys();
+        places.filter(|place| place.within.is_none()).count()
     }
 
     /// Whether it has none.
@@ -135,13 +151,21 @@ impl History {
         self.places.is_empty()
     }
 
-    /// The record of a turn.
-    pub(super) fn turn(&self, turn: usize) -> Option<Uuid> {
-        self.turns.get(&turn).copied()
+    /// The record of a turn, of the input or of the agent that works on a call.
+    pub(super) fn turn(&self, within: Option<Uuid>, turn: usize) -> Option<Uuid> {
+        let known = self.is_settled(within, turn);
+        known
+            .then(|| self.turns.get(&(within, turn)).copied())
+            .flatten()
     }
 
     pub(super) fn entry(&self, place: Place) -> Option<&Entry> {
-        self.calls.get(self.places.get(&place)?)
+        self.calls.get(&self.record_at(place)?)
+    }
+
+    fn record_at(&self, place: Place) -> Option<Uuid> {
+        let known = self.is_settled(place.within, place.turn);
+        known.then(|| self.places.get(&place).copied()).flatten()
     }
 
     /// Every call, in no order.

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    Accepted, Begun, Call, Checked, Content, Effect, Input, Mask, Past, Recalled, Tools, Verdict,
-    cut, escape,
+    Accepted, AgentUse, Begun, Call, CallRef, Checked, Content, Effect, Input, Invocation, Mask,
+    Past, Recalled, Tools, Verdict, cut, escape,
 };
-use crate::record::decide::{Decision, State, decide};
+use crate::record::decide::{Decision, State, Work, decide};
 use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
 use crate::record::metadata::CallContent;
-use crate::record::{BodyError, Damage, Record, Records};
+use crate::record::{BodyError, Damage, Record, Records, metadata};
 
 use super::call::{Answered, Entry, Extent};
 use super::{History, Place};
@@ -24,13 +24,15 @@ const SHOWN: usize = 60;
 
 /// The log has another call where the input has this one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("turn {turn}, call {position}: the session log has {logged}, the input has {given}")]
+#[error("turn {turn}, call {position}: the session log has {logged}, {by} has {given}")]
 pub struct Conflict {
     turn: usize,
     position: usize,
     /// `pay {"amount":5}`
     logged: String,
     given: String,
+    /// Who asks for it now.
+    by: &'static str,
 }
 
 /// Why what the log holds can't be read again.
@@ -61,7 +63,7 @@ impl History {
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
-        match self.entry((call.turn, call.position)) {
+        match self.entry_of(call) {
             Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
             entry => Ok(entry.is_some()),
         }
@@ -72,15 +74,15 @@ impl History {
     /// # Errors
     /// Its answer can't be read.
     pub fn past(&self, checked: &Checked) -> Result<Past, RecallError> {
-        let place = place(&checked.call);
-        let Some(entry) = self.entry(place) else {
+        let Some(entry) = self.entry_of(&checked.call) else {
             return Ok(Past::None);
         };
         let begun = || Begun {
             attempts: entry.attempts,
             key: entry.key.as_deref().map(str::to_owned),
+            doubtful: entry.is_agents && self.below(entry.record).any(Entry::may_have_had_effect),
         };
-        Ok(match decision(entry, checked) {
+        Ok(match self.decision(entry, checked) {
             Decision::Run | Decision::Conflict => Past::None,
             Decision::Again => Past::Started(begun()),
             Decision::Probe => Past::Unsure(begun()),
@@ -94,11 +96,11 @@ impl History {
 
     /// Whether today's tools would say what becomes of a call, and not the log.
     pub fn is_missing(&self, checked: &Checked) -> bool {
-        let Some(entry) = self.entry(place(&checked.call)) else {
+        let Some(entry) = self.entry_of(&checked.call) else {
             return true;
         };
         let rejected = matches!(checked.verdict, Verdict::Rejected(_));
-        match decision(entry, checked) {
+        match self.decision(entry, checked) {
             Decision::Print | Decision::InDoubt => false,
             Decision::Run => !(rejected && entry.state == State::Rejected),
             Decision::Again | Decision::Probe | Decision::Conflict => true,
@@ -126,18 +128,45 @@ impl History {
         body.is_some_and(|body| body.get() == json)
     }
 
+    fn entry_of(&self, call: &Call) -> Option<&Entry> {
+        let record = self.find(&CallRef::new(call, None))?;
+        self.calls.get(&record)
+    }
+
+    fn decision(&self, entry: &Entry, checked: &Checked) -> Decision {
+        let accepted = match &checked.verdict {
+            Verdict::Accepted(accepted) => Some(&**accepted),
+            Verdict::Rejected(_) => None,
+        };
+        let is_agent = accepted.is_some_and(|accepted| {
+            entry.is_agents && matches!(accepted.invocation, Some(Invocation::Agent(_)))
+        });
+        let work = if !is_agent {
+            let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
+            Work::Tool(effect(entry, accepted), probe)
+        // What an agent asked for goes on with it: so it comes to the call in doubt itself.
+        } else if entry.within.is_none() && self.below(entry.record).any(Entry::is_in_doubt) {
+            Work::DoubtfulAgent
+        } else {
+            Work::Agent
+        };
+        decide(Some(entry.state), true, work)
+    }
+
     fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let body = self.body(answered.at)?;
+        let record = self.record(answered.at)?;
+        let body = record.content.load(&self.path())?;
         let text = serde_json::from_str(body.get()).map(Content::Text);
         let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
         Ok(Recalled {
             status: answered.status,
             is_error: answered.is_error,
             content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
+            agent: record.metadata().ok().and_then(agent_use).map(Box::new),
         })
     }
 
-    fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
+    pub(super) fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
         let record = self.record(at)?;
         Ok(record.content.load(&self.path())?)
     }
@@ -166,14 +195,25 @@ impl History {
         Conflict {
             turn: call.turn,
             position: call.position,
+            by: match call.within {
+                Some(_) => "the agent",
+                None => "the input",
+            },
             logged: shown(&entry.tool, input.as_deref().map(RawValue::get)),
             given: shown(&mask.text(&call.name), given.as_deref()),
         }
     }
 }
 
-fn place(call: &Call) -> Place {
-    (call.turn, call.position)
+/// What an agent used, by the metadata of its result.
+fn agent_use(used: metadata::AgentUsed) -> Option<AgentUse> {
+    Some(AgentUse {
+        agent_name: used.agent_name?,
+        turns: used.turns_used,
+        calls: used.tool_calls_made,
+        corrections: used.corrections,
+        usage: used.usage,
+    })
 }
 
 /// A call is known by its place, its tool and the bytes of its input. Never by its id: recordings use ids again.
@@ -182,15 +222,6 @@ fn same(entry: &Entry, call: &Call, mask: &Mask) -> bool {
     let digest = input.map(|input| sha256(input.text().as_bytes()));
     *entry.tool == *Brief(&call.name, mask).text()
         && entry.input_sha256.as_deref() == digest.as_deref()
-}
-
-fn decision(entry: &Entry, checked: &Checked) -> Decision {
-    let accepted = match &checked.verdict {
-        Verdict::Accepted(accepted) => Some(&**accepted),
-        Verdict::Rejected(_) => None,
-    };
-    let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
-    decide(Some(entry.state), true, effect(entry, accepted), probe)
 }
 
 /// The graver of what the tool did to the world when it was started, and what it does now.

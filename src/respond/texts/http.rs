@@ -119,6 +119,7 @@ pub(super) fn transport(tool: Option<&Tool>, transport: &Transport) -> Account {
 /// A request of a tool that writes was sent, and what became of it is not known.
 pub(super) fn in_doubt(name: &str, doubt: &Doubt) -> Account {
     let cause = match doubt {
+        Doubt::Within { tool, id } => return super::agent::in_doubt(name, tool, id),
         Doubt::Broken(lost) if lost.phase == TransportPhase::Body => {
             format!("the answer of {} broke off: {}", lost.origin, lost.detail)
         }

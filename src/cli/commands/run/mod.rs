@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         checker: &checker,
         mask: &mask,
         inputs: &inputs,
+        alone: None,
     };
     let log = session_log::begin(&intent, &clock)?;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
@@ -80,6 +81,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     let mut session = Session {
         arguments,
