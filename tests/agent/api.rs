@@ -235,3 +235,24 @@ pub fn completion(message: Value, finish_reason: &str) -> Act {
         "usage": {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 20}}
     }))
 }
+
+/// The same answer of the Messages API, block by block.
+pub fn streamed(answer: Act) -> Act {
+    let Act::Say(200, _, body) = answer else {
+        return answer;
+    };
+    let whole: Value = serde_json::from_str(&body).unwrap();
+    let say = |event: Value| Step::Say(format!("data: {event}\n\n"));
+    let begun = json!({"model": whole["model"], "usage": whole["usage"]});
+    let mut steps = vec![say(json!({"type": "message_start", "message": begun}))];
+    for (index, block) in whole["content"].as_array().unwrap().iter().enumerate() {
+        steps.push(say(
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+        ));
+        steps.push(say(json!({"type": "content_block_stop", "index": index})));
+    }
+    let delta = json!({"stop_reason": whole["stop_reason"]});
+    steps.push(say(json!({"type": "message_delta", "delta": delta})));
+    steps.push(say(json!({"type": "message_stop"})));
+    Act::Speak(steps)
+}

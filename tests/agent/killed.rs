@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::api::{Act, calls, message, ok, text, uses};
+use crate::api::{Act, calls, message, ok, streamed, text, uses};
 use crate::play::{Play, file, n, whom};
 use crate::stage::Done;
 use crate::support::response;
@@ -38,8 +38,17 @@ fn script(body: &Value) -> Act {
 }
 
 fn opening() -> Play {
-    let input = response(&[("lead", n(0)), ("pay", n(9))]);
-    Play::new(&file(), &input, script)
+    Play::new(&file(), &input(), script)
+}
+
+/// The same where the models stream.
+fn streaming() -> Play {
+    let file = file().replace("max_turns: 4", "max_turns: 4, stream: true");
+    Play::new(&file, &input(), |body| streamed(script(body)))
+}
+
+fn input() -> String {
+    response(&[("lead", n(0)), ("pay", n(9))])
 }
 
 impl Play {
@@ -173,6 +182,27 @@ fn an_agent_killed_anywhere_goes_on() {
     let pairs = pairs.into_inner();
     crate::support::say(format_args!("{pairs} pairs of kill and resume of an agent"));
     assert!(pairs > 250, "{pairs}");
+}
+
+/// The same where calls start while their model still speaks: what it said is asked for again if it was not on record,
+/// and what writes has not started then.
+#[test]
+fn an_agent_killed_while_its_model_speaks_goes_on() {
+    let play = streaming();
+    let undisturbed = play.run(&[], None).exits(0).stdout;
+    play.check(&undisturbed, "undisturbed");
+    let times = AtomicU32::new(0);
+    each(|at| {
+        let play = streaming();
+        let failpoint = format!("any:{at}:kill");
+        if play.run(&[], Some(&failpoint)).code.is_some() {
+            return false;
+        }
+        play.check(&undisturbed, &format!("killed at {at}"));
+        times.fetch_add(1, Ordering::SeqCst);
+        true
+    });
+    assert!(times.into_inner() > 80);
 }
 
 /// Does `work` for 1, 2, 3 … on several threads until it has no more.

@@ -85,8 +85,7 @@ impl Conversation<'_> {
         let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
             let models = (model.as_str(), fallback.as_deref());
-            let (turn, stop, speech) =
-                self.hear(&kit, &address, models, number, spoken).await?;
+            let (turn, stop, speech) = self.hear(&kit, &address, models, number, spoken).await?;
             let goes_on = match stop {
                 Stop::Done | Stop::Paused if turn.calls.is_empty() || number == last => Ok(()),
                 Stop::Done | Stop::Paused => self.around.purse.check(),
@@ -130,7 +129,11 @@ impl Conversation<'_> {
             let of = u64::from(self.backing.max_turns);
             self.desk.progress(number as u64 + 1, of).await?;
             let heard = self.answer(kit, address, models, number, spoken).await?;
-            (heard.response, heard.turn, Some((heard.digest, heard.speech)))
+            (
+                heard.response,
+                heard.turn,
+                Some((heard.digest, heard.speech)),
+            )
         };
         let (digest, speech) = asked.unzip();
         let model = response.model.as_deref().unwrap_or(models.0);
