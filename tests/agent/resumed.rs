@@ -160,11 +160,11 @@ fn an_agent_that_waits_for_its_model_goes_on() {
     let calmed = std::sync::Arc::clone(&calm);
     let play = Play::new(&file(), &one("lead"), move |body| match whom(body).1 {
         1 => calls(&[("pay", n(1))]),
-        _ if !calmed.load(std::sync::atomic::Ordering::SeqCst) => Act::Hang,
+        _ if !calmed.load(Ordering::SeqCst) => Act::Hang,
         _ => text("done"),
     });
     interrupt(&play, || play.api.heard().len() == 2);
-    calm.store(true, std::sync::atomic::Ordering::SeqCst);
+    calm.store(true, Ordering::SeqCst);
     assert_eq!(play.resume().exits(0).texts(), ["done"]);
     assert_eq!((play.did("pay 1"), play.api.heard().len()), (1, 3));
     play.stage.log_is_in_order();
