@@ -4,6 +4,7 @@
 
 mod api;
 mod scenes;
+mod speech;
 #[path = "../support/mod.rs"]
 mod support;
 
