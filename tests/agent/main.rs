@@ -7,6 +7,7 @@ mod scenes;
 #[path = "../resume/stage.rs"]
 #[allow(dead_code, reason = "made for the tests of resume")]
 mod stage;
+mod speech;
 #[path = "../support/mod.rs"]
 mod support;
 

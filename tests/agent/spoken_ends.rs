@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api::{Act, Step, text};
 use crate::scenes::result;
-use crate::spoken::{ends, ends_of, said, say, scene};
+use crate::speech::{ends, ends_of, said, say, scene};
 use crate::support::json_lines;
 use crate::vendors::{Vendor, block, call, end, event, start};
 
