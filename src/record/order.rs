@@ -48,6 +48,8 @@ enum Stage {
 enum Risk {
     /// The call may run twice.
     None,
+    /// Nor does it matter: an agent goes on, also when a call that it asked for was in doubt.
+    Agent,
     /// It must not.
     Effect,
 }
@@ -184,8 +186,8 @@ impl Order {
 impl Stage {
     fn start(self, start: &Start, record: &Record) -> Result<Self, &'static str> {
         let attempts = match self {
-            Self::Free(attempts) | Self::Started(attempts, Risk::None) => attempts,
-            // Its agent goes on when a call in doubt that it asked for is settled.
+            Self::Free(attempts) | Self::Started(attempts, Risk::None | Risk::Agent) => attempts,
+            // An agent goes on when the call in doubt that it asked for is settled.
             Self::InDoubt(attempts) if start.agent.is_some() => attempts,
             // The engine goes on after an attempt that surely had no effect, and says how it failed.
             Self::Started(attempts, Risk::Effect) if goes_on(record) => attempts,
@@ -198,7 +200,7 @@ impl Stage {
             return Err("its attempt is not the next one of its call");
         }
         let risk = match &*start.effect {
-            _ if start.agent.is_some() => Risk::None,
+            _ if start.agent.is_some() => Risk::Agent,
             "read" | "idempotent" => Risk::None,
             _ => Risk::Effect,
         };
@@ -211,6 +213,7 @@ impl Stage {
         match self {
             Self::Free(0) => Ok(self),
             Self::Started(attempts, Risk::None) if end.is_cut_short() => Ok(Self::Free(attempts)),
+            Self::Started(_, Risk::Agent) if end.is_cut_short() => Ok(self),
             Self::Ended => Err("its call has a result already"),
             _ => Ok(Self::Ended),
         }
@@ -223,7 +226,7 @@ impl Stage {
                 Ok(Self::Free(attempts))
             }
             // A later run may not have come again to what may run twice.
-            Self::Free(_) | Self::Started(_, Risk::None) => Ok(self),
+            Self::Free(_) | Self::Started(_, Risk::None | Risk::Agent) => Ok(self),
             Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
             Self::Ended => Err("its call has a result already"),
         }

@@ -392,9 +392,11 @@ fn a_doubt_of_this_run_stops_the_agent_too() {
 fn an_agent_by_itself_goes_on() {
     let play = Play::new(&file(), &one("lead"), fatal);
     let base = [("BASE", play.api.url.as_str())];
+    play.stage.write("task.json", "{\"n\": 0}");
     let agent = |more: &[&str]| {
         let arguments = [&["agent", "-q", "lead", "--to", "json"], more].concat();
-        play.stage.fed(&base, &arguments, "{\"n\": 0}")
+        let input = std::fs::File::open(play.stage.path().join("task.json")).unwrap();
+        play.stage.fed(&base, &arguments, input.into())
     };
     assert_eq!(agent(&[]).code, None);
     agent(&["--resume", "--new"]).exits(2);
@@ -482,4 +484,30 @@ fn an_answer_that_was_not_heard_to_its_end_may_become_another() {
     play.stage.log_is_in_order();
     assert_eq!(play.resume().exits(0).stdout, last.stdout);
     assert_eq!(play.api.heard().len(), 3);
+}
+
+/// FAULTS 108: who was handed a task by `new_task` goes on like any agent.
+#[test]
+fn a_task_that_was_handed_on_goes_on() {
+    let file = file()
+        .replace("[attempt_completion]", "[attempt_completion, new_task]")
+        .replace(
+            "tools: [look, keep, pay, fatal, helper,",
+            "tools: [new_task,",
+        );
+    let play = Play::new(&file, &one("lead"), |body| match whom(body) {
+        ("lead", 1) => calls(&[("new_task", json!({"agent": "helper", "task": "help"}))]),
+        ("helper", 1) => calls(&[("pay", n(1)), ("fatal", n(2))]),
+        ("helper", _) => text("helped"),
+        _ => text("done"),
+    });
+    assert_eq!(play.run(&[], None).code, None);
+    assert!(play.resume().exits(3).texts()[0].contains("stopped at a call of fatal (a1)"));
+    play.stage
+        .toolq(&["log", "resolve", "a1", "log.jsonl", "--not-done"])
+        .exits(0);
+    assert_eq!(play.resume().exits(0).texts(), ["done"]);
+    assert_eq!((play.did("pay 1"), play.api.heard().len()), (1, 4));
+    assert_eq!(play.used("helper")["turns_used"], 2);
+    play.stage.log_is_in_order();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 use toolq::record::{Order, Records};
@@ -91,21 +91,12 @@ impl Stage {
     }
 
     pub fn with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Done {
-        let mut command = self.toolq.command(arguments);
-        command.envs(variables.iter().copied()).stdin(Stdio::null());
-        self.finish(command)
+        self.fed(variables, arguments, Stdio::null())
     }
 
-    /// The same with this on stdin.
-    pub fn fed(&self, variables: &[(&str, &str)], arguments: &[&str], stdin: &str) -> Done {
-        self.write("stdin", stdin);
+    pub fn fed(&self, variables: &[(&str, &str)], arguments: &[&str], stdin: Stdio) -> Done {
         let mut command = self.toolq.command(arguments);
-        let stdin = fs::File::open(self.path().join("stdin")).unwrap();
         command.envs(variables.iter().copied()).stdin(stdin);
-        self.finish(command)
-    }
-
-    fn finish(&self, mut command: Command) -> Done {
         let child = command.spawn().unwrap();
         self.write("pid", &child.id().to_string());
         let output = child.wait_with_output().unwrap();

@@ -1,5 +1,6 @@
 //! The log as a reader finds it.
 
+mod agents;
 mod disk;
 mod faults;
 mod ordering;
