@@ -67,7 +67,7 @@ fn asker(tool: &Tool) -> Option<Tool> {
         output: OutputKind::Text,
         max_output: MAX_DESCRIPTION,
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         ..tool.clone()
     })
 }

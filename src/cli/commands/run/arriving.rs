@@ -13,7 +13,7 @@ use crate::cli::lines::Lines;
 use crate::cli::live::Live;
 use crate::cli::printer::Printer;
 use crate::execute::Control;
-use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout};
+use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout, NotExecuted};
 use crate::parse::{InputError, Part, Told};
 use crate::validate::Arriving;
 
@@ -245,7 +245,7 @@ impl Pump<'_> {
                     // This one and what comes behind it is answered, and does not run.
                     Err(failure) => {
                         self.refused.get_or_insert(failure);
-                        let _ = self.feed.send(Arrival::BrokeOff);
+                        let _ = self.feed.send(Arrival::Over(NotExecuted::BrokeOff));
                     }
                 }
             }
