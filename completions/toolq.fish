@@ -213,7 +213,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcomm
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s f -l follow -d 'Go on while the log grows, until its session ends'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s f -l follow -d 'Go on while the log grows, until its session ends or its process is gone'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l errors -d 'Only calls that failed, did not run, or have no result; in JSON, their results'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing but errors'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Say more: which files are used'

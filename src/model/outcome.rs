@@ -141,7 +141,7 @@ pub enum Doubt {
     Broken(Box<Transport>),
     /// No whole answer came within this time.
     TimedOut(Duration),
-    /// An earlier run started it, and was killed before it saw its end.
+    /// An earlier run started it, and its log has no end of it.
     Orphaned,
     /// The run was ended before a whole answer came.
     Interrupted(Halt),

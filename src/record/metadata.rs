@@ -1,6 +1,7 @@
 //! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
 //! a newer toolq adds is passed over.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -105,12 +106,16 @@ pub struct Call {
 /// Metadata of a `tool_start`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Start {
-    pub tool_use_id: String,
-    pub tool_name: String,
+pub struct Start<'r> {
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'r, str>,
+    #[serde(borrow)]
+    pub tool_name: Cow<'r, str>,
     pub attempt: u32,
-    pub idempotency_key: String,
-    pub effect: String,
+    #[serde(borrow)]
+    pub idempotency_key: Cow<'r, str>,
+    #[serde(borrow)]
+    pub effect: Cow<'r, str>,
     /// The agent that started to work on the call.
     #[serde(default)]
     pub agent: Option<String>,
@@ -132,11 +137,14 @@ pub struct ModelResponse {
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct CallEnd {
-    pub tool_use_id: String,
-    pub tool_name: String,
+pub struct CallEnd<'r> {
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'r, str>,
+    #[serde(borrow)]
+    pub tool_name: Cow<'r, str>,
     pub is_error: bool,
-    pub status: String,
+    #[serde(borrow)]
+    pub status: Cow<'r, str>,
     pub duration_ms: u64,
     pub attempts: u32,
     #[serde(default)]
@@ -162,7 +170,7 @@ pub struct CallEnd {
     pub budget_of: Option<String>,
 }
 
-impl CallEnd {
+impl CallEnd<'_> {
     /// Whether the call was ended with its run.
     pub(super) fn is_cut_short(&self) -> bool {
         is_cut_short(&self.status) && self.budget_of.is_none()

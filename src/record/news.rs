@@ -61,8 +61,7 @@ impl SessionLog {
             Event::Finished { call, .. } => {
                 let open = self.calls.get(&call.key());
                 match open.and_then(|open| open.effect) {
-                    Some(Effect::Write) => Durable::Now,
-                    Some(Effect::Idempotent) => Durable::BeforeRead,
+                    Some(Effect::Write | Effect::Idempotent) => Durable::BeforeRead,
                     Some(Effect::Read) | None => Durable::Sometime,
                 }
             }
@@ -306,6 +305,7 @@ impl SessionLog {
         let Some(OpenCall { record, .. }) = self.calls.remove(&call.key()) else {
             return Ok(());
         };
+        self.counts.answered += 1;
         if outcome.is_recalled() {
             self.counts.recalled += 1;
             return Ok(());

@@ -184,7 +184,7 @@ impl Order {
 }
 
 impl Stage {
-    fn start(self, start: &Start, record: &Record) -> Result<Self, &'static str> {
+    fn start(self, start: &Start<'_>, record: &Record) -> Result<Self, &'static str> {
         let attempts = match self {
             Self::Free(attempts) | Self::Started(attempts, Risk::None | Risk::Agent) => attempts,
             // An agent goes on when the call in doubt that it asked for is settled.

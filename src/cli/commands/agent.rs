@@ -11,10 +11,11 @@ use super::run::{any_task, runtime, tick, watch_stdout};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
 use crate::cli::describe;
+use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
-use crate::cli::session_log::{self, Earlier, Intent};
+use crate::cli::session_log::{self, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
@@ -64,10 +65,10 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         inputs: &[],
         alone: Some(&checked),
     };
-    let log = session_log::begin(&intent, &clock)?;
+    let log = session_log::begin(&intent, &clock)?.log;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
     let earlier = log.as_ref().and_then(SessionLog::earlier);
-    let earlier = Earlier::new(earlier, &intent);
+    let earlier = Earlier::new(earlier, &intent, true);
     checked.past = earlier.past(&checked, false)?;
     observers.record(log);
     let mut engine = Engine::new(EngineSettings {

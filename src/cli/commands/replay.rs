@@ -15,7 +15,7 @@ use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
 use crate::model::{Clock, Dialect, Event, Mask, Refused, Sink, Tools};
 use crate::parse::Recording;
-use crate::record::{Session as SessionFacts, SessionLog, Sync};
+use crate::record::{Session as SessionFacts, SessionLog, Sync, Wish};
 use crate::replay::report::{Report, summary};
 use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, files, update};
 
@@ -228,7 +228,11 @@ fn open_log(
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
         sync: Sync::default(),
     };
-    let log = SessionLog::create(path, &facts, Arc::clone(mask), Clock::system())?;
+    let log = SessionLog::create(path, &facts, Arc::clone(mask), Clock::system());
+    let log = log.map_err(|error| Failure::of_log(&error, Wish::Replay))?;
+    for recovered in log.recovered() {
+        context.stderr.note(&recovered.words(log.path()));
+    }
     Ok(Some(log))
 }
 

@@ -78,6 +78,11 @@ impl Sink for Witness {
             Ok(())
         }
     }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.note("settled".to_owned());
+        Ok(())
+    }
 }
 
 impl Delivery for Witness {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::execute::EngineSettings;
 use crate::execute::queue::{Run, State};
 use crate::model::{
-    AgentUse, Call, CallRef, Doubt, Event, Invocation, NotExecuted, OnFailure, Outcome, Tool,
+    AgentUse, Call, CallRef, Doubt, Effect, Event, Invocation, NotExecuted, OnFailure, Outcome,
+    Tool,
 };
 use crate::respond;
 
@@ -69,6 +70,7 @@ impl Turn<'_> {
             }
             State::Running(run) => {
                 self.gate.leave();
+                self.unsettled |= run.job.accepted.tool.effect == Effect::Write;
                 let spent = Spent::of(&run, outcome, self.engine.control.now());
                 (Arc::clone(&run.job), spent)
             }

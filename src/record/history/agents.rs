@@ -92,23 +92,25 @@ impl History {
             Some(agent) => Some(self.find(agent)?),
             None => None,
         };
-        self.record_at(Place {
+        let (turn, position) = (call.turn, call.position);
+        let entry = self.entry(Place {
             within,
-            turn: call.turn,
-            position: call.position,
-        })
+            turn,
+            position,
+        })?;
+        Some(entry.record)
     }
 
     /// The calls that the agent of this one asked for, and those further below, without those of agents: these are in
     /// doubt only for the sake of others.
     pub(super) fn below(&self, agent: Uuid) -> impl Iterator<Item = &Entry> {
-        let entries = self.calls.values().filter(|entry| !entry.is_agents);
+        let entries = self.calls.iter().filter(|entry| !entry.is_agents);
         entries.filter(move |entry| self.above(entry.within).any(|above| above == agent))
     }
 
     /// A call and those that it stands within.
     fn above(&self, call: Option<Uuid>) -> impl Iterator<Item = Uuid> {
-        std::iter::successors(call, |call| self.calls.get(call)?.within)
+        std::iter::successors(call, |call| self.call_of(*call)?.within)
     }
 }
 

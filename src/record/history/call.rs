@@ -112,7 +112,7 @@ impl Entry {
     }
 
     fn start(&mut self, record: &Record) -> Result<(), Damage> {
-        let start: metadata::Start = record.metadata()?;
+        let start: metadata::Start<'_> = record.metadata()?;
         self.state = State::Started;
         self.attempts = self.attempts.max(start.attempt);
         self.key = Some(start.idempotency_key.into());
@@ -124,7 +124,7 @@ impl Entry {
     }
 
     fn end(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
-        let ended: metadata::CallEnd = record.metadata()?;
+        let ended: metadata::CallEnd<'_> = record.metadata()?;
         let status = known_status(&ended);
         if metadata::is_rejected(status) {
             self.rejected = Some(Extent::of(record, end));
@@ -147,7 +147,7 @@ impl Entry {
     /// What was started and called off before anything was sent surely did nothing. What was not come to stands where it
     /// stood.
     fn skip(&mut self, record: &Record) -> Result<(), Damage> {
-        let skipped: metadata::CallEnd = record.metadata()?;
+        let skipped: metadata::CallEnd<'_> = record.metadata()?;
         if self.state == State::Started && skipped.attempts > 0 {
             self.state = State::NotDone;
         }
@@ -189,7 +189,7 @@ const ENDED: [&str; 13] = [
 ];
 
 /// The status as the program has it. Only a newer format has other words, and that can't be continued.
-fn known_status(ended: &metadata::CallEnd) -> &'static str {
+fn known_status(ended: &metadata::CallEnd<'_>) -> &'static str {
     let mut known = metadata::REJECTED.into_iter().chain(ENDED);
     let otherwise = if ended.is_error { "failed" } else { "ok" };
     known

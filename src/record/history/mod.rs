@@ -2,9 +2,10 @@
 //!
 //! A task is a run and the runs that resume it. Records come in, in their order; a run that resumes nothing begins another
 //! task, and what was before it is forgotten. Kept is a place in the file for each call, never a body: bodies are read
-//! again when they are asked for. Nothing is written here.
+//! again when they are asked for, but for small ones, of which so much is kept and no more. Nothing is written here.
 
 mod agents;
+mod answers;
 mod call;
 mod recall;
 
@@ -19,6 +20,7 @@ use super::metadata::{self, Process};
 use super::{Kind, Record};
 pub use agents::Recollection;
 use agents::{AgentTurn, Heard};
+use answers::Answers;
 pub(super) use call::Entry;
 pub use recall::{Conflict, RecallError};
 
@@ -50,9 +52,12 @@ pub struct History {
     agents: HashMap<Uuid, AgentTurn>,
     /// What models answered, by the agent's call and the turn.
     heard: HashMap<(Uuid, usize), Heard>,
-    /// By the id of the `tool_call`.
-    calls: HashMap<Uuid, Entry>,
-    places: HashMap<Place, Uuid>,
+    calls: Vec<Entry>,
+    /// Which call that is, by the id of its `tool_call`.
+    ids: HashMap<Uuid, usize>,
+    /// The same by its place.
+    places: HashMap<Place, usize>,
+    answers: Answers,
     /// Where bodies are read again.
     source: Option<(PathBuf, File)>,
 }
@@ -82,8 +87,18 @@ impl History {
                 if *kind == Kind::ToolStart {
                     self.ground.clone_from(&self.last_ground);
                 }
-                if let Some(entry) = record.parent.and_then(|call| self.calls.get_mut(&call)) {
+                let call = record.parent.and_then(|id| self.ids.get(&id));
+                if let Some(call) = call {
+                    let entry = &mut self.calls[*call];
                     entry.take(record, end)?;
+                    let answers = [entry.answer.map(|answer| answer.at), entry.rejected];
+                    if answers
+                        .iter()
+                        .flatten()
+                        .any(|at| at.offset == record.offset)
+                    {
+                        self.answers.keep(record);
+                    }
                 }
             }
         }
@@ -126,9 +141,13 @@ impl History {
         if self.turns.get(&(place.within, place.turn)).copied() != record.parent {
             return Ok(());
         }
-        self.places.insert(place, record.id);
+        let number = *self.ids.entry(record.id).or_insert(self.calls.len());
+        self.places.insert(place, number);
         let entry = Entry::new(record, call, place.within, end);
-        self.calls.insert(record.id, entry);
+        match self.calls.get_mut(number) {
+            Some(same) => *same = entry,
+            None => self.calls.push(entry),
+        }
         Ok(())
     }
 
@@ -182,17 +201,20 @@ impl History {
     }
 
     pub(super) fn entry(&self, place: Place) -> Option<&Entry> {
-        self.calls.get(&self.record_at(place)?)
+        if !self.is_settled(place.within, place.turn) {
+            return None;
+        }
+        self.calls.get(*self.places.get(&place)?)
     }
 
-    fn record_at(&self, place: Place) -> Option<Uuid> {
-        let known = self.is_settled(place.within, place.turn);
-        known.then(|| self.places.get(&place).copied()).flatten()
+    /// The call whose `tool_call` has this id.
+    fn call_of(&self, record: Uuid) -> Option<&Entry> {
+        self.calls.get(*self.ids.get(&record)?)
     }
 
     /// Every call, in no order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Place, &Entry)> {
         let entries = self.places.iter();
-        entries.filter_map(|(place, id)| Some((*place, self.calls.get(id)?)))
+        entries.filter_map(|(place, call)| Some((*place, self.calls.get(*call)?)))
     }
 }

@@ -1,14 +1,15 @@
 //! What is asked of a history: whether a call is the one that the log has in its place, what is to become of it, and
 //! what the log answered.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
 use crate::model::{
-    Accepted, AgentUse, Begun, Call, CallRef, Checked, Content, Effect, Input, Invocation, Mask,
-    Past, Recalled, Tools, Verdict, cut, escape,
+    Accepted, AgentUse, Begun, Call, Checked, Content, Effect, Input, Invocation, Mask, Past,
+    Recalled, Tools, Verdict, cut, escape,
 };
 use crate::record::decide::{Decision, Work, decide};
 use crate::record::fields::{Brief, tool_sha256};
@@ -57,7 +58,23 @@ pub enum RecallError {
     NoAnswer(PathBuf),
 }
 
+impl RecallError {
+    /// The log that can't be read again.
+    pub fn log(&self) -> Option<PathBuf> {
+        match self {
+            Self::Damaged { path, .. } | Self::NoAnswer(path) => Some(path.clone()),
+            Self::Body(error) => Some(error.log()),
+            Self::NoLog => None,
+        }
+    }
+}
+
 impl History {
+    /// Whether the log has a call in the place of `call`.
+    pub fn knows(&self, call: &Call) -> bool {
+        self.entry_of(call).is_some()
+    }
+
     /// Whether the log knows `call`. What an agent's model asked for before it broke off, and began anew, is not it.
     ///
     /// # Errors
@@ -90,7 +107,7 @@ impl History {
             Decision::Probe => Past::Unsure(begun()),
             Decision::InDoubt => Past::InDoubt(begun()),
             Decision::Print => match entry.answer {
-                Some(answered) => Past::Answered(self.answer(answered)?),
+                Some(answered) => Past::Answered(self.answer(entry, answered)?),
                 None => Past::InDoubt(begun()),
             },
         })
@@ -128,13 +145,21 @@ impl History {
     /// Whether the log has this very answer to a call that was rejected.
     pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
         let rejected = self.entry(place).and_then(|entry| entry.rejected);
-        let body = rejected.and_then(|at| self.body(at).ok());
-        body.is_some_and(|body| body.get() == json)
+        let said = rejected.and_then(|at| self.said(at).ok());
+        said.is_some_and(|said| said == json)
     }
 
     fn entry_of(&self, call: &Call) -> Option<&Entry> {
-        let record = self.find(&CallRef::new(call, None))?;
-        self.calls.get(&record)
+        let within = match &call.within {
+            Some(agent) => Some(self.find(agent)?),
+            None => None,
+        };
+        let (turn, position) = (call.turn, call.position);
+        self.entry(Place {
+            within,
+            turn,
+            position,
+        })
     }
 
     fn decision(&self, entry: &Entry, checked: &Checked) -> Decision {
@@ -157,17 +182,29 @@ impl History {
         decide(Some(entry.state), true, work)
     }
 
-    fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let record = self.record(answered.at)?;
-        let body = record.content.load(&self.path())?;
-        let text = serde_json::from_str(body.get()).map(Content::Text);
-        let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
+    fn answer(&self, entry: &Entry, answered: Answered) -> Result<Recalled, RecallError> {
+        let said = self.said(answered.at)?;
+        let text = serde_json::from_str(&said).map(Content::Text);
+        let content = text.or_else(|_| serde_json::from_str(&said).map(Content::Blocks));
+        let record = entry.is_agents.then(|| self.record(answered.at));
+        let used = record
+            .transpose()?
+            .and_then(|record| record.metadata().ok());
         Ok(Recalled {
             status: answered.status,
             is_error: answered.is_error,
             content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
-            agent: record.metadata().ok().and_then(agent_use).map(Box::new),
+            agent: used.and_then(agent_use).map(Box::new),
         })
+    }
+
+    /// What a call was answered, as JSON: kept, or read again.
+    fn said(&self, at: Extent) -> Result<Cow<'_, str>, RecallError> {
+        if let Some(json) = self.answers.get(at.offset) {
+            return Ok(Cow::Borrowed(json));
+        }
+        let json: Box<str> = self.body(at)?.into();
+        Ok(Cow::Owned(json.into()))
     }
 
     pub(super) fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
@@ -175,7 +212,7 @@ impl History {
         Ok(record.content.load(&self.path())?)
     }
 
-    fn record(&self, at: Extent) -> Result<Record, RecallError> {
+    fn record(&self, at: Extent) -> Result<Record<'static>, RecallError> {
         let damaged = |damage| RecallError::Damaged {
             path: self.path(),
             damage,

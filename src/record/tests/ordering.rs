@@ -1,5 +1,7 @@
 //! The promises of a log, checked from its records.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
 use super::*;
@@ -13,13 +15,14 @@ fn log(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
         let record = Record {
             line: place as u64 + 1,
             offset: 0,
+            end: 0,
             seq: place as u64,
             id: id(place),
             parent: parent.map(id),
             timestamp: 0,
             kind: Kind::of(kind),
-            content: Body::Inline(raw.clone()),
-            metadata: raw,
+            content: Body::Inline(Cow::Borrowed(&raw)),
+            metadata: Cow::Borrowed(&raw),
         };
         if let Err(damage) = order.take(&record) {
             return (damage.line, damage.what.to_string());

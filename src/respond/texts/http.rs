@@ -127,7 +127,7 @@ pub(super) fn in_doubt(name: &str, doubt: &Doubt) -> Account {
         Doubt::TimedOut(limit) => {
             format!("no complete answer came within {}", format_duration(*limit))
         }
-        Doubt::Orphaned => "it was started, and the run was killed before its end".to_owned(),
+        Doubt::Orphaned => "it was started, and the log has no end of it".to_owned(),
         Doubt::Interrupted(by) => format!("{}, and no answer had come", halted::cause(*by)),
         Doubt::Cancelled(by) => {
             format!("the {by} call beside it failed, and no answer had come")
