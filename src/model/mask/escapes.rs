@@ -72,6 +72,7 @@ fn letter(bytes: &[u8], run: usize, is_all: bool) -> Option<Reading> {
         b'b' => Reading::byte(used, 8),
         b'f' => Reading::byte(used, 12),
         b'"' | b'\'' | b'/' => Reading::byte(used, *c),
+        b'u' if digits.starts_with(b"{") => braced(bytes, used + 1, is_all)?,
         b'u' => match hex(digits, 4) {
             Some(unit @ 0xd800..0xdc00) => pair(bytes, (run, used + 4), unit, is_all),
             Some(unit) => Reading::char(used + 4, char_of(unit)),
@@ -85,6 +86,19 @@ fn letter(bytes: &[u8], run: usize, is_all: bool) -> Option<Reading> {
         },
         _ => return None,
     })
+}
+
+/// As Rust and JavaScript write a character, `\u{e9}`, whose digits begin at `at`.
+fn braced(bytes: &[u8], at: usize, is_all: bool) -> Option<Reading> {
+    let digits = bytes[at..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_hexdigit());
+    let count = digits.take(6).count();
+    match (bytes.get(at + count), hex(&bytes[at..], count)) {
+        (Some(b'}'), Some(code)) if count > 0 => Some(Reading::char(at + count + 1, char_of(code))),
+        (None, _) if !is_all => Some(Reading::More),
+        _ => None,
+    }
 }
 
 /// A character beyond the first 65,536: `\ud83d\ude00`. The second half is looked for at `at`, behind as many backslashes.

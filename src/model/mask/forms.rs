@@ -27,22 +27,23 @@ const CLIPPED: usize = 400;
 /// The spellings of a value that reading escapes does not make alike.
 pub(super) fn of(value: &str) -> Vec<Form> {
     let mut texts = named(value).to_vec();
-    texts.extend(named(value).iter().flat_map(|name| clipped(name)));
     texts.extend(quoted(value));
-    let texts = texts.into_iter().map(String::into_bytes).chain(read(value));
-    let plain = texts.map(|text| Form {
+    let read = texts.iter().flat_map(|text| read(text)).collect::<Vec<_>>();
+    texts.extend(named(value).iter().flat_map(|name| clipped(name)));
+    let texts = texts.into_iter().map(String::into_bytes);
+    let plain = texts.chain(read).map(|text| Form {
         text,
         ends: Ends::default(),
     });
     plain.chain(base64(value)).collect()
 }
 
-/// What readings make of it: all of them where it stands as it is, and those that are left where it was escaped once or
-/// twice, or written for a URL. Also behind a backslash that is none of it but takes its first letter along. What gets
-/// short by it would hide innocent text.
-fn read(value: &str) -> Vec<Vec<u8>> {
+/// What readings make of a spelling: all of them where it stands as it is, and those that are left where it was escaped
+/// once or twice, or written for a URL. Also behind a backslash that is none of it but takes its first letter along. What
+/// gets short by it would hide innocent text.
+fn read(text: &str) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
-    for text in [value, &format!("\\{value}")] {
+    for text in [text, &format!("\\{text}")] {
         for first in 0..3 {
             texts.push(said(text, first..View::STAGES));
             texts.push(said(text, first..View::STAGES - 1));
@@ -127,7 +128,8 @@ pub(super) fn first_digit(bytes: &[u8]) -> usize {
     if spelled { 3 } else { usize::from(digit) }
 }
 
-fn is_digit(byte: u8) -> bool {
+/// Whether this is a digit of base64.
+pub(super) fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
 }
 

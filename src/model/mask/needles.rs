@@ -5,7 +5,7 @@ use std::fmt;
 
 use aho_corasick::automaton::{Automaton as _, StateID};
 use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, BuildError, MatchError};
+use aho_corasick::{AhoCorasick, Anchored, BuildError, MatchError, MatchKind};
 
 use super::forms::{Ends, Form};
 
@@ -13,6 +13,7 @@ use super::forms::{Ends, Form};
 #[derive(Clone)]
 pub(super) struct Needles {
     automaton: NFA,
+    search: AhoCorasick,
     pub(super) start: StateID,
     /// Of each needle.
     ends: Vec<Ends>,
@@ -34,6 +35,10 @@ impl Needles {
             depths: depths(&automaton, forms).ok()?,
             ends: forms.iter().map(|form| form.ends).collect(),
             longest: forms.iter().map(|form| form.text.len()).max()?,
+            search: AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(forms.iter().map(|form| &form.text))
+                .ok()?,
             automaton,
         })
     }
@@ -43,17 +48,26 @@ impl Needles {
         self.automaton.next_state(Anchored::No, state, byte)
     }
 
+    /// Whether no needle begins with `byte`.
+    pub(super) fn is_idle(&self, byte: u8) -> bool {
+        self.next(self.start, byte) == self.start
+    }
+
     /// Whether a needle ends here.
     pub(super) fn is_match(&self, state: StateID) -> bool {
         self.automaton.is_match(state)
     }
 
+    /// Where the first needle begins, or their end.
+    pub(super) fn first(&self, bytes: &[u8]) -> usize {
+        let first = self.search.find(bytes);
+        first.map_or(bytes.len(), |found| found.start())
+    }
+
     /// The needles that end here: how long each is, in bytes, and what its ends are.
     pub(super) fn matches(&self, state: StateID) -> impl Iterator<Item = (usize, Ends)> + '_ {
-        let count = match self.is_match(state) {
-            true => self.automaton.match_len(state),
-            false => 0,
-        };
+        let count = || self.automaton.match_len(state);
+        let count = self.is_match(state).then(count).unwrap_or_default();
         (0..count).map(move |index| {
             let needle = self.automaton.match_pattern(state, index);
             (self.automaton.pattern_len(needle), self.ends[needle])

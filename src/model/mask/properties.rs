@@ -26,10 +26,11 @@ fn escaped(c: char, how: u8) -> String {
     let is_open = !c.is_control() && c != '"' && c != '\\';
     match how % 4 {
         0 | 1 if is_open => c.to_string(),
-        0 | 1 if !short.is_empty() => short.to_owned(),
-        2 if !short.is_empty() => short.to_owned(),
-        3 => units.map(|unit| format!("\\u{unit:04X}")).collect(),
-        _ => units.map(|unit| format!("\\u{unit:04x}")).collect(),
+        0..3 if !short.is_empty() => short.to_owned(),
+        how => units.fold(String::new(), |text, unit| match how {
+            3 => text + &format!("\\u{unit:04X}"),
+            _ => text + &format!("\\u{unit:04x}"),
+        }),
     }
 }
 
@@ -68,19 +69,20 @@ fn secret() -> impl Strategy<Value = String> {
         2 => prop::sample::select(vec!['u', 'n', '0', '4', 'x', 'é', '€', '😀', '\u{1}']),
     ];
     let middle = prop::collection::vec(c, 8..40);
-    // Space around a value is no part of it, and a value of backslashes alone is masked as it stands only.
-    middle.prop_map(|middle| format!("s{}e", middle.into_iter().collect::<String>()))
+    let first = prop::sample::select(vec!["s", "n", "u", "u00e9", "x41", "\\", "\"", "%", "&"]);
+    // Space around a value is no part of it.
+    (first, middle).prop_map(|(first, middle)| format!("{first}{}e", String::from_iter(middle)))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn no_escape_hides_a_secret(
         secret in secret(),
         levels in 0_usize..3,
         how in prop::collection::vec(any::<u8>(), 1..60),
-        around in prop::sample::select(vec!["", " ", "\"", "key: ", "é", "😀", "\n", "\\ ", "{\"a\":\""]),
+        around in prop::sample::select(vec!["", " ", "\"", "key: ", "é", "😀", "\n", "\\", "{\"a\":\""]),
         sizes in prop::collection::vec(1_usize..50, 1..5),
     ) {
         let mut text = format!("{around}{secret}{around}");
@@ -95,9 +97,10 @@ proptest! {
             prop_assert!(!read.contains(&secret));
             read = said(&read);
         }
-        let expected = format!("{around}{MASKED}{around}");
-        if levels == 0 || around != "\\ " {
-            prop_assert_eq!(read, expected, "{}", text);
+        // Of signs that escape or quote, one at the edge may be left or taken along.
+        prop_assert!(!read.contains(&secret));
+        if around != "\\" && !secret.starts_with(['\\', '"']) {
+            prop_assert_eq!(read, format!("{around}{MASKED}{around}"), "{}", text);
         }
         prop_assert_eq!(streamed(&mask, text.as_bytes(), &sizes), masked);
     }

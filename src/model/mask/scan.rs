@@ -4,17 +4,14 @@ use std::collections::VecDeque;
 
 use aho_corasick::automaton::StateID;
 
-use super::forms::Ends;
+use super::forms::is_digit;
 use super::needles::Needles;
+use super::plain::{LINE, digits, dull, is_break, is_escape, telling};
+use super::track::{Found, Track};
 use super::view::{Said, View};
 
-/// A secret, in bytes of the text. Others that overlap it are a part of it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) ends: Ends,
-}
+/// From how many times the longest needle on a search is worth while.
+const WORTH: usize = 8;
 
 /// Looks for needles in three ways at once: in the bytes as they are, in what they say, and in that without line breaks,
 /// for base64. As long as all three are in one state and no escape begins, one step is enough for all.
@@ -22,6 +19,10 @@ pub(super) struct Found {
 pub(super) struct Scan {
     /// How much was read.
     at: usize,
+    /// How far the needles were searched for at once.
+    searched: usize,
+    /// How many digits of base64 came last, or more than are counted.
+    digits: usize,
     view: View,
     bytes: Track,
     said: Track,
@@ -34,6 +35,8 @@ impl Scan {
     pub(super) fn new(needles: &Needles) -> Self {
         Self {
             at: 0,
+            searched: 0,
+            digits: 0,
             view: View::new(),
             bytes: Track::new(needles.start),
             said: Track::new(needles.start),
@@ -45,14 +48,19 @@ impl Scan {
     /// Reads the next bytes.
     pub(super) fn push(&mut self, needles: &Needles, mut bytes: &[u8]) {
         while let Some(&byte) = bytes.first() {
-            let plain = match self.is_one() {
-                true => self.pass(needles, bytes),
-                false => 0,
-            };
-            if plain == 0 {
-                self.read(needles, byte);
+            if self.at >= self.searched && self.is_one() && self.bytes.state == needles.start {
+                let skipped = self.skip(needles, bytes);
+                bytes = &bytes[skipped..];
             }
-            bytes = &bytes[plain.max(1)..];
+            let mut read = 0;
+            if self.is_one() {
+                read = self.walk(needles, bytes);
+            }
+            if read == 0 {
+                self.read(needles, byte);
+                read = 1;
+            }
+            bytes = &bytes[read..];
         }
     }
 
@@ -60,12 +68,13 @@ impl Scan {
     pub(super) fn finish(&mut self, needles: &Needles) {
         let Self {
             view,
+            digits,
             said,
             joined,
             found,
             ..
         } = self;
-        view.finish(&mut |byte| look(needles, byte, said, joined, found));
+        view.finish(&mut |byte| look(needles, byte, digits, [said, joined], found));
     }
 
     /// No secret that is not found yet begins before this, but for a digit of base64.
@@ -93,17 +102,43 @@ impl Scan {
         self.said.state == state && self.joined.state == state && self.view.pending().is_none()
     }
 
+    /// Leaves out bytes in which no needle stands or begins, where a search for it is faster than steps. Returns how many.
+    fn skip(&mut self, needles: &Needles, bytes: &[u8]) -> usize {
+        let plain = telling(bytes, self.digits);
+        self.searched = self.at + plain;
+        if plain < WORTH * needles.longest {
+            return 0;
+        }
+        let free = needles.first(&bytes[..plain]);
+        self.searched = self.at + free;
+        let skipped = free.saturating_sub(needles.longest);
+        self.pass(&bytes[..skipped], needles.start);
+        skipped
+    }
+
+    /// Goes on behind bytes that say what they are, in a state that is the same for all ways.
+    fn pass(&mut self, bytes: &[u8], state: StateID) {
+        for track in [&mut self.bytes, &mut self.said, &mut self.joined] {
+            track.pass(self.at, bytes.len(), state);
+        }
+        self.digits = digits(bytes, self.digits);
+        self.at += bytes.len();
+    }
+
     /// Reads bytes that say what they are, in one step for all ways; stops at a secret. Returns how many it read.
-    fn pass(&mut self, needles: &Needles, bytes: &[u8]) -> usize {
+    fn walk(&mut self, needles: &Needles, bytes: &[u8]) -> usize {
         let mut state = self.bytes.state;
         let mut read = 0;
-        for &byte in bytes {
-            let is_break = matches!(byte, b'\n' | b'\r');
-            if matches!(byte, b'\\' | b'%' | b'&') || is_break && state != needles.start {
-                break;
+        while let Some(&byte) = bytes.get(read) {
+            if is_escape(&bytes[read..]) {
+                match dull(needles, &bytes[read..]) {
+                    Some(dull) if state == needles.start => read += dull,
+                    _ => break,
+                }
+                continue;
             }
             let next = needles.next(state, byte);
-            if is_break && next != needles.start {
+            if is_break(byte) && (state != needles.start || next != needles.start) {
                 break;
             }
             state = next;
@@ -112,10 +147,7 @@ impl Scan {
                 break;
             }
         }
-        for track in [&mut self.bytes, &mut self.said, &mut self.joined] {
-            track.pass(self.at, read, state);
-        }
-        self.at += read;
+        self.pass(&bytes[..read], state);
         if read > 0 && needles.is_match(state) {
             for track in [&self.bytes, &self.said, &self.joined] {
                 track.matches(needles, self.at, false, &mut self.found);
@@ -133,111 +165,32 @@ impl Scan {
         self.bytes.matches(needles, end, false, &mut self.found);
         let Self {
             view,
+            digits,
             said,
             joined,
             found,
             ..
         } = self;
-        view.push(byte, &mut |byte| look(needles, byte, said, joined, found));
+        view.push(byte, &mut |byte| {
+            look(needles, byte, digits, [said, joined], found);
+        });
     }
 }
 
-/// Takes a byte that is said; line breaks are left out of what is joined.
+/// Takes a byte that is said; breaks between lines of base64 are left out of what is joined.
 fn look(
     needles: &Needles,
     byte: Said,
-    said: &mut Track,
-    joined: &mut Track,
+    digits: &mut usize,
+    [said, joined]: [&mut Track; 2],
     found: &mut VecDeque<Found>,
 ) {
     said.step(needles, byte);
     said.matches(needles, byte.end, false, found);
-    if !matches!(byte.byte, b'\n' | b'\r') {
-        joined.step(needles, byte);
-        joined.matches(needles, byte.end, true, found);
+    if is_break(byte.byte) && *digits >= LINE {
+        return;
     }
-}
-
-/// One way of reading a text.
-#[derive(Debug)]
-struct Track {
-    state: StateID,
-    /// How many bytes it has read.
-    len: usize,
-    /// From which of them on how many more bytes the text has.
-    shifts: VecDeque<(usize, usize)>,
-}
-
-impl Track {
-    fn new(state: StateID) -> Self {
-        Self {
-            state,
-            len: 0,
-            shifts: VecDeque::new(),
-        }
-    }
-
-    /// The next byte is at `start` of the text.
-    fn land(&mut self, start: usize) {
-        let shift = start - self.len;
-        if self.shifts.back().map_or(0, |(_, shift)| *shift) != shift {
-            self.shifts.push_back((self.len, shift));
-        }
-    }
-
-    fn pass(&mut self, start: usize, count: usize, state: StateID) {
-        if count > 0 {
-            self.land(start);
-        }
-        self.len += count;
-        self.state = state;
-    }
-
-    fn step(&mut self, needles: &Needles, byte: Said) {
-        self.land(byte.start);
-        self.len += 1;
-        self.state = needles.next(self.state, byte.byte);
-        let needed = self.len.saturating_sub(needles.longest);
-        while self.shifts.get(1).is_some_and(|(at, _)| *at <= needed) {
-            self.shifts.pop_front();
-        }
-    }
-
-    /// Where the text has byte `at` of this way.
-    fn place(&self, at: usize) -> usize {
-        let behind = self.shifts.partition_point(|(from, _)| *from <= at);
-        let shift = behind
-            .checked_sub(1)
-            .map_or(0, |index| self.shifts[index].1);
-        at + shift
-    }
-
-    /// Where a needle may have begun.
-    fn begun(&self, needles: &Needles) -> Option<usize> {
-        let begun = needles.begun(self.state);
-        (begun > 0).then(|| self.place(self.len - begun))
-    }
-
-    /// Notes the needles that end here, at `end` of the text; of base64 only where `is_joined`.
-    fn matches(&self, needles: &Needles, end: usize, is_joined: bool, found: &mut VecDeque<Found>) {
-        for (len, ends) in needles.matches(self.state) {
-            if ends.is_base64 || !is_joined {
-                let start = self.place(self.len - len);
-                note(Found { start, end, ends }, found);
-            }
-        }
-    }
-}
-
-/// Puts a secret behind those that were found before it, or into one with them.
-fn note(mut new: Found, found: &mut VecDeque<Found>) {
-    while let Some(last) = found.pop_back_if(|last| last.end > new.start) {
-        let (before, behind) = (new.ends.before, new.ends.behind);
-        new.ends.before =
-            before && new.start <= last.start || last.ends.before && last.start <= new.start;
-        new.ends.behind = behind && new.end >= last.end || last.ends.behind && last.end >= new.end;
-        new.start = new.start.min(last.start);
-        new.end = new.end.max(last.end);
-    }
-    found.push_back(new);
+    *digits = usize::from(is_digit(byte.byte)) * (*digits + 1);
+    joined.step(needles, byte);
+    joined.matches(needles, byte.end, true, found);
 }
