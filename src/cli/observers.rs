@@ -46,7 +46,9 @@ impl Observers {
         mask: &Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, Failure> {
-        let events = arguments.events.as_deref().map(events::open).transpose()?;
+        let events = arguments.events.as_deref();
+        let log = arguments.log.as_deref();
+        let events = events.map(|to| events::open(to, log)).transpose()?;
         let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
         let events = events
             .transpose()

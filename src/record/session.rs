@@ -23,6 +23,8 @@ pub struct Session {
     pub input_sha256: Option<String>,
     /// The current directory.
     pub cwd: String,
+    /// The folder in which commands run.
+    pub root: String,
     /// Calls running at once.
     pub jobs: NonZeroUsize,
     /// What of its log survives a loss of power.
@@ -67,6 +69,9 @@ pub struct SessionLog {
     /// The records of turns that have not ended.
     pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(super) calls: HashMap<CallKey, OpenCall>,
+    /// The input is another task's from some call on, which a stream shows only then: of what stands there nothing is
+    /// on record, and nothing runs.
+    pub(super) conflicts: bool,
     pub(super) counts: EndFields,
     /// Milliseconds since 1970.
     begun: u64,
@@ -125,6 +130,7 @@ impl SessionLog {
             digests: HashMap::new(),
             turns: HashMap::new(),
             calls: HashMap::new(),
+            conflicts: false,
             counts: EndFields::default(),
             begun,
             refused: None,

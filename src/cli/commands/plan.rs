@@ -10,7 +10,7 @@ use crate::cli::describe;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
-use crate::model::{Mask, Tools, Turn};
+use crate::model::{Call, Mask, Tools, Turn};
 use crate::plan::text::Look;
 use crate::plan::{self, Plan};
 use crate::validate::Checker;
@@ -90,6 +90,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     /// Prints the plan of the next turn.
     fn turn(&mut self, turn: Turn) -> Result<(), Failure> {
+        self.tell_started(&turn);
         let (number, format) = (self.turns, self.arguments.format);
         let calls = self.checker.turn(turn.numbered(number));
         let plan = Plan::of(number, &calls, &self.tools, self.jobs);
@@ -100,6 +101,21 @@ impl Drawing<'_> {
         stdout::line(draw(&plan, format, &self.mask, self.context).trim_end())?;
         self.turns += 1;
         Ok(())
+    }
+}
+
+impl Drawing<'_> {
+    /// What another run has started is not what a plan can tell: only the world knows how it ended.
+    fn tell_started(&self, turn: &Turn) {
+        let started = |call: &&Call| turn.started.contains(&call.position);
+        let started = turn.calls.iter().filter(started);
+        let started: Vec<&str> = started.map(|call| call.id.as_str()).collect();
+        if !started.is_empty() {
+            self.context.stderr.note(&format!(
+                "started before, without a result: {}; of these `run` runs only what may run twice or surely did nothing",
+                started.join(", ")
+            ));
+        }
     }
 }
 
