@@ -19,6 +19,8 @@ pub(super) struct Needles {
     ends: Vec<Ends>,
     /// How many bytes of a needle were read when the automaton is in a state.
     depths: HashMap<StateID, usize>,
+    /// Which bytes say what they are, and begin no needle.
+    idle: [bool; 256],
     /// In bytes.
     pub(super) longest: usize,
 }
@@ -30,8 +32,10 @@ impl Needles {
             return None;
         }
         let automaton = automaton(forms).ok()?;
-        Some(Self {
-            start: automaton.start_state(Anchored::No).ok()?,
+        let start = automaton.start_state(Anchored::No).ok()?;
+        let mut needles = Self {
+            start,
+            idle: [false; 256],
             depths: depths(&automaton, forms).ok()?,
             ends: forms.iter().map(|form| form.ends).collect(),
             longest: forms.iter().map(|form| form.text.len()).max()?,
@@ -40,7 +44,11 @@ impl Needles {
                 .build(forms.iter().map(|form| &form.text))
                 .ok()?,
             automaton,
-        })
+        };
+        for byte in 0..=u8::MAX {
+            needles.idle[usize::from(byte)] = needles.is_idle(byte) && !b"\\%&".contains(&byte);
+        }
+        Some(needles)
     }
 
     /// The state behind `byte`.
@@ -56,6 +64,14 @@ impl Needles {
     /// Whether a needle ends here.
     pub(super) fn is_match(&self, state: StateID) -> bool {
         self.automaton.is_match(state)
+    }
+
+    /// How many of the first bytes leave the automaton at its start and begin no escape.
+    pub(super) fn idle(&self, bytes: &[u8]) -> usize {
+        let idle = bytes
+            .iter()
+            .take_while(|byte| self.idle[usize::from(**byte)]);
+        idle.count()
     }
 
     /// Where the first needle begins, or their end.

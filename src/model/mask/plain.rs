@@ -13,19 +13,19 @@ const DEEP: usize = 7;
 /// Up to where bytes say what they are, and no line of base64 ends. `before` digits of it came before them.
 pub(super) fn telling(bytes: &[u8], before: usize) -> usize {
     let mut escapes = memchr3_iter(b'\\', b'%', b'&', bytes);
-    let escape = escapes.find(|at| is_escape(&bytes[*at..]));
+    let escape = escapes.find(|at| is_escape(bytes[*at], &bytes[at + 1..]));
     let plain = &bytes[..escape.unwrap_or(bytes.len())];
     let mut breaks = memchr2_iter(b'\n', b'\r', plain);
     let end = breaks.find(|at| digits(&plain[..*at], before) >= LINE);
     end.unwrap_or(plain.len())
 }
 
-/// Whether an escape may begin here.
-pub(super) fn is_escape(bytes: &[u8]) -> bool {
-    match bytes {
-        [b'\\', ..] | [b'%' | b'&'] => true,
-        [b'%', next, ..] => next.is_ascii_hexdigit() || *next == b'\\',
-        [b'&', next, ..] => b"#algq\\".contains(next),
+/// Whether an escape may begin with `byte`, where `rest` follows.
+pub(super) fn is_escape(byte: u8, rest: &[u8]) -> bool {
+    match (byte, rest.first()) {
+        (b'\\', _) | (b'%' | b'&', None) => true,
+        (b'%', Some(next)) => next.is_ascii_hexdigit() || *next == b'\\',
+        (b'&', Some(next)) => b"#algq\\".contains(next),
         _ => false,
     }
 }

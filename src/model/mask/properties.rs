@@ -124,7 +124,7 @@ proptest! {
     #[test]
     fn pieces_are_masked_like_the_whole(
         words in prop::collection::vec(prop::sample::select(vec![
-            "secret", "secrets-2", "sec", " ", "ret", "c2VjcmV0", "xzZWNyZXQ=", "hAc2VjcmV0cy0yCg==", "\n", "\\u0073", "ecret", "\\", "%73", "aaaa", "YWFh",
+            "secret", "secrets-2", "sec", " ", "ret", "c2VjcmV0", "xzZWNyZXQ=", "hAc2VjcmV0cy0yCg==", "\n", "\\u0073", "ecret", "\\", "%73", "aaaa", "YWFh", "c2Vj", "cmV0", "AAAAAAAAAAAAAAAAAAAA", "\\\"", "\\n", "\r\n", "&#", "115;", "%", "7", "x",
         ]), 0..16),
         sizes in prop::collection::vec(1_usize..30, 1..5),
     ) {

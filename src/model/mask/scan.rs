@@ -129,19 +129,24 @@ impl Scan {
     fn walk(&mut self, needles: &Needles, bytes: &[u8]) -> usize {
         let mut state = self.bytes.state;
         let mut read = 0;
-        while let Some(&byte) = bytes.get(read) {
-            if is_escape(&bytes[read..]) {
+        loop {
+            if state == needles.start {
+                read += needles.idle(&bytes[read..]);
+            }
+            let Some(&byte) = bytes.get(read) else {
+                break;
+            };
+            if is_break(byte) {
+                break;
+            }
+            if is_escape(byte, &bytes[read + 1..]) {
                 match dull(needles, &bytes[read..]) {
                     Some(dull) if state == needles.start => read += dull,
                     _ => break,
                 }
                 continue;
             }
-            let next = needles.next(state, byte);
-            if is_break(byte) && (state != needles.start || next != needles.start) {
-                break;
-            }
-            state = next;
+            state = needles.next(state, byte);
             read += 1;
             if needles.is_match(state) {
                 break;
