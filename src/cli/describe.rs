@@ -103,6 +103,7 @@ fn answers(askers: Tools, context: &Context) -> Result<Vec<Result<String, String
         mask: Arc::new(context.mask(&tools)),
         task: any_task(),
         budgets: Budgets::default(),
+        memory: None,
         tools,
     });
     let (mut cuts, mut printed) = (Cuts::default(), Printed::default());

@@ -197,6 +197,7 @@ impl From<&BudgetFlags> for Budgets {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Agent {
     /// The tool with an `agent`. Its input is read from stdin, as JSON
     pub name: String,
@@ -212,6 +213,16 @@ pub struct Agent {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
+    /// Go on with this agent in the log's last run: what its model answered is not asked for again, and what it called
+    /// and has its result doesn't run again. Without `--log`, the latest session of this agent and input
+    #[arg(long, conflicts_with_all = ["no_log", "new"])]
+    pub resume: bool,
+    /// Begin another run in the log, also behind one that was left unfinished
+    #[arg(long, conflicts_with = "no_log")]
+    pub new: bool,
+    /// Resume although tools.yaml has changed: what is missing runs by the tools of today
+    #[arg(long, requires = "resume", conflicts_with = "new")]
+    pub accept_changes: bool,
     /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
     #[arg(
         long,
@@ -245,9 +256,9 @@ impl Agent {
             follow: false,
             log: self.log.clone(),
             no_log: self.no_log,
-            resume: false,
-            new: false,
-            accept_changes: false,
+            resume: self.resume,
+            new: self.new,
+            accept_changes: self.accept_changes,
             sync: self.sync,
             events: self.events.clone(),
             progress: self.progress,

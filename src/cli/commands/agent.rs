@@ -11,6 +11,7 @@ use super::run::{any_task, runtime, tick, watch_stdout};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
 use crate::cli::describe;
+use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
@@ -20,7 +21,7 @@ use crate::cli::stdout;
 use crate::execute::{Delivery, Engine, EngineSettings, Resolver};
 use crate::model::{
     AgentUse, Answer, Backing, Call, CallRef, Checked, Clock, Content, Event, Input,
-    MAX_INPUT_BYTES, Mask, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
+    MAX_INPUT_BYTES, Mask, Memory, Refused, Sink, Tool, Tools, Usage, Verdict, pretty, usd,
 };
 use crate::parse::nearest;
 use crate::record::SessionLog;
@@ -44,7 +45,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         within: None,
     };
     let checker = Checker::new(Arc::clone(&tools));
-    let checked = checker.call(call);
+    let mut checked = checker.call(call);
     valid(&checked)?;
     let runtime = runtime()?;
     let entered = runtime.enter();
@@ -62,9 +63,13 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         checker: &checker,
         mask: &mask,
         inputs: &[],
+        alone: Some(&checked),
     };
-    let log = session_log::begin(&intent, &clock)?;
+    let log = session_log::begin(&intent, &clock)?.log;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
+    let earlier = log.as_ref().and_then(SessionLog::earlier);
+    let earlier = Earlier::new(earlier, &intent, true);
+    checked.past = earlier.past(&checked, false)?;
     observers.record(log);
     let mut engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
@@ -76,10 +81,11 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     drop(entered);
     let (control, screen) = (engine.control(), observers.screen());
-    let mut story = Story::new(observers, mask);
+    let mut story = Story::new(observers, mask, earlier.memory());
     let mut outcome = Given::default();
     runtime.block_on(async {
         tokio::spawn(signals.obey(control.clone(), screen.clone()));
@@ -176,6 +182,7 @@ fn valid(checked: &Checked) -> Result<(), Failure> {
 struct Story {
     observers: Observers,
     mask: Arc<Mask>,
+    memory: Option<Arc<dyn Memory>>,
     conversation: Vec<Box<RawValue>>,
     /// How the call ended, in one word.
     status: &'static str,
@@ -186,10 +193,11 @@ struct Story {
 }
 
 impl Story {
-    fn new(observers: Observers, mask: Arc<Mask>) -> Self {
+    fn new(observers: Observers, mask: Arc<Mask>, memory: Option<Arc<dyn Memory>>) -> Self {
         Self {
             observers,
             mask,
+            memory,
             conversation: Vec::new(),
             status: "",
             duration_ms: 0,
@@ -212,8 +220,14 @@ impl Story {
                 agent: Some(agent),
                 ..
             } => {
-                for (model, usage) in &agent.usage {
-                    *self.total.entry(model.clone()).or_default() += *usage;
+                // Of what is told from the log, what the agents used that it called is not told apart.
+                let memory = self.memory.as_ref().filter(|_| outcome.is_recalled());
+                let taken = memory.map_or_else(
+                    || agent.usage.clone().into_iter().collect(),
+                    |memory| memory.taken(call),
+                );
+                for (model, usage) in taken {
+                    *self.total.entry(model).or_default() += usage;
                 }
                 if call.within.is_none() {
                     self.used = (*agent).clone();

@@ -13,11 +13,12 @@ use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
 use crate::cli::describe;
+use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
-use crate::cli::session_log::{self, Earlier, Intent};
+use crate::cli::session_log::{self, BegunLog, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Control, Engine, EngineSettings, Resolver};
@@ -63,11 +64,12 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         checker: &checker,
         mask: &mask,
         inputs: &inputs,
+        alone: None,
     };
-    let log = session_log::begin(&intent, &clock)?;
+    let BegunLog { log, turn } = session_log::begin(&intent, &clock)?;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
     let earlier = log.as_ref().and_then(SessionLog::earlier);
-    let earlier = Earlier::new(earlier, &intent);
+    let earlier = Earlier::new(earlier, &intent, turn.is_some());
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
@@ -80,11 +82,13 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     let mut session = Session {
         arguments,
         checker,
         earlier,
+        compared: turn,
         engine,
         observers,
         turns: 0,
@@ -105,6 +109,8 @@ struct Session<'a> {
     checker: Checker,
     /// What the log says of the task that is resumed.
     earlier: Earlier,
+    /// The only turn of the input, where it was read already.
+    compared: Option<Turn>,
     engine: Engine,
     observers: Observers,
     /// Turns of the inputs before this one.
@@ -151,7 +157,10 @@ impl Session<'_> {
         let open = recording.open_turns(all);
         let mut printer = self.printer(recording.layout(), open);
         for index in 0..recording.len() {
-            let turn = recording.turn(index, all)?.numbered(self.turns + index);
+            let turn = match self.compared.take() {
+                Some(turn) => turn,
+                None => recording.turn(index, all)?.numbered(self.turns + index),
+            };
             match (turn.calls.is_empty(), turn.answered) {
                 (true, 0) => printer.nothing_asked(),
                 (true, _) => {}
