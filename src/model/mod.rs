@@ -62,7 +62,7 @@ pub use invocation::{
     StdinDraft,
 };
 pub use json_line::json_line;
-pub use mask::Mask;
+pub use mask::{Mask, MaskedStream};
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
 pub use outcome::{Doubt, Ending, Outcome};
 pub use paint::paint;

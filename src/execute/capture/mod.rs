@@ -1,7 +1,6 @@
 //! Bytes of an output as they come → what is kept of them. Memory stays flat however much comes.
 
 mod document;
-mod masked;
 mod tail;
 mod text;
 mod whole;

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::model::Mask;
+use crate::model::{Mask, MaskedStream};
 
-use super::masked::Masked;
 use super::window::Window;
 
 /// The last bytes of a stream, masked.
 #[derive(Debug)]
 pub(in crate::execute) struct Tail {
-    masked: Masked,
+    masked: MaskedStream,
     window: Window,
 }
 
@@ -18,7 +17,7 @@ impl Tail {
     /// Keeps the last `limit` bytes.
     pub(in crate::execute) fn new(limit: usize, mask: Arc<Mask>) -> Self {
         Self {
-            masked: Masked::new(mask),
+            masked: MaskedStream::new(mask),
             window: Window::tail(limit),
         }
     }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{Captured, Mask, Tool};
+use crate::model::{Captured, Mask, MaskedStream, Tool};
 
-use super::masked::Masked;
 use super::whole::WholeFile;
 use super::window::Window;
 
@@ -34,7 +33,7 @@ impl Limits {
 #[derive(Debug)]
 pub(in crate::execute) struct TextCapture {
     bytes: u64,
-    masked: Masked,
+    masked: MaskedStream,
     kept: Kept,
 }
 
@@ -52,7 +51,7 @@ impl TextCapture {
         let shown = usize::try_from(limits.shown).unwrap_or(usize::MAX);
         Self {
             bytes: 0,
-            masked: Masked::new(mask),
+            masked: MaskedStream::new(mask),
             kept: Kept {
                 window: Window::new(shown),
                 limits,

@@ -32,10 +32,7 @@ impl Reading<'_> {
             return Ok((Content::Blocks(self.blocks(value)?), Captured::default()));
         }
         let string = self.select.and_then(|_| value.text());
-        let text = string.unwrap_or_else(|| {
-            let compact = compact(value.get());
-            self.mask.strings(&compact).into_owned().into()
-        });
+        let text = string.unwrap_or_else(|| compact(value.get()).into());
         let mut capture = TextCapture::new(self.limits, self.mask);
         capture.push(text.as_bytes());
         let (text, captured) = capture.finish(false);
@@ -61,7 +58,7 @@ impl Reading<'_> {
             }
             sound(block).map_err(|fault| format!("/{index}{fault}"))?;
             let compact = compact(block.get());
-            let masked = self.mask.text(&self.mask.strings(&compact)).into_owned();
+            let masked = self.mask.text(&compact).into_owned();
             RawValue::from_string(masked)
                 .map_err(|_| format!("/{index} holds a secret outside of a string"))
         });

@@ -1,39 +1,22 @@
-//! A secret → every spelling in which it is looked for.
+//! A secret → every spelling in which it is looked for, in a text and in what it says.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte, utf8_percent_encode};
-use url::form_urlencoded::byte_serialize;
 
 use super::Mask;
-
-/// All that a URL may not hold as it is (RFC 3986, section 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-/// What JavaScript's `encodeURIComponent` escapes.
-const COMPONENT: &AsciiSet = &RESERVED
-    .remove(b'!')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*');
-/// What Python's `quote` escapes.
-const PATH: &AsciiSet = &RESERVED.remove(b'/');
+use super::view::{View, said};
 
 /// A spelling of a secret.
 pub(super) struct Form {
-    pub(super) text: String,
-    /// Of base64 only.
+    pub(super) text: Vec<u8>,
     pub(super) ends: Ends,
 }
 
-/// Whether the character before or behind a piece of base64 has bits of the secret, too, mixed with those of its
+/// Of base64: whether the character before or behind a piece of it has bits of the secret, too, mixed with those of its
 /// neighbours.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ends {
+    pub(super) is_base64: bool,
     pub(super) before: bool,
     pub(super) behind: bool,
 }
@@ -41,48 +24,51 @@ pub(super) struct Ends {
 /// The longest text that is clipped somewhere, in characters.
 const CLIPPED: usize = 400;
 
-/// The spellings of a value: as it is, in JSON, in a URL, in base64.
+/// The spellings of a value that reading escapes does not make alike.
 pub(super) fn of(value: &str) -> Vec<Form> {
     let mut texts = named(value).to_vec();
+    texts.extend(quoted(value));
+    let read = texts.iter().flat_map(|text| read(text)).collect::<Vec<_>>();
     texts.extend(named(value).iter().flat_map(|name| clipped(name)));
-    texts.extend(json(value));
-    let sets = [NON_ALPHANUMERIC, RESERVED, COMPONENT, PATH];
-    let encoded = sets.map(|set| utf8_percent_encode(value, set).to_string());
-    texts.extend(encoded.into_iter().flat_map(both_cases));
-    texts.extend(both_cases(byte_serialize(value.as_bytes()).collect()));
-    let bytes = value.bytes().map(percent_encode_byte);
-    texts.extend(both_cases(bytes.collect()));
-    let plain = texts.into_iter().map(|text| Form {
+    let texts = texts.into_iter().map(String::into_bytes);
+    let plain = texts.chain(read).map(|text| Form {
         text,
         ends: Ends::default(),
     });
     plain.chain(base64(value)).collect()
 }
 
-/// As it stands in a JSON string, also of a writer that escapes slashes or all that is not ASCII.
-fn json(value: &str) -> Vec<String> {
-    let Ok(quoted) = serde_json::to_string(value) else {
-        return Vec::new();
-    };
-    let escaped = quoted[1..quoted.len() - 1].to_owned();
-    let ascii = |hex: fn(u16) -> String| -> String {
-        let mut units = [0; 2];
-        let spelled = escaped.chars().map(|c| match c {
-            _ if c.is_ascii() => c.to_string(),
-            _ => c
-                .encode_utf16(&mut units)
-                .iter()
-                .map(|unit| hex(*unit))
-                .collect(),
-        });
-        spelled.collect()
-    };
-    vec![
-        escaped.replace('/', "\\/"),
-        ascii(|unit| format!("\\u{unit:04x}")),
-        ascii(|unit| format!("\\u{unit:04X}")),
-        escaped,
+/// What readings make of a spelling: all of them where it stands as it is, and those that are left where it was escaped
+/// once or twice, or written for a URL. Also behind a backslash that is none of it but takes its first letter along. What
+/// gets short by it would hide innocent text.
+fn read(text: &str) -> Vec<Vec<u8>> {
+    let mut texts = Vec::new();
+    for text in [text, &format!("\\{text}")] {
+        for first in 0..3 {
+            texts.push(said(text, first..View::STAGES));
+            texts.push(said(text, first..View::STAGES - 1));
+        }
+    }
+    texts.retain(|text| text.len() >= Mask::SHORTEST);
+    texts
+}
+
+/// As it stands between quotes: in JSON, where it is escaped again by others, and in a shell, in YAML, in CSV.
+fn quoted(value: &str) -> Vec<String> {
+    let mut quoted: Vec<String> = [
+        ("'", r"'\''"),
+        ("'", "'\"'\"'"),
+        ("'", "''"),
+        ("\"", "\"\""),
+        (" ", "+"),
     ]
+    .into_iter()
+    .map(|(sign, spelled)| value.replace(sign, spelled))
+    .collect();
+    if let Ok(json) = serde_json::to_string(value) {
+        quoted.push(json[1..json.len() - 1].to_owned());
+    }
+    quoted
 }
 
 /// As it stands where a text of toolq's names it: as it is, without control characters, and in a JSON pointer.
@@ -105,21 +91,6 @@ fn clipped(value: &str) -> impl Iterator<Item = String> {
     ends.map(|end| format!("{}…", &value[..end]))
 }
 
-/// The text and the same with the digits of each `%2F` in lower case.
-fn both_cases(encoded: String) -> [String; 2] {
-    let mut digits = 0;
-    let lower = encoded.chars().map(|c| {
-        if c == '%' {
-            digits = 2;
-            return c;
-        }
-        let is_digit = digits > 0;
-        digits -= usize::from(is_digit);
-        if is_digit { c.to_ascii_lowercase() } else { c }
-    });
-    [lower.collect(), encoded]
-}
-
 /// The characters that depend on the value alone, wherever it begins in what was encoded.
 fn base64(value: &str) -> Vec<Form> {
     let mut forms = Vec::new();
@@ -127,17 +98,14 @@ fn base64(value: &str) -> Vec<Form> {
         let shifted = [&b"\0\0\0"[..skip], value.as_bytes()].concat();
         let (first, bits) = ((skip * 8).div_ceil(6), shifted.len() * 8);
         let ends = Ends {
+            is_base64: true,
             before: skip > 0,
             behind: !bits.is_multiple_of(6),
         };
         for alphabet in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
             let encoded = alphabet.encode(&shifted);
-            let piece = &encoded[first..bits / 6];
-            let in_url = [RESERVED, NON_ALPHANUMERIC]
-                .map(|set| utf8_percent_encode(piece, set).to_string())
-                .map(both_cases);
-            let texts = in_url.into_iter().flatten().chain([piece.to_owned()]);
-            forms.extend(texts.map(|text| Form { text, ends }));
+            let text = encoded.as_bytes()[first..bits / 6].to_vec();
+            forms.push(Form { text, ends });
         }
     }
     forms
@@ -160,7 +128,8 @@ pub(super) fn first_digit(bytes: &[u8]) -> usize {
     if spelled { 3 } else { usize::from(digit) }
 }
 
-fn is_digit(byte: u8) -> bool {
+/// Whether this is a digit of base64.
+pub(super) fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
 }
 

@@ -255,10 +255,9 @@ fn masked(content: Content, mask: &Mask) -> Content {
 
 /// A block whose masked text is no JSON any more is left out.
 fn masked_block(block: Box<RawValue>, mask: &Mask) -> Option<Box<RawValue>> {
-    let strings = mask.strings(block.get());
-    match mask.text(&strings) {
-        Cow::Borrowed(text) if text == block.get() => Some(block),
-        masked => RawValue::from_string(masked.into_owned()).ok(),
+    match mask.text(block.get()) {
+        Cow::Borrowed(_) => Some(block),
+        Cow::Owned(masked) => RawValue::from_string(masked).ok(),
     }
 }
 

@@ -25,6 +25,7 @@ mod rules;
 mod scope;
 mod slips;
 mod tool;
+mod unmasked;
 mod variables;
 mod warnings;
 mod when;

@@ -6,10 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::model::{
-    AgentBacking, Backing, Body, BodyTemplate, CommandBacking, Environment, HttpBacking, Mask,
-    Part, Problem, Span, Template, Tool, Tools,
+    AgentBacking, Backing, Body, BodyTemplate, CommandBacking, Environment, HttpBacking, Part,
+    Problem, Span, Template, Tool, Tools,
 };
 use crate::parse::Node;
+
+use super::unmasked;
 
 /// Tools that one warning names.
 const NAMED: usize = 4;
@@ -38,7 +40,8 @@ pub fn warnings(
                 .with_hint("commands run there and paths must stay inside it"),
         );
     }
-    found.extend(unmasked(tree, environment));
+    found.extend(unmasked::named(tree, environment));
+    found.extend(unmasked::used(tools, tree));
     found.extend(without_backing(tools, tree));
     for tool in &tools.tools {
         found.extend(of_tool(tool, tools, tree, environment));
@@ -49,31 +52,6 @@ pub fn warnings(
 fn is_writable_by_all(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|metadata| metadata.permissions().mode() & 0o002 != 0)
-}
-
-/// Names under `secrets` that mask nothing: mistyped, not set, or with a value that would hide innocent text.
-fn unmasked(tree: &Node, environment: &Environment) -> Vec<Problem> {
-    let mut found = Vec::new();
-    for (name, place) in tree.texts("secrets") {
-        let value = environment.get(name).unwrap_or_default();
-        let (message, hint) = if value.is_empty() {
-            let message = format!("the variable {name} is not set or empty, so nothing is masked");
-            (
-                message,
-                "`secrets` has names of variables of the environment; check the spelling",
-            )
-        } else if value.len() < Mask::SHORTEST {
-            let message = format!("the value of {name} is too short to be masked");
-            (
-                message,
-                "values under 6 bytes are never masked: they would hide innocent text",
-            )
-        } else {
-            continue;
-        };
-        found.push(Problem::warning(place, message, "").with_hint(hint));
-    }
-    found
 }
 
 /// One warning for all tools that nothing runs: right after `init --from` that is every one.
@@ -211,7 +189,7 @@ fn request_templates(http: &HttpBacking) -> Vec<&Template> {
     templates
 }
 
-fn body_templates<'b>(body: &'b BodyTemplate, templates: &mut Vec<&'b Template>) {
+pub(super) fn body_templates<'b>(body: &'b BodyTemplate, templates: &mut Vec<&'b Template>) {
     match body {
         BodyTemplate::Literal(_) => {}
         BodyTemplate::Template(template) => templates.push(template),

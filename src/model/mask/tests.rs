@@ -1,0 +1,191 @@
+//! FAULTS 131: each spelling of a secret, one by one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use url::form_urlencoded::byte_serialize;
+
+use super::*;
+
+/// FAULTS 131.
+#[test]
+fn every_form_is_masked() {
+    let secret = "s3cr3t/-with \"quotes\"+é";
+    let mask = Mask::new([secret, "short"]);
+    let spelled = [
+        secret.to_owned(),
+        serde_json::to_string(secret).unwrap(),
+        utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
+        utf8_percent_encode(secret, NON_ALPHANUMERIC)
+            .to_string()
+            .to_lowercase(),
+        byte_serialize(secret.as_bytes()).collect(),
+        "s3cr3t%2F-with%20%22quotes%22%2B%C3%A9".to_owned(),
+        "s3cr3t/-with%20%22quotes%22%2b%c3%a9".to_owned(),
+        r#"s3cr3t\/-with \"quotes\"+é"#.to_owned(),
+        r#"s3cr3t/-with \"quotes\"+\u00e9"#.to_owned(),
+        r#"s3cr3t/-with \"quotes\"+\u00E9"#.to_owned(),
+    ];
+    for text in spelled {
+        let text = format!("before {text} after");
+        let masked = mask.text(&text);
+        assert!(masked.contains(MASKED), "{text}");
+        assert!(masked.starts_with("before ") && masked.ends_with(" after"));
+    }
+    assert_eq!(mask.text("a short word"), "a short word");
+    assert_eq!(Mask::default().text("s3cr3t"), "s3cr3t");
+}
+
+/// FAULTS 131: what writers of JSON, URLs, HTML, shells, YAML and CSV make of it, one or more of them after another.
+#[test]
+fn what_writers_write_is_masked() {
+    let secret = "it's \"p4ss\"&<w/ürd>\\n+1\n-END-";
+    let mask = Mask::new([secret]);
+    let json = |text: &str| serde_json::to_string(text).unwrap();
+    let html = secret
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    let go = json(secret)
+        .replace('&', r"\u0026")
+        .replace('<', r"\u003c")
+        .replace('>', r"\u003e");
+    let percent = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+    for spelled in [
+        go.clone(),
+        json(&json(secret)),
+        json(&json(&json(secret))),
+        json(&json(&json(&json(secret)))),
+        json(&go),
+        json(secret).replace('/', r"\/").replace('ü', r"\u00fc"),
+        json(secret).replace("it", r"\u0069\u0074"),
+        html.clone(),
+        html.replace('\'', "&#39;").replace('"', "&quot;"),
+        html.replace('\'', "&apos;").replace('"', "&#x22;"),
+        html.replace('ü', "&#252;"),
+        json(&html),
+        percent.replace("%C3", "%c3").replace("%2F", "/"),
+        percent.replace("%20", "+").replace("%2B", "%2b"),
+        json(&percent),
+        format!("'{}'", secret.replace('\'', r"'\''")),
+        format!("'{}'", secret.replace('\'', r#"'"'"'"#)),
+        format!("'{}'", secret.replace('\'', "''")),
+        format!("\"{}\"", secret.replace('"', "\"\"")),
+        json(&format!("'{}'", secret.replace('\'', r"'\''"))),
+        format!("{secret:?}"),
+        secret.escape_default().to_string(),
+    ] {
+        let masked = mask.text(&spelled).into_owned();
+        assert!(masked.contains(MASKED), "{spelled}");
+        assert!(
+            masked.trim_matches(['"', '\'', '\\']) == MASKED,
+            "{spelled} {masked}"
+        );
+    }
+}
+
+/// FAULTS 131: wherever a secret stands in what is encoded, by whatever alphabet, padded or not: of the base64 that
+/// has a bit of it, nothing is left, nor more than that taken away.
+#[test]
+fn base64_leaves_no_rest() {
+    for secret in [
+        "s3cr3t-0",
+        "s3cr3t-01",
+        "s3cr3t-012",
+        "s3cr3t\u{3ff}\u{7ff}>>>",
+    ] {
+        let mask = Mask::new([secret]);
+        for (before, behind) in (0..12).map(|n| (n % 4, n / 4)) {
+            let (before, behind) = ("\0".repeat(before), "\0".repeat(behind));
+            let text = format!("{before}{secret}{behind}");
+            for alphabet in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
+                let encoded = alphabet.encode(&text);
+                let masked = mask.text(&encoded).into_owned();
+                let rest = masked.replacen(MASKED, "", 1);
+                assert!(masked.contains(MASKED), "{encoded}");
+                assert!(
+                    rest.trim_end_matches('=').bytes().all(|c| c == b'A'),
+                    "{masked}"
+                );
+                assert!(!masked.contains("]="), "{masked}");
+                let in_url = utf8_percent_encode(&encoded, NON_ALPHANUMERIC).to_string();
+                let masked = mask.text(&in_url).replacen(MASKED, "", 1);
+                assert!(masked.len() < in_url.len(), "{in_url}");
+                let rest = masked.replace("%3D", "");
+                assert!(rest.bytes().all(|c| c == b'A'), "{in_url} {masked}");
+            }
+        }
+    }
+}
+
+/// FAULTS 131: what is clipped in the midst of a secret tells no half of it.
+#[test]
+fn a_clipped_secret_is_masked() {
+    let mask = Mask::new(["s3cr3t-välue"]);
+    for clipped in ["s3cr3t…", "s3cr3t-vä…", "s3cr3t-välu…"] {
+        assert_eq!(mask.text(&format!("a {clipped} b")), "a [masked] b");
+    }
+    assert_eq!(mask.text("s3cr…"), "s3cr…");
+    assert_eq!(mask.text("s3cr3t or …"), "s3cr3t or …");
+}
+
+/// FAULTS 131: a writer of JSON may escape what it likes.
+#[test]
+fn escapes_hide_nothing() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let json = r#"{"a\"":"\u0073\u0033cr3t-value\n","b":["\\","s3cr3t-value"],"n":1.00}"#;
+    let masked = r#"{"a\"":"[masked]\n","b":["\\","[masked]"],"n":1.00}"#;
+    assert_eq!(mask.json(json), masked);
+    let innocent = r#"{"a":"\u0041\n"}"#;
+    assert!(matches!(mask.json(innocent), Cow::Borrowed(_)));
+}
+
+/// A variable may end in a line break that its users take off.
+#[test]
+fn the_space_around_a_value_is_none_of_it() {
+    let mask = Mask::new(["s3cr3t-value\n"]);
+    assert_eq!(mask.text("<s3cr3t-value>"), "<[masked]>");
+}
+
+/// FAULTS 131: a secret made of digits does not break the JSON that it is taken out of.
+#[test]
+fn masked_json_is_json() {
+    let mask = Mask::new(["123456"]);
+    assert_eq!(mask.json(r#"{"a":"x123456"}"#), r#"{"a":"x[masked]"}"#);
+    assert_eq!(mask.json(r#"{"a":123456}"#), r#""{\"a\":[masked]}""#);
+    assert_eq!(mask.json(r#"{"a":1}"#), r#"{"a":1}"#);
+}
+
+/// FAULTS 131: of a secret that is still arriving nothing is shown, however it is escaped.
+#[test]
+fn a_begin_of_a_secret_is_held_back() {
+    let mask = Mask::new(["s3cr3t-é\"x", "hunter22"]);
+    for (text, shown) in [
+        (r#"{"a":"the s3cr3"#, r#"{"a":"the "#),
+        (r#"{"a":"the s3cr3t-\u00e9\"#, r#"{"a":"the "#),
+        (r#"{"a":"the \u0073\u0033c"#, r#"{"a":"the "#),
+        (r#"{"a":"the \u0073\u0033"#, r#"{"a":"the "#),
+        (r#"{"a":"b","c":"\t hu"#, r#"{"a":"b","c":"\t "#),
+        (r#"{"a":"b","c":" hut"#, r#"{"a":"b","c":" hu"#),
+        (r#"{"a":"hu","c":1"#, r#"{"a":"hu","c":"#),
+        ("", ""),
+    ] {
+        assert_eq!(&text[..mask.safe(text)], shown, "{text}");
+    }
+    let text = r#"{"a":"the s3cr3"#;
+    assert_eq!(Mask::default().safe(text), text.len());
+}
+
+/// Whatever of it is shown, no piece of a secret longer than a character is in it.
+#[test]
+fn no_begin_is_shown_on_the_way() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let text = r#"{"a":"= s3cr3t-value =","b":"\u003d \u0073\u0033cr3t-value"}"#;
+    for cut in 0..text.len() {
+        let shown = &text[..cut];
+        let shown = &shown[..mask.safe(shown)];
+        let masked = mask.json(shown);
+        assert!(!masked.contains("s3"), "{masked}");
+        assert!(!masked.contains("0073"), "{masked}");
+    }
+}
