@@ -1,12 +1,13 @@
 //! Everybody who is told what happens in a run: the session log, `--events`, the screen, the summary.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressDrawTarget;
 
-use super::arguments::{Progress as How, Run as Arguments};
+use super::arguments::{Progress as How, WatchFlags};
 use super::context::Context;
 use super::events;
 use super::exit::Exit;
@@ -40,19 +41,19 @@ impl Observers {
     /// # Errors
     /// `--events` names nothing that can be written.
     pub fn new(
-        arguments: &Arguments,
+        flags: &WatchFlags,
         context: &Context,
-        tools: &Tools,
+        (tools, jobs): (&Tools, NonZeroUsize),
         mask: &Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, Failure> {
-        let events = arguments.events.as_deref().map(events::open).transpose()?;
+        let events = flags.events.as_deref().map(events::open).transpose()?;
         let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
         let events = events
             .transpose()
             .map_err(|error| Failure::usage(format!("--events can't begin: {error}")))?;
         Ok(Self {
-            shown: show(arguments, context, tools, mask, &clock),
+            shown: show(flags, context, jobs, mask, &clock),
             summary: Summary::new(clock, tools.prices.clone()),
             events,
             log: None,
@@ -121,14 +122,29 @@ impl Sink for Observers {
     }
 }
 
+/// Observers whom two tell, both of one task: the dispatcher of a turn that still arrives, and who asks tools of it what
+/// they take.
+pub struct Shared<'m, 'o>(pub &'m Mutex<&'o mut Observers>);
+
+impl Sink for Shared<'_, '_> {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        observers.tell(events)
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        observers.settle()
+    }
+}
+
 fn show(
-    arguments: &Arguments,
+    flags: &WatchFlags,
     context: &Context,
-    tools: &Tools,
+    jobs: NonZeroUsize,
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<Shown> {
-    let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
     let bars = || {
         let look = Look {
             color: context.stderr.color(),
@@ -152,7 +168,7 @@ fn show(
             .raw("CI")
             .is_some_and(|value| !value.is_empty())
     };
-    match arguments.progress {
+    match flags.progress {
         _ if context.stderr.quiet => None,
         How::None => None,
         How::Auto | How::Bar if Stderr::is_terminal() => Some(bars()),

@@ -2,20 +2,27 @@
 //! known before anything runs, and before anything is written.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::arguments::Run as Arguments;
+use super::arguments::LogFlags;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Begun, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
+use crate::model::{Begun, Call, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
 use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
 use crate::validate::Checker;
 
 /// What a run is about to do, as far as its log depends on it.
 pub struct Intent<'a> {
-    pub arguments: &'a Arguments,
+    pub log: &'a LogFlags,
+    pub begin: Begin,
+    /// What is missing runs by the tools of today.
+    pub accept_changes: bool,
+    /// Calls that have a result in the input are meant, too.
+    pub all: bool,
+    pub jobs: NonZeroUsize,
     pub context: &'a Context,
     pub tools: &'a Tools,
     pub checker: &'a Checker,
@@ -29,22 +36,18 @@ pub struct Intent<'a> {
 /// There can be no log, or what is resumed is another task than the input's. Nothing ran, and nothing was written.
 pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, Failure> {
     let Intent {
-        arguments,
+        log: flags,
+        begin,
         context,
         tools,
         mask,
         ..
     } = *intent;
-    if arguments.no_log {
+    if flags.no_log {
         return Ok(None);
     }
     let input_sha256 = digest(intent.inputs);
-    let begin = match (arguments.resume, arguments.new) {
-        (true, _) => Begin::Resume,
-        (_, true) => Begin::New,
-        _ => Begin::Next,
-    };
-    let log = open(intent, begin, input_sha256.as_deref(), clock)?;
+    let log = open(intent, input_sha256.as_deref(), clock)?;
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
@@ -58,8 +61,8 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         tools_sha256: tools.digest.clone(),
         input_sha256,
         cwd: here.display().to_string(),
-        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
-        sync: arguments.sync.into(),
+        jobs: intent.jobs,
+        sync: flags.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
     Ok(Some(log))
@@ -67,12 +70,11 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
 
 fn open(
     intent: &Intent<'_>,
-    begin: Begin,
     input_sha256: Option<&str>,
     clock: &Clock,
 ) -> Result<OpenLog, Failure> {
-    let context = intent.context;
-    if let Some(path) = &intent.arguments.log {
+    let Intent { begin, context, .. } = *intent;
+    if let Some(path) = &intent.log.file {
         return Ok(OpenLog::open(path, begin)?);
     }
     let latest: Option<PathBuf> = match begin {
@@ -107,7 +109,7 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
     let mut known = 0;
     let mut missing = BTreeSet::new();
     let mut turns = 0;
-    let all = intent.arguments.input.all;
+    let all = intent.all;
     for input in intent.inputs {
         // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
         let Incoming::Recording(recording) = input else {
@@ -157,7 +159,7 @@ fn digest(inputs: &[Incoming]) -> Option<String> {
 /// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
 fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
     let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
-    changed && !intent.arguments.accept_changes
+    changed && !intent.accept_changes
 }
 
 fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
@@ -196,6 +198,14 @@ impl Earlier {
             mask: Arc::clone(intent.mask),
             frozen,
         }
+    }
+
+    /// Whether today's tools have to say what becomes of a call. Not where the log answers it, or nothing may run.
+    pub fn leaves_open(&self, call: &Call) -> bool {
+        let Some(history) = &self.history else {
+            return true;
+        };
+        !self.frozen && history.check(call, &self.mask).is_ok() && history.is_open(call)
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.

@@ -138,6 +138,19 @@ pub struct CallEnd {
     pub leftovers: Option<u32>,
 }
 
+/// Metadata of a `describe_start` or a `describe_end`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct Asked {
+    pub tool_name: String,
+    #[serde(default)]
+    pub status: Option<String>,
+    #[serde(default)]
+    pub duration_ms: u64,
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
 /// Whether a call of this status was ended with its run.
 pub(super) fn is_cut_short(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")

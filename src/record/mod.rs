@@ -14,6 +14,7 @@ mod body;
 mod claim;
 mod damage;
 mod decide;
+mod describing;
 mod error;
 mod fields;
 mod file;

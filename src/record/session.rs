@@ -67,6 +67,8 @@ pub struct SessionLog {
     /// The records of turns that have not ended.
     pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(super) calls: HashMap<CallKey, OpenCall>,
+    /// Tools that are being asked what they take: their `describe_start`.
+    pub(super) asked: HashMap<String, Uuid>,
     pub(super) counts: EndFields,
     /// Milliseconds since 1970.
     begun: u64,
@@ -125,6 +127,7 @@ impl SessionLog {
             digests: HashMap::new(),
             turns: HashMap::new(),
             calls: HashMap::new(),
+            asked: HashMap::new(),
             counts: EndFields::default(),
             begun,
             refused: None,

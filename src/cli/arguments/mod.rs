@@ -133,12 +133,8 @@ pub struct Run {
     /// The form of the results, where it should not mirror the input
     #[arg(long, value_name = "FORM")]
     pub to: Option<ToForm>,
-    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub log: Option<PathBuf>,
-    /// Keep no session log
-    #[arg(long, conflicts_with = "log")]
-    pub no_log: bool,
+    #[command(flatten)]
+    pub log: LogFlags,
     /// Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`,
     /// the latest session of this input
     #[arg(long, conflicts_with_all = ["no_log", "new"])]
@@ -149,6 +145,24 @@ pub struct Run {
     /// Resume although tools.yaml has changed: what is missing runs by the tools of today
     #[arg(long, requires = "resume", conflicts_with = "new")]
     pub accept_changes: bool,
+    #[command(flatten)]
+    pub watch: WatchFlags,
+    /// Exit 1 if a result is an error
+    #[arg(long)]
+    pub fail_on_error: bool,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+/// Which session log a run keeps.
+#[derive(Debug, Args)]
+pub struct LogFlags {
+    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
+    #[arg(id = "log", long = "log", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Keep no session log
+    #[arg(long, conflicts_with = "log")]
+    pub no_log: bool,
     /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
     #[arg(
         long,
@@ -157,17 +171,17 @@ pub struct Run {
         conflicts_with = "no_log"
     )]
     pub sync: Sync,
+}
+
+/// Who is told what happens.
+#[derive(Debug, Args)]
+pub struct WatchFlags {
     /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
     #[arg(long, value_name = "FILE|fd:N")]
     pub events: Option<String>,
     /// How to show what runs
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub progress: Progress,
-    /// Exit 1 if a result is an error
-    #[arg(long)]
-    pub fail_on_error: bool,
-    #[command(flatten)]
-    pub budgets: BudgetFlags,
 }
 
 /// What all calls together may use.
@@ -204,55 +218,12 @@ pub struct Agent {
     /// Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]
     #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<NonZeroUsize>,
-    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub log: Option<PathBuf>,
-    /// Keep no session log
-    #[arg(long, conflicts_with = "log")]
-    pub no_log: bool,
-    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
-    #[arg(
-        long,
-        value_name = "WHICH",
-        default_value = "auto",
-        conflicts_with = "no_log"
-    )]
-    pub sync: Sync,
-    /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
-    #[arg(long, value_name = "FILE|fd:N")]
-    pub events: Option<String>,
-    /// How to show what runs
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub progress: Progress,
+    #[command(flatten)]
+    pub log: LogFlags,
+    #[command(flatten)]
+    pub watch: WatchFlags,
     #[command(flatten)]
     pub budgets: BudgetFlags,
-}
-
-impl Agent {
-    /// What `run` would be told to be watched in the same way.
-    pub fn as_run(&self) -> Run {
-        Run {
-            input: Input {
-                files: Vec::new(),
-                from: None,
-                all: false,
-                max_document: 0,
-                jobs: self.jobs,
-            },
-            to: None,
-            follow: false,
-            log: self.log.clone(),
-            no_log: self.no_log,
-            resume: false,
-            new: false,
-            accept_changes: false,
-            sync: self.sync,
-            events: self.events.clone(),
-            progress: self.progress,
-            fail_on_error: false,
-            budgets: self.budgets,
-        }
-    }
 }
 
 #[derive(Debug, Args)]

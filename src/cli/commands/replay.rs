@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::cli::arguments::{ExecuteFlag, FromDialect, Ids, Replay as Arguments};
+use crate::cli::arguments::{FromDialect, Ids, Replay as Arguments};
 use crate::cli::commands::{inputs, run};
 use crate::cli::context::Context;
-use crate::cli::describe;
+use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reports;
@@ -38,11 +38,6 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
         return Err(Failure::usage("stdin can't be updated").with_hint("name the file"));
     }
-    // Where nothing may run, they are not asked either, and their schemas take any object.
-    let tools = match arguments.execute {
-        ExecuteFlag::None => tools,
-        _ => describe::ask(tools, context)?,
-    };
     let tools = Arc::new(tools);
     let runtime = run::runtime()?;
     let entered = runtime.enter();
@@ -141,7 +136,9 @@ impl Session<'_> {
             ..
         } = self;
         let before = replay.totals().differing;
-        let edits = replay.recording(&name, &recording, log, reports).await?;
+        let mut log = Warned::new(log, &self.context.stderr, None);
+        let edits = replay.recording(&name, &recording, &mut log, reports);
+        let edits = edits.await?;
         let is_log = recording.dialect() == Dialect::Toolq;
         if is_log && self.arguments.update && self.replay.totals().differing > before {
             let message = format!("{name} is not updated: a session log says what was");
@@ -206,6 +203,10 @@ struct Log(Option<SessionLog>);
 impl Sink for Log {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
         self.0.as_mut().map_or(Ok(()), |log| log.tell(events))
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.0.as_mut().map_or(Ok(()), SessionLog::settle)
     }
 }
 

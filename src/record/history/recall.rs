@@ -105,15 +105,23 @@ impl History {
         }
     }
 
-    /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all.
+    /// Whether today's tools have to say what becomes of a call: it has no end of its own in the log.
+    pub fn is_open(&self, call: &Call) -> bool {
+        let entry = self.entry(place(call));
+        !entry
+            .is_some_and(|entry| matches!(entry.state, State::Ended | State::InDoubt | State::Done))
+    }
+
+    /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all. What a
+    /// tool says of itself is a part of its definition; of one that was not asked nobody knows.
     pub fn changed(&self, tools: &Tools) -> BTreeSet<String> {
         let then: BTreeMap<&str, &str> = self
             .entries()
             .filter_map(|(_, entry)| Some((&*entry.tool, entry.tool_sha256.as_deref()?)))
             .collect();
         let differs = |name: &str, then: &str| {
-            let now = tools.get(name).map(|tool| tool_sha256(tool));
-            now.as_deref() != Some(then)
+            let now = tools.get(name);
+            now.is_none_or(|tool| !tool.is_unasked() && tool_sha256(tool) != then)
         };
         let changed = then.into_iter().filter(|(name, then)| differs(name, then));
         changed.map(|(name, _)| name.to_owned()).collect()

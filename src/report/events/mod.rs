@@ -73,7 +73,11 @@ impl EventStream {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::TurnStarted { .. } | Event::AgentMessage { .. } | Event::Probed { .. } => {}
+            Event::TurnStarted { .. }
+            | Event::AgentMessage { .. }
+            | Event::Probed { .. }
+            | Event::Describing { .. }
+            | Event::Described { .. } => {}
             Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
             Event::Part { call, text } => self.part(call, text),
             Event::Queued { checked, .. } => self.queued(checked),

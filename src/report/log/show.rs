@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::asked::Asked;
 use super::call_view::{CallView, Ended};
 use super::{Filter, Page, preview};
 use crate::model::{escape, format_duration};
@@ -36,6 +37,7 @@ pub struct Show {
     done: usize,
     /// Those that were shown without a result: a resumed run may go on with them.
     left: HashMap<Uuid, CallView>,
+    asked: Asked,
     /// Shown with the first call below it, where not every call is wanted.
     title: Option<String>,
     /// The turn whose calls are shown.
@@ -52,6 +54,7 @@ impl Show {
             numbers: HashMap::new(),
             done: 0,
             left: HashMap::new(),
+            asked: Asked::default(),
             title: None,
             turn: None,
         }
@@ -69,7 +72,7 @@ impl Show {
     ) -> Result<String, Damage> {
         Ok(match &record.kind {
             Kind::Session => self.session(record)?,
-            Kind::Turn => self.finish(),
+            Kind::Turn => self.flush(|_| true),
             Kind::ToolCall => {
                 self.queue(CallView::new(record, &content(), &self.page)?);
                 String::new()
@@ -88,6 +91,14 @@ impl Show {
                 }
                 self.flush(CallView::has_ended)
             }
+            Kind::DescribeStart => {
+                self.asked.start(record)?;
+                String::new()
+            }
+            Kind::DescribeEnd => {
+                let words = self.asked.end(record)?;
+                self.remark(&words)
+            }
             Kind::Recovered => self.remark("the end of the file was torn, and set aside"),
             Kind::Resolve => self.resolve(record, &content())?,
             Kind::SessionEnd => self.session_end(record)?,
@@ -95,9 +106,11 @@ impl Show {
         })
     }
 
-    /// The rest, where the log has no more records: calls without a result.
+    /// The rest, where the log has no more records: calls without a result, tools that were asked and did not answer.
     pub fn finish(&mut self) -> String {
-        self.flush(|_| true)
+        let calls = self.flush(|_| true);
+        let asked = self.asked.unanswered();
+        calls + &asked.map_or_else(String::new, |words| self.remark(&words))
     }
 
     fn session(&mut self, record: &Record) -> Result<String, Damage> {

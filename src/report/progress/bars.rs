@@ -97,6 +97,8 @@ impl Bars {
             | Event::ResultWritten { .. }
             | Event::Probing { .. }
             | Event::Probed { .. }
+            | Event::Describing { .. }
+            | Event::Described { .. }
             | Event::QueueDrained { .. } => {}
         }
     }

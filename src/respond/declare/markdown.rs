@@ -44,10 +44,10 @@ fn add_tool(text: &mut String, heading: &str, tool: &Tool) {
         .as_ref()
         .map_or(String::new(), |name| format!(" ({name})"));
     let _ = write!(text, "\n{heading} {}{shown}\n", tool.name);
-    if !tool.description.is_empty() {
-        let _ = write!(text, "\n{}\n", tool.description.trim_end());
+    if !tool.description().is_empty() {
+        let _ = write!(text, "\n{}\n", tool.description().trim_end());
     }
-    let schema = &tool.input_schema;
+    let schema = tool.input_schema();
     let Some(properties) = schema["properties"]
         .as_object()
         .filter(|all| !all.is_empty())

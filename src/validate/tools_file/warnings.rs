@@ -95,7 +95,7 @@ fn without_backing(tools: &Tools, tree: &Node) -> Option<Problem> {
 
 fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> {
     let place = |pointer: &str| tree.place(&["tools", &tool.name], pointer);
-    let mut found = Vec::new();
+    let mut found = beside(tool, tools, tree, environment);
     let (key, templates) = match &tool.backing {
         None | Some(Backing::Builtin(_)) => return found,
         Some(Backing::Command(command)) => {
@@ -108,7 +108,11 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
                         format!("`{}` {why}", command.program),
                         "",
                     )
-                    .with_hint(cure(&command.program, &tools.dir)),
+                    .with_hint(
+                        cure(&command.program, &tools.dir).unwrap_or_else(|| {
+                            "calls of this tool will fail until it is there".to_owned()
+                        }),
+                    ),
                 );
             }
             found.extend(cwd_fault(command, tools, place("/command/cwd")));
@@ -131,6 +135,31 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
         );
     }
     found
+}
+
+/// What keeps the programs from being started that a tool has beside its backing.
+fn beside(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> {
+    let describe = tool.describe.as_ref();
+    let describe = describe.map(|describe| {
+        let hint = "calls of this tool can't be checked, and don't run, until it is there";
+        ("/describe/0", &describe.command, hint)
+    });
+    let probe = tool.probe.as_ref().map(|probe| {
+        let hint = "a call that was interrupted stays in doubt on resume until it is there";
+        ("/probe/0", probe, hint)
+    });
+    let missing = |(key, command, hint): (&str, &CommandBacking, &str)| {
+        let why = program_fault(command, tools, environment)?;
+        let place = tree.place(&["tools", &tool.name], key);
+        let message = format!("`{}` {why}", command.program);
+        let hint = cure(&command.program, &tools.dir).unwrap_or_else(|| hint.to_owned());
+        Some(Problem::warning(place, message, "").with_hint(hint))
+    };
+    [describe, probe]
+        .into_iter()
+        .flatten()
+        .filter_map(missing)
+        .collect()
 }
 
 /// Why the program of a command can't be started, if so.
@@ -162,14 +191,14 @@ fn program_fault(
     }
 }
 
-/// What to do about a program that can't be started.
-fn cure(program: &str, dir: &Path) -> String {
-    if !program.contains('/') && dir.join(program).is_file() {
-        return format!(
+/// What makes a program be found that is there.
+fn cure(program: &str, dir: &Path) -> Option<String> {
+    let is_beside = !program.contains('/') && dir.join(program).is_file();
+    is_beside.then(|| {
+        format!(
             "write `./{program}`: without a slash it is looked for in PATH, not beside tools.yaml"
-        );
-    }
-    "calls of this tool will fail until it is there".to_owned()
+        )
+    })
 }
 
 /// What is wrong with the folder that a command runs in; of the root it is said elsewhere.
@@ -264,6 +293,8 @@ tools:
   c: {input_schema: {type: object}, command: [./folder]}
   d: {input_schema: {type: object}, http: {url: "${BASE}/", body: ["${UNSET}"]}}
   e: {input_schema: {type: object}, command: {argv: [sh], cwd: sub}}
+  f: {describe: [no-describe], probe: [no-probe], command: [sh]}
+  g: {describe: [./plain]}
 "#;
         fs::write(&file, text).unwrap();
         fs::write(dir.path().join("plain"), "no program").unwrap();
@@ -291,6 +322,7 @@ tools:
                 "NONE",
             ),
             ("the value of SET is too short to be masked", "SET"),
+            ("`g` has no `command`, `http` or `agent`", "g"),
             ("`no-such-program` is not there", "no-such-program"),
             ("`./plain` is not executable", "./plain"),
             ("the variable UNSET is not set or empty", "command"),
@@ -298,6 +330,9 @@ tools:
             ("the variable BASE is not set or empty", "http"),
             ("the variable UNSET is not set or empty", "http"),
             ("there is no folder `sub` in the root", "sub"),
+            ("`no-describe` is not there", "no-describe"),
+            ("`no-probe` is not there", "no-probe"),
+            ("`./plain` is not executable", "./plain"),
         ];
         assert_eq!(
             found,

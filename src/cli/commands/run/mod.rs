@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
-use crate::cli::describe;
+use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
@@ -20,12 +20,12 @@ use crate::cli::printer::Printer;
 use crate::cli::session_log::{self, Earlier, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Control, Engine, EngineSettings, Resolver};
-use crate::model::{Checked, Clock, Halt, Layout, Turn};
+use crate::execute::{Asking, Control, Engine, EngineSettings, Resolver};
+use crate::model::{Call, Checked, Clock, Halt, Layout, Tools, Turn};
 use crate::parse::{Recording, Source};
-use crate::record::SessionLog;
+use crate::record::{Begin, SessionLog};
 use crate::report::Screen;
-use crate::validate::Checker;
+use crate::validate::{Checker, unasked};
 
 /// Between two pictures of a moving bar.
 const FRAME: Duration = Duration::from_millis(100);
@@ -46,7 +46,8 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     if !arriving::asks(&mut inputs, arguments)? {
         return nothing_asked(inputs, arguments, context);
     }
-    let tools = Arc::new(describe::ask(tools, context)?);
+    let tools = Arc::new(tools);
+    let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
     let runtime = runtime()?;
     let entered = runtime.enter();
     // Before the log is begun: from then on it must be closed.
@@ -55,9 +56,23 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let mask = Arc::new(context.mask(&tools));
     let checker = Checker::new(Arc::clone(&tools));
     let clock = Clock::system();
-    let mut observers = Observers::new(arguments, context, &tools, &mask, clock.clone())?;
+    let mut observers = Observers::new(
+        &arguments.watch,
+        context,
+        (&tools, jobs),
+        &mask,
+        clock.clone(),
+    )?;
     let intent = Intent {
-        arguments,
+        log: &arguments.log,
+        begin: match (arguments.resume, arguments.new) {
+            (true, _) => Begin::Resume,
+            (_, true) => Begin::New,
+            _ => Begin::Next,
+        },
+        accept_changes: arguments.accept_changes,
+        all: arguments.input.all,
+        jobs,
         context,
         tools: &tools,
         checker: &checker,
@@ -71,7 +86,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
-        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        jobs,
         outputs: observers.outputs(),
         // This very file, also when it was replaced meanwhile.
         supervisor: Some("/proc/self/exe".into()),
@@ -83,6 +98,9 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     });
     let mut session = Session {
         arguments,
+        context,
+        tools,
+        asking: engine.asking(),
         checker,
         earlier,
         engine,
@@ -93,7 +111,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     };
     drop(entered);
     let ended = runtime.block_on(session.run(inputs, signals));
-    let exit = session.finish(ended, context);
+    let exit = session.finish(ended);
     // All is written and nothing runs: what is left there, such as a look-up of a name, is not waited for.
     runtime.shutdown_background();
     exit
@@ -102,6 +120,10 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
 /// A run from its first turn to its end.
 struct Session<'a> {
     arguments: &'a Arguments,
+    context: &'a Context,
+    tools: Arc<Tools>,
+    /// Asks tools that describe themselves, when a call of theirs comes.
+    asking: Asking,
     checker: Checker,
     /// What the log says of the task that is resumed.
     earlier: Earlier,
@@ -157,6 +179,7 @@ impl Session<'_> {
                 (true, _) => {}
                 (false, _) => {
                     printer.begin(turn.form);
+                    self.describe(&turn.calls).await;
                     let (number, calls) = (turn.number, self.checked(turn)?);
                     self.engine
                         .turn(number, calls, &mut self.observers, &mut printer)
@@ -167,6 +190,15 @@ impl Session<'_> {
         }
         self.turns += recording.len();
         Ok(())
+    }
+
+    /// Asks the tools what they take that these calls need and that were not asked yet.
+    async fn describe(&mut self, calls: &[Call]) {
+        let open = calls.iter().filter(|call| self.earlier.leaves_open(call));
+        let unasked = unasked(&self.tools, open);
+        let screen = self.observers.screen();
+        let mut sink = Warned::new(&mut self.observers, &self.context.stderr, screen);
+        self.asking.ask(&unasked, &mut sink).await;
     }
 
     /// The calls of a turn, each with its verdict and its past.
@@ -201,7 +233,8 @@ impl Session<'_> {
     }
 
     /// Closes log and screen; the gravest of what happened is the exit.
-    fn finish(self, ended: Result<(), Failure>, context: &Context) -> Result<Exit, Failure> {
+    fn finish(self, ended: Result<(), Failure>) -> Result<Exit, Failure> {
+        let context = self.context;
         let summary = self.observers.summary();
         let stopped = summary.stopped();
         let found = self.arguments.fail_on_error && summary.errors() > 0;
@@ -221,7 +254,7 @@ impl Session<'_> {
             context.stderr.failure(broken);
         }
         ended.map_err(|failure| match failure.exit {
-            Exit::Output if !self.arguments.no_log => {
+            Exit::Output if !self.arguments.log.no_log => {
                 failure.with_hint("the results are in the session log")
             }
             _ => Failure { exit, ..failure },
