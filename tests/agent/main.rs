@@ -12,6 +12,7 @@ mod among;
 mod builtins;
 mod coordinator;
 mod cost;
+mod described;
 mod limits;
 mod openai;
 mod recorded;
