@@ -121,3 +121,32 @@ fn another_schema_is_another_tool() {
     assert_eq!(digest("one"), digest("same"));
     assert_ne!(digest("one"), digest("changed"));
 }
+
+/// H 108, I 134: wherever toolq is killed, fails or panics, what was asked is on record before, once each time.
+#[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
+#[test]
+fn every_step_may_be_hurt() {
+    let mut places = 0;
+    for (at, action) in (1..).flat_map(|at| ["kill", "panic", "error"].map(|action| (at, action))) {
+        let ran = toolq(WELL)
+            .stdin(response(&[("say", json!({"x": "hello"}))]))
+            .env("TOOLQ_FAILPOINT", &format!("any:{at}:{action}"))
+            .run(&["run", "--log", "log.jsonl"]);
+        let log = ran.file("log.jsonl").unwrap_or_default();
+        let whole = json_lines(&log[..log.rfind('\n').map_or(0, |end| end + 1)]);
+        let asked = ran.file("asked").unwrap_or_default().lines().count();
+        assert!(
+            asked <= of_kind(&whole, "describe_start").len(),
+            "{action} {at}: {log}"
+        );
+        if asked == 0 {
+            let starts = of_kind(&whole, "tool_start").len();
+            assert_eq!(starts, 0, "{action} {at}: {log}");
+        }
+        if (action, ran.code) == ("kill", 0) {
+            places = at - 1;
+            break;
+        }
+    }
+    assert!(places > 20, "{places}");
+}

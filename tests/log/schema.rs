@@ -29,6 +29,8 @@ tools:
   nothing: {input_schema: {type: object}}
   inside: {input_schema: {type: object, properties: {p: {type: string}}}, paths: [p], command: [cat, "{p?}"]}
   ask: {input_schema: {type: object}, http: {method: POST, url: "URL"}}
+  tells: {describe: [echo, '{"input_schema": {"type": "object"}}'], effect: read, command: [echo]}
+  mute: {describe: [sh, -c, 'kill -SEGV $$'], command: [echo]}
   stop: {input_schema: {type: object}, on_failure: stop, command: ["false"]}
 "#;
 
@@ -44,7 +46,8 @@ fn calls() -> String {
         ("say", json!("no object")),
     ];
     let plain = [
-        "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "ask", "stop",
+        "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "tells", "mute",
+        "ask", "stop",
     ];
     calls.extend(plain.map(|name| (name, json!({}))));
     calls.push(("count", json!({"n": 1})));
@@ -108,6 +111,8 @@ fn every_record_of_every_type_has_the_published_form() {
         .map(|record| record["type"].as_str().unwrap())
         .collect();
     let written = [
+        "describe_end",
+        "describe_start",
         "recovered",
         "session",
         "session_end",
@@ -139,6 +144,8 @@ fn other_forms_are_refused() {
     for kind in [
         "session",
         "turn",
+        "describe_start",
+        "describe_end",
         "tool_call",
         "tool_start",
         "tool_result",
@@ -171,7 +178,7 @@ fn other_forms_are_refused() {
         assert!(!schema.details(&bad).is_empty(), "{kind} without metadata");
         refused += 1;
     }
-    assert_eq!(refused, 6 * 17);
+    assert_eq!(refused, 8 * 17);
 }
 
 /// A newer toolq may add members and types.
