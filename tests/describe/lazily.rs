@@ -84,11 +84,11 @@ fn a_call_of_a_stream_waits_for_what_its_tool_says() {
 #[test]
 fn what_is_printed_from_the_log_needs_no_schema() {
     let asked = response(&[("say", json!({"x": "hello"}))]);
-    let script = r#"
-        "$TOOLQ" run --log log.jsonl < input > first && rm asked
-        "$TOOLQ" run --resume --log log.jsonl < input > second && cmp first second && ! [ -e asked ]
-        "$TOOLQ" run --log skipped.jsonl --max-calls 0 < input > third; rm asked
-        "$TOOLQ" run --resume --log skipped.jsonl < input > fourth && cmp first fourth && [ -e asked ]
+    let script = r#"set -e
+        "$TOOLQ" run --log log.jsonl < input > first; rm asked
+        "$TOOLQ" run --resume --log log.jsonl < input > second; cmp first second; [ ! -e asked ]
+        "$TOOLQ" run --log skipped.jsonl --max-calls 0 < input > third || [ $? = 3 ]; rm asked
+        "$TOOLQ" run --resume --log skipped.jsonl < input > fourth; cmp first fourth; [ -e asked ]
         "$TOOLQ" log verify log.jsonl skipped.jsonl"#;
     toolq(WELL).file("input", asked).shell(script).exits(0);
 }
