@@ -17,6 +17,8 @@ mod limits;
 mod openai;
 mod recorded;
 mod stops;
+mod story;
+mod sums;
 mod told;
 mod troubles;
 mod turns;
