@@ -148,7 +148,7 @@ fn show(
     let bars = || {
         let look = Look {
             color: context.stderr.color(),
-            columns: Stderr::width,
+            size: Stderr::size,
             jobs,
         };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(Terminal::default()), FRAMES);

@@ -131,8 +131,7 @@ fn the_coordinator_itself_is_an_agent() {
 }
 
 /// Each answer of the API has tokens of its own, of every kind.
-fn counted(act: Act, number: usize) -> Act {
-    let number = number as u64;
+fn counted(act: Act, number: u64) -> Act {
     match act {
         Act::Say(status, headers, body) => {
             let mut body: Value = serde_json::from_str(&body).unwrap();
@@ -144,7 +143,7 @@ fn counted(act: Act, number: usize) -> Act {
             }
             Act::Say(status, headers, body.to_string())
         }
-        Act::Meet(count, then) => Act::Meet(count, Box::new(counted(*then, number as usize))),
+        Act::Meet(count, then) => Act::Meet(count, Box::new(counted(*then, number))),
         other => other,
     }
 }
@@ -164,7 +163,7 @@ fn scripted() -> Api {
             3 if query.contains("policy") => calls(&[("web_search", json!({"query": "年金"}))]),
             _ => text(&format!("意见:{query}")),
         };
-        counted(by_model(act, body), number)
+        counted(by_model(act, body), number as u64)
     })
 }
 

@@ -111,10 +111,7 @@ impl Story {
                 let is_this = (&key.0, &key.2) == (&agent, &id) && told.is_at_work();
                 is_this.then(|| key.clone())
             };
-            self.calls
-                .iter()
-                .find_map(at_work)
-                .expect("nobody is at work")
+            self.calls.iter().find_map(at_work).unwrap()
         } else {
             (agent.clone(), turn, id.clone())
         };
