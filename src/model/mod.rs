@@ -4,6 +4,7 @@
 //! imports no other stage.
 
 mod agent;
+mod answer;
 mod backing;
 mod call;
 mod clock;
@@ -14,6 +15,7 @@ mod environment;
 mod escape;
 mod event;
 mod failpoint;
+mod halt;
 mod input;
 mod invocation;
 mod json_line;
@@ -31,6 +33,7 @@ mod recorded;
 pub(crate) mod sample;
 mod template;
 mod tool;
+mod transport;
 mod units;
 mod verdict;
 mod walk;
@@ -38,6 +41,7 @@ mod walk;
 pub use agent::{
     AgentBacking, AgentBudget, AgentFault, AgentUse, Api, Builtin, Response, Stop, Usage,
 };
+pub use answer::{Answer, Captured, Content};
 pub use backing::{
     Argument, Backing, Body, BodyTemplate, CommandBacking, HostPattern, HttpBacking, HttpMethod,
     Leftovers, Limit, Limits, StatusRange, Stdin,
@@ -51,6 +55,7 @@ pub use environment::Environment;
 pub use escape::escape;
 pub use event::{CallKey, CallRef, Event, Finding, Refused, Sink};
 pub use failpoint::{arm_failpoints, failpoint, failpoint_within};
+pub use halt::{Budget, Halt, NotExecuted};
 pub use input::{Input, InputFault, MAX_INPUT_BYTES, MAX_INPUT_DEPTH, MAX_INPUT_NODES};
 pub use invocation::{
     AgentInvocation, CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece,
@@ -59,10 +64,7 @@ pub use invocation::{
 pub use json_line::json_line;
 pub use mask::Mask;
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
-pub use outcome::{
-    Answer, Budget, Captured, Content, Doubt, Ending, Halt, NotExecuted, Outcome, SpawnFault,
-    Transport, TransportPhase,
-};
+pub use outcome::{Doubt, Ending, Outcome};
 pub use paint::paint;
 pub use past::{Begun, Past, Recalled};
 pub use pretty::pretty;
@@ -74,6 +76,7 @@ pub use tool::{
     Describe, Description, Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn,
     Rule, Safety, Said, Status, Timeout, Tool, Tools,
 };
+pub use transport::{SpawnFault, Transport, TransportPhase};
 pub use units::{format_bytes, format_duration, parse_bytes, parse_duration};
 pub use verdict::{Accepted, Arrival, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
 pub(crate) use walk::check_json;

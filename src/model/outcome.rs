@@ -1,8 +1,8 @@
-use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
+use super::answer::{Captured, Content};
+use super::halt::{Halt, NotExecuted};
+use super::transport::{SpawnFault, Transport};
 use super::{AgentFault, Limit, Recalled, Rejection, Verdict};
 
 /// How a call ended. Every way to fail is its own value; the screen, the log, the texts for the model and the reports
@@ -119,54 +119,6 @@ pub enum Outcome {
     Recalled(Recalled),
 }
 
-/// Why a call was never started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotExecuted {
-    /// A call before it failed, and that tool says `on_failure: stop`.
-    Preceding {
-        /// The tool of the call that failed.
-        tool: String,
-    },
-    /// A call of the same batch failed, and that tool says `on_failure: cancel_siblings`.
-    Sibling {
-        /// The tool of the call that failed.
-        tool: String,
-    },
-    /// The stream that asked for it broke off before the end of its message.
-    BrokeOff,
-    /// The run, or the agent that asked for it, was ended before its turn came.
-    Halted(Halt),
-    /// A call before it was the session's answer.
-    Completed {
-        /// The tool of that call.
-        tool: String,
-    },
-}
-
-/// Why a run starts nothing more, and ends what runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Halt {
-    /// toolq got this signal.
-    Signal(u8),
-    /// Nobody takes results any more.
-    OutputLost,
-    /// What the run may use is used up.
-    OverBudget(Budget),
-    /// The agent that asked was ended. Only what it asked for ends.
-    AgentOver,
-}
-
-/// What a run may use, over all its turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Budget {
-    /// Calls that are started.
-    Calls(u64),
-    /// Time from its first turn on.
-    Time(Duration),
-    /// Bytes that tools write as their results, cut or not.
-    Output(u64),
-}
-
 /// How a process or a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -182,64 +134,6 @@ pub enum Ending {
     Answered,
 }
 
-/// What was captured of an output.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
-    /// Bytes that came.
-    pub bytes: u64,
-    /// Bytes that were left out in the middle; 0 where all are there.
-    pub cut: u64,
-    /// Where in the text they are left out, in bytes.
-    pub cut_at: usize,
-    /// The file that holds all of them (up to `max_saved`), where something was cut.
-    pub saved: Option<PathBuf>,
-    /// Some bytes were no UTF-8 and stand as U+FFFD.
-    pub lossy: bool,
-    /// Processes that the program had left running and that were ended.
-    pub leftovers: u32,
-}
-
-/// What a model gets of a result.
-#[derive(Debug, Clone)]
-pub enum Content {
-    /// Text.
-    Text(String),
-    /// Anthropic content blocks: text, image, document.
-    Blocks(Vec<Box<RawValue>>),
-}
-
-impl Content {
-    /// The text, or the text of its text blocks.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Text(text) => text.is_empty(),
-            Self::Blocks(blocks) => blocks.is_empty(),
-        }
-    }
-}
-
-/// Why a program could not be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpawnFault {
-    /// The program as declared.
-    pub program: String,
-    /// The folder that it was to run in, seen from the root, where that is the cause.
-    pub folder: Option<String>,
-    /// The operating system's error number (errno).
-    pub errno: i32,
-}
-
-/// A request that found no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transport {
-    /// How far it came.
-    pub phase: TransportPhase,
-    /// Scheme, host and port of the request, without user, path or query.
-    pub origin: String,
-    /// The cause in words.
-    pub detail: String,
-}
-
 /// Why it isn't known whether a call had its effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
@@ -253,21 +147,6 @@ pub enum Doubt {
     Interrupted(Halt),
     /// A call of this tool, beside it, failed before a whole answer came.
     Cancelled(String),
-}
-
-/// How far a request came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransportPhase {
-    /// It could not be built from the values given; nothing was sent.
-    Build,
-    /// The name was not resolved or nobody listened; nothing was sent.
-    Connect,
-    /// It may have been sent, and no complete head of a response came.
-    Response,
-    /// The body broke off.
-    Body,
-    /// The body is larger than what is taken.
-    TooLarge,
 }
 
 impl Outcome {
@@ -404,17 +283,4 @@ impl Outcome {
             _ => None,
         }
     }
-}
-
-/// The one result of a call, in no dialect yet.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// The id of the call.
-    pub tool_use_id: String,
-    /// The name that the call asked for.
-    pub tool_name: String,
-    /// What the model reads.
-    pub content: Content,
-    /// Whether it is told of an error.
-    pub is_error: bool,
 }

@@ -100,7 +100,7 @@ fn name_of(kind: u64) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// H 129: a disk of this machine is not warned of; what is far away is.
+    /// FAULTS 129: a disk of this machine is not warned of; what is far away is.
     #[test]
     fn file_systems_that_may_forget() {
         assert_eq!(name_of(0xef53), None);

@@ -29,7 +29,7 @@ fn check(ended: &Ran, log: &std::path::Path) {
     assert_eq!(starts.count(), paid);
 }
 
-/// H 111: a limit of file sizes ends what it must, and not by a signal.
+/// FAULTS 111: a limit of file sizes ends what it must, and not by a signal.
 #[test]
 fn files_may_not_grow() {
     let script = "ulimit -f 80; exec \"$TOOLQ\" run -q --log log input";
@@ -42,7 +42,7 @@ fn files_may_not_grow() {
     check(&ended, &ended.dir.path().join("log"));
 }
 
-/// H 111: a disk of 16 KiB, and of some more.
+/// FAULTS 111: a disk of 16 KiB, and of some more.
 #[test]
 fn the_disk_is_full() {
     let mut filled = 0;

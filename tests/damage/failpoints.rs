@@ -46,7 +46,7 @@ fn nothing_is_forgotten(ended: &Ran) {
     }
 }
 
-/// H 108, 111, 112, I 134: toolq is killed at each place that it passes, then the step there fails, then it panics.
+/// FAULTS 108, 111, 112, I 134: toolq is killed at each place that it passes, then the step there fails, then it panics.
 /// What ran is on record; what was printed is whole; a failing log leaves no call without its answer.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]
@@ -73,7 +73,7 @@ fn every_step_may_be_hurt() {
     ));
 }
 
-/// H 124: whenever recovery is killed, what was whole before stays, and the next run finishes what is left of it.
+/// FAULTS 124: whenever recovery is killed, what was whole before stays, and the next run finishes what is left of it.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]
 fn recovery_may_be_killed() {

@@ -22,7 +22,7 @@ fn log() -> Vec<u8> {
     fs::read(ran.dir.path().join("log")).unwrap()
 }
 
-/// H 121.
+/// FAULTS 121.
 #[test]
 fn only_a_file_of_ones_own_can_be_a_log() {
     let link = toolq().file("real", "");
@@ -66,7 +66,7 @@ fn only_a_file_of_ones_own_can_be_a_log() {
     }
 }
 
-/// H 114: the line is named, and what to do.
+/// FAULTS 114: the line is named, and what to do.
 #[test]
 fn damage_is_refused_by_its_line() {
     let whole = log();
@@ -84,7 +84,7 @@ fn damage_is_refused_by_its_line() {
     }
 }
 
-/// H 109: a run that was killed while it began left the beginning of a record. The next one sets it aside.
+/// FAULTS 109: a run that was killed while it began left the beginning of a record. The next one sets it aside.
 #[test]
 fn a_torn_end_is_set_aside() {
     let whole = log();
@@ -100,7 +100,7 @@ fn a_torn_end_is_set_aside() {
     assert_eq!(records[lines]["metadata"]["file"], aside);
 }
 
-/// I 132: whatever the umask is, only the owner reads a log and its bodies.
+/// FAULTS 132: whatever the umask is, only the owner reads a log and its bodies.
 #[test]
 fn nobody_else_reads_a_log() {
     for umask in ["0", "0777"] {

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::response;
 use crate::{ran, toolq};
 
-/// H 123: what does something starts only if its record will be found.
+/// FAULTS 123: what does something starts only if its record will be found.
 #[test]
 fn a_log_that_is_gone_stops_what_has_effects() {
     for (script, why) in [

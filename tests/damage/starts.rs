@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::{response, say};
 use crate::toolq;
 
-/// H 115: of fifty that start on one log at once exactly one runs; the others say so at once.
+/// FAULTS 115: of fifty that start on one log at once exactly one runs; the others say so at once.
 #[test]
 fn one_log_has_one_writer() {
     let wait = "echo ran >> ran; while [ ! -e go ]; do sleep 0.02; done";

@@ -5,10 +5,32 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{response, say};
+use crate::support::{Toolq, response, say};
 use crate::toolq;
 
-/// H 108, 112: the start of what has effects is durable before it starts, and its result before it is printed.
+/// What toolq printed under strace, and what it traced; none where nobody may trace.
+fn traced(toolq: &Toolq, expressions: &[&str], arguments: &[&str]) -> Option<(String, String)> {
+    let run = toolq.command(arguments);
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-o", "trace", "-s", "100000"]);
+    for expression in expressions {
+        traced.args(["-e", expression]);
+    }
+    traced
+        .arg(run.get_program())
+        .args(run.get_args())
+        .current_dir(toolq.path());
+    let output = traced.output();
+    let trace = fs::read_to_string(toolq.path().join("trace")).unwrap_or_default();
+    let Some(output) = output.ok().filter(|_| !trace.is_empty()) else {
+        say(format_args!("skipped: there is no strace that may trace"));
+        return None;
+    };
+    assert!(output.status.success(), "{output:?}");
+    Some((String::from_utf8(output.stdout).unwrap(), trace))
+}
+
+/// FAULTS 108, 112: the start of what has effects is durable before it starts, and its result before it is printed.
 #[test]
 fn the_disk_is_told_first() {
     let calls = [
@@ -17,20 +39,11 @@ fn the_disk_is_told_first() {
         ("look", json!({})),
     ];
     let toolq = toolq().file("input", response(&calls));
-    let run = toolq.command(&["run", "-q", "--log", "log", "--to", "block-lines", "input"]);
-    let mut traced = Command::new("strace");
-    traced
-        .args(["-f", "-o", "trace", "-s", "100000"])
-        .args(["-e", "trace=write,sendmsg,sendto,fdatasync"])
-        .arg(run.get_program())
-        .args(run.get_args())
-        .current_dir(toolq.path());
-    let traced = traced.output();
-    let trace = fs::read_to_string(toolq.path().join("trace")).unwrap_or_default();
-    if !traced.is_ok_and(|traced| traced.status.success()) || !trace.contains("tool_start") {
-        say(format_args!("skipped: there is no strace that may trace"));
+    let run = ["run", "-q", "--log", "log", "--to", "block-lines", "input"];
+    let what = ["trace=write,sendmsg,sendto,fdatasync"];
+    let Some((_, trace)) = traced(&toolq, &what, &run) else {
         return;
-    }
+    };
     // The lines of one thread or another; a call that waits for another thread's is on two lines.
     let lines: Vec<&str> = trace
         .lines()
@@ -66,4 +79,42 @@ fn the_disk_is_told_first() {
     // The session and its end, two for each call but the one that only reads.
     assert_eq!(syncs, 2 + 2 + 2);
     say(format_args!("{syncs} syncs in their places"));
+}
+
+/// FAULTS 73: where the system has no room for one more process, the call was not started, and the log says so.
+#[test]
+fn no_room_to_start() {
+    let toolq = toolq().file(
+        "input",
+        response(&[("pay", json!({})), ("look", json!({}))]),
+    );
+    let full = ["trace=clone", "inject=clone:error=ENOMEM"];
+    let Some((stdout, _)) = traced(&toolq, &full, &["run", "-q", "--log", "log", "input"]) else {
+        return;
+    };
+    assert_eq!(
+        stdout.matches("has no room to start").count(),
+        2,
+        "{stdout}"
+    );
+    let log = fs::read_to_string(toolq.path().join("log")).unwrap();
+    assert!(log.contains(r#""status":"not_started""#), "{log}");
+    assert!(log.contains("session_end"), "{log}");
+}
+
+/// FAULTS 136: a plan starts nothing, asks nobody, and leaves no log.
+#[test]
+fn a_plan_does_nothing() {
+    let toolq = toolq().file(
+        "input",
+        response(&[("pay", json!({})), ("look", json!({}))]),
+    );
+    let what = ["trace=execve,socket,connect,openat"];
+    let Some((_, trace)) = traced(&toolq, &what, &["plan", "input"]) else {
+        return;
+    };
+    assert_eq!(trace.matches("execve(").count(), 1, "{trace}");
+    assert!(!trace.contains("socket("), "{trace}");
+    let makes = |line: &&str| line.contains("O_CREAT");
+    assert_eq!(trace.lines().find(makes), None);
 }

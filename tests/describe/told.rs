@@ -75,7 +75,7 @@ fn people_read_it() {
     assert!(silent.contains("say could not say in "), "{silent}");
 }
 
-/// H 117: its start is on record before it runs, and where that can't be written it doesn't.
+/// FAULTS 111: its start is on record before it runs, and where that can't be written it doesn't.
 #[test]
 fn what_the_log_refuses_is_not_asked() {
     let ran = toolq(WELL)
@@ -122,7 +122,7 @@ fn another_schema_is_another_tool() {
     assert_ne!(digest("one"), digest("changed"));
 }
 
-/// H 108, I 134: wherever toolq is killed, fails or panics, what was asked is on record before, once each time.
+/// FAULTS 108: wherever toolq is killed, fails or panics, what was asked is on record before, once each time.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]
 fn every_step_may_be_hurt() {
@@ -149,4 +149,20 @@ fn every_step_may_be_hurt() {
         }
     }
     assert!(places > 20, "{places}");
+}
+
+/// FAULTS 133: a budget of time ends what is asked, too, and the calls are answered.
+#[test]
+fn a_budget_of_time_ends_it() {
+    let ran = toolq("sleep 60").stdin(calls());
+    let ran = ran.run(&["run", "--time-budget", "300ms"]).exits(3);
+    let log = ran.log();
+    let end = of_kind(&log, "describe_end")[0];
+    assert_eq!(end["metadata"]["status"], "over_budget");
+    let skipped = of_kind(&log, "tool_skipped");
+    let statuses: Vec<&Value> = skipped
+        .iter()
+        .map(|end| &end["metadata"]["status"])
+        .collect();
+    assert_eq!(statuses, vec!["not_executed"; 4]);
 }

@@ -2,7 +2,7 @@
 
 use crate::stage::{Stage, callees, message, tools};
 
-/// H 116: another input or tool in a call's place. Nothing runs, not even what is missing.
+/// FAULTS 116: another input or tool in a call's place. Nothing runs, not even what is missing.
 #[test]
 fn another_call_in_its_place_is_a_conflict() {
     let stage = Stage::new(
@@ -34,7 +34,7 @@ fn another_call_in_its_place_is_a_conflict() {
     assert_eq!(stage.effects().len(), 3);
 }
 
-/// H 128: fewer calls and more; an id is no part of what a call is known by.
+/// FAULTS 128: fewer calls and more; an id is no part of what a call is known by.
 #[test]
 fn fewer_and_more_calls() {
     let stage = Stage::new(&callees(), &message(&[("look", 1), ("pay", 2)]));
@@ -83,7 +83,7 @@ fn lines_go_on_where_they_were_left() {
     stage.log_is_in_order();
 }
 
-/// What has its result keeps it; what has none runs by tools that somebody accepted.
+/// FAULTS 31: what has its result keeps it; what has none runs by tools that somebody accepted.
 #[test]
 fn changed_tools_run_nothing_unasked() {
     let stage = Stage::new(

@@ -14,7 +14,7 @@ fn killed() -> Stage {
     stage
 }
 
-/// H 118: answered so, not repeated, on every later run; what is missing runs.
+/// FAULTS 118: answered so, not repeated, on every later run; what is missing runs.
 #[test]
 fn it_stays_in_doubt() {
     let stage = killed();
@@ -25,7 +25,7 @@ fn it_stays_in_doubt() {
         assert_eq!([&done.texts()[0], &done.texts()[2]], ["looked 1", "paid 3"]);
         assert!(
             round == 0 || done.stdout == stdout,
-            "H 117: printed from the log"
+            "FAULTS 117: printed from the log"
         );
         stdout = done.stdout;
     }

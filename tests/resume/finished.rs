@@ -83,7 +83,7 @@ fn openai() -> (String, String) {
     (chat.to_string(), responses.to_string())
 }
 
-/// H 117: in every form; nothing runs, nothing but the session is recorded.
+/// FAULTS 117: in every form; nothing runs, nothing but the session is recorded.
 #[test]
 fn a_finished_run_is_printed_again() {
     let message = message(&KINDS);
@@ -128,6 +128,46 @@ fn a_finished_run_is_printed_again() {
         assert_eq!(kinds, ["session", "session_end"]);
         stage.log_is_in_order();
     }
+}
+
+/// FAULTS 126: what a full disk kept from being printed is in the log, and the next run prints it.
+#[test]
+fn what_could_not_be_printed_is_printed_by_the_next_run() {
+    let stage = Stage::new(&callees(), &message(&[("look", 1), ("pay", 2)]));
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+        return;
+    };
+    let arguments = ["run", "--log", "log.jsonl", "input.json"];
+    assert_eq!(stage.printing_to(full.into(), &arguments), Some(74));
+    let effects = stage.effects();
+    let next = stage.resume().exits(0);
+    assert_eq!(next.texts(), ["looked 1", "paid 2"]);
+    assert_eq!(stage.effects(), effects);
+}
+
+/// FAULTS 138: the same run leaves the same log, apart from times, ids and what follows from them, whatever the language
+/// and the time zone.
+#[test]
+fn a_log_speaks_no_language() {
+    let logged = |variables: &[(&str, &str)]| {
+        let stage = Stage::new(&callees(), &message(&[("look", 1), ("pay", 2), ("lok", 3)]));
+        let arguments = ["run", "--log", "log.jsonl", "input.json"];
+        let done = stage.with(variables, &arguments).exits(0);
+        let mut records = stage.log();
+        for record in &mut records {
+            for own in ["id", "parentId", "timestamp", "prev", "crc"] {
+                record.as_object_mut().unwrap().remove(own);
+            }
+            let metadata = record["metadata"].as_object_mut().unwrap();
+            // A tool is another one in another folder.
+            let own = "duration_ms pid pid_started cwd idempotency_key tool_sha256";
+            metadata.retain(|name, _| !own.split(' ').any(|own| own == name));
+        }
+        (done.stdout, records)
+    };
+    let here = logged(&[("TZ", "UTC"), ("LC_ALL", "C")]);
+    let there = logged(&[("TZ", "Asia/Kathmandu"), ("LC_ALL", "tr_TR.UTF-8")]);
+    assert_eq!(here, there);
 }
 
 /// A result that stands beside the log and is not what it was is not printed, and nothing else is guessed.

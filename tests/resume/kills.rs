@@ -1,4 +1,4 @@
-//! H 108, 110, 124: toolq is killed wherever it can be, and resumed. Counted is what the callees did: nothing twice, nothing
+//! FAULTS 108, 110, 124: toolq is killed wherever it can be, and resumed. Counted is what the callees did: nothing twice, nothing
 //! lost, and in doubt is exactly what had started and has no result.
 
 #![expect(clippy::print_stdout, reason = "counts for who asks for them")]

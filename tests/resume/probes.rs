@@ -74,7 +74,7 @@ fn anything_else_is_a_doubt() {
     }
 }
 
-/// H 119: nobody is asked before all that the killed run had started is gone; else its work could still be done.
+/// FAULTS 119: nobody is asked before all that the killed run had started is gone; else its work could still be done.
 #[test]
 fn what_was_started_is_gone_before_anybody_is_asked() {
     let pay = r#"trap "" TERM HUP INT; echo $$ > runner; test -e dead && { echo "paid $1"; exit 0; }; touch dead; kill -9 "$(cat pid)"; while :; do sleep 0.01; done"#;

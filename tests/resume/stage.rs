@@ -104,6 +104,13 @@ impl Stage {
         }
     }
 
+    /// Runs toolq, whose results go to `stdout`: its exit code.
+    pub fn printing_to(&self, stdout: Stdio, arguments: &[&str]) -> Option<i32> {
+        let mut command = self.toolq.command(arguments);
+        command.stdin(Stdio::null()).stdout(stdout);
+        command.output().unwrap().status.code()
+    }
+
     /// Starts toolq, and reads nothing of it.
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.toolq.command(arguments);

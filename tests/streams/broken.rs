@@ -47,7 +47,7 @@ fn what_ran_is_answered() {
     );
 }
 
-/// G 103: the API says an error after its 200; nothing behind it is read.
+/// FAULTS 103: the API says an error after its 200; nothing behind it is read.
 #[test]
 fn an_error_ends_the_stream() {
     let mut talk = Talk::start(&["run", "--log", "log.jsonl"]);
@@ -100,7 +100,7 @@ fn an_error_instead_of_an_answer_is_none() {
     run("data: {}".to_owned()).exits(2);
 }
 
-/// G 103: a message that ended at a limit. Its last call is not executed where it had not started.
+/// FAULTS 103: a message that ended at a limit. Its last call is not executed where it had not started.
 #[test]
 fn a_limit_cuts_off_the_last_call() {
     let mut talk = Talk::start(&["run"]);

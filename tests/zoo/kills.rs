@@ -1,4 +1,4 @@
-//! toolq is killed with -9 at any moment, and nobody is left.
+//! FAULTS 64, 135: toolq is killed with -9 at any moment, as when memory runs out, and nobody is left.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Hostile programs: whatever they do, their call is answered in time and nobody of theirs is left.
+//! FAULTS 47–54, 56–58, 65, 66, 68: hostile programs: whatever they do, their call is answered in time and nobody of theirs is left.
 //!
 //! This file is its own zoo: started as `zoo beast NAME`, it is that program (`beasts`). Each carries a mark in its
 //! environment, by which it and all that comes of it are found afterwards. `ZOO_TIMES=25` runs everything so often,

@@ -113,7 +113,12 @@ impl Kept {
                 self.end(Duration::ZERO, control).await;
             }
         }
-        let leaves = matches!(self.heard, Some(Reply::Gone { leaves: true, .. }));
+        // A keeper takes room itself, which somebody else may need now.
+        let leaves = match self.heard {
+            Some(Reply::Gone { leaves, .. }) => leaves,
+            Some(Reply::NotStarted(errno)) => matches!(errno, libc::EAGAIN | libc::ENOMEM),
+            _ => false,
+        };
         if self.is_over()
             && !leaves
             && let Some(keeper) = self.keeper.take()

@@ -1,7 +1,7 @@
 //! The process that makes keepers, and ends what outlives one.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use rustix::process::{
 use super::beside::receive_with;
 use super::keeper::Keeper;
 use super::signals::Signals;
+use super::wire::Reply;
 use super::{family, system};
 use crate::model::Ending;
 
@@ -94,6 +95,13 @@ pub(super) fn serve(strict: bool) -> io::Result<()> {
     root.serve()
 }
 
+/// There is no keeper: the call that it was for is answered in its place. Other calls go on.
+fn refuse(socket: OwnedFd, why: &io::Error) {
+    let errno = why.raw_os_error().unwrap_or(libc::EAGAIN);
+    // Where nobody listens any more, nobody waits for it.
+    let _ = UnixStream::from(socket).write_all(&Reply::NotStarted(errno).bytes());
+}
+
 /// From now on, who loses his parent below this process becomes its child.
 fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
@@ -113,12 +121,13 @@ impl Root {
                     return self.finish();
                 }
                 match (Request::parse(bytes), descriptors.into_iter().next()) {
-                    (Some(Request::Keeper(number)), Some(socket)) => {
-                        let Some(keeper) = system::fork()? else {
-                            return self.keep(socket);
-                        };
-                        self.keepers.insert(number, keeper);
-                    }
+                    (Some(Request::Keeper(number)), Some(socket)) => match system::fork() {
+                        Ok(None) => return self.keep(socket),
+                        Ok(Some(keeper)) => {
+                            self.keepers.insert(number, keeper);
+                        }
+                        Err(error) => refuse(socket, &error),
+                    },
                     (Some(Request::Kill(number)), _) => self.kill(number),
                     _ => {}
                 }

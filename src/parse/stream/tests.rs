@@ -195,7 +195,7 @@ fn streams_of_several_vendors_stand_one_behind_another() {
     );
 }
 
-/// G 103: an error after the stream had begun, and whatever else ends it in the middle.
+/// FAULTS 103: an error after the stream had begun, and whatever else ends it in the middle.
 #[test]
 fn what_breaks_a_stream_is_said_with_its_place() {
     let begun = &ANTHROPIC[..8];

@@ -124,7 +124,7 @@ fn check(moment: &Moment, left: &[u8]) -> bool {
     true
 }
 
-/// H 110–113: the N-th write fails, for all N and in every way.
+/// FAULTS 110–113: the N-th write fails, for all N and in every way.
 #[test]
 fn any_write_may_fail() {
     let whole = FaultyDisk::default();
@@ -168,7 +168,7 @@ fn any_write_may_fail() {
     say(format_args!("{faults} faults at {writes} writes"));
 }
 
-/// H 112: the N-th sync fails, for all N. It is not tried again, and nothing that does something starts any more.
+/// FAULTS 112: the N-th sync fails, for all N. It is not tried again, and nothing that does something starts any more.
 #[test]
 fn any_sync_may_fail() {
     let mut total = 0;
@@ -204,7 +204,7 @@ fn syncs_are_counted() {
     assert_eq!(syncs(Sync::All), 2 + 2 * 4 + 3);
 }
 
-/// H 125: power is lost at any moment. What was not made durable is there in part, or as zeros, or as holes.
+/// FAULTS 125: power is lost at any moment. What was not made durable is there in part, or as zeros, or as holes.
 #[test]
 fn power_may_be_lost_at_any_moment() {
     let disk = FaultyDisk::default();

@@ -182,7 +182,7 @@ fn every_line_is_sealed_and_chained() {
     }
 }
 
-/// H 110: no record is larger than a write that a killed process can't tear; what is larger stands in files. Metadata
+/// FAULTS 110: no record is larger than a write that a killed process can't tear; what is larger stands in files. Metadata
 /// always stands in its record.
 #[test]
 fn large_bodies_stand_in_files() {

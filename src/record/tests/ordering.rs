@@ -56,7 +56,7 @@ fn what_a_run_writes_is_in_order() {
     }
 }
 
-/// H 117, 118: a call that may have had its effect, or has its result, never starts again.
+/// FAULTS 117, 118: a call that may have had its effect, or has its result, never starts again.
 #[test]
 fn nothing_starts_twice_unless_it_may() {
     let ok = (0, String::new());

@@ -96,7 +96,7 @@ fn metadata_has_the_form_of_its_type() {
     assert_eq!(ends, 4);
 }
 
-/// H 114: every bit of a log counts.
+/// FAULTS 114: every bit of a log counts.
 #[test]
 fn no_bit_may_flip() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ fn no_bit_may_flip() {
     ));
 }
 
-/// H 109: wherever the end is cut off, what stands before is read, and the end is told apart from other damage.
+/// FAULTS 109: wherever the end is cut off, what stands before is read, and the end is told apart from other damage.
 #[test]
 fn a_cut_is_a_torn_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_cut_is_a_torn_end() {
     say(format_args!("cut at {} places", whole.len() + 1));
 }
 
-/// H 114: lines that are gone, twice there, swapped or empty, and runs of NUL, are found where they stand.
+/// FAULTS 114: lines that are gone, twice there, swapped or empty, and runs of NUL, are found where they stand.
 #[test]
 fn lines_stand_where_they_were_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -175,7 +175,7 @@ fn lines_stand_where_they_were_written() {
     }
 }
 
-/// H 120.
+/// FAULTS 120.
 #[test]
 fn what_must_be_understood_is() {
     let record = |kind: Kind, seq, metadata: Value, chain: &line::Chain| {
@@ -222,7 +222,7 @@ fn what_must_be_understood_is() {
     assert_eq!(damage.what, Flaw::Newer { major: 2, minor: 0 });
 }
 
-/// H 130: what counts is the order in the file, whatever the clock says.
+/// FAULTS 130: what counts is the order in the file, whatever the clock says.
 #[test]
 fn clocks_may_go_backwards() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,7 +256,7 @@ fn a_log_may_grow_while_it_is_read() {
     }
 }
 
-/// H 132: a body is what the record says, or none.
+/// FAULTS 132: a body is what the record says, or none.
 #[test]
 fn a_body_is_what_was_stored() {
     let folder = tempfile::tempdir().unwrap();
@@ -306,7 +306,7 @@ fn a_body_is_what_was_stored() {
     }
 }
 
-/// H 127: how long 100,000 records take; a release build must take less than half a second.
+/// FAULTS 127: how long 100,000 records take; a release build must take less than half a second.
 #[test]
 #[ignore = "a measurement"]
 fn hundred_thousand_records() {

@@ -31,7 +31,7 @@ fn recovered(records: &[Record]) -> Vec<metadata::Recovered> {
     recovered.map(|record| record.metadata().unwrap()).collect()
 }
 
-/// H 109: the end is cut off at every byte. The log goes on, says what it lost, and the bytes are kept.
+/// FAULTS 109: the end is cut off at every byte. The log goes on, says what it lost, and the bytes are kept.
 #[test]
 fn every_cut_is_recovered_from() {
     let (_folder, path, _) = log_of(|log| play(log, &[timed(0, "get", 1, true)], "é").unwrap());
@@ -72,7 +72,7 @@ fn every_cut_is_recovered_from() {
     ));
 }
 
-/// H 124: a recovery that was itself cut short is finished by the next one.
+/// FAULTS 124: a recovery that was itself cut short is finished by the next one.
 #[test]
 fn recovery_may_be_cut_short() {
     let whole = fs::read(sample(&folder())).unwrap();

@@ -11,9 +11,11 @@ mod cures;
 mod declared;
 mod findings;
 mod http;
+mod input_schema;
 mod interpreters;
 mod limits;
 mod messages;
+mod name;
 mod placeholders;
 mod prices;
 mod programs;
@@ -141,7 +143,7 @@ fn each_tool(
     };
     let mut tools = Vec::new();
     for (name, tool) in file.tools.entries() {
-        let schema = tool::input_schema(name, tool, checks);
+        let schema = input_schema::input_schema(name, tool, checks);
         when::check(name, tool, &schema, checks);
         let mut scope = Scope {
             schema: &schema,

@@ -1,16 +1,16 @@
 //! One tool as written → the tool that calls are checked against, the file's defaults applied.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::declared::{Declared, declared};
 use super::findings::Findings;
 use super::messages;
+use super::name::check_name;
 use super::placeholders::Sink;
 use super::rules::Rules;
-use super::scope::{Checks, Scope};
+use super::scope::Scope;
 use super::{agent, command, http, limits};
 use crate::model::{
     Backing, CommandBacking, Compare, Describe, Effect, Ignored, Messages, OnFailure, OutputKind,
@@ -18,11 +18,8 @@ use crate::model::{
 };
 use crate::parse::nearest;
 use crate::parse::tools_file::{Defaults, Placed, Setting, ToolFile};
-use crate::validate::schema::bundled;
 use crate::validate::template::dotted_path;
 
-/// The longest name that the APIs take.
-const MAX_NAME: usize = 128;
 pub(super) const MAX_OUTPUT: u64 = 64 << 10;
 pub(super) const MAX_SAVED: u64 = 64 << 20;
 
@@ -100,103 +97,6 @@ fn check_limits(tool: &ToolFile, scope: &mut Scope<'_, '_>) {
     limits::check_timeout(&tool.timeout, scope.findings);
     limits::check_retry(&tool.retry, scope.findings);
     limits::check_output(&tool.max_output, scope.findings);
-}
-
-/// Every API takes letters, digits, `_` and `-`; some take more, so that other visible characters are a warning.
-fn check_name(name: &str, span: Span, scope: &mut Scope<'_, '_>) {
-    let portable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.is_empty() || name.len() > MAX_NAME {
-        scope.findings.error(
-            span,
-            "a tool's name has 1 to 128 characters",
-            "",
-            "shorten it, or name it",
-        );
-    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        scope.findings.error(
-            span,
-            "a tool's name has no spaces or control characters",
-            "",
-            "write `_` instead",
-        );
-    } else if !name.chars().all(portable) {
-        scope.findings.warning(
-            span,
-            format!("some APIs refuse the name `{name}`"),
-            "",
-            "letters, digits, `_` and `-` are taken everywhere",
-        );
-    }
-}
-
-/// Leaves everything open.
-static ANYTHING: Value = Value::Bool(true);
-
-/// The schema of the tool's input, with the files that it refers to. Where there is none that could be used, one that
-/// leaves all open, so that the templates over it are not reported too.
-pub(super) fn input_schema<'f>(
-    name: &str,
-    file: &'f Placed<ToolFile>,
-    checks: &mut Checks<'_, '_>,
-) -> Cow<'f, Value> {
-    let setting = &file.value.input_schema;
-    if file.value.describe.given().is_some() {
-        if let Some(schema) = setting.given() {
-            checks.findings.error(
-                schema.key,
-                format!("`{name}` has both `input_schema` and `describe`"),
-                "which of them holds?",
-                "leave one out: `describe` prints the schema",
-            );
-        }
-        return Cow::Owned(json!({"type": "object"}));
-    }
-    let Some(schema) = setting.given() else {
-        if setting.is_missing() {
-            checks.findings.error(
-                file.key,
-                format!("`{name}` has no `input_schema`"),
-                "",
-                "a tool without inputs has `input_schema: {type: object, properties: {}}`",
-            );
-        }
-        return Cow::Borrowed(&ANYTHING);
-    };
-    let keys = ["tools", name, "input_schema"];
-    let mut whole = Cow::Borrowed(&schema.value);
-    if checks.schema(&schema.value, &keys) {
-        checks.misspelled(&schema.value, &keys);
-        match bundled(&schema.value, checks.dir) {
-            Ok(None) => {}
-            Ok(Some(bundled)) => whole = Cow::Owned(bundled),
-            Err(why) => checks.findings.warning(
-                schema.key,
-                format!(
-                    "`toolq tools` prints a reference to a file that no model can follow: {why}"
-                ),
-                "",
-                "copy what it refers to into `$defs`",
-            ),
-        }
-    }
-    if !takes_objects(&whole) {
-        checks.findings.error(
-            checks.tree.place(&keys, "/type"),
-            "an input is an object, so its schema must say `type: object`",
-            "",
-            "inputs go into `properties`",
-        );
-    }
-    whole
-}
-
-/// Whether a schema is one of objects, as the APIs demand; a reference may say it elsewhere.
-fn takes_objects(schema: &Value) -> bool {
-    match (schema, schema.get("type")) {
-        (Value::Object(_), Some(kind)) => kind == "object",
-        (Value::Object(keywords), None) => keywords.contains_key("$ref"),
-        _ => false,
-    }
 }
 
 fn paths(setting: &Setting<Vec<Setting<String>>>, scope: &mut Scope<'_, '_>) -> Vec<Vec<String>> {
