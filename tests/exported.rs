@@ -12,7 +12,7 @@ use toolq::validate::Schema;
 
 /// Every key that says something of a tool: words for people and models, a schema beside the file, one that the tool
 /// prints, types that are mended, effects, a built-in tool, and one of the file that takes its place.
-const FILE: &str = r##"
+const FILE: &str = r#"
 version: 1
 builtins: [attempt_completion, new_task]
 tools:
@@ -53,7 +53,7 @@ tools:
     description: My own.
     input_schema: {type: object, properties: {text: {type: string}}}
     command: [echo, mine]
-"##;
+"#;
 const NAMES: [&str; 6] = [
     "read_file",
     "say",
