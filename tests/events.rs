@@ -75,6 +75,33 @@ fn a_descriptor_must_be_handed_over_for_writing() {
 }
 
 /// FAULTS 121: nobody waits for the reader of a pipe, and it may come late.
+/// The log is no place for events, by whatever name it goes. Nothing runs, and nothing is written.
+#[test]
+fn events_are_kept_apart_from_the_log() {
+    for events in ["log.jsonl", "./log.jsonl", "link"] {
+        let toolq = toolq().file("log.jsonl", "");
+        std::os::unix::fs::symlink("log.jsonl", toolq.path().join("link")).unwrap();
+        let ran = toolq.run(&[
+            "run",
+            "--events",
+            events,
+            "--log",
+            "log.jsonl",
+            "asked.json",
+        ]);
+        let ran = ran.exits(2);
+        assert!(
+            ran.stderr.contains("it is the session log"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(
+            std::fs::read_to_string(ran.dir.path().join("log.jsonl")).unwrap(),
+            ""
+        );
+    }
+}
+
 #[test]
 fn a_pipe_with_a_name_is_written_when_its_reader_comes() {
     let read = toolq()

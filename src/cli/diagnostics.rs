@@ -7,6 +7,7 @@ use miette::{
     MietteSpanContents, SourceCode, SourceSpan, SpanContents,
 };
 
+use super::place::Place;
 use crate::model::{Problem, Severity, Span};
 
 /// More of a line is not shown, in bytes, and so much of it before the place of the problem.
@@ -32,11 +33,15 @@ pub fn render(
         .with_width(width)
         .with_links(false);
     let mut rendered = String::new();
+    let mut place = Place::default();
     for problem in problems {
+        let found = place.moved(text, problem.span.start);
+        place = found.unwrap_or(place);
         let source = Source {
             file_name,
             text,
-            line: Line::at(text, problem.span.start),
+            place,
+            line: found.map(|place| Line::at(text, place)).unwrap_or_default(),
         };
         let shown = Shown { problem, source };
         // It fails only where the text has no such place; then the words alone must do.
@@ -53,6 +58,7 @@ pub fn render(
 struct Source<'p> {
     file_name: &'p str,
     text: &'p str,
+    place: Place,
     line: Line,
 }
 
@@ -67,12 +73,10 @@ struct Line {
 }
 
 impl Line {
-    /// The line around `at`; nothing where the text has no such place.
-    fn at(text: &str, at: usize) -> Self {
-        let Some((before, behind)) = text.split_at_checked(at) else {
-            return Self::default();
-        };
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    /// The line around a place.
+    fn at(text: &str, Place { at, line_start, .. }: Place) -> Self {
+        // Of a longer one no more is shown, whatever it has.
+        let behind = &text[at..text.floor_char_boundary(at + 2 * LONGEST)];
         let line_end = at + behind.find(['\r', '\n']).unwrap_or(behind.len());
         let mut start = text.floor_char_boundary(at.saturating_sub(BEFORE));
         if start < line_start + REST.len() || line_end - line_start <= LONGEST {
@@ -99,12 +103,11 @@ impl SourceCode for Source<'_> {
         _: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let at = span.offset();
-        let before = self.text.get(..at).ok_or(MietteError::OutOfBounds)?;
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let place = self.place.moved(self.text, at);
+        let place = place.ok_or(MietteError::OutOfBounds)?;
         let (data, start, column) = if lines_before == 0 {
             let end = (at + span.len()).min(self.line.end);
-            let column = self.text[line_start..at].chars().count();
-            (&self.text.as_bytes()[at..end], at, column)
+            (&self.text.as_bytes()[at..end], at, place.column)
         } else {
             (self.line.shown.as_bytes(), self.line.start, 0)
         };
@@ -112,7 +115,7 @@ impl SourceCode for Source<'_> {
             self.file_name.to_owned(),
             data,
             (start, data.len()).into(),
-            before.matches('\n').count(),
+            place.line,
             column,
             1,
         )))

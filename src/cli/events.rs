@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, RawFd};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -13,15 +13,15 @@ use super::failure::Failure;
 
 const STDOUT: &str = "stdout is for the results";
 
-/// Opens what `to` names, a path or `fd:N`.
+/// Opens what `to` names, a path or `fd:N`; `log` is the session log, where a file was named for it.
 ///
 /// # Errors
-/// Nothing can be written there.
-pub fn open(to: &str) -> Result<Box<dyn Write + Send>, Failure> {
+/// Nothing can be written there, or it is the log, which nobody else may write.
+pub fn open(to: &str, log: Option<&Path>) -> Result<Box<dyn Write + Send>, Failure> {
     let opened = match to.strip_prefix("fd:") {
         _ if to == "-" => Err(STDOUT.to_owned()),
-        Some(number) => descriptor(number),
-        None => path(Path::new(to)),
+        Some(number) => descriptor(number, log),
+        None => path(Path::new(to), log),
     };
     opened.map_err(|why| {
         Failure::usage(format!("--events {to} can't be written: {why}")).with_hint(
@@ -30,18 +30,32 @@ pub fn open(to: &str) -> Result<Box<dyn Write + Send>, Failure> {
     })
 }
 
-fn path(path: &Path) -> Result<Box<dyn Write + Send>, String> {
+fn path(path: &Path, log: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     if is_pipe {
         let (path, opened) = (path.to_owned(), None);
         return Ok(Box::new(NamedPipe { path, opened }));
     }
     let file = OpenOptions::new().create(true).append(true).open(path);
-    Ok(Box::new(file.map_err(|error| error.to_string())?))
+    let file = file.map_err(|error| error.to_string())?;
+    apart(&file, log)?;
+    Ok(Box::new(file))
+}
+
+/// Refuses a file that is the log.
+fn apart(file: &File, log: Option<&Path>) -> Result<(), String> {
+    let of_log = log.and_then(|log| fs::metadata(log).ok());
+    let own = file.metadata().map_err(|error| error.to_string())?;
+    match of_log {
+        Some(log) if (log.dev(), log.ino()) == (own.dev(), own.ino()) => {
+            Err("it is the session log, which holds nothing but records".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A copy of the descriptor, which shares its place in the file with the shell's.
-fn descriptor(number: &str) -> Result<Box<dyn Write + Send>, String> {
+fn descriptor(number: &str, log: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let number: RawFd = match number.parse() {
         Ok(1) => return Err(STDOUT.to_owned()),
         Ok(number) if number >= 0 => number,
@@ -59,8 +73,9 @@ fn descriptor(number: &str) -> Result<Box<dyn Write + Send>, String> {
         return Err(format!("descriptor {number} is open for reading only"));
     }
     let copy = handed.try_clone_to_owned();
-    let copy = copy.map_err(|error| error.to_string())?;
-    Ok(Box::new(File::from(copy)))
+    let copy = File::from(copy.map_err(|error| error.to_string())?);
+    apart(&copy, log)?;
+    Ok(Box::new(copy))
 }
 
 /// A pipe with a name. Opening it waits for its reader, so it is opened by who writes to it, and the run goes on.

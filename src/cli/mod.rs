@@ -20,6 +20,7 @@ mod manual;
 mod observers;
 mod orphans;
 mod panics;
+mod place;
 mod printer;
 mod reports;
 mod session_log;
@@ -48,6 +49,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return exit;
     }
     panics::tell();
+    signals::survive_file_limit();
     let exit = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let context = Context::new(&arguments.common);

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressDrawTarget;
@@ -36,18 +36,20 @@ enum Shown {
 }
 
 impl Observers {
-    /// Opens what the arguments name, but for the log.
+    /// Opens what the flags name, beside the log of this name.
     ///
     /// # Errors
     /// `--events` names nothing that can be written.
     pub fn new(
         flags: &WatchFlags,
+        log: Option<&Path>,
         context: &Context,
         (tools, jobs): (&Tools, NonZeroUsize),
         mask: &Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, Failure> {
-        let events = flags.events.as_deref().map(events::open).transpose()?;
+        let events = flags.events.as_deref();
+        let events = events.map(|to| events::open(to, log)).transpose()?;
         let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
         let events = events
             .transpose()

@@ -51,6 +51,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
+    tell_doubts(&log, context);
     if begin == Begin::Resume {
         compare(log.history(), intent)?;
         super::orphans::wait(log.history())?;
@@ -61,11 +62,23 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         tools_sha256: tools.digest.clone(),
         input_sha256,
         cwd: here.display().to_string(),
+        root: tools.root.display().to_string(),
         jobs: intent.jobs,
         sync: flags.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
     Ok(Some(log))
+}
+
+/// What is in doubt from before is no part of another run, and not to be forgotten for that.
+fn tell_doubts(log: &OpenLog, context: &Context) {
+    let calls: Vec<String> = log.doubts().all().map(ToString::to_string).collect();
+    let Some(first) = calls.first() else { return };
+    let (path, calls) = (log.path().display(), calls.join(", "));
+    let id = first.split(' ').next().unwrap_or_default();
+    context.stderr.warning(&format!(
+        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {id} {path}` settles it"
+    ));
 }
 
 fn open(
@@ -156,13 +169,30 @@ fn digest(inputs: &[Incoming]) -> Option<String> {
     Some(record::digest_of(digests.into_iter()))
 }
 
-/// Whether nothing may run, since tools.yaml is not as it was and nobody accepted that.
+/// Whether nothing may run, since tools.yaml is not as it was, or elsewhere, and nobody accepted that.
 fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
-    let changed = !history.is_empty() && history.tools_sha256() != intent.tools.digest;
-    changed && !intent.accept_changes
+    let changed = history.tools_sha256() != intent.tools.digest || moved(history, intent).is_some();
+    changed && !history.is_empty() && !intent.accept_changes
+}
+
+/// The folder in which commands ran, where it is another one today: by the same file, what they and probes look at is
+/// not what it was.
+fn moved<'h>(history: &'h History, intent: &Intent<'_>) -> Option<&'h str> {
+    let today = intent.tools.root.display().to_string();
+    history
+        .root()
+        .filter(|root| *root != intent.mask.text(&today))
 }
 
 fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
+    if let Some(root) = moved(history, intent) {
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let (missing, today) = (missing.join(", "), intent.tools.root.display());
+        return Failure::usage(format!(
+            "this run began in {root}, and calls are still to run ({missing}), which would run in {today}"
+        ))
+        .with_hint(format!("`cd {root}` first; or `--accept-changes` runs them here"));
+    }
     let path = intent.context.tools_path.display();
     let names = |names: &BTreeSet<String>| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -200,12 +230,18 @@ impl Earlier {
         }
     }
 
-    /// Whether today's tools have to say what becomes of a call. Not where the log answers it, or nothing may run.
-    pub fn leaves_open(&self, call: &Call) -> bool {
+    /// Those of `calls` of which today's tools have to say what becomes. None where nothing may run: the log has another
+    /// call in the place of one, or tools.yaml is not as it was.
+    pub fn open<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         let Some(history) = &self.history else {
-            return true;
+            return calls.iter().collect();
         };
-        !self.frozen && history.check(call, &self.mask).is_ok() && history.is_open(call)
+        let conflicts = |call: &Call| history.check(call, &self.mask).is_err();
+        if self.frozen || calls.iter().any(conflicts) {
+            return Vec::new();
+        }
+        let open = calls.iter().filter(|call| history.is_open(call));
+        open.collect()
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
@@ -216,8 +252,7 @@ impl Earlier {
         if let Some(history) = &self.history {
             let known = history.check(&checked.call, &self.mask)?;
             if self.frozen && history.is_missing(checked) {
-                let message =
-                    "tools.yaml is not as it was when this run began, and calls are still to run";
+                let message = "tools.yaml, or the folder in which its commands run, is not as it was when this run began, and calls are still to run";
                 return Err(Failure::usage(message)
                     .with_hint("`--accept-changes` runs them by the tools of today"));
             }

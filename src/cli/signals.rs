@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rustix::process::{Signal as Sent, getpid, kill_process};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -29,8 +30,16 @@ const STOPPING: Duration = Duration::from_secs(1);
 pub struct Signals {
     heard: Vec<(Sent, Signal)>,
     ended_by: Arc<OnceLock<u8>>,
-    /// Sent to who writes a file beyond `ulimit -f`. Once it is caught, the write fails instead of ending the program.
-    _file_too_large: Option<Signal>,
+}
+
+/// Who writes a file beyond `ulimit -f` is sent a signal. From now on the write fails instead of ending the program.
+pub fn survive_file_limit() {
+    let Ok(runtime) = Builder::new_current_thread().enable_io().build() else {
+        return;
+    };
+    let _entered = runtime.enter();
+    // What catches it stays when the runtime is gone.
+    let _ = hear(Sent::XFSZ);
 }
 
 impl Signals {
@@ -46,7 +55,6 @@ impl Signals {
         Ok(Self {
             heard: heard.collect::<io::Result<_>>()?,
             ended_by: Arc::default(),
-            _file_too_large: hear(Sent::XFSZ).ok(),
         })
     }
 

@@ -77,6 +77,6 @@ pub use tool::{
     Rule, Safety, Said, Status, Timeout, Tool, Tools,
 };
 pub use transport::{SpawnFault, Transport, TransportPhase};
-pub use units::{format_bytes, format_duration, parse_bytes, parse_duration};
+pub use units::{format_bytes, format_duration, parse_age, parse_bytes, parse_duration};
 pub use verdict::{Accepted, Arrival, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
 pub(crate) use walk::check_json;

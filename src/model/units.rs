@@ -1,10 +1,22 @@
 use std::time::Duration;
 
-/// Reads `250ms`, `5s`, `1.5s`, `10m`, `2h` or `30d`.
+/// Reads `250ms`, `5s`, `1.5s`, `10m`, `2h` or `30d`: up to a year.
 ///
 /// # Errors
 /// What is expected, in words.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    duration_within(text, 1.0, "a year")
+}
+
+/// Reads the same up to a century: how old something is.
+///
+/// # Errors
+/// What is expected, in words.
+pub fn parse_age(text: &str) -> Result<Duration, String> {
+    duration_within(text, 100.0, "a century")
+}
+
+fn duration_within(text: &str, years: f64, limit: &str) -> Result<Duration, String> {
     let expected = || {
         format!(
             "`{text}` is no duration; write a number and ms, s, m, h or d: `500ms`, `30s`, `10m`"
@@ -19,10 +31,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "d" => 86_400.0,
         _ => return Err(expected()),
     };
-    let limit = 365.0 * 86_400.0;
     let duration = number * seconds;
-    if duration > limit {
-        return Err(format!("`{text}` is longer than a year"));
+    if duration > years * 365.0 * 86_400.0 {
+        return Err(format!("`{text}` is longer than {limit}"));
     }
     Ok(Duration::from_secs_f64(duration))
 }

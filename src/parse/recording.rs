@@ -1,5 +1,6 @@
 //! A recording: its turns, with the bodies left where they are until a turn is asked for.
 
+use std::fs::File;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -101,6 +102,23 @@ impl Recording {
     pub fn loading(self, load: Box<LoadStored>) -> Self {
         let stored = Some(load);
         Self { stored, ..self }
+    }
+
+    /// Loads every such content of a call that waits for an answer, or of `all`, once: nothing is to run before it is
+    /// known that the others can be had.
+    ///
+    /// # Errors
+    /// The first that can't.
+    pub fn check_stored(&self, all: bool) -> Result<(), InputError> {
+        let turns = 0..self.stored.as_ref().map_or(0, |_| self.len());
+        turns
+            .into_iter()
+            .try_for_each(|turn| self.turn(turn, all).map(drop))
+    }
+
+    /// The file that its bytes stand in, from the first on; none where a reader has taken some of them before.
+    pub fn file(&self) -> Option<&File> {
+        self.kept.all_of_it()
     }
 
     /// The dialect of its calls.

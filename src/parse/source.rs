@@ -126,6 +126,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// The file, where the input is all of it.
+    pub fn all_of_it(&self) -> Option<&File> {
+        Some(&self.file).filter(|_| self.start == 0)
+    }
+
     /// The bytes from `begin` to `end`, as text.
     pub fn text(&self, begin: u64, end: u64) -> Result<String, InputError> {
         let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(usize::MAX)];

@@ -1,6 +1,6 @@
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::body::Stored;
 use super::line::sha256;
 use super::storage::sync_folder;
+use crate::execute::make_private_folder;
 use crate::model::failpoint;
 
 /// The folder of bodies that are too large for a record: `LOG.d`, made when the first is stored.
@@ -31,27 +32,11 @@ impl Bodies {
             file: sha256(&json),
             bytes: json.len() as u64,
         };
-        self.make_folder()?;
+        make_private_folder(&self.folder)?;
         failpoint("body.before")?;
         publish(&self.folder.join(&stored.file), &json)?;
         failpoint("body.after")?;
         Ok(stored)
-    }
-
-    fn make_folder(&self) -> io::Result<()> {
-        match DirBuilder::new().mode(0o700).create(&self.folder) {
-            Ok(()) => {
-                fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
-                sync_folder(self.folder.parent().unwrap_or(&self.folder))
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if fs::symlink_metadata(&self.folder)?.is_dir() {
-                    return Ok(());
-                }
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
     }
 }
 

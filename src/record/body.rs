@@ -35,9 +35,9 @@ pub struct Stored {
 #[derive(Debug, thiserror::Error)]
 #[error("the file {file} in {} that the session log names {what}", folder.display())]
 pub struct BodyError {
-    folder: std::path::PathBuf,
-    file: String,
-    what: String,
+    pub(super) folder: std::path::PathBuf,
+    pub(super) file: String,
+    pub(super) what: String,
 }
 
 impl Body {
@@ -92,30 +92,41 @@ impl Body {
     }
 }
 
-fn is_digest(name: &str) -> bool {
+/// Whether it is the name of a file of the log's folder.
+pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn read(folder: &Path, stored: &Stored) -> Result<Box<RawValue>, String> {
-    let unreadable = |error: io::Error| format!("can't be read: {error}");
-    let file = open(folder, &stored.file).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err("is no regular file".to_owned());
-    }
-    if metadata.len() != stored.bytes {
-        let (found, bytes) = (metadata.len(), stored.bytes);
+    let (file, found) = open_regular(folder, &stored.file)?;
+    if found != stored.bytes {
+        let bytes = stored.bytes;
         return Err(format!("has {found} bytes; {bytes} were written"));
     }
     let mut json = Vec::with_capacity(usize::try_from(stored.bytes).unwrap_or_default());
     file.take(stored.bytes)
         .read_to_end(&mut json)
-        .map_err(unreadable)?;
+        .map_err(|error| unreadable(&error))?;
     if sha256(&json) != stored.file {
         return Err("has other bytes than were written".to_owned());
     }
     let json = String::from_utf8(json).map_err(|_| "is no UTF-8".to_owned())?;
     RawValue::from_string(json).map_err(|error| format!("is no JSON: {error}"))
+}
+
+/// Why a file can't be read.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    format!("can't be read: {error}")
+}
+
+/// Opens a file of the folder, and tells its length.
+pub(super) fn open_regular(folder: &Path, name: &str) -> Result<(File, u64), String> {
+    let file = open(folder, name).map_err(|error| unreadable(&error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+    if !metadata.is_file() {
+        return Err("is no regular file".to_owned());
+    }
+    Ok((file, metadata.len()))
 }
 
 /// Opens a file of the folder. Neither may be a link, and a pipe is not waited for.

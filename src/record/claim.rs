@@ -1,29 +1,32 @@
 //! Opening the file of a log: only what can be one, and only by one toolq at a time.
 
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::LogError;
-use super::storage::{is_at, sync_folder};
+use super::storage::is_at;
+use crate::execute::make_private_folder;
 
 /// How often a file is opened that is another when it is locked.
 const ATTEMPTS: u32 = 5;
+/// How long a lock is waited for, which whoever is alive keeps for much longer.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Opens or makes the file, readable by its owner only, and locks it for as long as it is open. A link, a device or a
 /// pipe is refused, and waits for nobody.
 pub(super) fn claim(path: &Path) -> Result<File, LogError> {
     for _ in 0..ATTEMPTS {
         let file = open_to_write(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
-        }
+        lock(&file, path)?;
         // Only now can nobody put another file in its place without being noticed.
         let metadata = file.metadata().map_err(|source| opening(path, source))?;
         if !is_at(&metadata, path) {
@@ -36,6 +39,19 @@ pub(super) fn claim(path: &Path) -> Result<File, LogError> {
         return Ok(file);
     }
     Err(LogError::InUse(path.to_owned()))
+}
+
+/// A toolq that was killed while it started a process leaves one that has its files until it becomes another program.
+fn lock(file: &File, path: &Path) -> Result<(), LogError> {
+    let since = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => sleep(LOOK),
+            Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
+        }
+    }
 }
 
 /// Opens a log for reading, under the same conditions, and makes none.
@@ -73,17 +89,11 @@ pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
     let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else {
         return Ok(());
     };
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| LogError::Io {
+    make_private_folder(folder).map_err(|source| LogError::Io {
         path: path.to_owned(),
         doing: "created",
         source,
-    })?;
-    for above in folder.ancestors().skip(1) {
-        // Those that were there before may belong to others, who keep them.
-        let _ = sync_folder(above);
-    }
-    Ok(())
+    })
 }
 
 fn opening(path: &Path, source: io::Error) -> LogError {

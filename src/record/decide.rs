@@ -5,10 +5,8 @@ use crate::model::Effect;
 /// Where a call stands in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// It was asked for, and nothing more. What was skipped stands no further: it was never started.
+    /// It was asked for, and nothing more. What was skipped or rejected stands no further: it was never started.
     Asked,
-    /// It was rejected: nothing ran.
-    Rejected,
     /// It was started and has no end.
     Started,
     /// It was started, and ended because its run was.
@@ -26,7 +24,7 @@ pub(super) enum State {
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It runs, as if for the first time. What was rejected is judged again.
+    /// It runs for the first time. What was rejected is judged again.
     Run,
     /// It runs with the next attempt's number and the same key.
     Again,
@@ -51,7 +49,7 @@ pub(super) fn decide(state: Option<State>, same: bool, effect: Effect, probe: bo
     }
     let writes = effect == Effect::Write;
     match state {
-        State::Asked | State::Rejected => Decision::Run,
+        State::Asked => Decision::Run,
         // What the end of a run cut off is no result of the tool's; looking again does no harm.
         State::Started | State::CutShort if !writes => Decision::Again,
         State::Started if probe => Decision::Probe,
@@ -73,7 +71,6 @@ mod tests {
         let table = [
             (None, [Run, Run, Run, Run, Run, Run]),
             (Some(State::Asked), [Run, Run, Run, Run, Run, Run]),
-            (Some(State::Rejected), [Run, Run, Run, Run, Run, Run]),
             (
                 Some(State::Started),
                 [Again, Again, InDoubt, Again, Again, Probe],
@@ -114,6 +111,6 @@ mod tests {
                 cells += 2;
             }
         }
-        assert_eq!(cells, 108);
+        assert_eq!(cells, 96);
     }
 }

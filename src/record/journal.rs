@@ -123,13 +123,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Checks that the file is still there and as it was left.
-    pub(super) fn check(&self) -> io::Result<()> {
-        self.file.check()
-    }
-
+    /// Who starts something, or says how it ended, must not find out afterwards that its record is in a file that is gone.
     fn write(&mut self) -> io::Result<()> {
         if !self.pending.is_empty() {
+            self.file.check()?;
             self.file.append(&self.pending)?;
             self.pending.clear();
         }

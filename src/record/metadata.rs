@@ -20,6 +20,8 @@ pub struct SessionStart {
     #[serde(default)]
     pub input_sha256: Option<String>,
     pub cwd: String,
+    #[serde(default)]
+    pub root: Option<String>,
     pub jobs: usize,
     pub pid: u32,
     /// When that process started, in clock ticks since the system did.
@@ -151,8 +153,25 @@ pub struct Asked {
     pub error: Option<String>,
 }
 
+/// The statuses of a call that may not run.
+pub(super) const REJECTED: [&str; 8] = [
+    "unknown_tool",
+    "invalid_input",
+    "invalid_arguments",
+    "path_outside_root",
+    "duplicate_id",
+    "truncated",
+    "too_deep",
+    "not_concurrency_safe",
+];
+
+/// Whether a call of this status was rejected: nothing ran.
+pub(super) fn is_rejected(status: &str) -> bool {
+    REJECTED.contains(&status)
+}
+
 /// Whether a call of this status was ended with its run.
-pub(super) fn is_cut_short(status: &str) -> bool {
+pub fn is_cut_short(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")
 }
 

@@ -17,7 +17,7 @@ use super::fields::{
 };
 use super::journal::Durable;
 use super::session::OpenCall;
-use super::{Kind, SessionLog, Sync};
+use super::{History, Kind, SessionLog, Sync};
 
 /// Bytes of an input that metadata has room for.
 const MAX_IN_METADATA: usize = 8 << 10;
@@ -25,10 +25,6 @@ const MAX_IN_METADATA: usize = 8 << 10;
 impl Sink for SessionLog {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
         self.heed(|log| {
-            // Who starts something must not find out afterwards that its record is in a file that is gone.
-            if events.iter().any(has_effect) {
-                log.journal.check()?;
-            }
             let mut durable = Durable::Sometime;
             for event in events {
                 durable = durable.max(log.durable(event));
@@ -175,6 +171,11 @@ impl SessionLog {
         let place = (call.turn, call.position);
         // What an agent asked for in an earlier run is no call of this one.
         let earlier = self.earlier.as_ref().filter(|_| call.within.is_none());
+        let conflicts = |earlier: &Arc<History>| earlier.check(&checked.call, &self.mask).is_err();
+        self.conflicts |= earlier.is_some_and(conflicts);
+        if self.conflicts && call.within.is_none() {
+            return Ok(());
+        }
         let known = earlier.and_then(|earlier| earlier.entry(place));
         let record = match known {
             Some(entry) => entry.record,
@@ -293,7 +294,10 @@ impl SessionLog {
         spent: (Duration, u32),
         agent: Option<&AgentUse>,
     ) -> io::Result<()> {
-        let parent = self.calls.remove(&call.key()).map(|open| open.record);
+        // It is none of the task.
+        let Some(OpenCall { record, .. }) = self.calls.remove(&call.key()) else {
+            return Ok(());
+        };
         if outcome.is_recalled() {
             self.counts.recalled += 1;
             return Ok(());
@@ -305,7 +309,8 @@ impl SessionLog {
         let content = MaskedContent(&answer.content, &self.mask);
         let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
         let fields = fields.with_agent(agent);
-        self.journal.add(&kind.kind(), parent, &content, &fields)?;
+        self.journal
+            .add(&kind.kind(), Some(record), &content, &fields)?;
         self.counts.add(kind, answer.is_error);
         if agent.is_some() {
             let of_call = |within: &CallRef| within.key() == call.key();

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use crate::model::{Clock, Mask};
 
+use super::doubts::Doubts;
 use super::{Damage, History, Log, LogError, Record, Session, SessionLog};
 
 /// How a session begins behind what a log has already.
@@ -22,6 +23,8 @@ pub struct OpenLog {
     log: Log,
     begin: Begin,
     history: History,
+    /// Of earlier runs, where another begins behind them.
+    doubts: Doubts,
 }
 
 impl OpenLog {
@@ -45,11 +48,13 @@ impl OpenLog {
         begin: Begin,
         open: impl FnOnce(&mut dyn FnMut(&Record, u64) -> Result<(), Damage>) -> Result<Log, LogError>,
     ) -> Result<Self, LogError> {
-        let mut history = History::default();
+        let (mut history, mut doubts) = (History::default(), Doubts::default());
         let log = open(&mut |record, end| match begin {
             Begin::Resume => history.take(record, end),
-            // Only what is resumed is of interest.
-            Begin::Next | Begin::New => Ok(()),
+            Begin::Next | Begin::New => {
+                doubts.take(record);
+                Ok(())
+            }
         })?;
         if begin == Begin::Next && log.is_unfinished() {
             return Err(LogError::Unfinished(log.path().to_owned()));
@@ -59,12 +64,23 @@ impl OpenLog {
             log,
             begin,
             history,
+            doubts,
         })
+    }
+
+    /// The calls that earlier runs left in doubt, and that the next leaves so; none where a run is resumed.
+    pub fn doubts(&self) -> &Doubts {
+        &self.doubts
     }
 
     /// What the log says of the task that is resumed; nothing where none is.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.log.path()
     }
 
     /// What may keep the promises of a log from being kept, in words for people.

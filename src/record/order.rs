@@ -169,11 +169,14 @@ impl Stage {
         Ok(Self::Started(start.attempt, risk))
     }
 
-    /// A call that is rejected has a result without a start; with other tools it may run. One that was ended with its
-    /// run, and may run twice, has no result of its own.
+    /// A call that is rejected has a result without a start; with other tools it may run, also where it did before them.
+    /// One that was ended with its run, and may run twice, has no result of its own.
     fn result(self, end: &End) -> Result<Self, &'static str> {
         match self {
             Self::Free(0) => Ok(self),
+            Self::Free(_) | Self::Started(_, Risk::None) if metadata::is_rejected(&end.status) => {
+                Ok(self)
+            }
             Self::Started(attempts, Risk::None) if metadata::is_cut_short(&end.status) => {
                 Ok(Self::Free(attempts))
             }
@@ -214,6 +217,9 @@ impl Stage {
             (Self::Started(attempts, _) | Self::InDoubt(attempts), Some(false)) => {
                 Ok(Self::Free(attempts))
             }
+            // Who said that it was not done may know better by now.
+            (Self::Free(1..), Some(true)) if resolve => Ok(Self::Ended),
+            (Self::Free(1..), Some(false)) if resolve => Ok(self),
             (_, _) if resolve => Err("it resolves a call that is not in doubt"),
             (stage, _) => Ok(stage),
         }

@@ -34,6 +34,17 @@ pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf,
     Ok(folder.join(name))
 }
 
+/// Whether a log of toolq's own choice has such a name: `20251121T200000Z-0123abcd.jsonl`.
+pub(super) fn is_default_name(name: &[u8]) -> bool {
+    let form = b"00000000T000000Z-xxxxxxxx.jsonl";
+    let fits = |(c, form): (&u8, &u8)| match form {
+        b'0' => c.is_ascii_digit(),
+        b'x' => matches!(c, b'0'..=b'9' | b'a'..=b'f'),
+        _ => c == form,
+    };
+    name.len() == form.len() && name.iter().zip(form).all(fits)
+}
+
 /// `20251121T200000Z`.
 fn time_of_name(clock: &Clock) -> String {
     let ms = i64::try_from(clock.ms()).unwrap_or_default();
@@ -75,5 +86,7 @@ mod tests {
             "{home}"
         );
         assert!(matches!(path(&[]), Err(LogError::NoHome)));
+        let name = |path: &str| is_default_name(path.rsplit('/').next().unwrap().as_bytes());
+        assert!(name(&named) && !name(&named[..named.len() - 1]) && !name("a.jsonl"));
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::claim;
+use super::doubts::Doubts;
 use super::place::folder_of;
 use super::{Kind, LogError, Records};
 
@@ -36,8 +37,12 @@ pub enum Pruned {
     Young,
     /// It has no end: its run can be resumed.
     Unfinished,
+    /// A call of it is in doubt, and no other file says that it may have done its work.
+    InDoubt,
     /// A run writes it.
     InUse,
+    /// What was left of it holds files that toolq doesn't make.
+    Foreign,
 }
 
 impl Prune {
@@ -71,8 +76,11 @@ impl Prune {
         if written >= self.before {
             return Ok(Pruned::Young);
         }
-        if !last.has_end && !self.unfinished {
-            return Ok(Pruned::Unfinished);
+        match &last {
+            _ if self.unfinished => {}
+            last if !last.has_end => return Ok(Pruned::Unfinished),
+            last if last.doubts.any() => return Ok(Pruned::InDoubt),
+            _ => {}
         }
         let torn = torn.iter().filter(|torn| is_torn_of(torn, log));
         let bytes = self.remove(log, torn).map_err(io("removed"))?;
@@ -111,20 +119,23 @@ impl Prune {
 struct Last {
     timestamp: u64,
     has_end: bool,
+    doubts: Doubts,
 }
 
 impl Last {
-    /// The latest time of all records, for clocks may go backwards, and what the last one is. An end that is torn is none.
+    /// The latest time of all records, for clocks may go backwards, what the last one is, and what is in doubt. An end that is torn is none.
     fn of(path: &Path, log: File) -> Result<Self, LogError> {
         let mut last = Self {
             timestamp: 0,
             has_end: false,
+            doubts: Doubts::default(),
         };
         for record in Records::of(log) {
             match record {
                 Ok(record) => {
                     last.timestamp = last.timestamp.max(record.timestamp);
                     last.has_end = record.kind == Kind::SessionEnd;
+                    last.doubts.take(&record);
                 }
                 Err(damage) if damage.is_torn() => last.has_end = false,
                 Err(damage) => return Err(LogError::of(path, damage)),

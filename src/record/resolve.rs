@@ -8,7 +8,7 @@ use super::decide::State;
 use super::fields::{Brief, ResolveFields};
 use super::history::{Entry, History, Place};
 use super::journal::Durable;
-use super::{Kind, Log, LogError, Records};
+use super::{Damage, Kind, Log, LogError, Record, Records};
 
 /// What somebody found out.
 #[derive(Debug, Clone)]
@@ -22,6 +22,15 @@ pub enum Resolution {
     },
     /// The call did nothing: the next resume runs it.
     NotDone,
+}
+
+/// A call that was resolved.
+#[derive(Debug)]
+pub struct Resolved {
+    /// Its tool.
+    pub tool: String,
+    /// It is one of the run that `--resume` goes on with; behind others another run was begun.
+    pub can_resume: bool,
 }
 
 /// Why a call can't be resolved.
@@ -39,8 +48,7 @@ pub enum ResolveError {
     Settled(String, &'static str),
 }
 
-/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. Returns its
-/// tool. `note` says why somebody thinks so.
+/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. `note` says why somebody thinks so.
 ///
 /// # Errors
 /// There is no such call, more than one, or none that is in doubt; or the log can't be used.
@@ -51,12 +59,12 @@ pub fn resolve(
     note: Option<&str>,
     mask: &Mask,
     clock: Clock,
-) -> Result<String, ResolveError> {
+) -> Result<Resolved, ResolveError> {
     // Who names no log wants to hear so, and no empty one.
     drop(Records::open(path)?);
-    let mut history = History::default();
-    let log = Log::open(path, |record, end| history.take(record, end))?;
-    let entry = find(&history, id, mask)?;
+    let mut tasks = Tasks(vec![History::default()]);
+    let log = Log::open(path, |record, end| tasks.take(record, end))?;
+    let entry = tasks.find(id, mask)?;
     let (result, is_error) = match resolution {
         Resolution::Done { result, is_error } => (Some(mask.text(result)), Some(*is_error)),
         Resolution::NotDone => (None, None),
@@ -78,35 +86,73 @@ pub fn resolve(
         doing: "written",
         source,
     })?;
-    Ok(entry.tool.to_string())
+    Ok(Resolved {
+        tool: entry.tool.to_string(),
+        can_resume: tasks.can_resume(entry),
+    })
 }
 
-/// The one call in doubt that is meant.
-fn find<'h>(history: &'h History, id: &str, mask: &Mask) -> Result<&'h Entry, ResolveError> {
-    let in_log = Brief(id, mask);
-    let is_meant = |entry: &Entry| {
-        [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
-    };
-    let mut meant: Vec<(Place, &Entry)> = history
-        .entries()
-        .filter(|(_, entry)| is_meant(entry))
-        .collect();
-    meant.sort_by_key(|(place, _)| *place);
-    let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
-    match (open.as_slice(), meant.first()) {
-        ([(_, entry)], _) => Ok(entry),
-        ([], None) => Err(ResolveError::Unknown(id.to_owned())),
-        ([], Some((_, entry))) => Err(ResolveError::Settled(id.to_owned(), settled(entry.state))),
-        (several, _) => Err(ResolveError::Ambiguous(
-            id.to_owned(),
-            several.iter().map(|choice| described(choice)).collect(),
-        )),
+/// What a log says of each of its tasks.
+struct Tasks(Vec<History>);
+
+impl Tasks {
+    fn take(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
+        if record.kind == Kind::Session {
+            let session = record.metadata()?;
+            let is_over = |task: &History| !task.is_empty() && task.is_over_by(&session);
+            if self.0.last().is_some_and(is_over) {
+                self.0.push(History::default());
+            }
+        }
+        // Of a task before the last nothing else comes any more.
+        let first = match record.kind {
+            Kind::Resolve => 0,
+            _ => self.0.len() - 1,
+        };
+        let mut told = self.0[first..].iter_mut();
+        told.try_for_each(|task| task.take(record, end))
+    }
+
+    /// Whether a call is one of the last task, the one that can be resumed.
+    fn can_resume(&self, entry: &Entry) -> bool {
+        let last = self.0.last();
+        last.is_some_and(|task| {
+            task.entries()
+                .any(|(_, other)| other.record == entry.record)
+        })
+    }
+
+    /// The one call in doubt that is meant.
+    fn find(&self, id: &str, mask: &Mask) -> Result<&Entry, ResolveError> {
+        let in_log = Brief(id, mask);
+        let is_meant = |entry: &Entry| {
+            [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
+        };
+        let mut meant: Vec<(Place, &Entry)> = self
+            .0
+            .iter()
+            .flat_map(History::entries)
+            .filter(|(_, entry)| is_meant(entry))
+            .collect();
+        meant.sort_by_key(|(place, entry)| (*place, entry.record));
+        let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
+        match (open.as_slice(), meant.first()) {
+            ([(_, entry)], _) => Ok(entry),
+            ([], None) => Err(ResolveError::Unknown(id.to_owned())),
+            ([], Some((_, entry))) => {
+                Err(ResolveError::Settled(id.to_owned(), settled(entry.state)))
+            }
+            (several, _) => Err(ResolveError::Ambiguous(
+                id.to_owned(),
+                several.iter().map(|choice| described(choice)).collect(),
+            )),
+        }
     }
 }
 
 fn settled(state: State) -> &'static str {
     match state {
-        State::Asked | State::Rejected => "was never started",
+        State::Asked => "was never started",
         State::Done => "was resolved already",
         _ => "has its result",
     }

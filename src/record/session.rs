@@ -23,6 +23,8 @@ pub struct Session {
     pub input_sha256: Option<String>,
     /// The current directory.
     pub cwd: String,
+    /// The folder in which commands run.
+    pub root: String,
     /// Calls running at once.
     pub jobs: NonZeroUsize,
     /// What of its log survives a loss of power.
@@ -69,6 +71,9 @@ pub struct SessionLog {
     pub(super) calls: HashMap<CallKey, OpenCall>,
     /// Tools that are being asked what they take: their `describe_start`.
     pub(super) asked: HashMap<String, Uuid>,
+    /// The input is another task's from some call on, which a stream shows only then: of what stands there nothing is
+    /// on record, and nothing runs.
+    pub(super) conflicts: bool,
     pub(super) counts: EndFields,
     /// Milliseconds since 1970.
     begun: u64,
@@ -128,6 +133,7 @@ impl SessionLog {
             turns: HashMap::new(),
             calls: HashMap::new(),
             asked: HashMap::new(),
+            conflicts: false,
             counts: EndFields::default(),
             begun,
             refused: None,

@@ -28,7 +28,11 @@ pub fn torn_ends(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
     })
 }
 
-fn files(folder: &Path, is_wanted: impl Fn(&[u8]) -> bool) -> Result<Vec<PathBuf>, LogError> {
+/// What of `folder` has a name that is wanted, sorted; none where there is no such folder.
+pub(super) fn files(
+    folder: &Path,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<PathBuf>, LogError> {
     let unreadable = |source| LogError::Io {
         path: folder.to_owned(),
         doing: "listed",

@@ -42,6 +42,54 @@ fn files_may_not_grow() {
     check(&ended, &ended.dir.path().join("log"));
 }
 
+/// FAULTS 111: every other command that writes says so as well, and leaves no half of anything.
+#[test]
+fn no_command_dies_of_a_file_that_may_not_grow() {
+    let killed = r#"call='[{"type":"tool_use","id":"a","name":"sh","input":{"script":"kill -9 $(cat pid); sleep 60"}}]'; printf '%s' "$call" > input; sh -c 'echo $$ > pid; exec "$TOOLQ" run -q --log log input'"#;
+    let limit = r#"full() { ulimit -f "$1"; shift; exec "$TOOLQ" "$@"; };"#;
+    let at_log = r"$(( $(wc -c < log) / 512 ))";
+    for (command, code, why) in [
+        (
+            format!("full {at_log} log resolve a log --not-done"),
+            4,
+            "the session log log can't be written: File too large",
+        ),
+        (
+            "full 1 init -c new.yaml".to_owned(),
+            2,
+            "new.yaml can't be written: File too large",
+        ),
+        (
+            "full 1 log show --format json log > out".to_owned(),
+            74,
+            "File too large",
+        ),
+        ("full 1 log prune --older 0s > out".to_owned(), 0, ""),
+        (
+            "full 1 generate schema > out".to_owned(),
+            74,
+            "File too large",
+        ),
+        (
+            "head -c 4000 /dev/zero | tr '\\0' ' ' | full 1 run --no-log".to_owned(),
+            2,
+            "File too large",
+        ),
+    ] {
+        let script = format!("{limit} ({killed}); cp log before; ({command}); echo $? > code");
+        let ended = toolq().shell(&script);
+        let said = &ended.stderr;
+        assert_eq!(
+            ended.file("code").unwrap(),
+            format!("{code}\n"),
+            "{command}\n{said}"
+        );
+        assert!(said.contains(why), "{command}\n{said}");
+        assert_eq!(ended.file("log"), ended.file("before"), "{command}");
+        assert!(ended.file("new.yaml").is_none(), "a half of it is there");
+    }
+}
+
 /// FAULTS 111: a disk of 16 KiB, and of some more.
 #[test]
 fn the_disk_is_full() {

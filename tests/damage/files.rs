@@ -1,7 +1,9 @@
 //! What is no log, or a damaged one, is refused before anything runs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown, symlink};
+use std::path::Path;
 
 use crate::support::{Ran, Toolq, say};
 use crate::{few, ran, toolq, whole_lines};
@@ -100,27 +102,54 @@ fn a_torn_end_is_set_aside() {
     assert_eq!(records[lines]["metadata"]["file"], aside);
 }
 
+/// What stands below a folder, with its permissions; the names of folders end in `/`.
+fn modes_below(folder: &Path) -> BTreeMap<String, u32> {
+    let mut modes = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let (name, metadata) = (
+            entry.file_name().into_string().unwrap(),
+            entry.metadata().unwrap(),
+        );
+        let mode = metadata.permissions().mode() & 0o777;
+        if metadata.is_dir() {
+            let below = modes_below(&entry.path()).into_iter();
+            modes.extend(below.map(|(path, mode)| (format!("{name}/{path}"), mode)));
+            modes.insert(format!("{name}/"), mode);
+        } else {
+            modes.insert(name, mode);
+        }
+    }
+    modes
+}
+
 /// FAULTS 132: whatever the umask is, only the owner reads a log and its bodies.
 #[test]
 fn nobody_else_reads_a_log() {
-    for umask in ["0", "0777"] {
-        let call = [("blob", serde_json::json!({"bytes": 100_000}))];
-        let script = format!("umask {umask}; \"$TOOLQ\" run -q --log log input > /dev/null");
+    // Of the first the folder's own file has all, of the second a file of what was cut.
+    for (umask, bytes) in ["0", "0277", "0777"]
+        .into_iter()
+        .flat_map(|umask| [(umask, 100_000), (umask, 2_000_000)])
+    {
+        let call = [("blob", serde_json::json!({ "bytes": bytes }))];
+        let run = "\"$TOOLQ\" run -q input > /dev/null";
+        let script = format!("umask {umask}; {run} --log log && XDG_STATE_HOME=\"$PWD/a/b\" {run}");
         let ran = toolq()
             .file("input", crate::response(&call))
             .shell(&script)
             .exits(0);
-        let mode = |name: &str| {
-            let path = ran.dir.path().join(name);
-            fs::metadata(path).unwrap().permissions().mode() & 0o777
-        };
-        assert_eq!((mode("log"), mode("log.d")), (0o600, 0o700), "{umask}");
-        for body in fs::read_dir(ran.dir.path().join("log.d")).unwrap() {
-            let body = body.unwrap().path();
-            assert_eq!(
-                fs::metadata(body).unwrap().permissions().mode() & 0o777,
-                0o600
-            );
+        let modes = modes_below(ran.dir.path());
+        for (path, mode) in &modes {
+            let made = path.starts_with("log") || path.starts_with('a');
+            let expected = if path.ends_with('/') { 0o700 } else { 0o600 };
+            assert!(!made || *mode == expected, "{umask} {path} {mode:o}");
         }
+        let folders = ["log.d/", "a/", "a/b/", "a/b/toolq/", "a/b/toolq/sessions/"];
+        assert!(
+            folders.iter().all(|folder| modes.contains_key(*folder)),
+            "{modes:?}"
+        );
+        let below = modes.keys().filter(|path| path.starts_with("log.d/"));
+        assert!(below.count() > 1, "{modes:?}");
     }
 }

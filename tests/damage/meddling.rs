@@ -38,3 +38,21 @@ fn a_log_that_is_gone_stops_what_has_effects() {
         );
     }
 }
+
+/// FAULTS 123: what only looks doesn't start either, and a log that is gone when all is done is told of, too.
+#[test]
+fn a_log_that_is_gone_is_told_of_whatever_follows() {
+    let gone = ("sh", json!({"script": "rm log"}));
+    for (calls, started) in [
+        (vec![gone.clone(), ("look", json!({}))], 0),
+        (vec![("look", json!({})), gone], 1),
+    ] {
+        let toolq = toolq().stdin(response(&calls));
+        let ended = toolq.run(&["run", "-q", "--log", "log"]).exits(4);
+        let why = "can't be written: it was deleted or replaced";
+        assert_eq!(ended.stderr.matches(why).count(), 1, "{}", ended.stderr);
+        assert_eq!(ended.texts().len(), 2);
+        assert_eq!(ran(ended.dir.path(), "look"), started);
+        assert!(ended.file("log").is_none(), "and no other is begun");
+    }
+}

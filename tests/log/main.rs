@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
+#[path = "../agent/api.rs"]
+mod api;
 mod cost;
 mod forge;
 mod prune;

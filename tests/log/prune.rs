@@ -50,7 +50,14 @@ fn age(path: &Path, written: SystemTime) {
 }
 
 fn left(ran: &Ran) -> Vec<String> {
-    let folder = ran.dir.path().join("state/toolq/sessions");
+    names(&ran.dir.path().join("state/toolq/sessions"))
+}
+
+fn left_below(sessions: &Sessions) -> Vec<String> {
+    names(&sessions.path(""))
+}
+
+fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -126,6 +133,26 @@ fn only_what_nobody_needs_is_removed() {
     );
 }
 
+/// A session that came to its end may still be all that is known of a payment.
+#[test]
+fn what_is_in_doubt_is_kept() {
+    for (more, left_over) in [("", 1), ("--unfinished", 0)] {
+        let tools = "version: 1\ntools:\n  pay:\n    input_schema: {type: object}\n    command: [sh, -c, 'test -e dead || { touch dead; kill -9 $(cat pid); sleep 60; }; echo paid']\n";
+        let input = crate::support::response(&[("pay", serde_json::json!({}))]);
+        let toolq = Toolq::new().tools(tools).file("in.json", &input);
+        let ran = toolq.shell(&format!(
+            r#"sh -c 'echo $$ > pid; exec "$TOOLQ" run -q in.json'; "$TOOLQ" run -q --resume in.json; echo "exit $?"; "$TOOLQ" log prune --older 0s {more}"#
+        ));
+        assert!(ran.stdout.contains("exit 3"), "{}", ran.stdout);
+        let logs = left(&ran)
+            .into_iter()
+            .filter(|name| name.strip_suffix(".jsonl").is_some());
+        assert_eq!(logs.count(), left_over, "{}", ran.stderr);
+        let said = ran.stderr.contains("left 1 session with a call in doubt");
+        assert_eq!(said, left_over == 1, "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_dry_run_removes_nothing() {
     let (sessions, _used) = sorts();
@@ -164,6 +191,84 @@ fn links_lead_nowhere() {
     let ran = sessions.prune(&["--older", "30d"]).exits(0);
     assert_eq!(ran.file("kept/file").as_deref(), Some("mine"));
     assert_eq!(left(&ran), ["a.jsonl.d", "b.jsonl"]);
+}
+
+/// What is left of a session whose log somebody deleted: removed, if it is old and nothing else is in it.
+#[test]
+fn folders_without_their_logs_are_removed() {
+    let sessions = Sessions::new();
+    let body = |folder: &str, file: &str, days: u64| {
+        let path = sessions.path(folder).join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "x".repeat(3_000)).unwrap();
+        for path in [&path, &sessions.path(folder)] {
+            let written = SystemTime::now() - Duration::from_secs(days * DAY);
+            File::open(path).unwrap().set_modified(written).unwrap();
+        }
+    };
+    let name = |at: u32| format!("20250101T00000{at}Z-0123abcd.jsonl");
+    let digest = "0f".repeat(32);
+    let files = [
+        (name(0), digest.clone(), 40),
+        (name(0), format!("{digest}.txt"), 40),
+        (name(0), ".aB3xY9.part".to_owned(), 40),
+        (name(1), digest.clone(), 20),
+        (name(2), "notes.txt".to_owned(), 40),
+        (name(3), format!("{digest}/{digest}"), 40),
+        ("mine.jsonl".to_owned(), digest.clone(), 40),
+    ];
+    for (log, file, days) in &files {
+        body(&format!("{log}.d"), file, *days);
+    }
+    sessions.log(&name(4), 20, true);
+    body(&format!("{}.d", name(4)), &digest, 40);
+    std::os::unix::fs::symlink(
+        sessions.path("mine.jsonl.d"),
+        sessions.path(&(name(5) + ".d")),
+    )
+    .unwrap();
+    let before = left_below(&sessions);
+    let would = sessions
+        .toolq
+        .command(&["log", "prune", "--older", "30d", "-n"]);
+    let would = { would }.output().unwrap();
+    let said = String::from_utf8(would.stdout).unwrap();
+    assert!(
+        said.contains("would remove 1 folder without a log, 8.7 KiB"),
+        "{said}"
+    );
+    assert_eq!(left_below(&sessions), before);
+    let ran = sessions.prune(&["--older", "30d"]).exits(0);
+    let gone: Vec<String> = before
+        .into_iter()
+        .filter(|name| !left(&ran).contains(name))
+        .collect();
+    assert_eq!(gone, [name(0) + ".d"]);
+    let words = format!("/{}.d (40 days old, 8.7 KiB)", name(0));
+    assert!(ran.stdout.contains(&words), "{}", ran.stdout);
+    for at in [2, 3] {
+        let words = format!(
+            "{}.d is gone, and it holds files that toolq did not make",
+            name(at)
+        );
+        assert!(ran.stderr.contains(&words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_age_is_up_to_a_century() {
+    let sessions = Sessions::new();
+    sessions.log("a.jsonl", 800, true);
+    sessions.log("b.jsonl", 700, true);
+    let ran = sessions.prune(&["--older", "730d"]).exits(0);
+    assert_eq!(left(&ran), ["b.jsonl"]);
+    Sessions::new().prune(&["--older", "36500d"]).exits(0);
+    let refused = Sessions::new().prune(&["--older", "40000d"]).exits(2);
+    assert!(
+        refused.stderr.contains("longer than a century"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]

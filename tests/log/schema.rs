@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use toolq::record::log_schema;
 use toolq::validate::Schema;
 
+use crate::api::{Api, calls, ok, text};
 use crate::forge::Forge;
 use crate::support::{Toolq, json_lines, response};
 
@@ -31,10 +32,13 @@ tools:
   ask: {input_schema: {type: object}, http: {method: POST, url: "URL"}}
   tells: {describe: [echo, '{"input_schema": {"type": "object"}}'], effect: read, command: [echo]}
   mute: {describe: [sh, -c, 'kill -SEGV $$'], command: [echo]}
+  raw: {input_schema: {type: object}, effect: read, command: [printf, '\377']}
+  leave: {input_schema: {type: object}, effect: read, command: [sh, -c, "sleep 60 &"]}
+  fill: {input_schema: {type: object}, effect: read, command: {argv: [sh, -c, "exec head -c 9000 /dev/zero > full"], limits: {file_size: 1KiB}}}
   stop: {input_schema: {type: object}, on_failure: stop, command: ["false"]}
 "#;
 
-fn calls() -> String {
+fn everything() -> String {
     let large = "x".repeat(100_000);
     let mut calls: Vec<(&str, Value)> = vec![
         ("say", json!({"x": "a"})),
@@ -47,7 +51,7 @@ fn calls() -> String {
     ];
     let plain = [
         "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "tells", "mute",
-        "ask", "stop",
+        "ask", "raw", "leave", "fill", "stop",
     ];
     calls.extend(plain.map(|name| (name, json!({}))));
     calls.push(("count", json!({"n": 1})));
@@ -92,8 +96,51 @@ fn records() -> Vec<Value> {
     let tools = TOOLS.replace("URL", &silent_server());
     let ran = Toolq::new()
         .tools(&tools)
-        .stdin(calls())
+        .stdin(everything())
         .shell(script)
+        .exits(0);
+    json_lines(&ran.stdout)
+}
+
+/// An agent that looks, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
+const INTERRUPTED: &str = r#"
+tools:
+  ask:
+    input_schema: {type: object}
+    agent: {endpoint: "${BASE}", model: model-1, tools: [look]}
+  look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
+  send: {input_schema: {type: object}, effect: read, http: {method: POST, url: "${BASE}"}}
+  pay:
+    input_schema: {type: object, properties: {n: {type: integer}}, required: [n]}
+    effect: write
+    concurrency_safe: true
+    probe: [sh, -c, "test $1 = 0 && exit 7; kill -9 $$", sh, "{n}"]
+    command: {argv: [sh, -c, 'kill -9 "$(cat pid)"; sleep 60']}
+"#;
+
+/// The records of a run with an agent that is killed, resumed, resolved and resumed.
+fn records_of_an_interruption() -> Vec<Value> {
+    let api = Api::by(|_, body| match body["messages"].as_array().map(Vec::len) {
+        None => ok("done"),
+        Some(1) => calls(&[("look", json!({}))]),
+        Some(_) => text("all is well"),
+    });
+    let resume = "\"$TOOLQ\" run -q --resume --log log in >> out";
+    let resolve =
+        |n| format!("\"$TOOLQ\" -q log resolve toolu_{n} log --done --result x --error --note y");
+    let script = format!(
+        "cat > in; sh -c 'echo $$ > pid; exec \"$TOOLQ\" run -q --log log in'; {resume}; test $? = 3; {} && {} && {resume} && cat log",
+        resolve(2),
+        resolve(3),
+    );
+    let none = || json!({});
+    let pay = |n: u32| ("pay", json!({ "n": n }));
+    let asked = response(&[("ask", none()), ("send", none()), pay(0), pay(1)]);
+    let ran = Toolq::new()
+        .tools(INTERRUPTED)
+        .env("BASE", &api.url)
+        .stdin(asked)
+        .shell(&script)
         .exits(0);
     json_lines(&ran.stdout)
 }
@@ -101,7 +148,7 @@ fn records() -> Vec<Value> {
 #[test]
 fn every_record_of_every_type_has_the_published_form() {
     let schema = closed();
-    let records = records();
+    let records = [records(), records_of_an_interruption()].concat();
     for record in &records {
         let problems = schema.details(record);
         assert!(problems.is_empty(), "{record}\n{problems:#?}");
@@ -113,7 +160,11 @@ fn every_record_of_every_type_has_the_published_form() {
     let written = [
         "describe_end",
         "describe_start",
+        "model_response",
+        "probe_end",
+        "probe_start",
         "recovered",
+        "resolve",
         "session",
         "session_end",
         "tool_call",
@@ -129,6 +180,35 @@ fn every_record_of_every_type_has_the_published_form() {
         .filter_map(|record| record["metadata"]["status"].as_str())
         .collect();
     assert!(statuses.len() >= 12, "{statuses:?}");
+    let session = records.iter().rfind(|record| record["type"] == "session");
+    let metadata = &session.unwrap()["metadata"];
+    assert!(
+        metadata["resumes"].is_string() && metadata["epoch"] == 3,
+        "{metadata}"
+    );
+    assert_every_member_was_seen(&records);
+}
+
+/// No member of any metadata is published that no run writes.
+#[track_caller]
+fn assert_every_member_was_seen(records: &[Value]) {
+    let schema = log_schema();
+    let forms = schema["oneOf"].as_array().unwrap().iter();
+    let (mut published, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for form in forms.filter(|form| form["title"].is_string()) {
+        let reference = form["properties"]["metadata"]["$ref"].as_str().unwrap();
+        let name = reference.rsplit('/').next().unwrap();
+        let members = schema["$defs"][name]["properties"].as_object().unwrap();
+        published.extend(members.keys().map(|member| format!("{name}.{member}")));
+        let of_type = records
+            .iter()
+            .filter(|record| record["type"] == form["title"]);
+        for record in of_type {
+            let members = record["metadata"].as_object().unwrap();
+            seen.extend(members.keys().map(|member| format!("{name}.{member}")));
+        }
+    }
+    assert_eq!(published, seen);
 }
 
 /// What says nothing is no schema: other forms are refused.

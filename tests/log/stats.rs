@@ -64,6 +64,28 @@ fn the_table_is_for_people() {
     ");
 }
 
+/// What ended with its run, and what other tools rejected in between, is counted when no run goes on with it.
+#[test]
+fn a_call_that_runs_again_is_counted_once() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let calls = [(); 3].map(|()| log.call(turn, "look", &json!({})));
+    for call in calls {
+        log.start(call, "look", 1);
+        log.end("tool_result", call, "look", ("interrupted", 40, 1));
+    }
+    log.end("tool_result", calls[1], "look", ("unknown_tool", 0, 0));
+    let words = ["runs", "successes", "failures", "rejected", "total_ms"];
+    let counts = |log: &Forge| words.map(|word| stats(log)["total"][word].as_u64().unwrap());
+    assert_eq!(counts(&log), [2, 0, 2, 1, 80]);
+    for call in &calls[1..] {
+        log.start(*call, "look", 2);
+        log.end("tool_result", *call, "look", ("ok", 3, 2));
+    }
+    assert_eq!(counts(&log), [3, 2, 1, 0, 46]);
+}
+
 /// A call is what it came to in the end: a resumed run goes on with what was skipped, and somebody may find out what
 /// became of a call in doubt.
 #[test]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::forge::Forge;
 use crate::ran;
-use crate::support::{Ran, Toolq};
+use crate::support::{Ran, Toolq, response};
 
 /// What is said of one log of these bytes, and the exit code.
 fn verdict(bytes: &[u8]) -> (String, i32) {
@@ -30,6 +30,65 @@ fn a_run_is_as_it_was_written() {
     let ran: Ran = ran().shell(script).exits(0);
     let ends = "ok: 16 records, 1 session, 5 calls\n";
     assert!(ran.stdout.ends_with(ends), "{}", ran.stdout);
+}
+
+/// FAULTS 114: each file that a line names, wherever it names it: the content, the whole of a cut output, an input before
+/// its types were mended.
+#[test]
+fn a_file_that_is_named_is_as_it_was_written() {
+    let tools = r#"
+tools:
+  much: {input_schema: {type: object}, effect: read, max_output: 200KiB, command: [sh, -c, "head -c 100000 /dev/zero | tr '\\0' x"]}
+  cut: {input_schema: {type: object}, effect: read, max_output: 1KiB, command: [seq, "1", "2000"]}
+  list: {input_schema: {type: object, properties: {l: {type: array}}}, effect: read, command: ["true"]}
+"#;
+    let list = format!("[{}1]", "1,".repeat(20_000));
+    for (call, line) in [
+        (("much", json!({})), 5),
+        (("cut", json!({})), 5),
+        (("list", json!({ "l": list })), 3),
+    ] {
+        let toolq = Toolq::new().tools(tools).stdin(response(&[call]));
+        // Read from elsewhere, it is found beside its log.
+        let script = "\"$TOOLQ\" run -q --log log > /dev/null; mkdir a; mv log log.d a; \"$TOOLQ\" log verify a/log";
+        let ran = toolq.shell(script).exits(0);
+        assert_eq!(
+            ran.stdout,
+            "a/log: ok: 6 records, 1 session, 1 call, 1 file\n"
+        );
+        let folder = ran.dir.path().join("a/log.d");
+        let body = fs::read_dir(&folder)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        let verdict = || {
+            let mut verify = std::process::Command::new(env!("CARGO_BIN_EXE_toolq"));
+            verify
+                .args(["log", "verify", "a/log"])
+                .current_dir(ran.dir.path());
+            String::from_utf8(verify.output().unwrap().stdout).unwrap()
+        };
+        let mut bytes = fs::read(&body).unwrap();
+        bytes[500] ^= 1;
+        fs::write(&body, bytes).unwrap();
+        let named = format!(
+            "a/log: line {line}: the file {}",
+            body.file_name().unwrap().display()
+        );
+        let said = verdict();
+        assert!(
+            said.starts_with(&named) && said.contains("has other bytes than were written"),
+            "{said}"
+        );
+        fs::remove_file(&body).unwrap();
+        let said = verdict();
+        assert!(
+            said.starts_with(&named) && said.contains("can't be read: No such file"),
+            "{said}"
+        );
+    }
 }
 
 /// FAULTS 114: whatever was done to a log, its first broken line is named, and what is wrong with it.

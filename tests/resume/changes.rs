@@ -132,6 +132,40 @@ fn changed_tools_run_nothing_unasked() {
     stage.log_is_in_order();
 }
 
+/// By the same tools.yaml, commands and probes look at other files in another folder.
+#[test]
+fn another_folder_runs_nothing_unasked() {
+    let stage = Stage::new(&callees(), &message(&[("fatal", 1), ("pay", 2)]));
+    assert_eq!(stage.run().code, None);
+    std::fs::create_dir(stage.path().join("elsewhere")).unwrap();
+    let resume = |more: &[&str]| {
+        let arguments = [
+            "run",
+            "--resume",
+            "--log",
+            "../log.jsonl",
+            "-c",
+            "../tools.yaml",
+        ];
+        let arguments = [&arguments[..], more, &["../input.json"]].concat();
+        stage.toolq_in("elsewhere", &arguments)
+    };
+    let refused = resume(&[]).exits(2);
+    assert!(
+        refused.stderr.contains("calls are still to run (pay)")
+            && refused.stderr.contains("elsewhere")
+            && refused.stderr.contains("hint: `cd "),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(stage.effects().len(), 1);
+    resume(&["--accept-changes"]).exits(3);
+    assert_eq!(stage.read("elsewhere/effects"), "pay 2\n");
+    // What is there is printed anywhere.
+    assert_eq!(stage.resume().exits(3).texts()[1], "paid 2");
+    stage.log_is_in_order();
+}
+
 /// A tool that is gone, or takes the input no more, takes no result away.
 #[test]
 fn a_tool_that_is_gone_keeps_its_results() {
@@ -141,6 +175,51 @@ fn a_tool_that_is_gone_keeps_its_results() {
     stage.write("tools.yaml", &tools(&[("other", "effect: read", "echo x")]));
     let again = stage.resume().exits(3);
     assert_eq!(again.stdout, first.stdout);
+}
+
+/// A call that had started is rejected by other tools, then taken back: its attempts are counted on, its key is the same,
+/// and it runs again only if it may.
+#[test]
+fn a_rejection_in_between_forgets_nothing() {
+    let resolve = ["log", "resolve", "toolu_0", "log.jsonl", "--not-done"];
+    for (signal, before, then, code, text) in [
+        ("KILL", "read", "read", 0, "done 1"),
+        ("KILL", "read", "write", 3, "In doubt"),
+        ("KILL", "write", "write", 0, "done 1"),
+        ("INT", "read", "read", 0, "done 1"),
+    ] {
+        let script = format!(
+            r#"echo "fatal $TOOLQ_IDEMPOTENCY_KEY" >> effects; test -e dead || {{ touch dead; kill -{signal} "$(cat pid)"; sleep 60; }}; echo "done $1""#
+        );
+        let fatal = |effect: &str| tools(&[("fatal", &format!("effect: {effect}"), &script)]);
+        let stage = Stage::new(&fatal(before), &message(&[("fatal", 1)]));
+        let arguments = ["run", "--resume", "--log", "log.jsonl", "input.json"];
+        let accept = [&arguments[..], &["--accept-changes"]].concat();
+        stage.run();
+        let mut story = stage.story("toolu_0");
+        if before == "write" {
+            stage.toolq(&resolve).exits(0);
+            story.push("resolve".to_owned());
+        }
+        stage.write("tools.yaml", &tools(&[("other", "effect: read", "echo x")]));
+        for arguments in [&accept[..], &accept, &arguments] {
+            let rejected = stage.toolq(arguments).exits(0);
+            assert!(rejected.texts()[0].starts_with("Unknown tool"));
+        }
+        stage.write("tools.yaml", &fatal(then));
+        let done = stage.toolq(&accept).exits(code);
+        assert!(done.texts()[0].starts_with(text), "{:?}", done.texts());
+        story.push("tool_result unknown_tool".to_owned());
+        story.extend(match code {
+            0 => vec!["tool_start 2".to_owned(), "tool_result ok".to_owned()],
+            _ => vec!["tool_in_doubt in_doubt".to_owned()],
+        });
+        assert_eq!(stage.story("toolu_0"), story, "{signal} {before} {then}");
+        stage.log_is_in_order();
+        let effects = stage.effects();
+        assert_eq!(effects.len(), if code == 0 { 2 } else { 1 });
+        assert_eq!(effects.first(), effects.last(), "the same key");
+    }
 }
 
 /// Ctrl-C: what a tool that writes came to is its result; what one that reads would have come to is wanted still.

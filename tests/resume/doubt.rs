@@ -44,7 +44,14 @@ fn an_unfinished_log_is_refused() {
     assert!(refused.stderr.contains("--resume") && refused.stderr.contains("--new"));
     assert!(refused.stdout.is_empty() && stage.effects().len() == 2);
     let new = stage.toolq(&["run", "--new", "--log", "log.jsonl", "input.json"]);
-    assert_eq!(new.exits(0).texts(), ["looked 1", "done 2", "paid 3"]);
+    let new = new.exits(0);
+    assert_eq!(new.texts(), ["looked 1", "done 2", "paid 3"]);
+    assert!(
+        new.stderr
+            .contains("left in doubt: toolu_1 (fatal). `toolq log resolve toolu_1 log.jsonl`"),
+        "{}",
+        new.stderr
+    );
     // The run that is resumed from now on is the new one.
     let resumed = stage.resume().exits(0);
     assert_eq!(resumed.texts(), ["looked 1", "done 2", "paid 3"]);
@@ -55,6 +62,32 @@ fn an_unfinished_log_is_refused() {
         .filter_map(|line| line.strip_prefix("fatal 2 ").map(str::to_owned))
         .collect();
     assert_ne!(keys[0], keys[1], "FAULTS 101: another run is another task");
+}
+
+/// What another run was begun behind is not out of the world for that, and can be settled.
+#[test]
+fn a_doubt_of_an_earlier_run_is_not_forgotten() {
+    let stage = killed();
+    stage.write("other.json", &message(&[("look", 9)]));
+    let next = |new: &[&str]| {
+        let arguments = [&["run", "--log", "log.jsonl"], new, &["other.json"]].concat();
+        stage.toolq(&arguments).exits(0).stderr
+    };
+    assert!(next(&["--new"]).contains("left in doubt: toolu_1 (fatal)"));
+    assert!(next(&[]).contains("left in doubt: toolu_1 (fatal)"));
+    let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
+    let not_done = stage
+        .toolq(&[&resolve[..], &["--not-done"]].concat())
+        .exits(0);
+    assert!(
+        not_done.stderr.contains("another run was begun since"),
+        "{}",
+        not_done.stderr
+    );
+    let done = stage.toolq(&[&resolve[..], &["--done", "--result", "by hand"]].concat());
+    assert!(done.exits(0).stderr.contains("has this result from now on"));
+    assert!(!next(&[]).contains("doubt"));
+    stage.log_is_in_order();
 }
 
 #[test]
@@ -120,6 +153,21 @@ fn not_done_runs_it_with_the_same_key() {
     assert_eq!(stage.story("toolu_1"), story);
     assert_eq!(stage.resume().exits(0).stdout, done.stdout);
     stage.log_is_in_order();
+}
+
+/// Who said that it was not done finds out better before it runs again.
+#[test]
+fn a_verdict_can_be_taken_back() {
+    let stage = killed();
+    let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
+    let done = ["--done", "--result", "paid after all"];
+    stage
+        .toolq(&[&resolve[..], &["--not-done"]].concat())
+        .exits(0);
+    stage.toolq(&[&resolve[..], &done].concat()).exits(0);
+    assert_eq!(stage.resume().exits(0).texts()[1], "paid after all");
+    assert_eq!(stage.effects().len(), 3);
+    stage.toolq(&["log", "verify", "log.jsonl"]).exits(0);
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn a_log_speaks_no_language() {
             }
             let metadata = record["metadata"].as_object_mut().unwrap();
             // A tool is another one in another folder.
-            let own = "duration_ms pid pid_started cwd idempotency_key tool_sha256";
+            let own = "duration_ms pid pid_started cwd root idempotency_key tool_sha256";
             metadata.retain(|name, _| !own.split(' ').any(|own| own == name));
         }
         (done.stdout, records)

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::stage::{Stage, callees, message};
+use crate::stage::{Stage, callees, message, stream};
 
 /// Pairs of a kill and a resume, at least.
 const PAIRS: usize = 1_000;
@@ -34,11 +34,13 @@ const CALLS: [(&str, u32); 10] = [
 ];
 
 /// How the ten calls are asked for, and the flags of the run.
-const WAYS: [(&[usize], &[&str]); 4] = [
+const WAYS: [(&[usize], &[&str]); 6] = [
     (&[10], &[]),
     (&[3, 4, 3], &[]),
     (&[10], &["--to", "block-lines", "-j", "1"]),
     (&[1, 9], &["--sync", "all"]),
+    (&[2, 5, 3], &["--follow"]),
+    (&[6, 4], &["--from", "anthropic-sse"]),
 ];
 
 fn stage(way: usize) -> Stage {
@@ -49,7 +51,12 @@ fn stage(way: usize) -> Stage {
         message(turn)
     });
     let turns: Vec<String> = turns.collect();
-    Stage::new(&callees(), &turns.join("\n"))
+    let input = if WAYS[way].1.contains(&"anthropic-sse") {
+        stream(&turns)
+    } else {
+        turns.join("\n")
+    };
+    Stage::new(&callees(), &input)
 }
 
 fn arguments<'a>(way: usize, more: &[&'a str]) -> Vec<&'a str> {

@@ -7,6 +7,7 @@
     reason = "a test that can't go on fails"
 )]
 
+mod arriving;
 mod changes;
 mod doubt;
 mod finished;

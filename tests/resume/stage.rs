@@ -67,6 +67,36 @@ pub fn message(calls: &[(&str, u32)]) -> String {
     json!({"role": "assistant", "content": content}).to_string()
 }
 
+/// Messages as the events of one stream after another.
+pub fn stream(messages: &[String]) -> String {
+    let event = |data: Value| {
+        format!(
+            "event: {}\ndata: {data}\n\n",
+            data["type"].as_str().unwrap()
+        )
+    };
+    let spoken = |message: &String| {
+        let mut message: Value = serde_json::from_str(message).unwrap();
+        let content = message["content"].take();
+        message["content"] = json!([]);
+        let mut text = event(json!({"type": "message_start", "message": message}));
+        for (index, block) in content.as_array().unwrap().iter().enumerate() {
+            let begun =
+                json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}});
+            let input =
+                json!({"type": "input_json_delta", "partial_json": block["input"].to_string()});
+            text += &event(
+                json!({"type": "content_block_start", "index": index, "content_block": begun}),
+            );
+            text += &event(json!({"type": "content_block_delta", "index": index, "delta": input}));
+            text += &event(json!({"type": "content_block_stop", "index": index}));
+        }
+        text + &event(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}))
+            + &event(json!({"type": "message_stop"}))
+    };
+    messages.iter().map(spoken).collect()
+}
+
 impl Stage {
     pub fn new(tools: &str, input: &str) -> Self {
         let toolq = Toolq::new().tools(tools).file("input.json", input);
@@ -109,6 +139,18 @@ impl Stage {
         let mut command = self.toolq.command(arguments);
         command.stdin(Stdio::null()).stdout(stdout);
         command.output().unwrap().status.code()
+    }
+
+    /// Runs toolq in a folder below.
+    pub fn toolq_in(&self, folder: &str, arguments: &[&str]) -> Done {
+        let mut command = self.toolq.command(arguments);
+        command.current_dir(self.path().join(folder));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        Done {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
     }
 
     /// Starts toolq, and reads nothing of it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use crate::model::parse_duration;
+use crate::model::parse_age;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -87,7 +87,7 @@ pub struct LogCost {
 #[derive(Debug, Args)]
 pub struct LogPrune {
     /// Sessions whose last record is older than this
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_age)]
     pub older: Duration,
     /// Say what would be removed, and remove nothing
     #[arg(short = 'n', long)]

@@ -1,6 +1,6 @@
 //! `toolq init`: a tools.yaml to start from.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -55,6 +55,7 @@ fn tell_what_is_missing(declared: &Declarations, stderr: &Stderr) {
 }
 
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    let replaces = force && path.exists();
     let opened = if force {
         OpenOptions::new()
             .write(true)
@@ -64,7 +65,14 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     } else {
         OpenOptions::new().write(true).create_new(true).open(path)
     };
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = opened.and_then(|mut file| {
+        let written = file.write_all(text.as_bytes());
+        if written.is_err() && !replaces {
+            // Half of a file is none.
+            let _ = fs::remove_file(path);
+        }
+        written
+    });
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             Failure::usage(format!("{} exists already", path.display()))

@@ -6,6 +6,8 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use serde_json::value::RawValue;
+
 use crate::cli::arguments::{FromDialect, Input};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -14,7 +16,7 @@ use crate::cli::lines::Lines;
 use crate::cli::live::Live;
 use crate::model::Dialect;
 use crate::parse::{self, Follow, InputError, LoadStored, Recording, Source, Stream};
-use crate::record::{Body, Stored};
+use crate::record::{self, Body, Stored};
 
 /// Bytes by which a stream is recognised, at most.
 const BEGIN: usize = 16;
@@ -34,8 +36,7 @@ pub enum Incoming {
 /// # Errors
 /// A file that can't be opened, or an input that is no form of a model's answer, with its place.
 pub fn open(arguments: &Input, prepare: fn(Source) -> Source) -> Result<Vec<Incoming>, Failure> {
-    each(arguments, |name, file| {
-        let log = name.clone();
+    each(arguments, |path, name, file| {
         let vendor = arguments.from.and_then(FromDialect::vendor);
         let (begin, is_stream) = match arguments.from {
             Some(_) => (Vec::new(), vendor.is_some()),
@@ -54,9 +55,10 @@ pub fn open(arguments: &Input, prepare: fn(Source) -> Source) -> Result<Vec<Inco
         let from = arguments.from.map(Into::into);
         let recording = Recording::read(prepare(source), from, arguments.max_document)?;
         let recording = match recording.dialect() {
-            Dialect::Toolq => recording.loading(stored_beside(Path::new(&log))),
+            Dialect::Toolq => of_log(recording, path)?,
             _ => recording,
         };
+        recording.check_stored(arguments.all)?;
         Ok(Incoming::Recording(Box::new(recording)))
     })
 }
@@ -70,7 +72,7 @@ pub fn follow(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
         let failure = Failure::usage("--follow reads JSON lines, not a stream of events");
         return Err(failure.with_hint("a stream is answered as it arrives without it"));
     }
-    each(arguments, |name, file| {
+    each(arguments, |_, name, file| {
         let from = arguments.from.map(Into::into);
         let follow = Follow::new(name, from, arguments.max_document);
         let lines = Lines::new(Feed::new(Vec::new(), file), follow);
@@ -80,7 +82,7 @@ pub fn follow(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
 
 fn each(
     arguments: &Input,
-    open: impl Fn(String, File) -> Result<Incoming, Failure>,
+    open: impl Fn(&Path, String, File) -> Result<Incoming, Failure>,
 ) -> Result<Vec<Incoming>, Failure> {
     let stdin = [Path::new("-").to_path_buf()];
     let files = match arguments.files.as_slice() {
@@ -89,19 +91,47 @@ fn each(
     };
     let opened = files.iter().map(|path| {
         let (name, file) = file(path)?;
-        open(name, file)
+        open(path, name, file)
     });
     opened.collect()
 }
 
+/// The recording that a session log is. What it says of its calls decides what runs.
+///
+/// # Errors
+/// It is not as a run wrote it, or one still writes it.
+pub fn of_log(recording: Recording, path: &Path) -> Result<Recording, Failure> {
+    let Some(file) = recording.file() else {
+        return Err(Failure::usage(
+            "a session log is read from its first line on",
+        ));
+    };
+    let name = match path.to_str() {
+        Some("-") => Path::new("stdin"),
+        _ => path,
+    };
+    let file = file.try_clone();
+    let file = file.map_err(|error| unreadable(&name.display().to_string(), &error))?;
+    record::witness(name, file)?;
+    Ok(recording.loading(stored_beside(path)))
+}
+
 /// Loads what a session log keeps in the folder beside it.
 pub fn stored_beside(log: &Path) -> Box<LoadStored> {
+    if log == Path::new("-") {
+        return Box::new(stored_nowhere);
+    }
     let log = log.to_owned();
     Box::new(move |named| {
         let stored: Stored = serde_json::from_str(named).map_err(|error| error.to_string())?;
         let body = Body::Stored(stored).load(&log);
         body.map_err(|error| error.to_string())
     })
+}
+
+/// Of a log that is piped nobody knows what it stands beside.
+fn stored_nowhere(_: &str) -> Result<Box<RawValue>, String> {
+    Err("what this record names stands in a file beside the session log: name the log, `toolq run LOG`, instead of piping it".to_owned())
 }
 
 /// The bytes of `path`; `-` is stdin.

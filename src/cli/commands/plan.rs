@@ -11,7 +11,7 @@ use crate::cli::describe::Describer;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
-use crate::model::{Mask, Tool, Tools, Turn};
+use crate::model::{Call, Mask, Tool, Tools, Turn};
 use crate::plan::text::Look;
 use crate::plan::{self, Plan};
 use crate::validate::{Checker, unasked};
@@ -88,6 +88,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     /// Prints the plan of the next turn.
     fn turn(&mut self, turn: Turn) -> Result<(), Failure> {
+        self.tell_started(&turn);
         let (number, format) = (self.turns, self.arguments.format);
         // Of an agent only its own input is known.
         let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| call.name == tool.name);
@@ -116,6 +117,21 @@ impl Drawing<'_> {
             self.context.stderr.note(&format!(
                 "any input is taken for {}, which --describe would ask for its schema",
                 names.join(", ")
+            ));
+        }
+    }
+}
+
+impl Drawing<'_> {
+    /// What another run has started is not what a plan can tell: only the world knows how it ended.
+    fn tell_started(&self, turn: &Turn) {
+        let started = |call: &&Call| turn.started.contains(&call.position);
+        let started = turn.calls.iter().filter(started);
+        let started: Vec<&str> = started.map(|call| call.id.as_str()).collect();
+        if !started.is_empty() {
+            self.context.stderr.note(&format!(
+                "started before, without a result: {}; of these `run` runs only what may run twice or surely did nothing",
+                started.join(", ")
             ));
         }
     }

@@ -14,7 +14,7 @@ use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
 use crate::model::{Clock, Dialect, Event, Mask, Refused, Sink, Tools};
-use crate::parse::{InputError, Recording};
+use crate::parse::Recording;
 use crate::record::{Session as SessionFacts, SessionLog, Sync};
 use crate::replay::report::{Report, summary};
 use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, files, update};
@@ -101,7 +101,9 @@ impl Session<'_> {
         for path in recordings {
             match self.one(path).await {
                 Ok(()) => {}
-                Err(ReplayError::Input(error)) => self.unreadable(path, error)?,
+                Err(ReplayError::Input(error)) => {
+                    self.unreadable(path, &error.into()).map_err(unwritten)?;
+                }
                 Err(ReplayError::Report(error)) => return Err(unwritten(error)),
             }
             if self.replay.is_over() || self.exit == Exit::Usage && self.arguments.fail_fast {
@@ -117,16 +119,15 @@ impl Session<'_> {
         let stamp = Stamp::of(path);
         let source = match inputs::source(path) {
             Ok(source) => source,
-            Err(failure) => {
-                self.exit = self.exit.max(self.context.stderr.failure(&failure));
-                self.reports.unreadable(&name, &failure.message)?;
-                return Ok(());
-            }
+            Err(failure) => return Ok(self.unreadable(path, &failure)?),
         };
         let from = self.arguments.from.map(Into::into);
         let recording = Recording::read(source, from, self.arguments.max_document)?;
         let recording = match recording.dialect() {
-            Dialect::Toolq => recording.loading(inputs::stored_beside(path)),
+            Dialect::Toolq => match inputs::of_log(recording, path) {
+                Ok(recording) => recording,
+                Err(failure) => return Ok(self.unreadable(path, &failure)?),
+            },
             _ => recording,
         };
         let Self {
@@ -162,12 +163,10 @@ impl Session<'_> {
     }
 
     /// Says why a recording can't be read, and goes on with the next.
-    fn unreadable(&mut self, path: &Path, error: InputError) -> Result<(), Failure> {
+    fn unreadable(&mut self, path: &Path, failure: &Failure) -> std::io::Result<()> {
         let name = path.display().to_string();
-        let failure = Failure::from(error);
-        self.exit = self.exit.max(self.context.stderr.failure(&failure));
-        let told = self.reports.unreadable(&name, &failure.message);
-        told.map_err(unwritten)
+        self.exit = self.exit.max(self.context.stderr.failure(failure));
+        self.reports.unreadable(&name, &failure.message)
     }
 
     /// Says what was found; the gravest of what happened is the exit.
@@ -225,6 +224,7 @@ fn open_log(
         tools_sha256: tools.digest.clone(),
         input_sha256: None,
         cwd: here.display().to_string(),
+        root: tools.root.display().to_string(),
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
         sync: Sync::default(),
     };

@@ -1,14 +1,15 @@
 //! The whole of an output that was cut, in a file for whoever wants to read on.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::execute::digest::hex;
+use crate::execute::make_private_folder;
 
 /// A file that is being written. Dropping it without [`Self::keep`] removes it.
 #[derive(Debug)]
@@ -23,12 +24,15 @@ pub(super) struct WholeFile {
 impl WholeFile {
     /// A new file in `dir` (made if need be), for at most `limit` bytes. Only its owner can read either.
     pub(super) fn create(dir: &Path, limit: u64) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        make_private_folder(dir)?;
         let file = tempfile::Builder::new()
             .prefix(".")
             .suffix(".part")
             .permissions(Permissions::from_mode(0o600))
             .tempfile_in(dir)?;
+        // The umask may have taken more than it should.
+        file.as_file()
+            .set_permissions(Permissions::from_mode(0o600))?;
         Ok(Self {
             file,
             dir: dir.to_owned(),

@@ -19,6 +19,8 @@ pub(in crate::record) struct SessionFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     input_sha256: Option<&'a str>,
     cwd: MaskedText<'a>,
+    /// Where commands run, and paths of inputs begin.
+    root: MaskedText<'a>,
     jobs: usize,
     pid: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +66,7 @@ impl<'a> SessionFields<'a> {
             },
             input_sha256: session.input_sha256.as_deref(),
             cwd: MaskedText(&session.cwd, mask),
+            root: MaskedText(&session.root, mask),
             jobs: session.jobs.get(),
             pid: process.pid,
             pid_started: process.started,

@@ -25,6 +25,8 @@ pub(in crate::record) struct Entry {
     pub(in crate::record) asked: Extent,
     /// Where its answer stands.
     pub(in crate::record) answer: Option<Answered>,
+    /// Where it was rejected last, if it was not started since. That moves it nowhere: nothing ran.
+    pub(in crate::record) rejected: Option<Extent>,
 }
 
 /// A line of the file.
@@ -68,6 +70,7 @@ impl Entry {
             effect: None,
             asked: Extent::of(record, end),
             answer: None,
+            rejected: None,
         }
     }
 
@@ -94,17 +97,21 @@ impl Entry {
         self.key = Some(start.idempotency_key.into());
         self.effect = Effect::of(&start.effect);
         self.answer = None;
+        self.rejected = None;
         Ok(())
     }
 
     fn end(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
         let ended: metadata::CallEnd = record.metadata()?;
         let status = known_status(&ended);
+        if metadata::is_rejected(status) {
+            self.rejected = Some(Extent::of(record, end));
+            return Ok(());
+        }
         let started = self.state == State::Started;
         self.state = match (&record.kind, status) {
             (Kind::ToolInDoubt, _) => State::InDoubt,
             _ if started && metadata::is_cut_short(status) => State::CutShort,
-            (_, status) if !started && REJECTED.contains(&status) => State::Rejected,
             _ => State::Ended,
         };
         self.answer = Some(Answered {
@@ -142,18 +149,8 @@ impl Entry {
     }
 }
 
-/// The statuses of a call that may not run.
-const REJECTED: [&str; 6] = [
-    "unknown_tool",
-    "invalid_input",
-    "invalid_arguments",
-    "path_outside_root",
-    "duplicate_id",
-    "truncated",
-];
-
-/// The other statuses of a call that has an end.
-const ENDED: [&str; 12] = [
+/// The statuses of a call that has an end, and was not rejected.
+const ENDED: [&str; 13] = [
     "ok",
     "failed",
     "bad_output",
@@ -161,6 +158,7 @@ const ENDED: [&str; 12] = [
     "not_started",
     "unavailable",
     "in_doubt",
+    "agent_failed",
     "no_backing",
     "cancelled",
     "interrupted",
@@ -170,7 +168,7 @@ const ENDED: [&str; 12] = [
 
 /// The status as the program has it. Only a newer format has other words, and that can't be continued.
 fn known_status(ended: &metadata::CallEnd) -> &'static str {
-    let mut known = REJECTED.into_iter().chain(ENDED);
+    let mut known = metadata::REJECTED.into_iter().chain(ENDED);
     let otherwise = if ended.is_error { "failed" } else { "ok" };
     known
         .find(|word| *word == ended.status)

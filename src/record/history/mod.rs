@@ -31,16 +31,25 @@ pub struct History {
     epoch: u32,
     /// Who works on it, as far as the log says: its last session has no end.
     unfinished: Option<Process>,
-    /// The tools file by which calls ran last: SHA-256 of its bytes.
-    tools_sha256: String,
+    /// By what calls ran last.
+    ground: Ground,
     /// That of the last session, by which nothing may have run.
-    last_tools_sha256: String,
+    last_ground: Ground,
     turns: HashMap<usize, Uuid>,
     /// By the id of the `tool_call`.
     calls: HashMap<Uuid, Entry>,
     places: HashMap<Place, Uuid>,
     /// Where bodies are read again.
     source: Option<(PathBuf, File)>,
+}
+
+/// What decides, beside its input, what a call does.
+#[derive(Debug, Clone, Default)]
+struct Ground {
+    /// The tools file: SHA-256 of its bytes.
+    tools_sha256: String,
+    /// The folder in which commands run.
+    root: Option<String>,
 }
 
 impl History {
@@ -62,7 +71,7 @@ impl History {
             Kind::ToolCall => self.call(record, end)?,
             kind => {
                 if *kind == Kind::ToolStart {
-                    self.tools_sha256.clone_from(&self.last_tools_sha256);
+                    self.ground.clone_from(&self.last_ground);
                 }
                 if let Some(entry) = record.parent.and_then(|call| self.calls.get_mut(&call)) {
                     entry.take(record, end)?;
@@ -72,20 +81,28 @@ impl History {
         Ok(())
     }
 
+    /// Whether a session begins another task.
+    pub(super) fn is_over_by(&self, session: &metadata::SessionStart) -> bool {
+        session.resumes.is_none() || session.resumes != self.task
+    }
+
     fn session(&mut self, record: &Record) -> Result<(), Damage> {
         let session: metadata::SessionStart = record.metadata()?;
-        if session.resumes.is_none() || session.resumes != self.task {
+        if self.is_over_by(&session) {
             *self = Self {
                 task: Some(session.resumes.unwrap_or(record.id)),
                 ..Self::default()
             };
         }
         self.epoch += 1;
-        self.last_tools_sha256.clone_from(&session.tools.sha256);
-        if self.epoch == 1 {
-            self.tools_sha256.clone_from(&session.tools.sha256);
-        }
         self.unfinished = Some(session.process());
+        self.last_ground = Ground {
+            tools_sha256: session.tools.sha256,
+            root: session.root,
+        };
+        if self.epoch == 1 {
+            self.ground.clone_from(&self.last_ground);
+        }
         Ok(())
     }
 
@@ -122,7 +139,12 @@ impl History {
 
     /// The digest of the tools file by which calls ran last.
     pub fn tools_sha256(&self) -> &str {
-        &self.tools_sha256
+        &self.ground.tools_sha256
+    }
+
+    /// The folder in which commands ran last, where the log says it.
+    pub fn root(&self) -> Option<&str> {
+        self.ground.root.as_deref()
     }
 
     /// How many calls it has.

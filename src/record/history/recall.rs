@@ -100,8 +100,10 @@ impl History {
         let rejected = matches!(checked.verdict, Verdict::Rejected(_));
         match decision(entry, checked) {
             Decision::Print | Decision::InDoubt => false,
-            Decision::Run => !(rejected && entry.state == State::Rejected),
-            Decision::Again | Decision::Probe | Decision::Conflict => true,
+            Decision::Run | Decision::Again | Decision::Probe => {
+                !(rejected && entry.rejected.is_some())
+            }
+            Decision::Conflict => true,
         }
     }
 
@@ -129,8 +131,8 @@ impl History {
 
     /// Whether the log has this very answer to a call that was rejected.
     pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
-        let answered = self.entry(place).and_then(|entry| entry.answer);
-        let body = answered.and_then(|answered| self.body(answered.at).ok());
+        let rejected = self.entry(place).and_then(|entry| entry.rejected);
+        let body = rejected.and_then(|at| self.body(at).ok());
         body.is_some_and(|body| body.get() == json)
     }
 

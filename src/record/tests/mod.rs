@@ -37,6 +37,7 @@ fn session() -> Session {
         tools_sha256: "ab".repeat(32),
         input_sha256: Some("cd".repeat(32)),
         cwd: "/work".to_owned(),
+        root: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,
         sync: Sync::Auto,
     }
@@ -393,9 +394,13 @@ fn blocks_keep_their_form() {
         attempts: 1,
         agent: None,
     };
-    let (_folder, _, lines) = log_of(|log| log.tell(&[finished]).unwrap());
+    let queued = Event::Queued {
+        checked: &checked,
+        batch: Some(0),
+    };
+    let (_folder, _, lines) = log_of(|log| log.tell(&[queued, finished]).unwrap());
     assert_eq!(
-        lines[1]["content"],
+        lines[2]["content"],
         serde_json::json!([{"type": "text", "text": "a"}])
     );
 }

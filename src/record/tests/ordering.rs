@@ -56,22 +56,39 @@ fn what_a_run_writes_is_in_order() {
     }
 }
 
-/// FAULTS 117, 118: a call that may have had its effect, or has its result, never starts again.
-#[test]
-fn nothing_starts_twice_unless_it_may() {
-    let ok = (0, String::new());
+/// Named ends and findings of the call.
+fn ends() -> [(&'static str, Option<usize>, Value); 6] {
+    [
+        ("tool_skipped", Some(2), json!({"attempts": 1})),
+        ("resolve", Some(2), json!({"done": false})),
+        ("resolve", Some(2), json!({"done": true})),
+        ("probe_end", Some(2), json!({"finding": "not_done"})),
+        ("probe_end", Some(2), json!({"finding": "unknown"})),
+        (
+            "tool_result",
+            Some(2),
+            json!({"status": "unknown_tool", "attempts": 0}),
+        ),
+    ]
+}
+
+/// The start of an attempt behind one that surely had no effect.
+fn again() -> (&'static str, Option<usize>, Value) {
     let mut again = start(2, "write");
     again.2["after"] = json!({"status": "rate_limited", "wait_ms": 1});
-    let called_off = ("tool_skipped", Some(2), json!({"attempts": 1}));
-    let not_done = ("resolve", Some(2), json!({"done": false}));
-    let done = ("resolve", Some(2), json!({"done": true}));
-    let probed = ("probe_end", Some(2), json!({"finding": "not_done"}));
-    let unknown = ("probe_end", Some(2), json!({"finding": "unknown"}));
+    again
+}
+
+/// What had no effect, or may have one twice, starts again.
+#[test]
+fn what_may_start_again() {
+    let ok = (0, String::new());
+    let [called_off, not_done, done, probed, _, rejected] = ends();
     for allowed in [
         vec![start(1, "write"), of_call("tool_result")],
         vec![start(1, "read"), start(2, "read"), of_call("tool_result")],
         vec![start(1, "idempotent"), start(2, "idempotent")],
-        vec![start(1, "write"), again.clone(), of_call("tool_result")],
+        vec![start(1, "write"), again(), of_call("tool_result")],
         vec![of_call("tool_skipped"), start(1, "write")],
         vec![start(1, "write"), called_off, start(2, "write")],
         vec![of_call("tool_result"), start(1, "write")],
@@ -89,9 +106,26 @@ fn nothing_starts_twice_unless_it_may() {
         ],
         vec![start(1, "write"), probed, start(2, "write")],
         vec![start(1, "write"), done.clone()],
+        vec![start(1, "write"), not_done.clone(), done.clone()],
+        vec![start(1, "write"), not_done.clone(), not_done.clone()],
+        // Rejected by other tools, and taken back.
+        vec![start(1, "read"), rejected.clone(), start(2, "read")],
+        vec![
+            start(1, "write"),
+            not_done.clone(),
+            rejected.clone(),
+            rejected.clone(),
+            start(2, "write"),
+        ],
     ] {
         assert_eq!(after_call(&allowed), ok, "{allowed:?}");
     }
+}
+
+/// FAULTS 117, 118: a call that may have had its effect, or has its result, never starts again.
+#[test]
+fn nothing_starts_twice_unless_it_may() {
+    let [_, _, done, _, unknown, rejected] = ends();
     let effect = "a call starts again that may have had its effect";
     let result = "a call starts again that has its result";
     let twice = "its call has a result already";
@@ -99,7 +133,7 @@ fn nothing_starts_twice_unless_it_may() {
         (vec![start(1, "write"), start(2, "write")], effect),
         (vec![start(1, "write"), unknown, start(2, "write")], effect),
         (
-            vec![start(1, "write"), of_call("tool_in_doubt"), again],
+            vec![start(1, "write"), of_call("tool_in_doubt"), again()],
             effect,
         ),
         (
@@ -136,6 +170,10 @@ fn nothing_starts_twice_unless_it_may() {
         ),
         (
             vec![start(2, "write")],
+            "its attempt is not the next one of its call",
+        ),
+        (
+            vec![start(1, "read"), rejected, start(1, "read")],
             "its attempt is not the next one of its call",
         ),
         (vec![done], "it resolves a call that is not in doubt"),

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Durations;
 use super::durations::Sample;
-use crate::record::{Damage, Kind, Record};
+use crate::record::{Damage, Kind, Record, metadata};
 
 /// How calls went, by tool, over as many logs as are read. Keeps a number for each call that ran.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Stats {
 struct Open {
     tool: Box<str>,
     end: End,
+    /// Of a success or a failure, in milliseconds.
+    took: Option<u64>,
 }
 
 /// What a call came to.
@@ -88,6 +90,8 @@ struct EndFields<'a> {
     #[serde(borrow)]
     tool_name: Cow<'a, str>,
     is_error: bool,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
     duration_ms: u64,
     attempts: u32,
 }
@@ -109,7 +113,7 @@ impl Stats {
         match &record.kind {
             Kind::ToolStart => {
                 let StartFields { tool_name } = record.metadata()?;
-                self.note(record.parent, &tool_name, End::Unfinished);
+                self.keep(record.parent, &tool_name, End::Unfinished, None);
             }
             Kind::Resolve => {
                 let found: ResolveFields<'_> = record.metadata()?;
@@ -119,15 +123,20 @@ impl Stats {
                     } else {
                         End::Success
                     };
-                    self.note(record.parent, &found.tool_name, end);
+                    self.count(record.parent, &found.tool_name, end, None);
                 }
             }
             kind if kind.ends_call() => {
                 let fields: EndFields<'_> = record.metadata()?;
-                let end = End::of(kind, &fields);
-                self.note(record.parent, &fields.tool_name, end);
-                if matches!(end, End::Success | End::Failure) {
-                    self.tally(&fields.tool_name).took.push(fields.duration_ms);
+                let (call, tool) = (record.parent, &fields.tool_name);
+                let took = Some(fields.duration_ms);
+                match End::of(kind, &fields) {
+                    // A resumed run may start it again.
+                    End::Failure if metadata::is_cut_short(&fields.status) => {
+                        self.keep(call, tool, End::Failure, took);
+                    }
+                    end @ (End::Success | End::Failure) => self.count(call, tool, end, took),
+                    end => self.keep(call, tool, end, None),
                 }
             }
             _ => {}
@@ -137,20 +146,25 @@ impl Stats {
 
     /// A log has no more records.
     pub fn end_of_log(&mut self) {
-        for (_, Open { tool, end }) in std::mem::take(&mut self.open) {
-            *self.tally(&tool).counts.of(end) += 1;
+        for (call, open) in std::mem::take(&mut self.open) {
+            self.count(Some(call), &open.tool, open.end, open.took);
         }
     }
 
     /// What a call came to, until another record says otherwise.
-    fn note(&mut self, call: Option<Uuid>, tool: &str, end: End) {
-        let call = call.unwrap_or_default();
-        if matches!(end, End::Success | End::Failure) {
-            self.open.remove(&call);
-            *self.tally(tool).counts.of(end) += 1;
-        } else {
-            let tool = tool.into();
-            self.open.insert(call, Open { tool, end });
+    fn keep(&mut self, call: Option<Uuid>, tool: &str, end: End, took: Option<u64>) {
+        let tool = tool.into();
+        let open = Open { tool, end, took };
+        self.open.insert(call.unwrap_or_default(), open);
+    }
+
+    /// What a call came to in the end.
+    fn count(&mut self, call: Option<Uuid>, tool: &str, end: End, took: Option<u64>) {
+        self.open.remove(&call.unwrap_or_default());
+        let tally = self.tally(tool);
+        *tally.counts.of(end) += 1;
+        if let Some(took) = took {
+            tally.took.push(took);
         }
     }
 

@@ -76,7 +76,14 @@ fn begin(
     let jobs = arguments.jobs.unwrap_or(tools.concurrency);
     let (mask, clock) = (Arc::new(context.mask(tools)), Clock::system());
     let watch = &arguments.watch;
-    let mut observers = Observers::new(watch, context, (tools, jobs), &mask, clock.clone())?;
+    let mut observers = Observers::new(
+        watch,
+        arguments.log.file.as_deref(),
+        context,
+        (tools, jobs),
+        &mask,
+        clock.clone(),
+    )?;
     let intent = Intent {
         log: &arguments.log,
         begin: Begin::Next,

@@ -22,6 +22,7 @@ const TWO_DAYS: Duration = Duration::from_hours(48);
 pub fn prune(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let folder = record::sessions_folder(&context.environment)?;
     let (logs, torn) = (record::sessions(&folder)?, record::torn_ends(&folder)?);
+    let remains = record::remains(&folder)?;
     let now = Clock::system().ms();
     let older = u64::try_from(arguments.older.as_millis()).unwrap_or(u64::MAX);
     let prune = Prune {
@@ -30,15 +31,27 @@ pub fn prune(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         dry_run: arguments.dry_run,
     };
     let mut tally = Tally::default();
-    for log in &logs {
-        match prune.session(log, &torn) {
+    let sessions = logs.iter().map(|log| (log, prune.session(log, &torn)));
+    let folders = remains.iter().map(|folder| (folder, prune.remains(folder)));
+    for (path, pruned) in sessions.chain(folders) {
+        match pruned {
             Ok(Pruned::Removed { written, bytes }) => {
-                tally.removed += 1;
+                let of = if remains.contains(path) {
+                    &mut tally.folders
+                } else {
+                    &mut tally.sessions
+                };
+                *of += 1;
                 tally.bytes += bytes;
                 let age = Duration::from_millis(now.saturating_sub(written));
-                stdout::line(&line(log, age, bytes, prune.dry_run))?;
+                stdout::line(&line(path, age, bytes, prune.dry_run))?;
             }
+            Ok(Pruned::Foreign) => context.stderr.warning(&format!(
+                "left as it is: the log of {} is gone, and it holds files that toolq did not make",
+                path.display()
+            )),
             Ok(Pruned::Unfinished) => tally.unfinished += 1,
+            Ok(Pruned::InDoubt) => tally.in_doubt += 1,
             Ok(Pruned::InUse) => tally.in_use += 1,
             Ok(Pruned::Young) => {}
             Err(error) => {
@@ -53,26 +66,43 @@ pub fn prune(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
 /// What became of all sessions together.
 #[derive(Default)]
 struct Tally {
-    removed: u64,
+    sessions: u64,
+    /// Those of logs that were gone.
+    folders: u64,
     bytes: u64,
     unfinished: u64,
+    in_doubt: u64,
     in_use: u64,
     failed: bool,
 }
 
 impl Tally {
     fn tell(&self, context: &Context, dry_run: bool) -> Result<Exit, Failure> {
-        let sessions = counted(self.removed, "session");
-        let bytes = format_bytes(self.bytes);
-        stdout::line(&match (self.removed, dry_run) {
-            (0, _) => "nothing to remove".to_owned(),
-            (_, true) => format!("would remove {sessions}, {bytes}"),
-            (_, false) => format!("removed {sessions}, {bytes}"),
+        let folders = counted(self.folders, "folder");
+        let of = [
+            (self.sessions, counted(self.sessions, "session")),
+            (self.folders, format!("{folders} without a log")),
+        ];
+        let removed: Vec<String> = of
+            .into_iter()
+            .filter_map(|(number, words)| (number > 0).then_some(words))
+            .collect();
+        let (removed, bytes) = (removed.join(" and "), format_bytes(self.bytes));
+        stdout::line(&match (&*removed, dry_run) {
+            ("", _) => "nothing to remove".to_owned(),
+            (_, true) => format!("would remove {removed}, {bytes}"),
+            (_, false) => format!("removed {removed}, {bytes}"),
         })?;
         if self.unfinished > 0 {
             let sessions = counted(self.unfinished, "unfinished session");
             context.stderr.note(&format!(
                 "left {sessions}, which can be resumed; `--unfinished` removes them, too"
+            ));
+        }
+        if self.in_doubt > 0 {
+            let sessions = counted(self.in_doubt, "session");
+            context.stderr.note(&format!(
+                "left {sessions} with a call in doubt, which `toolq log resolve` settles; `--unfinished` removes them, too"
             ));
         }
         if self.in_use > 0 {
@@ -84,14 +114,14 @@ impl Tally {
 }
 
 /// `removed /…/20260101T000000Z-00000000.jsonl (45 days old, 1.2 MiB)`.
-fn line(log: &Path, age: Duration, bytes: u64, dry_run: bool) -> String {
+fn line(path: &Path, age: Duration, bytes: u64, dry_run: bool) -> String {
     let done = if dry_run { "would remove" } else { "removed" };
     let age = if age < TWO_DAYS {
         format_duration(age)
     } else {
         format!("{} days", age.as_secs() / 86_400)
     };
-    let path = log.display().to_string();
+    let path = path.display().to_string();
     format!(
         "{done} {} ({age} old, {})",
         escape(&path),

@@ -26,13 +26,14 @@ pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure
     };
     let (id, note) = (&arguments.id, arguments.note.as_deref());
     let mask = mask(context);
-    let tool = record::resolve(&path, id, &resolution, note, &mask, Clock::system());
-    let tool = tool.map_err(|error| failure(error, &path.display().to_string()))?;
+    let resolved = record::resolve(&path, id, &resolution, note, &mask, Clock::system());
+    let resolved = resolved.map_err(|error| failure(error, &path.display().to_string()))?;
     let becomes = match resolution {
         Resolution::Done { .. } => "has this result from now on",
-        Resolution::NotDone => "runs when the run is resumed",
+        Resolution::NotDone if resolved.can_resume => "runs when the run is resumed",
+        Resolution::NotDone => "did nothing; another run was begun since, so nothing runs it",
     };
-    let words = format!("{} {id} {becomes} ({})", tool, path.display());
+    let words = format!("{} {id} {becomes} ({})", resolved.tool, path.display());
     context.stderr.note(&escape(&words));
     Ok(Exit::Ok)
 }

@@ -34,7 +34,7 @@ struct Counts {
     records: u64,
     sessions: u64,
     calls: u64,
-    bodies: u64,
+    files: u64,
     /// The last session has no end.
     is_open: bool,
 }
@@ -48,11 +48,8 @@ fn check(path: &Path) -> Result<String, String> {
         let record = record.map_err(|damage| damage.to_string())?;
         order.take(&record).map_err(|damage| damage.to_string())?;
         counts.add(&record);
-        if record.content.is_stored() {
-            counts.bodies += 1;
-            let loaded = record.content.load(path);
-            loaded.map_err(|error| format!("line {}: {error}", record.line))?;
-        }
+        let files = record.check_files(path);
+        counts.files += files.map_err(|error| format!("line {}: {error}", record.line))?;
     }
     if counts.records == 0 {
         return Err("the file is empty".to_owned());
@@ -81,8 +78,8 @@ impl Counts {
             counted(self.sessions, "session"),
             counted(self.calls, "call"),
         ];
-        if self.bodies > 0 {
-            words.push(counted(self.bodies, "file"));
+        if self.files > 0 {
+            words.push(counted(self.files, "file"));
         }
         let open = if self.is_open {
             "; the last session has no end"

@@ -205,9 +205,12 @@ impl Pump<'_> {
 
     /// Asks the tools what they take that a call needs and that were not asked yet. Meanwhile the stream waits.
     async fn describe(&mut self, call: &Call) {
-        let call = self.numbered(call.clone());
-        let open = self.earlier.leaves_open(&call);
-        let unasked = unasked(self.tools, open.then_some(&call));
+        // Behind a call that is another than the log's nothing runs.
+        if self.refused.is_some() {
+            return;
+        }
+        let call = [self.numbered(call.clone())];
+        let unasked = unasked(self.tools, self.earlier.open(&call));
         self.asking.ask(&unasked, &mut self.sink).await;
     }
 

@@ -58,6 +58,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let clock = Clock::system();
     let mut observers = Observers::new(
         &arguments.watch,
+        arguments.log.file.as_deref(),
         context,
         (&tools, jobs),
         &mask,
@@ -194,8 +195,7 @@ impl Session<'_> {
 
     /// Asks the tools what they take that these calls need and that were not asked yet.
     async fn describe(&mut self, calls: &[Call]) {
-        let open = calls.iter().filter(|call| self.earlier.leaves_open(call));
-        let unasked = unasked(&self.tools, open);
+        let unasked = unasked(&self.tools, self.earlier.open(calls));
         let screen = self.observers.screen();
         let mut sink = Warned::new(&mut self.observers, &self.context.stderr, screen);
         self.asking.ask(&unasked, &mut sink).await;

@@ -1,0 +1,86 @@
+//! What is in doubt, over all runs of a log: calls that may have done their work and have no result, whoever asked.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{Kind, Record};
+
+/// The calls in doubt so far, by the id of their `tool_call`.
+#[derive(Debug, Default)]
+pub struct Doubts(HashMap<Uuid, Doubtful>);
+
+/// A call in doubt.
+#[derive(Debug, Clone)]
+pub struct Doubtful {
+    /// Its id, as the log has it.
+    pub tool_use_id: String,
+    /// Its tool.
+    pub tool_name: String,
+}
+
+/// What is looked at of a record of a call.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    tool_use_id: String,
+    tool_name: String,
+    /// Of a `tool_start`.
+    effect: Option<String>,
+    /// Of a `probe_end`.
+    finding: Option<String>,
+}
+
+/// `toolu_1 (pay)`
+impl fmt::Display for Doubtful {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.tool_use_id, self.tool_name)
+    }
+}
+
+impl Doubts {
+    /// Takes the next record. What has another form than toolq's says nothing here.
+    pub fn take(&mut self, record: &Record) {
+        let Some(call) = record.parent else { return };
+        let begins = match record.kind {
+            Kind::ToolStart | Kind::ToolInDoubt => true,
+            Kind::ToolResult | Kind::ToolSkipped | Kind::Resolve | Kind::ProbeEnd => false,
+            _ => return,
+        };
+        if !begins && !self.0.contains_key(&call) {
+            return;
+        }
+        let told: Told = record.metadata().unwrap_or_default();
+        match (begins, &record.kind) {
+            (true, Kind::ToolStart) if is_repeatable(told.effect.as_deref()) => {}
+            (true, _) => {
+                let (tool_use_id, tool_name) = (told.tool_use_id, told.tool_name);
+                let doubtful = Doubtful {
+                    tool_use_id,
+                    tool_name,
+                };
+                self.0.insert(call, doubtful);
+            }
+            (_, Kind::ProbeEnd) if told.finding.as_deref() != Some("not_done") => {}
+            _ => {
+                self.0.remove(&call);
+            }
+        }
+    }
+
+    /// Whether there is one.
+    pub fn any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// All of them, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Doubtful> {
+        self.0.values()
+    }
+}
+
+fn is_repeatable(effect: Option<&str>) -> bool {
+    matches!(effect, Some("read" | "idempotent"))
+}
