@@ -115,3 +115,32 @@ fn a_replay_asks_where_it_runs() {
         assert_eq!(log.contains("\"describe_end\""), asked.is_some());
     }
 }
+
+/// FAULTS 116: where the log has another call, nothing runs, and so nobody is asked: not beside it, and not behind it.
+#[test]
+fn a_conflict_asks_nobody() {
+    let first = |other: Value| response(&[("other", other), ("say", json!({"x": "hello"}))]);
+    let calls = [
+        ("other", json!({"not": "that"})),
+        ("say", json!({"x": "hello"})),
+    ];
+    for (flag, conflict) in [
+        ("--follow", first(json!({"not": "that"}))),
+        ("--all", stream(&calls)),
+    ] {
+        let ran = toolq(WELL)
+            .file("input", first(json!({})) + "\n")
+            .file("conflict", conflict + "\n")
+            .shell(&format!(
+                r#""$TOOLQ" run --log log --max-calls 0 < input > results; rm asked
+                "$TOOLQ" run --resume {flag} --log log < conflict"#
+            ))
+            .exits(2);
+        assert!(
+            ran.stderr.contains("the session log has other"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(ran.file("asked"), None, "{flag}");
+    }
+}
