@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 
-use super::commands::run::{any_task, runtime};
 use super::context::Context;
 use super::failure::Failure;
+use super::running::{any_task, runtime};
 use super::stderr::Stderr;
 use crate::execute::{Asking, Budgets, Engine, EngineSettings, Resolver};
 use crate::model::{Event, Refused, Said, Sink, Tool, Tools};

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::cli::arguments::{FromDialect, Ids, Replay as Arguments};
-use crate::cli::commands::{inputs, run};
+use crate::cli::commands::inputs;
 use crate::cli::context::Context;
 use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reports;
+use crate::cli::running::{any_task, runtime};
 use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
@@ -39,7 +40,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         return Err(Failure::usage("stdin can't be updated").with_hint("name the file"));
     }
     let tools = Arc::new(tools);
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let entered = runtime.enter();
     let signals = Signals::catch()
         .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;
@@ -53,7 +54,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask: Arc::clone(&mask),
-        task: log.as_ref().map_or_else(run::any_task, SessionLog::task),
+        task: log.as_ref().map_or_else(any_task, SessionLog::task),
         budgets: (&arguments.budgets).into(),
     });
     let ended_by = signals.ended_by();

@@ -6,13 +6,13 @@ mod story;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::sync::{Arc, OnceLock};
 
-use super::run::{any_task, runtime, tick, watch_stdout};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
 use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
+use crate::cli::running::{any_task, runtime, tick, watch_stdout};
 use crate::cli::session_log::{self, Intent};
 use crate::cli::signals::Signals;
 use crate::execute::{Engine, EngineSettings, Resolver};

@@ -4,10 +4,6 @@
 mod arriving;
 
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
-
-use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
@@ -17,18 +13,15 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
+use crate::cli::running::{any_task, runtime, tick, watch_stdout};
 use crate::cli::session_log::{self, Earlier, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Asking, Control, Engine, EngineSettings, Resolver};
+use crate::execute::{Asking, Engine, EngineSettings, Resolver};
 use crate::model::{Call, Checked, Clock, Halt, Layout, Tools, Turn};
 use crate::parse::{Recording, Source};
 use crate::record::{Begin, SessionLog};
-use crate::report::Screen;
 use crate::validate::{Checker, unasked};
-
-/// Between two pictures of a moving bar.
-const FRAME: Duration = Duration::from_millis(100);
 
 /// Answers every call of every input.
 ///
@@ -296,39 +289,4 @@ fn nothing_asked(
         _ => "every call has its result in the input; `--all` answers them again",
     });
     Ok(Exit::NothingAsked)
-}
-
-/// A task that nobody can resume, since no log tells of it.
-pub fn any_task() -> String {
-    format!("{:032x}", fastrand::u128(..))
-}
-
-/// The threads that calls run on.
-///
-/// # Errors
-/// There are none.
-pub fn runtime() -> Result<Runtime, Failure> {
-    let cores = thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread()
-        .worker_threads(cores.clamp(2, 8))
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::usage(format!("no threads can be had: {error}")))
-}
-
-/// Ends the run once nobody reads its results any more.
-pub(super) async fn watch_stdout(control: Control) {
-    stdout::abandoned().await;
-    control.halt(Halt::OutputLost);
-}
-
-/// Moves the bars of `screen` on until it is aborted.
-pub(super) fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut frames = tokio::time::interval(FRAME);
-        loop {
-            frames.tick().await;
-            screen.tick();
-        }
-    })
 }
