@@ -224,7 +224,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__agent)
-            opts="-j -c -q -v -h -V --to --jobs --log --no-log --sync --events --progress --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
+            opts="-j -c -q -v -h -V --to --jobs --log --no-log --resume --new --accept-changes --sync --events --progress --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

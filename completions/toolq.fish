@@ -127,6 +127,9 @@ complete -c toolq -n "__fish_toolq_using_subcommand agent" -l color -d 'When to 
 always\t''
 never\t''"
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -l no-log -d 'Keep no session log'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l resume -d 'Go on with this agent in the log\'s last run: what its model answered is not asked for again, and what it called and has its result doesn\'t run again. Without `--log`, the latest session of this agent and input'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l new -d 'Begin another run in the log, also behind one that was left unfinished'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l accept-changes -d 'Resume although tools.yaml has changed: what is missing runs by the tools of today'
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -s q -l quiet -d 'Say nothing but errors'
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -s v -l verbose -d 'Say more: which files are used'
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -210,7 +213,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcomm
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l color -d 'When to use colours' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s f -l follow -d 'Go on while the log grows, until its session ends'
+complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s f -l follow -d 'Go on while the log grows, until its session ends or its process is gone'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -l errors -d 'Only calls that failed, did not run, or have no result; in JSON, their results'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing but errors'
 complete -c toolq -n "__fish_toolq_using_subcommand log; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Say more: which files are used'

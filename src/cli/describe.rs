@@ -36,6 +36,7 @@ impl<'a> Describer<'a> {
             mask: Arc::new(context.mask(tools)),
             task: any_task(),
             budgets: Budgets::default(),
+            memory: None,
         });
         Ok(Self {
             runtime: runtime()?,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::exit::Exit;
 use crate::parse::InputError;
-use crate::record::{Conflict, LogError, RecallError};
+use crate::record::{Conflict, LogError, RecallError, Wish};
 
 /// A message for people and the exit code that goes with it.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ impl Failure {
         self
     }
 
+    /// A log that can't be used for what it was wanted for.
+    pub fn of_log(error: &LogError, wish: Wish) -> Self {
+        Self::new(Exit::Log, error).with_hint(error.cure(wish))
+    }
+
     /// An end whose reasons are on the screen already.
     pub fn said(exit: Exit) -> Self {
         Self::new(exit, "")
@@ -55,10 +60,10 @@ impl From<InputError> for Failure {
     }
 }
 
+/// A run wanted the log.
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
-        let cure = error.cure();
-        Self::new(Exit::Log, error).with_hint(cure)
+        Self::of_log(&error, Wish::Run)
     }
 }
 
@@ -72,8 +77,15 @@ impl From<Conflict> for Failure {
 
 impl From<RecallError> for Failure {
     fn from(error: RecallError) -> Self {
-        Self::new(Exit::Log, error)
-            .with_hint("`toolq log verify FILE` says what is wrong with a log")
+        let failure = Self::new(Exit::Log, &error);
+        match error.log() {
+            Some(path) => {
+                let path = path.display();
+                let hint = format!("`toolq log verify {path}` says what is wrong with it");
+                failure.with_hint(hint)
+            }
+            None => failure,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod describe;
 mod diagnostics;
+mod earlier;
 mod environment;
 mod events;
 mod exit;

@@ -10,16 +10,13 @@ use super::arguments::LogFlags;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Begun, Call, Checked, Clock, Effect, Mask, Past, Tools, Verdict};
-use crate::record::{self, Begin, History, OpenLog, Session, SessionLog};
+use crate::model::{Call, Checked, Clock, Input, Mask, Tools, Turn};
+use crate::record::{self, Begin, History, OpenLog, Session, SessionLog, Wish};
 use crate::validate::Checker;
 
 /// What a run is about to do, as far as its log depends on it.
 pub struct Intent<'a> {
     pub log: &'a LogFlags,
-    pub begin: Begin,
-    /// What is missing runs by the tools of today.
-    pub accept_changes: bool,
     /// Calls that have a result in the input are meant, too.
     pub all: bool,
     pub jobs: NonZeroUsize,
@@ -28,32 +25,54 @@ pub struct Intent<'a> {
     pub checker: &'a Checker,
     pub mask: &'a Arc<Mask>,
     pub inputs: &'a [Incoming],
+    /// The one call of `toolq agent`, which has no inputs.
+    pub alone: Option<&'a Checked>,
 }
 
-/// Begins the log of a run; none where it keeps none.
+/// The log of a run that has begun.
+#[derive(Default)]
+pub struct BegunLog {
+    /// None where the run keeps none.
+    pub log: Option<SessionLog>,
+    /// The only turn of the input, where it was read to be compared with the log.
+    pub turn: Option<Turn>,
+}
+
+/// Begins the log of a run.
 ///
 /// # Errors
 /// There can be no log, or what is resumed is another task than the input's. Nothing ran, and nothing was written.
-pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, Failure> {
+pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
     let Intent {
         log: flags,
-        begin,
         context,
         tools,
         mask,
         ..
     } = *intent;
     if flags.no_log {
-        return Ok(None);
+        return Ok(BegunLog::default());
     }
-    let input_sha256 = digest(intent.inputs);
-    let log = open(intent, input_sha256.as_deref(), clock)?;
+    let input_sha256 = match intent.alone {
+        Some(checked) => Some(digest_of_call(&checked.call)),
+        None => digest(intent.inputs),
+    };
+    let begin = flags.begin();
+    let log = open(intent, begin, input_sha256.as_deref(), clock)?;
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
     }
     tell_doubts(&log, context);
+    let mut turn = None;
     if begin == Begin::Resume {
-        compare(log.history(), intent)?;
+        if log.history().task().is_none()
+            && let Some(path) = &flags.file
+        {
+            let path = path.display();
+            let note = format!("{path} has no session to resume, so this is the first");
+            context.stderr.note(&note);
+        }
+        turn = compare(log.history(), intent)?;
         super::orphans::wait(log.history())?;
     }
     let here = std::env::current_dir().unwrap_or_default();
@@ -67,7 +86,11 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<Option<SessionLog>, F
         sync: flags.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
-    Ok(Some(log))
+    for recovered in log.recovered() {
+        context.stderr.note(&recovered.words(log.path()));
+    }
+    let log = Some(log);
+    Ok(BegunLog { log, turn })
 }
 
 /// What is in doubt from before is no part of another run, and not to be forgotten for that.
@@ -83,12 +106,18 @@ fn tell_doubts(log: &OpenLog, context: &Context) {
 
 fn open(
     intent: &Intent<'_>,
+    begin: Begin,
     input_sha256: Option<&str>,
     clock: &Clock,
 ) -> Result<OpenLog, Failure> {
-    let Intent { begin, context, .. } = *intent;
+    let context = intent.context;
+    let wish = match begin {
+        Begin::Resume => Wish::Resume,
+        Begin::Next | Begin::New => Wish::Run,
+    };
+    let refused = |error| Failure::of_log(&error, wish);
     if let Some(path) = &intent.log.file {
-        return Ok(OpenLog::open(path, begin)?);
+        return OpenLog::open(path, begin).map_err(refused);
     }
     let latest: Option<PathBuf> = match begin {
         Begin::Resume => {
@@ -105,7 +134,7 @@ fn open(
         if context.verbose {
             context.stderr.note(&format!("resumes {}", path.display()));
         }
-        return Ok(OpenLog::open(&path, begin)?);
+        return OpenLog::open(&path, begin).map_err(refused);
     }
     if begin == Begin::Resume {
         context
@@ -116,17 +145,25 @@ fn open(
     Ok(OpenLog::open_default(&path, begin)?)
 }
 
-/// Compares the input with the task that it is to resume.
-fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
+/// Compares the input with the task that it is to resume. Gives its turn where it has only one, so that what runs is
+/// what was compared.
+fn compare(history: &History, intent: &Intent<'_>) -> Result<Option<Turn>, Failure> {
     let frozen = is_frozen(history, intent);
     let mut known = 0;
     let mut missing = BTreeSet::new();
     let mut turns = 0;
+    let mut only = None;
     let all = intent.all;
+    if let Some(checked) = intent.alone {
+        known += usize::from(history.check(&checked.call, intent.mask)?);
+        if frozen && history.is_missing(checked) {
+            missing.insert(checked.call.name.clone());
+        }
+    }
     for input in intent.inputs {
         // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
         let Incoming::Recording(recording) = input else {
-            return Ok(());
+            return Ok(None);
         };
         for index in 0..recording.len() {
             let turn = recording.turn(index, all)?.numbered(turns + index);
@@ -141,6 +178,8 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
                         .filter(|checked| history.is_missing(checked))
                         .map(|checked| checked.call.name),
                 );
+            } else if intent.inputs.len() == 1 && recording.len() == 1 {
+                only = Some(turn);
             }
         }
         turns += recording.len();
@@ -154,7 +193,7 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<(), Failure> {
         let note = format!("{left} {calls} of the log are not in this input");
         intent.context.stderr.note(&note);
     }
-    Ok(())
+    Ok(only)
 }
 
 /// The digest of all inputs, where all were read.
@@ -169,10 +208,16 @@ fn digest(inputs: &[Incoming]) -> Option<String> {
     Some(record::digest_of(digests.into_iter()))
 }
 
+/// The same of a call by itself.
+fn digest_of_call(call: &Call) -> String {
+    let input = call.input.as_ref().map(Input::text).unwrap_or_default();
+    record::digest_of([call.name.as_str(), input].into_iter())
+}
+
 /// Whether nothing may run, since tools.yaml is not as it was, or elsewhere, and nobody accepted that.
-fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
+pub(super) fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
     let changed = history.tools_sha256() != intent.tools.digest || moved(history, intent).is_some();
-    changed && !history.is_empty() && !intent.accept_changes
+    changed && !history.is_empty() && !intent.log.accept_changes
 }
 
 /// The folder in which commands ran, where it is another one today: by the same file, what they and probes look at is
@@ -209,74 +254,4 @@ fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<Stri
         "{path} is not as it was when this run began, and calls are still to run ({missing}){changed}"
     ))
     .with_hint("`--accept-changes` runs them by the tools of today; what has its result keeps it")
-}
-
-/// What is known of the calls of a run from before it.
-pub struct Earlier {
-    history: Option<Arc<History>>,
-    mask: Arc<Mask>,
-    /// Nothing may run.
-    frozen: bool,
-}
-
-impl Earlier {
-    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>) -> Self {
-        let frozen = history.as_ref();
-        let frozen = frozen.is_some_and(|history| is_frozen(history, intent));
-        Self {
-            history,
-            mask: Arc::clone(intent.mask),
-            frozen,
-        }
-    }
-
-    /// Those of `calls` of which today's tools have to say what becomes. None where nothing may run: the log has another
-    /// call in the place of one, or tools.yaml is not as it was.
-    pub fn open<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
-        let Some(history) = &self.history else {
-            return calls.iter().collect();
-        };
-        let conflicts = |call: &Call| history.check(call, &self.mask).is_err();
-        if self.frozen || calls.iter().any(conflicts) {
-            return Vec::new();
-        }
-        let open = calls.iter().filter(|call| history.is_open(call));
-        open.collect()
-    }
-
-    /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
-    ///
-    /// # Errors
-    /// The log has another call in its place, its answer can't be read any more, or it is missing and nothing may run.
-    pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
-        if let Some(history) = &self.history {
-            let known = history.check(&checked.call, &self.mask)?;
-            if self.frozen && history.is_missing(checked) {
-                let message = "tools.yaml, or the folder in which its commands run, is not as it was when this run began, and calls are still to run";
-                return Err(Failure::usage(message)
-                    .with_hint("`--accept-changes` runs them by the tools of today"));
-            }
-            if known {
-                return Ok(history.past(checked)?);
-            }
-        }
-        Ok(if started { orphan(checked) } else { Past::None })
-    }
-}
-
-/// A call that another log tells of: it was started there, and nobody knows how it ended.
-fn orphan(checked: &Checked) -> Past {
-    let writes = match &checked.verdict {
-        Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,
-        Verdict::Rejected(_) => true,
-    };
-    let begun = |attempts| Begun {
-        attempts,
-        key: None,
-    };
-    match &checked.verdict {
-        _ if !writes => Past::Started(begun(0)),
-        Verdict::Accepted(accepted) if accepted.probe.is_some() => Past::Unsure(begun(0)),
-        _ => Past::InDoubt(begun(1)),
-    }
 }

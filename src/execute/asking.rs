@@ -75,6 +75,7 @@ impl Asking {
         Engine {
             settings: EngineSettings {
                 tools,
+                memory: None,
                 ..self.settings.clone()
             },
             runner: Arc::clone(&self.runner),

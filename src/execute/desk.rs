@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::{Answer, Arrival, CallRef, Response, Tools};
+use crate::model::{Answer, Arrival, CallRef, Doubt, Response, Tools};
 
 use super::agent::Around;
 
@@ -24,12 +24,24 @@ pub(super) enum Ask {
     Message {
         turn: usize,
         message: Box<RawValue>,
-        /// The answer that it was in, and the request's digest.
-        response: Option<Box<(Response, String)>>,
+        /// The answer that it was in.
+        response: Option<Box<Heard>>,
         told: oneshot::Sender<()>,
     },
     /// That its calls run.
     Turn(InnerTurn),
+}
+
+/// An answer of a model, and the digest of the request for it; none where an earlier run asked.
+pub(super) type Heard = (Response, Option<String>);
+
+/// What became of a turn of an agent.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// In call order.
+    pub(super) answers: Vec<Answer>,
+    /// The first call, in call order, of which nobody knows whether it had its effect.
+    pub(super) doubt: Option<Doubt>,
 }
 
 /// A turn of an agent.
@@ -41,8 +53,8 @@ pub(super) struct InnerTurn {
     /// The tools that it may call.
     pub(super) tools: Arc<Tools>,
     pub(super) around: Arc<Around>,
-    /// Takes the answers, in call order.
-    pub(super) answers: oneshot::Sender<Vec<Answer>>,
+    /// Takes the answers.
+    pub(super) answers: oneshot::Sender<Answers>,
 }
 
 /// Where an agent brings what it asks for.
@@ -81,7 +93,7 @@ impl Desk {
         &self,
         turn: usize,
         message: Box<RawValue>,
-        response: Option<Box<(Response, String)>>,
+        response: Option<Box<Heard>>,
     ) {
         let (told, heard) = oneshot::channel();
         let message = Ask::Message {
@@ -100,7 +112,7 @@ impl Desk {
         calls: mpsc::UnboundedReceiver<Arrival>,
         tools: Arc<Tools>,
         around: Arc<Around>,
-    ) -> Option<Vec<Answer>> {
+    ) -> Option<Answers> {
         let (answers, answered) = oneshot::channel();
         let turn = Ask::Turn(InnerTurn {
             number,

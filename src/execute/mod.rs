@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
-use crate::model::{Answer, Arrival, CallRef, Checked, Environment, Mask, Sink, Tools};
+use crate::model::{Answer, Arrival, CallRef, Checked, Environment, Mask, Memory, Sink, Tools};
 
 use agent::Around;
 pub use asking::Asking;
@@ -76,6 +76,8 @@ pub struct EngineSettings {
     pub task: String,
     /// What all turns together may use.
     pub budgets: Budgets,
+    /// What earlier runs made of the work of agents, where this one resumes them.
+    pub memory: Option<Arc<dyn Memory>>,
 }
 
 /// Who is handed the answers.

@@ -2,6 +2,7 @@
 //! keepers need to end it.
 
 use std::fs;
+use std::io;
 
 /// Before what names, in the arguments of its keepers, the toolq that they are of.
 const OWNER: &str = "of=";
@@ -26,6 +27,23 @@ impl Process {
             pid: std::process::id(),
             started: stat.as_deref().and_then(started),
             boot_id: boot_id.map(|id| id.trim().to_owned()),
+        }
+    }
+
+    /// Whether it is gone, as far as this system can tell: one that runs in a container or on another machine looks so,
+    /// too. False where too little is known of it.
+    pub fn has_ended(&self) -> bool {
+        let (Some(began), Some(boot)) = (self.started, &self.boot_id) else {
+            return false;
+        };
+        let now = Self::current().boot_id;
+        if now.as_ref() != Some(boot) {
+            return now.is_some();
+        }
+        match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
+            // What has ended and was not waited for keeps its number.
+            Ok(stat) => started(&stat) != Some(began) || is_zombie(&stat),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
 
@@ -60,9 +78,37 @@ fn started(stat: &str) -> Option<u64> {
     behind.split(' ').nth(19)?.parse().ok()
 }
 
+/// By the third word of `/proc/N/stat`.
+fn is_zombie(stat: &str) -> bool {
+    let behind = stat.rsplit_once(") ");
+    behind.is_some_and(|(_, behind)| behind.starts_with(['Z', 'X']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_ended() {
+        let this = Process::current();
+        assert!(!this.has_ended());
+        let earlier = Process {
+            started: this.started.map(|ticks| ticks + 1),
+            ..this.clone()
+        };
+        let before = Process {
+            boot_id: Some("another".to_owned()),
+            ..this.clone()
+        };
+        assert!(earlier.has_ended() && before.has_ended());
+        let unknown = Process {
+            started: None,
+            pid: u32::MAX,
+            ..this
+        };
+        assert!(!unknown.has_ended());
+        assert!(is_zombie("7 (a) b) Z 1") && !is_zombie("7 (Z) S 1"));
+    }
 
     #[test]
     fn a_name_with_brackets_is_passed_over() {

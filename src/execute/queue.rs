@@ -59,10 +59,13 @@ impl State {
         matches!(self, Self::Ended | Self::Answered(_))
     }
 
-    /// Whether it isn't known what an earlier run made of the call, since its tool's probe has not answered.
+    /// Whether it isn't known what an earlier run made of the call, since its tool's probe has not answered, or its agent
+    /// has not gone on.
     pub(super) fn is_unsure(&self) -> bool {
         match self {
-            Self::Waiting(job) => job.unsure,
+            Self::Waiting(job) => {
+                job.unsure || job.begun.as_ref().is_some_and(|begun| begun.doubtful)
+            }
             Self::Running(run) => run.probing,
             Self::Ended | Self::Answered(_) => false,
         }

@@ -250,7 +250,8 @@ pub trait Sink: Send {
     /// events are told to the remaining sinks all the same.
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused>;
 
-    /// Returns when the results that it was told will be remembered, whatever happens now: they are about to be read.
+    /// Returns when the results that it was told will be remembered, whatever happens now: they are about to be read, or
+    /// nothing follows at once that would be remembered with them.
     ///
     /// # Errors
     /// A sink that can't promise that says why.

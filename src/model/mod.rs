@@ -66,7 +66,7 @@ pub use mask::Mask;
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
 pub use outcome::{Doubt, Ending, Outcome};
 pub use paint::paint;
-pub use past::{Begun, Past, Recalled};
+pub use past::{Begun, Memory, Past, Recalled, Told};
 pub use pretty::pretty;
 pub use price::{MicroUsd, PicoUsd, Price, Prices, dollars, usd};
 pub use problem::{Problem, Severity, Span};

@@ -141,12 +141,19 @@ pub enum Doubt {
     Broken(Box<Transport>),
     /// No whole answer came within this time.
     TimedOut(Duration),
-    /// An earlier run started it, and was killed before it saw its end.
+    /// An earlier run started it, and its log has no end of it.
     Orphaned,
     /// The run was ended before a whole answer came.
     Interrupted(Halt),
     /// A call of this tool, beside it, failed before a whole answer came.
     Cancelled(String),
+    /// It is an agent's, and one that the agent asked for is in doubt.
+    Within {
+        /// The tool of that call.
+        tool: String,
+        /// The id of that call.
+        id: String,
+    },
 }
 
 impl Outcome {

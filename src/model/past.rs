@@ -1,4 +1,8 @@
-use super::Content;
+use std::fmt::Debug;
+
+use serde_json::value::RawValue;
+
+use super::{AgentUse, CallRef, Checked, Content, Refused, Usage};
 
 /// What runs before this one made of a call, as far as it decides what this one does with it.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +37,9 @@ pub struct Begun {
     pub attempts: u32,
     /// What they were known by; none where the log doesn't say.
     pub key: Option<String>,
+    /// It is an agent's, and one that the agent asked for may have done its work; nobody knows before the agent comes to
+    /// it again.
+    pub doubtful: bool,
 }
 
 /// An answer that the session log holds.
@@ -44,6 +51,8 @@ pub struct Recalled {
     pub is_error: bool,
     /// What the model read.
     pub content: Content,
+    /// What it used, where an agent worked on it.
+    pub agent: Option<Box<AgentUse>>,
 }
 
 impl Recalled {
@@ -61,4 +70,32 @@ impl Recalled {
     pub(super) fn is_in_doubt(&self) -> bool {
         self.status == "in_doubt"
     }
+}
+
+/// Who knows what earlier runs made of the work of agents. The engine asks for what an agent is about to do, so that an
+/// agent that goes on does nothing twice.
+pub trait Memory: Debug + Send + Sync {
+    /// What is known of a call that an agent asks for.
+    ///
+    /// # Errors
+    /// The session log has another call in its place, or its answer can't be read: why, as a sentence.
+    fn past(&self, checked: &Checked) -> Result<Past, Refused>;
+
+    /// What the model of the agent that works on `call` answered in this turn of its own, counted from 0, if it did.
+    ///
+    /// # Errors
+    /// The session log has an answer that can't be used: why, as a sentence.
+    fn told(&self, call: &CallRef, turn: usize) -> Result<Option<Told>, Refused>;
+
+    /// What the answers took that agents heard for `call`, which one of them asked for, by the model that gave them.
+    fn taken(&self, call: &CallRef) -> Vec<(String, Usage)>;
+}
+
+/// An answer of a model that the session log holds.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// As it came.
+    pub body: Box<RawValue>,
+    /// Who answered.
+    pub model: Option<String>,
 }

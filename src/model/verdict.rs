@@ -45,6 +45,14 @@ pub enum Verdict {
     Rejected(Rejection),
 }
 
+impl Verdict {
+    /// Whether the call is the answer of a session or an agent, behind which nothing runs.
+    pub fn is_completion(&self) -> bool {
+        matches!(self, Self::Accepted(accepted)
+            if matches!(accepted.invocation, Some(Invocation::Completion(_))))
+    }
+}
+
 /// A call that may run, with all that running it needs.
 #[derive(Debug, Clone)]
 pub struct Accepted {

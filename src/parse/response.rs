@@ -9,7 +9,7 @@ use super::document::{Document, Origin};
 use super::recording::{finish, within};
 use super::turns::Turns;
 use crate::model::json::{Json, Object};
-use crate::model::{Api, Dialect, Response, Stop, Turn, Usage};
+use crate::model::{Api, Dialect, Response, Stop, Turn, Usage, json_line};
 
 /// Why a body is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,8 @@ impl ResponseFault {
 /// # Errors
 /// It is no answer of this API.
 pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn), ResponseFault> {
-    let body = body.trim_matches([' ', '\t', '\r', '\n']);
+    // A log holds it on one line: its calls must have the same bytes when they are read from there.
+    let body = &*json_line(body.trim_matches([' ', '\t', '\r', '\n']));
     let object = Object::read(body)
         .map_err(|error| ResponseFault::strange(format!("it is no JSON: {error}")))?
         .ok_or_else(|| ResponseFault::strange("it is no object"))?;

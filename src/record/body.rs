@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -13,9 +14,9 @@ use super::place::folder_of;
 
 /// The content of a record: JSON in the record itself, or in a file of the log's folder.
 #[derive(Debug, Clone)]
-pub enum Body {
+pub enum Body<'l> {
     /// It stands in the record.
-    Inline(Box<RawValue>),
+    Inline(Cow<'l, RawValue>),
     /// It was too large for a record.
     Stored(Stored),
 }
@@ -40,11 +41,18 @@ pub struct BodyError {
     pub(super) what: String,
 }
 
-impl Body {
+impl BodyError {
+    /// The log that names the file.
+    pub(super) fn log(&self) -> std::path::PathBuf {
+        self.folder.with_extension("")
+    }
+}
+
+impl<'l> Body<'l> {
     /// What the text of a record's content means.
-    pub(super) fn of(raw: &RawValue) -> Result<Self, Flaw> {
+    pub(super) fn of(raw: &'l RawValue) -> Result<Self, Flaw> {
         if !raw.get().starts_with("{\"$file\"") {
-            return Ok(Self::Inline(raw.to_owned()));
+            return Ok(Self::Inline(Cow::Borrowed(raw)));
         }
         let stored: Stored =
             serde_json::from_str(raw.get()).map_err(|error| Flaw::NotARecord(error.to_string()))?;
@@ -54,6 +62,14 @@ impl Body {
             ));
         }
         Ok(Self::Stored(stored))
+    }
+
+    /// The same without the line that it stands in.
+    pub(super) fn into_owned(self) -> Body<'static> {
+        match self {
+            Self::Inline(raw) => Body::Inline(Cow::Owned(raw.into_owned())),
+            Self::Stored(stored) => Body::Stored(stored),
+        }
     }
 
     /// How many bytes of JSON it has.
@@ -80,7 +96,7 @@ impl Body {
     /// The file is missing, is no regular file, or has other bytes.
     pub fn load(&self, log: &Path) -> Result<Box<RawValue>, BodyError> {
         let stored = match self {
-            Self::Inline(raw) => return Ok(raw.clone()),
+            Self::Inline(raw) => return Ok(raw.clone().into_owned()),
             Self::Stored(stored) => stored,
         };
         let folder = folder_of(log);

@@ -1,6 +1,6 @@
 //! Opening the file of a log: only what can be one, and only by one toolq at a time.
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::LogError;
+use super::place::folder_of;
 use super::storage::is_at;
 use crate::execute::make_private_folder;
 
@@ -24,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Opens or makes the file, readable by its owner only, and locks it for as long as it is open. A link, a device or a
 /// pipe is refused, and waits for nobody.
 pub(super) fn claim(path: &Path) -> Result<File, LogError> {
+    check_bodies(path)?;
     for _ in 0..ATTEMPTS {
         let file = open_to_write(path)?;
         lock(&file, path)?;
@@ -54,34 +56,69 @@ fn lock(file: &File, path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// Opens a log for reading, under the same conditions, and makes none.
+/// Opens a log to look at it, and makes none: whichever file the system lets one read, also behind a link.
 pub(super) fn open_to_read(path: &Path) -> Result<File, LogError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
-        Errno::NOENT => LogError::Missing(path.to_owned()),
+    let file = open_existing(path, OFlags::empty()).map_err(|errno| match errno {
+        Errno::LOOP => opening(path, errno.into()),
         _ => refusal(path, errno),
     })?;
-    checked(path, file.into())
+    regular(path, file).map(|(file, _)| file)
+}
+
+/// Opens a log that is about to be continued or removed, under the conditions of [`claim`], and makes none.
+pub(super) fn open_own(path: &Path) -> Result<File, LogError> {
+    let file = open_existing(path, OFlags::NOFOLLOW);
+    checked(path, file.map_err(|errno| refusal(path, errno))?)
+}
+
+fn open_existing(path: &Path, more: OFlags) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    rustix::fs::open(path, flags | more, Mode::empty()).map(File::from)
+}
+
+/// Refuses a log whose folder of bodies can't be one: found out when the first large body comes, something has run.
+fn check_bodies(log: &Path) -> Result<(), LogError> {
+    let folder = folder_of(log);
+    let wrong = match fs::symlink_metadata(&folder) {
+        Ok(found) if found.is_symlink() => "is a symbolic link",
+        Ok(found) if !found.is_dir() => "is no folder",
+        Ok(found) if !is_own(&found) => "belongs to another user",
+        // What is not there can be made. What can't be looked at hides the log, too, whose opening says so.
+        Ok(_) | Err(_) => return Ok(()),
+    };
+    Err(LogError::Bodies { folder, wrong })
 }
 
 fn open_to_write(path: &Path) -> Result<File, LogError> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
-    checked(path, file.map_err(|errno| refusal(path, errno))?.into())
+    let file = file.map_err(|errno| match errno {
+        Errno::NOENT => LogError::NoFolder(path.to_owned()),
+        _ => refusal(path, errno),
+    })?;
+    checked(path, file.into())
 }
 
 /// Refuses what is no file of this user.
 fn checked(path: &Path, file: File) -> Result<File, LogError> {
+    let (file, metadata) = regular(path, file)?;
+    if !is_own(&metadata) {
+        return Err(LogError::Foreign(path.to_owned()));
+    }
+    Ok(file)
+}
+
+fn regular(path: &Path, file: File) -> Result<(File, Metadata), LogError> {
     let metadata = file.metadata().map_err(|source| opening(path, source))?;
     if !metadata.is_file() {
         return Err(LogError::NotAFile(path.to_owned()));
     }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(LogError::Foreign(path.to_owned()));
-    }
-    Ok(file)
+    Ok((file, metadata))
+}
+
+fn is_own(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
 /// Makes the folder of the default place, and those above it, for its owner only.
@@ -108,7 +145,7 @@ fn refusal(path: &Path, errno: Errno) -> LogError {
     let path = path.to_owned();
     match errno {
         Errno::LOOP => LogError::Link(path),
-        Errno::NOENT => LogError::NoFolder(path),
+        Errno::NOENT => LogError::Missing(path),
         Errno::ISDIR | Errno::NXIO => LogError::NotAFile(path),
         _ => LogError::Io {
             path,

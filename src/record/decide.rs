@@ -38,15 +38,29 @@ pub(super) enum Decision {
     Conflict,
 }
 
-/// The decision about a call that the log knows or doesn't. `same` is whether tool and input are those of the log,
-/// `effect` the graver of what its tool's was and is, `probe` whether its tool has one.
-pub(super) fn decide(state: Option<State>, same: bool, effect: Effect, probe: bool) -> Decision {
+/// What does the work of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Its tool: the graver of what that does to the world and did when the call was started, and whether it has a probe.
+    Tool(Effect, bool),
+    /// An agent. What has effects is what it calls, and that is on record call by call.
+    Agent,
+    /// An agent, and a call that it asked for, or one further below, is in doubt.
+    DoubtfulAgent,
+}
+
+/// The decision about a call that the log knows or doesn't. `same` is whether tool and input are those of the log.
+pub(super) fn decide(state: Option<State>, same: bool, work: Work) -> Decision {
     let Some(state) = state else {
         return Decision::Run;
     };
     if !same {
         return Decision::Conflict;
     }
+    let (effect, probe) = match work {
+        Work::Tool(effect, probe) => (effect, probe),
+        Work::Agent | Work::DoubtfulAgent => return go_on(state, work == Work::DoubtfulAgent),
+    };
     let writes = effect == Effect::Write;
     match state {
         State::Asked => Decision::Run,
@@ -59,58 +73,66 @@ pub(super) fn decide(state: Option<State>, same: bool, effect: Effect, probe: bo
     }
 }
 
+/// An agent goes on wherever it was left, and from a doubt when that is settled.
+fn go_on(state: State, in_doubt: bool) -> Decision {
+    match state {
+        State::Asked => Decision::Run,
+        State::InDoubt if in_doubt => Decision::Print,
+        State::Started | State::CutShort | State::InDoubt | State::NotDone => Decision::Again,
+        State::Ended | State::Done => Decision::Print,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use Decision::{Again, Conflict, InDoubt, Print, Probe, Run};
 
     /// FAULTS 116–118, 128: every row of the table, written out by hand. The columns are a tool that reads, one that is
-    /// idempotent, one that writes; then the same three with a probe.
+    /// idempotent, one that writes; then the same three with a probe; an agent, and one with a call in doubt.
     #[test]
     fn the_table() {
         let table = [
-            (None, [Run, Run, Run, Run, Run, Run]),
-            (Some(State::Asked), [Run, Run, Run, Run, Run, Run]),
+            (None, [Run, Run, Run, Run, Run, Run, Run, Run]),
+            (Some(State::Asked), [Run, Run, Run, Run, Run, Run, Run, Run]),
             (
                 Some(State::Started),
-                [Again, Again, InDoubt, Again, Again, Probe],
+                [Again, Again, InDoubt, Again, Again, Probe, Again, Again],
             ),
             (
                 Some(State::CutShort),
-                [Again, Again, Print, Again, Again, Print],
+                [Again, Again, Print, Again, Again, Print, Again, Again],
             ),
             (
                 Some(State::Ended),
-                [Print, Print, Print, Print, Print, Print],
+                [Print, Print, Print, Print, Print, Print, Print, Print],
             ),
             (
                 Some(State::InDoubt),
-                [Print, Print, Print, Print, Print, Print],
+                [Print, Print, Print, Print, Print, Print, Again, Print],
             ),
             (
                 Some(State::Done),
-                [Print, Print, Print, Print, Print, Print],
+                [Print, Print, Print, Print, Print, Print, Print, Print],
             ),
             (
                 Some(State::NotDone),
-                [Again, Again, Again, Again, Again, Again],
+                [Again, Again, Again, Again, Again, Again, Again, Again],
             ),
         ];
         let effects = [Effect::Read, Effect::Idempotent, Effect::Write];
-        let columns = [false, true].map(|probe| effects.map(|effect| (effect, probe)));
+        let tools = [false, true].map(|probe| effects.map(|effect| Work::Tool(effect, probe)));
+        let columns = tools.as_flattened().iter().copied();
+        let columns: Vec<_> = columns.chain([Work::Agent, Work::DoubtfulAgent]).collect();
         let mut cells = 0;
         for (state, row) in table {
-            for ((effect, probe), expected) in columns.into_iter().flatten().zip(row) {
-                assert_eq!(
-                    decide(state, true, effect, probe),
-                    expected,
-                    "{state:?} {effect:?} {probe}"
-                );
+            for (work, expected) in columns.iter().copied().zip(row) {
+                assert_eq!(decide(state, true, work), expected, "{state:?} {work:?}");
                 let other = if state.is_none() { Run } else { Conflict };
-                assert_eq!(decide(state, false, effect, probe), other, "{state:?}");
+                assert_eq!(decide(state, false, work), other, "{state:?}");
                 cells += 2;
             }
         }
-        assert_eq!(cells, 96);
+        assert_eq!(cells, 128);
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use crate::model::json_line;
 
@@ -100,11 +101,19 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 /// Bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    text
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    let digits = bytes.iter().flat_map(|byte| digits(*byte));
+    digits.for_each(|digit| text.push(char::from(digit)));
+}
+
+fn digits(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
+    [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])
 }
 
 /// What the next record of a log continues.
@@ -126,7 +135,8 @@ impl Chain {
     /// Continues behind `line`, without its break.
     pub(super) fn push(&mut self, line: &[u8]) {
         self.seq += 1;
-        self.prev = hex(&Sha256::digest(line)[..8]);
+        self.prev.clear();
+        push_hex(&mut self.prev, &Sha256::digest(line)[..8]);
     }
 
     /// Whether the record of these members follows.
@@ -169,14 +179,172 @@ pub(super) fn read(line: &[u8]) -> Result<Read<'_>, Flaw> {
     let (sealed, seal) = line.split_at(seal);
     let digits = seal.strip_prefix(b",\"crc\":\"");
     let digits = digits.and_then(|digits| digits.strip_suffix(b"\"}"));
-    if digits.ok_or(Flaw::NoSeal)? != format!("{:08x}", crc32fast::hash(sealed)).as_bytes() {
+    let crc = crc32fast::hash(sealed).to_be_bytes().map(self::digits);
+    if digits.ok_or(Flaw::NoSeal)? != crc.as_flattened() {
         return Err(Flaw::Checksum);
     }
-    serde_json::from_str(text).map_err(|error| Flaw::NotARecord(error.to_string()))
+    match as_written(&text[..sealed.len()]) {
+        Some(read) => Ok(read),
+        None => serde_json::from_str(text).map_err(|error| Flaw::NotARecord(error.to_string())),
+    }
+}
+
+/// The record of a sealed line that has the form in which [`seal`] writes. None where it has another, or no JSON in
+/// some place: what it is then, a parser says.
+fn as_written(sealed: &str) -> Option<Read<'_>> {
+    let rest = sealed.strip_prefix("{\"seq\":")?;
+    let (seq, rest) = number(rest)?;
+    let (id, rest) = uuid(rest.strip_prefix(",\"id\":")?)?;
+    let rest = rest.strip_prefix(",\"parentId\":")?;
+    let (parent_id, rest) = match rest.strip_prefix("null") {
+        Some(rest) => (None, rest),
+        None => uuid(rest).map(|(id, rest)| (Some(id), rest))?,
+    };
+    let (timestamp, rest) = number(rest.strip_prefix(",\"timestamp\":")?)?;
+    let (kind, rest) = rest.strip_prefix(",\"type\":\"")?.split_once('"')?;
+    let (content, rest) = value(rest.strip_prefix(",\"content\":")?)?;
+    let (metadata, rest) = value(rest.strip_prefix(",\"metadata\":")?)?;
+    let prev = rest.strip_prefix(",\"prev\":\"")?.strip_suffix('"')?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let plain = |text: &str| text.bytes().all(is_plain);
+    (plain(kind) && plain(prev)).then_some(Read {
+        seq,
+        id,
+        parent_id,
+        timestamp,
+        kind: Cow::Borrowed(kind),
+        content,
+        metadata,
+        prev: Cow::Borrowed(prev),
+    })
+}
+
+/// A number without sign, point or leading zeros, and what stands behind it.
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
+    let (digits, rest) = text.split_at(end);
+    let is_json = digits == "0" || !digits.starts_with('0');
+    let number = digits.parse().ok()?;
+    is_json.then_some((number, rest))
+}
+
+/// A UUID in quotes, and what stands behind it.
+fn uuid(text: &str) -> Option<(Uuid, &str)> {
+    let (id, rest) = text
+        .strip_prefix('"')?
+        .split_at_checked(Hyphenated::LENGTH)?;
+    Some((Uuid::try_parse(id).ok()?, rest.strip_prefix('"')?))
+}
+
+/// A JSON value, and what stands behind it.
+fn value(text: &str) -> Option<(&RawValue, &str)> {
+    if text.starts_with(|first: char| first.is_ascii_whitespace()) {
+        return None;
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = <&RawValue>::deserialize(&mut reader).ok()?;
+    Some((value, &text[value.get().len()..]))
 }
 
 /// Whether a file can have been begun by toolq that begins with this line, or with a torn one.
 pub(super) fn may_begin_log(line: &[u8], torn: bool) -> bool {
     const BEGINNING: &[u8] = b"{\"seq\":0,\"id\":\"";
     line.starts_with(BEGINNING) || torn && BEGINNING.starts_with(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Members of a record by value.
+    fn members(read: &Read<'_>) -> impl PartialEq + std::fmt::Debug {
+        let texts = [&read.kind, &read.prev].map(|text| text.clone().into_owned());
+        let values = [read.content, read.metadata].map(|raw| raw.get().to_owned());
+        (
+            (read.seq, read.id, read.parent_id, read.timestamp),
+            texts,
+            values,
+        )
+    }
+
+    fn written(parent: Option<Uuid>, content: &str) -> String {
+        let head = Head {
+            seq: 107,
+            id: Uuid::from_u128(0x0193_4f5c_7a10_7abc_9def_0123_4567_89ab),
+            parent,
+            timestamp: 1_763_755_200_000,
+            kind: &Kind::ToolResult,
+            prev: "0123456789abcdef",
+        };
+        let content: serde_json::Value = serde_json::from_str(content).unwrap();
+        let metadata = serde_json::json!({"tool_use_id": "a\"b", "n": [1, {"x": null}]});
+        let mut line = Vec::new();
+        seal(&mut line, &head, &content, &metadata).unwrap();
+        let line = String::from_utf8(line).unwrap();
+        line[..line.len() - SEAL - 1].to_owned()
+    }
+
+    /// Of what is sealed: a parser finds the same, and refuses what it refuses.
+    fn check(sealed: &str) -> bool {
+        let Some(read) = as_written(sealed) else {
+            return false;
+        };
+        let line = format!("{sealed},\"crc\":\"00000000\"}}");
+        let parsed: Read<'_> = serde_json::from_str(&line).unwrap();
+        assert_eq!(members(&read), members(&parsed), "{line}");
+        true
+    }
+
+    #[test]
+    fn what_is_written_needs_no_parser() {
+        for parent in [None, Some(Uuid::max())] {
+            for content in ["null", "\"a \\\" b\"", "[1,-2e3]", "{\"a\":{}}", "7"] {
+                assert!(check(&written(parent, content)), "{content}");
+            }
+        }
+    }
+
+    /// Another writer may put spaces, or members in another order; that is read, too.
+    #[test]
+    fn another_form_is_left_to_a_parser() {
+        let line = written(None, "null");
+        for (from, to) in [
+            ("\"seq\":107", "\"seq\": 107"),
+            ("\"seq\":107", "\"seq\":0107"),
+            ("\"seq\":107", "\"seq\":107.0"),
+            ("107", "99999999999999999999"),
+            ("\"type\":\"tool_result\"", "\"type\":\"tool\\u005fresult\""),
+            ("\"content\":null", "\"content\": null"),
+            ("\"content\":null", "\"content\":null,\"more\":1"),
+            ("\"content\":null", "\"content\":nul"),
+            (",\"prev\":", ",\"more\":1,\"prev\":"),
+            ("cdef\"", "cdef\",\"more\":1"),
+            ("cdef\"", "cdef"),
+            ("cdef\"", "\\u0063def\""),
+        ] {
+            let other = line.replacen(from, to, 1);
+            assert_ne!(line, other);
+            assert!(!check(&other), "{other}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// Bytes are changed, lost and added, and the seal is right all the same.
+        #[test]
+        fn nobody_is_fooled(
+            places in prop::collection::vec((0..400_usize, 0..3_usize, "[ {}\\[\\]\",:0-9a-fnul\\\\é]"), 0..4)
+        ) {
+            let mut line: Vec<char> = written(Some(Uuid::max()), "{\"a\":[\"b\"]}").chars().collect();
+            for (at, lost, added) in places {
+                let at = at % line.len();
+                let end = (at + lost).min(line.len());
+                line.splice(at..end, added.chars());
+            }
+            check(&line.into_iter().collect::<String>());
+        }
+    }
 }

@@ -1,11 +1,15 @@
 //! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
 //! a newer toolq adds is passed over.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 pub use crate::execute::Process;
+use crate::model::Usage;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
 pub use super::recovery::RecoveredFields as Recovered;
@@ -102,22 +106,45 @@ pub struct Call {
 /// Metadata of a `tool_start`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Start {
-    pub tool_use_id: String,
-    pub tool_name: String,
+pub struct Start<'r> {
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'r, str>,
+    #[serde(borrow)]
+    pub tool_name: Cow<'r, str>,
     pub attempt: u32,
-    pub idempotency_key: String,
-    pub effect: String,
+    #[serde(borrow)]
+    pub idempotency_key: Cow<'r, str>,
+    #[serde(borrow)]
+    pub effect: Cow<'r, str>,
+    /// The agent that started to work on the call.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// Metadata of a `model_response`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct ModelResponse {
+    pub turn: usize,
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub usage: Usage,
+    #[serde(default)]
+    pub masked: bool,
 }
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct CallEnd {
-    pub tool_use_id: String,
-    pub tool_name: String,
+pub struct CallEnd<'r> {
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'r, str>,
+    #[serde(borrow)]
+    pub tool_name: Cow<'r, str>,
     pub is_error: bool,
-    pub status: String,
+    #[serde(borrow)]
+    pub status: Cow<'r, str>,
     pub duration_ms: u64,
     pub attempts: u32,
     #[serde(default)]
@@ -138,6 +165,16 @@ pub struct CallEnd {
     pub limit: Option<String>,
     #[serde(default)]
     pub leftovers: Option<u32>,
+    /// The agent whose own budget is used up.
+    #[serde(default)]
+    pub budget_of: Option<String>,
+}
+
+impl CallEnd<'_> {
+    /// Whether the call was ended with its run.
+    pub(super) fn is_cut_short(&self) -> bool {
+        is_cut_short(&self.status) && self.budget_of.is_none()
+    }
 }
 
 /// Metadata of a `describe_start` or a `describe_end`.
@@ -173,6 +210,22 @@ pub(super) fn is_rejected(status: &str) -> bool {
 /// Whether a call of this status was ended with its run.
 pub fn is_cut_short(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")
+}
+
+/// What an agent used, in the metadata of its `tool_result`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct AgentUsed {
+    /// Only of an agent.
+    #[serde(default)]
+    pub agent_name: Option<String>,
+    #[serde(default)]
+    pub turns_used: u64,
+    #[serde(default)]
+    pub tool_calls_made: u64,
+    #[serde(default)]
+    pub corrections: u64,
+    #[serde(default)]
+    pub usage: BTreeMap<String, Usage>,
 }
 
 /// Metadata of a `resolve`.

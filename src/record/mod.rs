@@ -40,24 +40,26 @@ mod session;
 mod sessions;
 mod storage;
 mod witness;
+mod written;
 
 pub use body::{Body, BodyError, Stored};
 pub use damage::{Damage, Flaw};
-pub use error::LogError;
-pub use history::{Conflict, History, RecallError};
+pub use error::{LogError, Wish};
+pub use history::{Conflict, History, RecallError, Recollection};
 pub use kind::Kind;
 pub use open::{Begin, OpenLog};
 pub use opening::Log;
 pub use order::Order;
 pub use place::{default_path, sessions_folder};
 pub use prune::{Prune, Pruned};
-pub use records::{Record, Records};
+pub use records::Records;
 pub use remains::remains;
 pub use resolve::{Resolution, ResolveError, Resolved, resolve};
 pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};
 pub use sessions::{digest_of, latest_of_input, latest_session, sessions, torn_ends};
 pub use witness::witness;
+pub use written::Record;
 
 /// Records of another major version can't be read, those of a newer minor one can't be continued.
 const FORMAT: (u32, u32) = (1, 0);

@@ -8,15 +8,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::Record;
 use super::body::{Body, BodyError, is_digest, open_regular, unreadable};
 use super::line::hex;
 use super::place::folder_of;
-use super::records::Record;
 
 /// Bytes of an output that are read at once.
 const READ: usize = 64 << 10;
 
-impl Record {
+impl Record<'_> {
     /// Checks every file of the folder of `log` that this record names, and returns how many it names.
     ///
     /// # Errors
@@ -28,8 +28,8 @@ impl Record {
             file: file.to_owned(),
             what,
         };
-        let named: Named = serde_json::from_str(self.metadata.get()).unwrap_or_default();
-        let before = named.input_before_coercion.map(|raw| Body::of(&raw));
+        let named: Named<'_> = serde_json::from_str(self.metadata.get()).unwrap_or_default();
+        let before = named.input_before_coercion.map(Body::of);
         let before = before
             .transpose()
             .map_err(|flaw| wrong("of input_before_coercion", flaw.to_string()))?;
@@ -52,9 +52,10 @@ impl Record {
 /// What metadata names, beside the content.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Named {
+struct Named<'r> {
     /// Of a `tool_call`.
-    input_before_coercion: Option<Box<RawValue>>,
+    #[serde(borrow)]
+    input_before_coercion: Option<&'r RawValue>,
     /// Of what ends a call.
     saved: Option<String>,
 }

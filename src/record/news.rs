@@ -7,17 +7,18 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::model::{
-    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, Finding, MaskedContent,
-    MaskedJson, Outcome, Refused, Response, Sink, Verdict, json_line,
+    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, Finding, Invocation,
+    MaskedContent, MaskedJson, Outcome, Refused, Response, Sink, Verdict, json_line,
 };
 
 use super::fields::{
     AttemptFields, Before, Brief, CallContent, CallFields, ProbeFields, ResponseFields,
     ResultFields, ResultKind, StartFields, TurnFields, tool_sha256,
 };
+use super::history::Place;
 use super::journal::Durable;
 use super::session::OpenCall;
-use super::{History, Kind, SessionLog, Sync};
+use super::{Kind, SessionLog, Sync};
 
 /// Bytes of an input that metadata has room for.
 const MAX_IN_METADATA: usize = 8 << 10;
@@ -60,8 +61,7 @@ impl SessionLog {
             Event::Finished { call, .. } => {
                 let open = self.calls.get(&call.key());
                 match open.and_then(|open| open.effect) {
-                    Some(Effect::Write) => Durable::Now,
-                    Some(Effect::Idempotent) => Durable::BeforeRead,
+                    Some(Effect::Write | Effect::Idempotent) => Durable::BeforeRead,
                     Some(Effect::Read) | None => Durable::Sometime,
                 }
             }
@@ -131,8 +131,9 @@ impl SessionLog {
     /// A turn of the input, or one of an agent, below the call that the agent works on.
     fn turn(&mut self, turn: usize, within: Option<&Arc<CallRef>>) -> io::Result<()> {
         let key = (turn, within.cloned());
-        let earlier = self.earlier.as_ref().filter(|_| within.is_none());
-        if let Some(record) = earlier.and_then(|earlier| earlier.turn(turn)) {
+        let agent = within.map(|agent| self.calls.get(&agent.key()).map(|open| open.record));
+        let earlier = self.earlier.as_ref().filter(|_| agent != Some(None));
+        if let Some(record) = earlier.and_then(|earlier| earlier.turn(agent.flatten(), turn)) {
             self.turns.insert(key, record);
             return Ok(());
         }
@@ -140,10 +141,7 @@ impl SessionLog {
             turn,
             agent: within.map(|agent| self.mask.text(&agent.tool_name).into_owned()),
         };
-        let parent = match within {
-            None => Some(self.session),
-            Some(agent) => self.calls.get(&agent.key()).map(|open| open.record),
-        };
+        let parent = agent.unwrap_or(Some(self.session));
         let record = self.journal.add(&Kind::Turn, parent, &(), &fields)?;
         self.turns.insert(key, record);
         self.counts.turns += 1;
@@ -168,15 +166,16 @@ impl SessionLog {
 
     fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
         let call = CallRef::new(&checked.call, None);
-        let place = (call.turn, call.position);
-        // What an agent asked for in an earlier run is no call of this one.
-        let earlier = self.earlier.as_ref().filter(|_| call.within.is_none());
-        let conflicts = |earlier: &Arc<History>| earlier.check(&checked.call, &self.mask).is_err();
-        self.conflicts |= earlier.is_some_and(conflicts);
+        let known = match self.earlier.as_ref() {
+            Some(earlier) => earlier.check(&checked.call, &self.mask),
+            None => Ok(false),
+        };
+        self.conflicts |= known.is_err() && call.within.is_none();
         if self.conflicts && call.within.is_none() {
             return Ok(());
         }
-        let known = earlier.and_then(|earlier| earlier.entry(place));
+        let place = self.place_of(&call).filter(|_| known == Ok(true));
+        let known = place.and_then(|place| self.earlier.as_ref()?.entry(place));
         let record = match known {
             Some(entry) => entry.record,
             None => self.new_call(checked, batch)?,
@@ -188,6 +187,19 @@ impl SessionLog {
         };
         self.calls.insert(call.key(), open);
         Ok(())
+    }
+
+    /// Where a call stands in the log; none where that has nothing of who asks for it.
+    fn place_of(&self, call: &CallRef) -> Option<Place> {
+        let within = match &call.within {
+            Some(agent) => Some(self.calls.get(&agent.key())?.record),
+            None => None,
+        };
+        Some(Place {
+            within,
+            turn: call.turn,
+            position: call.position,
+        })
     }
 
     fn new_call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<Uuid> {
@@ -232,6 +244,7 @@ impl SessionLog {
             (open.record, open.failed.take())
         });
         let (parent, failed) = known.unzip();
+        let is_agents = matches!(accepted.invocation, Some(Invocation::Agent(_)));
         let fields = StartFields {
             tool_use_id: Brief(&call.tool_use_id, &self.mask),
             tool_name: Brief(&call.tool_name, &self.mask),
@@ -239,6 +252,7 @@ impl SessionLog {
             idempotency_key,
             effect: accepted.tool.effect.name(),
             after: failed.flatten(),
+            agent: is_agents.then_some(accepted.tool.name.as_str()),
         };
         self.journal.add(&Kind::ToolStart, parent, &(), &fields)?;
         Ok(())
@@ -253,15 +267,15 @@ impl SessionLog {
 
     /// Whether a call is rejected as it was before.
     fn is_known(&self, call: &CallRef, outcome: &Outcome, answer: &Answer) -> bool {
-        let Some(earlier) = &self.earlier else {
+        let (Some(earlier), Some(place)) = (&self.earlier, self.place_of(call)) else {
             return false;
         };
-        if !matches!(outcome, Outcome::Rejected(_)) || call.within.is_some() {
+        if !matches!(outcome, Outcome::Rejected(_)) {
             return false;
         }
         let content = MaskedContent(&answer.content, &self.mask);
         let json = serde_json::to_string(&content).unwrap_or_default();
-        earlier.says((call.turn, call.position), &json_line(&json))
+        earlier.says(place, &json_line(&json))
     }
 
     fn probing(&mut self, call: &CallRef) -> io::Result<()> {
@@ -298,6 +312,7 @@ impl SessionLog {
         let Some(OpenCall { record, .. }) = self.calls.remove(&call.key()) else {
             return Ok(());
         };
+        self.counts.answered += 1;
         if outcome.is_recalled() {
             self.counts.recalled += 1;
             return Ok(());

@@ -40,7 +40,7 @@ impl Log {
         let file = claim::claim(path)?;
         let mut records = Records::of(file.try_clone().map_err(|source| reading(path, source))?);
         let (mut unfinished, mut torn) = (false, None);
-        while let Some(record) = records.next() {
+        while let Some(record) = records.lend() {
             match record {
                 Ok(record) => {
                     // What is noted behind a run's end is part of no run.
@@ -49,8 +49,7 @@ impl Log {
                         Kind::Recovered | Kind::Resolve => unfinished,
                         _ => true,
                     };
-                    visit(&record, records.offset())
-                        .map_err(|damage| LogError::of(path, damage))?;
+                    visit(&record, record.end).map_err(|damage| LogError::of(path, damage))?;
                 }
                 Err(damage) => {
                     let end = Torn::of(damage).map_err(|damage| LogError::of(path, damage))?;
@@ -128,19 +127,20 @@ impl Log {
         let path = self.path.clone();
         let begun = if self.is_new() {
             let (journal, aside) = self.set_aside(clock)?;
-            begin_new(journal, &aside, session, mask)
+            begin_new(journal, aside, session, mask)
         } else {
-            SessionLog::begin(self.journal(clock)?, session, earlier, mask)
+            let (journal, aside) = self.journal(clock)?;
+            SessionLog::begin(journal, session, earlier, mask).map(|log| log.behind(aside))
         };
         begun.map_err(|source| writing(&path, source))
     }
 
-    /// What adds records behind what is there, after a torn end was set aside.
-    pub(super) fn journal(self, clock: Clock) -> Result<Journal, LogError> {
+    /// What adds records behind what is there, after a torn end was set aside, and what was.
+    pub(super) fn journal(self, clock: Clock) -> Result<(Journal, Vec<RecoveredFields>), LogError> {
         let (mut journal, aside) = self.set_aside(clock)?;
         let noted = recovery::note(&mut journal, &aside);
         noted.map_err(|source| writing(journal.path(), source))?;
-        Ok(journal)
+        Ok((journal, aside))
     }
 
     fn set_aside(self, clock: Clock) -> Result<(Journal, Vec<RecoveredFields>), LogError> {
@@ -162,14 +162,14 @@ impl Log {
 /// The first record of a log is a session, also where a torn one stood in its place.
 fn begin_new(
     journal: Journal,
-    aside: &[RecoveredFields],
+    aside: Vec<RecoveredFields>,
     session: &Session,
     mask: Arc<Mask>,
 ) -> io::Result<SessionLog> {
     let mut log = SessionLog::begin(journal, session, None, mask)?;
-    recovery::note(&mut log.journal, aside)?;
+    recovery::note(&mut log.journal, &aside)?;
     sync_folder(log.path().parent().unwrap_or(log.path()))?;
-    Ok(log)
+    Ok(log.behind(aside))
 }
 
 fn reading(path: &Path, source: io::Error) -> LogError {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::metadata::{self, Start, Turn};
+use super::metadata::{self, ModelResponse, Start, Turn};
 use super::{Damage, Flaw, Kind, Record};
 
 /// What the records so far allow.
@@ -17,12 +17,20 @@ use super::{Damage, Flaw, Kind, Record};
 pub struct Order {
     /// The session that has no end yet.
     session: Option<Uuid>,
-    turns: HashSet<Uuid>,
+    /// Each with the agent whose it is.
+    turns: HashMap<Uuid, Option<AgentTurn>>,
     /// By the id of the `tool_call`.
     calls: HashMap<Uuid, Stage>,
     /// The `describe_start`s of the open session that have no end yet.
     asked: HashSet<Uuid>,
+    /// The calls that agents asked for.
+    inner: HashMap<Uuid, AgentTurn>,
+    /// What models answered.
+    heard: HashSet<AgentTurn>,
 }
+
+/// The call that an agent works on, and its turn.
+type AgentTurn = (Uuid, usize);
 
 /// How far a call came, with the number of its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +50,8 @@ enum Stage {
 enum Risk {
     /// The call may run twice.
     None,
+    /// Nor does it matter: an agent goes on, also when a call that it asked for was in doubt.
+    Agent,
     /// It must not.
     Effect,
 }
@@ -51,6 +61,13 @@ enum Risk {
 #[serde(default)]
 struct End {
     status: String,
+    budget_of: Option<serde::de::IgnoredAny>,
+}
+
+impl End {
+    fn is_cut_short(&self) -> bool {
+        metadata::is_cut_short(&self.status) && self.budget_of.is_none()
+    }
 }
 
 /// What says whether a call in doubt had its effect.
@@ -104,8 +121,10 @@ impl Order {
                 known(asked, "its tool was not asked, or has its end already")
             }
             Kind::Turn => {
-                record.metadata::<Turn>()?;
-                self.turns.insert(record.id);
+                let turn: Turn = record.metadata()?;
+                let agent = record.parent.filter(|_| turn.agent.is_some());
+                let turn = agent.map(|agent| (agent, turn.turn));
+                self.turns.insert(record.id, turn);
                 known(
                     record.parent == self.session || self.has_call(record),
                     "it belongs to no open session, and to no call of an agent",
@@ -113,13 +132,39 @@ impl Order {
             }
             Kind::ToolCall => {
                 let parent = record.parent.unwrap_or_default();
-                let found = self.turns.contains(&parent) || self.calls.contains_key(&parent);
+                let turn = self.turns.get(&parent).copied();
+                let found = turn.is_some() || self.calls.contains_key(&parent);
                 self.calls.insert(record.id, Stage::Free(0));
+                if let Some(turn) = turn.flatten() {
+                    self.inner.insert(record.id, turn);
+                }
                 known(found, "its turn is not on record")
             }
-            Kind::ModelResponse => known(self.has_call(record), "its call is not on record"),
+            Kind::ModelResponse => self.response(record)?,
             _ => self.call(record)?,
         })
+    }
+
+    /// A model answers in each turn of its agent once: an agent that goes on doesn't ask again.
+    fn response(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
+        let agent = record.parent.unwrap_or_default();
+        if !self.calls.contains_key(&agent) {
+            return Ok(Err("its call is not on record"));
+        }
+        let turn = record.metadata::<ModelResponse>()?.turn;
+        let new = self.heard.insert((agent, turn));
+        Ok(if new {
+            Ok(())
+        } else {
+            Err("its turn has an answer already")
+        })
+    }
+
+    /// Whether it starts a call that an agent's model was not heard to ask for, and that writes.
+    fn is_unheard(&self, record: &Record) -> Result<bool, Damage> {
+        let turn = self.inner.get(&record.parent.unwrap_or_default());
+        let unheard = turn.is_some_and(|turn| !self.heard.contains(turn));
+        Ok(unheard && record.metadata::<Start>()?.effect == "write")
     }
 
     /// Whether it stands below a call.
@@ -130,6 +175,11 @@ impl Order {
 
     /// A record that belongs to a call.
     fn call(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
+        if record.kind == Kind::ToolStart && self.is_unheard(record)? {
+            return Ok(Err(
+                "a call that writes starts, and its model's answer is not on record",
+            ));
+        }
         let parent = record.parent.unwrap_or_default();
         let Some(stage) = self.calls.get_mut(&parent) else {
             return Ok(match record.kind {
@@ -149,9 +199,11 @@ impl Order {
 }
 
 impl Stage {
-    fn start(self, start: &Start, record: &Record) -> Result<Self, &'static str> {
+    fn start(self, start: &Start<'_>, record: &Record) -> Result<Self, &'static str> {
         let attempts = match self {
-            Self::Free(attempts) | Self::Started(attempts, Risk::None) => attempts,
+            Self::Free(attempts) | Self::Started(attempts, Risk::None | Risk::Agent) => attempts,
+            // An agent goes on when the call in doubt that it asked for is settled.
+            Self::InDoubt(attempts) if start.agent.is_some() => attempts,
             // The engine goes on after an attempt that surely had no effect, and says how it failed.
             Self::Started(attempts, Risk::Effect) if goes_on(record) => attempts,
             Self::Started(..) | Self::InDoubt(_) => {
@@ -163,6 +215,7 @@ impl Stage {
             return Err("its attempt is not the next one of its call");
         }
         let risk = match &*start.effect {
+            _ if start.agent.is_some() => Risk::Agent,
             "read" | "idempotent" => Risk::None,
             _ => Risk::Effect,
         };
@@ -174,12 +227,13 @@ impl Stage {
     fn result(self, end: &End) -> Result<Self, &'static str> {
         match self {
             Self::Free(0) => Ok(self),
-            Self::Free(_) | Self::Started(_, Risk::None) if metadata::is_rejected(&end.status) => {
+            Self::Free(_) | Self::Started(_, Risk::None | Risk::Agent)
+                if metadata::is_rejected(&end.status) =>
+            {
                 Ok(self)
             }
-            Self::Started(attempts, Risk::None) if metadata::is_cut_short(&end.status) => {
-                Ok(Self::Free(attempts))
-            }
+            Self::Started(attempts, Risk::None) if end.is_cut_short() => Ok(Self::Free(attempts)),
+            Self::Started(_, Risk::Agent) if end.is_cut_short() => Ok(self),
             Self::Ended => Err("its call has a result already"),
             _ => Ok(Self::Ended),
         }
@@ -192,7 +246,7 @@ impl Stage {
                 Ok(Self::Free(attempts))
             }
             // A later run may not have come again to what may run twice.
-            Self::Free(_) | Self::Started(_, Risk::None) => Ok(self),
+            Self::Free(_) | Self::Started(_, Risk::None | Risk::Agent) => Ok(self),
             Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
             Self::Ended => Err("its call has a result already"),
         }

@@ -59,7 +59,7 @@ impl Prune {
                 source,
             }
         };
-        let opened = claim::open_to_read(log)?;
+        let opened = claim::open_own(log)?;
         // Most are young, and are told by this alone.
         let changed = changed(&opened).map_err(io("read"))?;
         if changed >= self.before {

@@ -6,69 +6,15 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use uuid::Uuid;
-
 use super::damage::{Damage, Flaw};
 use super::line::{self, Chain};
-use super::{Body, FORMAT, Kind, LogError, MAX_RECORD, claim};
+use super::written::verified;
+use super::{LogError, MAX_RECORD, Record, claim};
 
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
 /// The largest end without a line break that a loss of power may leave: unwritten bytes of many records.
 const MAX_TORN: u64 = 16 << 20;
-
-/// One record, as it was written.
-#[derive(Debug, Clone)]
-pub struct Record {
-    /// The number of its line, counted from 1.
-    pub line: u64,
-    /// Where its line begins, in bytes.
-    pub offset: u64,
-    /// Its number in the file, counted from 0.
-    pub seq: u64,
-    /// Its own id.
-    pub id: Uuid,
-    /// The id of the record that it belongs to.
-    pub parent: Option<Uuid>,
-    /// When it was written: milliseconds since 1970. Clocks may go backwards; `seq` does not.
-    pub timestamp: u64,
-    /// What it says.
-    pub kind: Kind,
-    /// `null` where its type has none.
-    pub content: Body,
-    /// JSON whose form depends on the type.
-    pub metadata: Box<RawValue>,
-}
-
-impl Record {
-    fn of(read: &line::Read<'_>, line: u64, offset: u64) -> Result<Self, Flaw> {
-        Ok(Self {
-            line,
-            offset,
-            seq: read.seq,
-            id: read.id,
-            parent: read.parent_id,
-            timestamp: read.timestamp,
-            kind: Kind::of(&read.kind),
-            content: Body::of(read.content)?,
-            metadata: read.metadata.to_owned(),
-        })
-    }
-
-    /// The metadata as that of its type, one of [`super::metadata`].
-    ///
-    /// # Errors
-    /// It has another form: who wrote it was no toolq, since its seal holds.
-    pub fn metadata<'a, M: Deserialize<'a>>(&'a self) -> Result<M, Damage> {
-        serde_json::from_str(self.metadata.get()).map_err(|error| Damage {
-            line: self.line,
-            offset: self.offset,
-            what: Flaw::Metadata(error.to_string()),
-        })
-    }
-}
 
 /// The records of a log, from its first to its last. After an error there are no more.
 pub struct Records {
@@ -85,7 +31,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Opens a log for reading. What can't be a log (a link, a device, a pipe, somebody else's file) is refused.
+    /// Opens a log to look at it, behind a link and somebody else's as well. What can't be a log (a folder, a device, a
+    /// pipe) is refused.
     ///
     /// # Errors
     /// Why it can't be read.
@@ -107,13 +54,14 @@ impl Records {
     }
 
     /// The record that stands at `offset` in `len` bytes, its break included, and was read there before.
-    pub(super) fn at(file: &File, offset: u64, len: u32) -> Result<Record, Damage> {
+    pub(super) fn at(file: &File, offset: u64, len: u32) -> Result<Record<'static>, Damage> {
         let mut line = vec![0; len as usize];
         let read = file.read_exact_at(&mut line, offset);
         let read = read.map_err(|error| unreadable(&error));
         let read = read.and_then(|()| line::read(line.trim_ascii_end()));
-        let record = read.and_then(|read| Record::of(&read, 0, offset));
-        record.map_err(|what| Damage {
+        let place = offset..offset + u64::from(len);
+        let record = read.and_then(|read| Record::of(&read, 0, place));
+        record.map(Record::into_owned).map_err(|what| Damage {
             line: 0,
             offset,
             what,
@@ -126,6 +74,16 @@ impl Records {
         let read = self.from.buffer().len();
         self.from.consume(read);
         self.stopped = false;
+    }
+
+    /// Whether somebody writes it now, as far as can be told.
+    pub fn is_written(&self) -> bool {
+        let file = &self.from.get_ref().file;
+        // Who writes keeps it locked. A lock that is had is given back at once, for somebody may be about to.
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().is_err(),
+            Err(_) => true,
+        }
     }
 
     /// Bytes of the whole records that were read.
@@ -155,24 +113,52 @@ impl Records {
         &self.chain
     }
 
-    fn read(&mut self) -> Result<Option<Record>, Flaw> {
+    /// The next record, in the line that is read: nothing is copied, and it goes before another is read.
+    pub fn lend(&mut self) -> Option<Result<Record<'_>, Damage>> {
+        if self.stopped {
+            return None;
+        }
+        self.stopped = true;
+        match self.fetch() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(what) => return Some(Err(self.damaged(what))),
+        }
+        let place = self.offset..self.offset + self.line.len() as u64 + 1;
+        match verified(&self.line, self.lines + 1, place, &self.chain) {
+            Ok((record, newer)) => {
+                self.newer = newer.or(self.newer);
+                self.chain.push(&self.line);
+                self.offset = record.end;
+                self.lines = record.line;
+                self.stopped = false;
+                Some(Ok(record))
+            }
+            Err(what) => Some(Err(self.damaged(what))),
+        }
+    }
+
+    /// Reads the next line, and takes its break off. False where there is none.
+    fn fetch(&mut self) -> Result<bool, Flaw> {
         self.line.clear();
         let mut room = (&mut self.from).take(MAX_RECORD as u64);
         let read = room.read_until(b'\n', &mut self.line);
         match read.map_err(|error| unreadable(&error))? {
-            0 => return Ok(None),
+            0 => return Ok(false),
             _ if self.line.last() == Some(&b'\n') => {}
             _ => return Err(self.unfinished()?),
         }
         self.line.pop();
-        let read = line::read(&self.line)?;
-        self.chain.check(read.seq, &read.prev)?;
-        let record = Record::of(&read, self.lines + 1, self.offset)?;
-        self.newer = understood(&record)?.or(self.newer);
-        self.chain.push(&self.line);
-        self.offset += self.line.len() as u64 + 1;
-        self.lines += 1;
-        Ok(Some(record))
+        Ok(true)
+    }
+
+    fn damaged(&self, what: Flaw) -> Damage {
+        let first = self.lines == 0;
+        Damage {
+            line: self.lines + 1,
+            offset: self.offset,
+            what: if first { self.first(what) } else { what },
+        }
     }
 
     /// What is wrong with the first line: most files that have something wrong there are no logs.
@@ -212,23 +198,10 @@ impl Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<Record, Damage>;
+    type Item = Result<Record<'static>, Damage>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.stopped {
-            return None;
-        }
-        let read = self.read().map_err(|what| Damage {
-            line: self.lines + 1,
-            offset: self.offset,
-            what: if self.lines == 0 {
-                self.first(what)
-            } else {
-                what
-            },
-        });
-        self.stopped = !matches!(read, Ok(Some(_)));
-        read.transpose()
+        self.lend().map(|record| record.map(Record::into_owned))
     }
 }
 
@@ -248,47 +221,4 @@ impl Read for From {
 
 fn unreadable(error: &io::Error) -> Flaw {
     Flaw::Unreadable(error.to_string())
-}
-
-#[derive(Deserialize)]
-struct SessionFormat {
-    format: Version,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    major: u32,
-    minor: u32,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Demand {
-    must_understand: bool,
-}
-
-/// Refuses what must be understood and isn't. Returns the format of a session where it is a newer minor one.
-fn understood(record: &Record) -> Result<Option<(u32, u32)>, Flaw> {
-    let metadata = record.metadata.get();
-    match &record.kind {
-        Kind::Session => {
-            let session = serde_json::from_str(metadata);
-            let SessionFormat {
-                format: Version { major, minor },
-            } = session.map_err(|error| Flaw::Metadata(error.to_string()))?;
-            if major != FORMAT.0 {
-                return Err(Flaw::Newer { major, minor });
-            }
-            Ok((minor > FORMAT.1).then_some((major, minor)))
-        }
-        Kind::Other(name) => {
-            let demand: Demand = serde_json::from_str(metadata).unwrap_or_default();
-            if demand.must_understand {
-                return Err(Flaw::MustUnderstand(name.to_string()));
-            }
-            Ok(None)
-        }
-        _ if record.seq == 0 => Err(Flaw::NotALog),
-        _ => Ok(None),
-    }
 }

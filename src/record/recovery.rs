@@ -51,6 +51,22 @@ pub struct RecoveredFields {
     pub file: String,
 }
 
+impl RecoveredFields {
+    /// What was done to the log at `path`, for people.
+    pub fn words(&self, path: &Path) -> String {
+        let bytes = match self.dropped_bytes {
+            1 => "1 byte".to_owned(),
+            bytes => format!("{bytes} bytes"),
+        };
+        let file = path.with_file_name(&self.file);
+        format!(
+            "the end of the session log {} was torn; what was no whole record, {bytes}, now stands in {}",
+            path.display(),
+            file.display()
+        )
+    }
+}
+
 /// Copies the torn end of `file` behind its first `len` bytes, where record `seq` would stand, and cuts it off. Returns what the log doesn't tell yet, also of a recovery that was
 /// itself cut short.
 pub(super) fn set_aside(

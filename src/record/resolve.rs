@@ -2,13 +2,19 @@
 
 use std::path::Path;
 
-use crate::model::{Clock, Mask};
+use crate::model::{Clock, Mask, cut};
 
 use super::decide::State;
 use super::fields::{Brief, ResolveFields};
 use super::history::{Entry, History, Place};
 use super::journal::Durable;
-use super::{Damage, Kind, Log, LogError, Record, Records};
+use super::recovery::RecoveredFields;
+use super::{Damage, Kind, Log, LogError, Record, claim};
+
+/// Calls that are named where one of them is meant.
+const LISTED: usize = 5;
+/// Columns of an id or a name there.
+const SHOWN: usize = 60;
 
 /// What somebody found out.
 #[derive(Debug, Clone)]
@@ -29,6 +35,8 @@ pub enum Resolution {
 pub struct Resolved {
     /// Its tool.
     pub tool: String,
+    /// Torn ends of the log that were set aside before.
+    pub recovered: Vec<RecoveredFields>,
     /// It is one of the run that `--resume` goes on with; behind others another run was begun.
     pub can_resume: bool,
 }
@@ -39,16 +47,18 @@ pub struct Resolved {
 pub enum ResolveError {
     #[error(transparent)]
     Log(#[from] LogError),
+    /// With what may be resolved.
     #[error("the session log has no call {0}")]
-    Unknown(String),
-    /// The ids of those that are meant.
+    Unknown(String, Vec<String>),
+    /// With those that are meant, by the ids of their records.
     #[error("more than one call has the id {0}")]
     Ambiguous(String, Vec<String>),
     #[error("the call {0} {1}, so there is nothing to resolve")]
     Settled(String, &'static str),
 }
 
-/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. `note` says why somebody thinks so.
+/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. `note` says
+/// why somebody thinks so.
 ///
 /// # Errors
 /// There is no such call, more than one, or none that is in doubt; or the log can't be used.
@@ -61,7 +71,7 @@ pub fn resolve(
     clock: Clock,
 ) -> Result<Resolved, ResolveError> {
     // Who names no log wants to hear so, and no empty one.
-    drop(Records::open(path)?);
+    drop(claim::open_own(path)?);
     let mut tasks = Tasks(vec![History::default()]);
     let log = Log::open(path, |record, end| tasks.take(record, end))?;
     let entry = tasks.find(id, mask)?;
@@ -77,7 +87,7 @@ pub fn resolve(
         is_error,
         note: note.as_deref(),
     };
-    let mut journal = log.journal(clock)?;
+    let (mut journal, recovered) = log.journal(clock)?;
     let written = journal
         .add(&Kind::Resolve, Some(entry.record), &result, &fields)
         .and_then(|_| journal.commit(Durable::Now));
@@ -88,6 +98,7 @@ pub fn resolve(
     })?;
     Ok(Resolved {
         tool: entry.tool.to_string(),
+        recovered,
         can_resume: tasks.can_resume(entry),
     })
 }
@@ -122,6 +133,25 @@ impl Tasks {
         })
     }
 
+    /// `toolu_01 (pay)` of each call that may be resolved, in their order; where several have that id, that of the record.
+    fn open_calls(&self) -> Vec<String> {
+        let entries = self.0.iter().flat_map(History::entries);
+        let mut open: Vec<_> = entries.filter(|(_, entry)| entry.is_open()).collect();
+        open.sort_by_key(|(place, entry)| (*place, entry.record));
+        let words = |call: &(Place, &Entry)| {
+            let entry = call.1;
+            let is_twin = |other: &Entry| {
+                other.tool_use_id == entry.tool_use_id && other.record != entry.record
+            };
+            if open.iter().any(|(_, other)| is_twin(other)) {
+                return described(call);
+            }
+            let (id, tool) = (cut(&entry.tool_use_id, SHOWN), cut(&entry.tool, SHOWN));
+            format!("{id} ({tool})")
+        };
+        clipped(open.iter().map(words))
+    }
+
     /// The one call in doubt that is meant.
     fn find(&self, id: &str, mask: &Mask) -> Result<&Entry, ResolveError> {
         let in_log = Brief(id, mask);
@@ -138,13 +168,13 @@ impl Tasks {
         let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
         match (open.as_slice(), meant.first()) {
             ([(_, entry)], _) => Ok(entry),
-            ([], None) => Err(ResolveError::Unknown(id.to_owned())),
+            ([], None) => Err(ResolveError::Unknown(id.to_owned(), self.open_calls())),
             ([], Some((_, entry))) => {
                 Err(ResolveError::Settled(id.to_owned(), settled(entry.state)))
             }
             (several, _) => Err(ResolveError::Ambiguous(
                 id.to_owned(),
-                several.iter().map(|choice| described(choice)).collect(),
+                clipped(several.iter().map(|choice| described(choice))),
             )),
         }
     }
@@ -158,10 +188,25 @@ fn settled(state: State) -> &'static str {
     }
 }
 
-/// `0193…: turn 0, call 1, pay`
-fn described(((turn, position), entry): &(Place, &Entry)) -> String {
+/// `0193… (turn 0, call 1, pay)`; of an agent's call `0193… (turn 0, call 1 of the agent of 0192…, pay)`
+fn described((place, entry): &(Place, &Entry)) -> String {
+    let Place {
+        within,
+        turn,
+        position,
+    } = place;
+    let agent = within.map_or_else(String::new, |agent| format!(" of the agent of {agent}"));
+    let tool = cut(&entry.tool, SHOWN);
     format!(
-        "{}: turn {turn}, call {position}, {}",
-        entry.record, entry.tool
+        "{} (turn {turn}, call {position}{agent}, {tool})",
+        entry.record
     )
+}
+
+/// The first few, and how many more there are.
+fn clipped(words: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let more = words.len().saturating_sub(LISTED);
+    let mut clipped: Vec<String> = words.take(LISTED).collect();
+    clipped.extend((more > 0).then(|| format!("{more} more")));
+    clipped
 }

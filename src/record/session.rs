@@ -10,6 +10,7 @@ use crate::model::{CallKey, CallRef, Clock, Effect, Mask, Refused};
 
 use super::fields::{AttemptFields, EndFields, SessionFields};
 use super::journal::{Durable, Journal};
+use super::recovery::RecoveredFields;
 use super::{History, Kind, Log, LogError};
 
 /// What a session runs with.
@@ -75,6 +76,8 @@ pub struct SessionLog {
     /// on record, and nothing runs.
     pub(super) conflicts: bool,
     pub(super) counts: EndFields,
+    /// Torn ends that were set aside when it was opened.
+    recovered: Vec<RecoveredFields>,
     /// Milliseconds since 1970.
     begun: u64,
     refused: Option<Refused>,
@@ -135,9 +138,20 @@ impl SessionLog {
             asked: HashMap::new(),
             conflicts: false,
             counts: EndFields::default(),
+            recovered: Vec::new(),
             begun,
             refused: None,
         })
+    }
+
+    /// The same, behind torn ends that were set aside.
+    pub(super) fn behind(self, recovered: Vec<RecoveredFields>) -> Self {
+        Self { recovered, ..self }
+    }
+
+    /// What was set aside of the log when it was opened.
+    pub fn recovered(&self) -> &[RecoveredFields] {
+        &self.recovered
     }
 
     /// Writes the record of the end. A log without it holds an unfinished session.

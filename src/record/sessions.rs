@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::line::sha256;
 use super::metadata::SessionStart;
-use super::{LogError, Records};
+use super::{LogError, Records, claim};
 
 /// The logs of `folder`, sorted by name, which begins with the time; none where there is no such folder.
 ///
@@ -76,7 +76,8 @@ pub fn latest_of_input(folder: &Path, input_sha256: &str) -> Result<Option<PathB
 
 /// The digest of the input of a log's first session.
 fn input_of(log: &Path) -> Option<String> {
-    let first = Records::open(log).ok()?.next()?.ok()?;
+    // It is about to be continued.
+    let first = Records::of(claim::open_own(log).ok()?).next()?.ok()?;
     let session: SessionStart = first.metadata().ok()?;
     session.input_sha256
 }

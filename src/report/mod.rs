@@ -15,7 +15,7 @@ mod words;
 
 pub use events::EventStream;
 pub use fanout::Fanout;
-pub use log::{AgentCost, Cost, Durations, Filter, Page as LogPage, Show, Stats, ToolStats};
+pub use log::{AgentCost, Cost, Durations, Filter, Names, Page as LogPage, Show, Stats, ToolStats};
 pub use progress::{Bars, Lines, Look, Screen};
 pub use summary::Summary;
 

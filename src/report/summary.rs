@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::model::{Clock, Event, PicoUsd, Prices, Refused, Sink, dollars, format_duration};
 
 /// Ends of calls with which a run stops early.
-const STOPPING: [&str; 2] = ["paused", "over_budget"];
+const STOPPING: [&str; 3] = ["paused", "over_budget", "log_refused"];
 
 /// What a run was, in one line.
 pub struct Summary {

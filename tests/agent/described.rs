@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, calls, text};
+use crate::api::{Act, Api, calls, text};
 use crate::scenes::{asked, result, toolq, tools};
 use crate::support::{Toolq, response};
 
@@ -110,4 +110,24 @@ fn an_agent_describes_itself() {
         ["session", "describe_start", "describe_end", "session_end"]
     );
     assert_eq!(log[3]["metadata"]["exit_code"], 2);
+}
+
+/// An agent that goes on needs its tools to go on with; one that is done does not.
+#[test]
+fn an_agent_that_goes_on_has_its_tools_asked() {
+    let said = calls(&[("say", json!({"x": "hello"}))]);
+    let api = Api::new(&[said, Act::Hang, text("It is so.")]);
+    let ran = with_say(&api, "").stdin(r#"{"query": "why?"}"#).shell(
+        r#"set -e
+        cat > input
+        "$TOOLQ" agent expert --log log --time-budget 1s < input || [ $? = 3 ]; rm asked
+        "$TOOLQ" agent expert --log log --resume < input; rm asked
+        "$TOOLQ" agent expert --log log --resume < input; [ ! -e asked ]
+        "$TOOLQ" log verify log"#,
+    );
+    let ran = ran.exits(0);
+    assert_eq!(ran.stdout, "It is so.\nIt is so.\n", "{}", ran.stderr);
+    let body = api.heard()[2].body.clone();
+    assert_eq!(body["tools"][0]["description"], "Says it.");
+    assert_eq!(body, api.heard()[1].body, "it asks what it asked before");
 }

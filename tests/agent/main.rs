@@ -4,6 +4,9 @@
 
 mod api;
 mod scenes;
+#[path = "../resume/stage.rs"]
+#[allow(dead_code, reason = "made for the tests of resume")]
+mod stage;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -13,9 +16,13 @@ mod builtins;
 mod coordinator;
 mod cost;
 mod described;
+mod doubts;
 mod limits;
 mod openai;
+mod play;
+mod killed;
 mod recorded;
+mod resumed;
 mod stops;
 mod story;
 mod sums;

@@ -206,6 +206,7 @@ fn play(
         mask: std::sync::Arc::new(Mask::default()),
         task: "task".to_owned(),
         budgets: Budgets::default(),
+        memory: None,
     });
     runtime.block_on(engine.turn(0, vec![checked], &mut Nobody, &mut Nobody));
     let heard = api.heard();

@@ -68,6 +68,44 @@ fn only_a_file_of_ones_own_can_be_a_log() {
     }
 }
 
+/// FAULTS 121: what stands where large bodies would is found out before anything runs, and is what the error names.
+#[test]
+fn the_folder_beside_a_log_is_ones_own() {
+    let refused_for = |toolq: Toolq, why: &str| {
+        let ran = run(toolq, "log").exits(4);
+        refused(&ran, &format!("keeps what is large in log.d, which {why}"));
+        assert!(
+            ran.stderr.contains("hint: put a folder of your own"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.file("log").is_none(), "a log was begun");
+    };
+    refused_for(toolq().file("log.d", "mine"), "is no folder");
+    let link = toolq().file("real/keep", "");
+    symlink("real", link.path().join("log.d")).unwrap();
+    refused_for(link, "is a symbolic link");
+    let foreign = toolq().file("log.d/keep", "");
+    if chown(foreign.path().join("log.d"), Some(1), None).is_ok() {
+        refused_for(foreign, "belongs to another user");
+    }
+    run(toolq().file("log.d/keep", ""), "log").exits(0);
+}
+
+/// FAULTS 111: a body for which there is no room leaves no part of it, and its folder is named.
+#[test]
+fn what_is_half_written_is_taken_away() {
+    let script = "ulimit -f 80; exec \"$TOOLQ\" run -q --log log input";
+    let large =
+        crate::support::response(&[("pay", serde_json::json!({"to": "x".repeat(200_000)}))]);
+    let ended = toolq().file("input", large).shell(script).exits(4);
+    let why = "the session log log can't be written: log.d: File too large";
+    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    assert_eq!(ran(ended.dir.path(), "pay"), 0);
+    let left = fs::read_dir(ended.dir.path().join("log.d")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
 /// FAULTS 114: the line is named, and what to do.
 #[test]
 fn damage_is_refused_by_its_line() {
@@ -81,7 +119,15 @@ fn damage_is_refused_by_its_line() {
     for (bytes, line) in [(flipped, 4), (gone, 5), (zeros, 7)] {
         let ran = run(toolq().file("log", &bytes), "log").exits(4);
         refused(&ran, &format!("is damaged in line {line}: "));
-        assert!(ran.stderr.contains("toolq log verify"), "{}", ran.stderr);
+        // In another log all of it would run again.
+        for cure in [
+            "`toolq log verify log`",
+            "`toolq log show log`",
+            "from a copy",
+        ] {
+            assert!(ran.stderr.contains(cure), "{}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains("--log"), "{}", ran.stderr);
         assert_eq!(fs::read(ran.dir.path().join("log")).unwrap(), bytes);
     }
 }
@@ -100,6 +146,20 @@ fn a_torn_end_is_set_aside() {
     assert_eq!(records[lines]["type"], "recovered");
     assert_eq!(records[lines]["metadata"]["dropped_bytes"], torn.len());
     assert_eq!(records[lines]["metadata"]["file"], aside);
+}
+
+/// FAULTS 109: nothing is set aside without a word.
+#[test]
+fn what_is_set_aside_is_told() {
+    let whole = log();
+    let lines = whole.split(|byte| *byte == b'\n').count() - 1;
+    let torn = [&whole[..], b"{\"seq\""].concat();
+    let toolq = toolq().file("a/log", torn).stdin(few());
+    let ran = toolq.run(&["run", "--log", "a/log"]).exits(0);
+    let said = format!(
+        "note: the end of the session log a/log was torn; what was no whole record, 6 bytes, now stands in a/log.torn-{lines}\n"
+    );
+    assert!(ran.stderr.contains(&said), "{}", ran.stderr);
 }
 
 /// What stands below a folder, with its permissions; the names of folders end in `/`.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use toolq::record::metadata::Process;
 
 /// A log that is being written.
 pub struct Forge {
@@ -24,6 +25,13 @@ pub struct Forge {
 /// The id of the record with this number.
 pub fn id(seq: u64) -> String {
     format!("00000000-0000-7000-8000-{seq:012x}")
+}
+
+fn session(format: &Value) -> Value {
+    json!({
+        "toolq": "0.1.0", "format": format, "tools": {"path": "tools.yaml", "sha256": "ab".repeat(32)},
+        "cwd": "/work", "jobs": 10, "pid": 1, "sync": "auto",
+    })
 }
 
 impl Forge {
@@ -67,10 +75,16 @@ impl Forge {
     }
 
     pub fn session_of(&mut self, format: &Value) -> u64 {
-        let metadata = json!({
-            "toolq": "0.1.0", "format": format, "tools": {"path": "tools.yaml", "sha256": "ab".repeat(32)},
-            "cwd": "/work", "jobs": 10, "pid": 1, "sync": "auto",
-        });
+        let metadata = session(format);
+        self.add("session", None, &Value::Null, &metadata)
+    }
+
+    /// A session that this process writes.
+    pub fn session_by(&mut self, process: &Process) -> u64 {
+        let mut metadata = session(&json!({"major": 1, "minor": 0}));
+        metadata["pid"] = json!(process.pid);
+        metadata["pid_started"] = json!(process.started);
+        metadata["boot_id"] = json!(process.boot_id);
         self.add("session", None, &Value::Null, &metadata)
     }
 

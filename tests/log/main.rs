@@ -5,6 +5,7 @@
 #[path = "../agent/api.rs"]
 mod api;
 mod cost;
+mod follow;
 mod forge;
 mod prune;
 mod schema;

@@ -102,12 +102,16 @@ fn records() -> Vec<Value> {
     json_lines(&ran.stdout)
 }
 
-/// An agent that looks, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
+/// An agent that looks and says what is secret, one that has too little to come to an end, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
 const INTERRUPTED: &str = r#"
+secrets: [WORD]
 tools:
   ask:
     input_schema: {type: object}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look]}
+  poor:
+    input_schema: {type: object}
+    agent: {endpoint: "${BASE}", model: model-1, tools: [look], budget: {turns: 1}}
   look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
   send: {input_schema: {type: object}, effect: read, http: {method: POST, url: "${BASE}"}}
   pay:
@@ -135,10 +139,18 @@ fn records_of_an_interruption() -> Vec<Value> {
     );
     let none = || json!({});
     let pay = |n: u32| ("pay", json!({ "n": n }));
-    let asked = response(&[("ask", none()), ("send", none()), pay(0), pay(1)]);
+    let asked = [
+        ("ask", none()),
+        ("send", none()),
+        pay(0),
+        pay(1),
+        ("poor", none()),
+    ];
+    let asked = response(&asked);
     let ran = Toolq::new()
         .tools(INTERRUPTED)
         .env("BASE", &api.url)
+        .env("WORD", "all is well")
         .stdin(asked)
         .shell(&script)
         .exits(0);

@@ -1,9 +1,3 @@
-use std::fs::{self, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use crate::forge::Forge;
@@ -144,7 +138,93 @@ fn only_what_is_wanted() {
         tools.contains("three") && tools.contains("nobody") && !tools.contains("exit 3"),
         "{tools}"
     );
+    let none = shown("--tool none --tool fial --tool say");
+    assert!(none.stdout.contains("three"), "{}", none.stdout);
+    insta::assert_snapshot!(none.stderr, @"
+    warning: no call in log.jsonl is of a tool fial; did you mean fail?
+    warning: no call in log.jsonl is of a tool none
+    ");
     assert_eq!(shown("--tool none").stdout, "");
+}
+
+/// What somebody found out about a call, and what was asked about it, are of its tool.
+#[test]
+fn records_of_a_tool_are_all_of_its_calls() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    log.ran(turn, "say", "ok", 1);
+    let call = log.call(turn, "pay", &json!({}));
+    log.start(call, "pay", 1);
+    let of_pay = json!({"tool_use_id": "toolu_5", "tool_name": "pay"});
+    log.add("probe_start", Some(call), &json!(null), &of_pay);
+    let failed =
+        json!({"tool_use_id": "toolu_5", "tool_name": "pay", "done": true, "is_error": true});
+    log.add("resolve", Some(call), &json!("refused"), &failed);
+    let kinds = |arguments: &[&str]| -> Vec<String> {
+        let arguments = [&["--format", "json"], arguments].concat();
+        let records = json_lines(&of(log.text(), &arguments).exits(0).stdout).into_iter();
+        let kinds = records.map(|record| record["type"].as_str().unwrap().to_owned());
+        kinds.collect()
+    };
+    assert_eq!(
+        kinds(&["--tool", "pay"]),
+        ["tool_call", "tool_start", "probe_start", "resolve"]
+    );
+    assert_eq!(kinds(&["--errors"]), ["resolve"]);
+    assert_eq!(kinds(&["--errors", "--tool", "say"]), [""; 0]);
+}
+
+/// A log of three sessions, of which each but the last was killed. Of its calls the first has its result in the second,
+/// the second was resolved, the third not done, the fourth failed in the first session and the fifth has no end.
+fn in_three_sessions() -> Forge {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let calls: Vec<u64> = (1..=5)
+        .map(|at| log.call(turn, "pay", &json!({ "at": at })))
+        .collect();
+    for call in &calls {
+        log.start(*call, "pay", 1);
+    }
+    log.end("tool_result", calls[3], "pay", ("failed", 1, 1));
+    log.session();
+    log.end("tool_in_doubt", calls[0], "pay", ("in_doubt", 1, 1));
+    log.end("tool_in_doubt", calls[1], "pay", ("in_doubt", 1, 1));
+    let resolve = |done: bool| json!({"tool_use_id": "a", "tool_name": "pay", "done": done});
+    log.add("resolve", Some(calls[0]), &json!(null), &resolve(false));
+    log.add("resolve", Some(calls[1]), &json!("paid"), &resolve(true));
+    log.add("resolve", Some(calls[2]), &json!(null), &resolve(false));
+    let last = log.session();
+    log.start(calls[0], "pay", 2);
+    log.end("tool_result", calls[0], "pay", ("ok", 1, 2));
+    log.session_end(last);
+    log
+}
+
+/// What a later session, or somebody, has settled is no error any more.
+#[test]
+fn errors_are_those_at_the_end_of_the_log() {
+    let log = in_three_sessions();
+    let errors = of(log.text(), &["--errors"]).exits(0).stdout;
+    let (title, rest) = errors.split_once('\n').unwrap();
+    assert!(title.starts_with("session of "), "{errors}");
+    insta::assert_snapshot!(timeless(rest), @r#"
+
+    turn 0
+        0  pay                   resolved: not done, so it runs when the run is resumed
+           {"at":3}
+        0  pay                   failed, …
+           {"at":4}
+           this is failed
+        0  pay                   started, and no result
+           {"at":5}
+    "#);
+    // All that happened is shown without it.
+    let all = of(log.text(), &[]).exits(0).stdout;
+    assert_eq!(all.matches("started, and no result").count(), 4, "{all}");
+    let first = all.find("resolved pay a: not done").unwrap();
+    assert!(all[..first].contains("in doubt"), "{all}");
 }
 
 #[test]
@@ -288,54 +368,4 @@ fn the_latest_session_needs_no_name() {
         "{}",
         none.stderr
     );
-}
-
-/// Waits until the log of a run that goes on is followed to its end.
-#[test]
-fn a_log_is_followed_to_its_end() {
-    let mut log = Forge::new();
-    let session = log.session();
-    let turn = log.turn(session, 0);
-    log.ran(turn, "first", "ok", 1);
-    let folder = Toolq::new().file("log.jsonl", log.text());
-    let path = folder.path().join("log.jsonl");
-    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
-    let mut following = command.stdin(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
-    let mut until = |word: &str| {
-        let found = lines
-            .by_ref()
-            .map(Result::unwrap)
-            .find(|line| line.contains(word));
-        assert!(found.is_some(), "{word}");
-    };
-    until("first");
-    let written = log.text().len();
-    log.ran(turn, "second", "ok", 1);
-    log.session_end(session);
-    let more = &log.text().as_bytes()[written..];
-    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-    // A record comes in pieces.
-    for piece in more.chunks(200) {
-        file.write_all(piece).unwrap();
-        sleep(Duration::from_millis(5));
-    }
-    until("second");
-    until("exit 0 after 5ms: 1 call");
-    assert!(following.wait().unwrap().success());
-}
-
-#[test]
-fn a_log_that_is_taken_away_is_not_waited_for() {
-    let mut log = Forge::new();
-    log.session();
-    let folder = Toolq::new().file("log.jsonl", log.text());
-    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
-    let mut following = command.stdin(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().starts_with("session of "));
-    fs::remove_file(folder.path().join("log.jsonl")).unwrap();
-    let begun = Instant::now();
-    assert_eq!(following.wait().unwrap().code(), Some(4));
-    assert!(begun.elapsed() < Duration::from_mins(1));
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::forge::Forge;
 use crate::ran;
-use crate::support::{Ran, Toolq, response};
+use crate::support::{Ran, Toolq, response, say};
 
 /// What is said of one log of these bytes, and the exit code.
 fn verdict(bytes: &[u8]) -> (String, i32) {
@@ -234,4 +234,91 @@ fn every_log_has_its_line() {
         2,
         "it writes nothing"
     );
+}
+
+/// Who reads, reads what the system lets him; who writes is as strict as ever (FAULTS 121).
+#[test]
+fn readers_follow_links() {
+    let tools = "tools: {echo: {input_schema: {type: object}, effect: write, command: [cat]}}";
+    let large = response(&[("echo", json!({"x": "x".repeat(100_000)}))]);
+    let script = r#"mkdir logs; "$TOOLQ" run -q --log logs/a < in > /dev/null; ln -s logs/a link; ln -s loop loop; mkfifo pipe
+        "$TOOLQ" log verify link; "$TOOLQ" log show link | grep -c xxxx; "$TOOLQ" log stats link | grep -c echo; "$TOOLQ" log cost link > /dev/null
+        for no in "run --resume in --log" "log resolve toolu_0 --not-done"; do "$TOOLQ" $no link; echo $?; done
+        for no in loop pipe logs /dev/null; do "$TOOLQ" log show $no; echo $?; done"#;
+    let ran = Toolq::new().tools(tools).file("in", large).shell(script);
+    let first = "link: ok: 6 records, 1 session, 1 call, 3 files\n";
+    assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
+    let rest = &ran.stdout[first.len()..];
+    assert_eq!(rest, "3\n1\n4\n4\n4\n4\n4\n4\n", "{}", ran.stderr);
+    for said in [
+        "the session log link is a symbolic link",
+        "the session log loop can't be opened: Too many levels",
+        "the session log pipe is no regular file",
+        "the session log logs is no regular file",
+        "the session log /dev/null is no regular file",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
+    }
+}
+
+/// FAULTS 121: another user's log may be looked at, where the system allows it, and not be gone on with.
+#[test]
+fn readers_take_what_is_not_theirs() {
+    let toolq = Toolq::new().file("log.jsonl", sample());
+    if std::os::unix::fs::chown(toolq.path().join("log.jsonl"), Some(1), None).is_err() {
+        say(format_args!("skipped: only root gives files away"));
+        return;
+    }
+    let script =
+        r#""$TOOLQ" log verify log.jsonl; "$TOOLQ" log resolve a log.jsonl --not-done; echo $?"#;
+    let ran = toolq.shell(script);
+    assert!(
+        ran.stdout.contains(": ok: ") && ran.stdout.ends_with("\n4\n"),
+        "{}",
+        ran.stdout
+    );
+    let words = "error: the session log log.jsonl belongs to another user\n hint: name a file that a run of toolq wrote\n";
+    assert_eq!(ran.stderr, words);
+}
+
+/// What a reader is advised to do fits the command, and its grammar the number.
+#[test]
+fn cures_fit_the_command() {
+    let whole = sample();
+    let damaged = |line: usize| {
+        let mut lines: Vec<String> = whole.split_inclusive('\n').map(str::to_owned).collect();
+        lines[line - 1] = lines[line - 1].replacen("\"id\"", "\"ID\"", 1);
+        Toolq::new().file("log.jsonl", lines.concat())
+    };
+    for (line, hint) in [
+        (
+            2,
+            "the record before it is whole: look at it with `head -n 1 log.jsonl`",
+        ),
+        (
+            4,
+            "the 3 records before it are whole: look at them with `head -n 3 log.jsonl`",
+        ),
+    ] {
+        for verb in ["show", "stats", "cost"] {
+            let ran = damaged(line).run(&["log", verb, "log.jsonl"]).exits(4);
+            assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+        }
+    }
+    let resolve = ["log", "resolve", "a", "log.jsonl", "--not-done"];
+    let ran = damaged(2).run(&resolve).exits(4);
+    insta::assert_snapshot!(ran.stderr, @"
+    error: the session log log.jsonl is damaged in line 2: its checksum is wrong: bytes of it were changed
+     hint: restore it from a copy: nothing can be added behind line 2; `toolq log show log.jsonl` shows what stands before it
+    ");
+    let ran = Toolq::new().run(&resolve).exits(4);
+    insta::assert_snapshot!(ran.stderr, @"
+    error: there is no session log log.jsonl
+     hint: name a file that a run of toolq wrote
+    ");
+    let ran = Toolq::new()
+        .run(&["log", "resolve", "a", "--not-done"])
+        .exits(4);
+    let hint = " hint: name a file that a run of toolq wrote\n";
+    assert!(ran.stderr.ends_with(hint), "{}", ran.stderr);
 }

@@ -184,6 +184,9 @@ fn only_what_is_in_doubt_can_be_resolved() {
         let refused = resolve(id, &["--not-done"]).exits(2).stderr;
         assert!(refused.contains(words), "{refused}");
     }
+    let said = resolve("toolu_9", &["--not-done"]).stderr;
+    let hint = " hint: what may be resolved in it: toolu_1 (fatal)\n";
+    assert!(said.ends_with(hint), "{said}");
     resolve("toolu_1", &[]).exits(2);
     resolve("toolu_1", &["--done"]).exits(2);
     resolve("toolu_1", &["--not-done", "--result", "x"]).exits(2);
@@ -197,6 +200,16 @@ fn only_what_is_in_doubt_can_be_resolved() {
     assert!(!stage.path().join("none.jsonl").exists());
 }
 
+#[test]
+fn a_log_without_doubt_has_nothing_to_resolve() {
+    let stage = Stage::new(&callees(), &message(&[("look", 1)]));
+    stage.run().exits(0);
+    let resolve = ["log", "resolve", "zz", "log.jsonl", "--not-done"];
+    let said = stage.toolq(&resolve).exits(2).stderr;
+    let words = "error: the session log has no call zz\n hint: no call in it is in doubt\n";
+    assert_eq!(said, words);
+}
+
 /// Recordings use ids again: then the record's own id says which call is meant.
 #[test]
 fn an_id_that_two_calls_have_is_ambiguous() {
@@ -208,12 +221,17 @@ fn an_id_that_two_calls_have_is_ambiguous() {
     let refused = stage.toolq(&["log", "resolve", "toolu_0", "log.jsonl", "--not-done"]);
     let said = refused.exits(2).stderr;
     assert!(said.contains("more than one call"), "{said}");
+    assert!(!said.contains("\\n") && said.lines().count() == 2, "{said}");
+    assert!(said.contains(" (turn 1, call 0, fatal)"), "{said}");
     let calls: Vec<String> = stage
         .log()
         .iter()
         .filter(|record| record["type"] == "tool_call")
         .map(|record| record["id"].as_str().unwrap().to_owned())
         .collect();
+    assert!(calls.iter().all(|id| said.contains(id)), "{said}");
+    let unknown = stage.toolq(&["log", "resolve", "zz", "log.jsonl", "--not-done"]);
+    let said = unknown.exits(2).stderr;
     assert!(calls.iter().all(|id| said.contains(id)), "{said}");
     let second = ["log", "resolve", &calls[1], "log.jsonl", "--not-done"];
     stage.toolq(&second).exits(0);

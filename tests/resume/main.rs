@@ -17,3 +17,4 @@ mod probes;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;

@@ -121,8 +121,12 @@ impl Stage {
     }
 
     pub fn with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Done {
+        self.fed(variables, arguments, Stdio::null())
+    }
+
+    pub fn fed(&self, variables: &[(&str, &str)], arguments: &[&str], stdin: Stdio) -> Done {
         let mut command = self.toolq.command(arguments);
-        command.envs(variables.iter().copied()).stdin(Stdio::null());
+        command.envs(variables.iter().copied()).stdin(stdin);
         let child = command.spawn().unwrap();
         self.write("pid", &child.id().to_string());
         let output = child.wait_with_output().unwrap();

@@ -334,6 +334,7 @@ impl Scene {
             mask: Arc::new(Mask::new(self.secrets.iter().map(String::as_str))),
             task: "task".to_owned(),
             budgets: Budgets::default(),
+            memory: None,
         });
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(position, call)| call.checked(position));

@@ -4,6 +4,7 @@
 mod echo;
 mod posts;
 mod spawn;
+mod synced;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -39,6 +40,17 @@ pub enum Role {
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
+    /// Run a command, then grow a file by lines and sync each
+    Synced {
+        /// How many lines
+        #[arg(long)]
+        times: usize,
+        /// The file
+        file: PathBuf,
+        /// The command
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// Post each line of a file
     Posts {
         /// The server
@@ -64,6 +76,11 @@ impl Floor {
                 lines,
                 command,
             } => spawn::run(jobs.get(), synced.as_deref(), &lines, &command),
+            Role::Synced {
+                times,
+                file,
+                command,
+            } => synced::run(times, &file, &command),
             Role::Posts { address, lines } => posts::run(address, &lines),
             Role::Echo => echo::run(),
         }

@@ -4,13 +4,14 @@
 //! No input is validated, nothing is logged, no time runs out; outputs are printed in the order of the lines.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::synced::Synced;
 use crate::Result;
 
 /// A command that runs.
@@ -56,21 +57,8 @@ pub fn run(jobs: usize, synced: Option<&Path>, lines: &Path, command: &[OsString
     Ok(())
 }
 
-/// A file that grows by the size of a record, and is on the disk each time.
-struct Synced(File);
-
-impl Synced {
-    fn new(path: &Path) -> io::Result<Self> {
-        File::create(path).map(Self)
-    }
-}
-
 fn tell(synced: &mut Option<Synced>) -> io::Result<()> {
-    if let Some(Synced(file)) = synced {
-        file.write_all(&[b'x'; 400])?;
-        file.sync_data()?;
-    }
-    Ok(())
+    synced.as_mut().map_or(Ok(()), Synced::tell)
 }
 
 /// Starts a command and writes all of its input, which a pipe's buffer (64 KiB) takes without waiting.

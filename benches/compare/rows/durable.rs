@@ -17,14 +17,21 @@ pub fn synced_cats(bench: &Workbench) -> Result<Vec<Line>> {
         .arg(bench.path("synced"))
         .arg(&lines)
         .arg("cat");
+    let unlogged = programs::floor("toolq without a log, then two syncs a call", "synced")?
+        .variable("TOOLQ_TOOLS", programs::tools())
+        .args(["--times", &(2 * CALLS).to_string()])
+        .arg(bench.path("synced"))
+        .args([env!("CARGO_BIN_EXE_toolq"), "run", "-j", "8", "--no-log"])
+        .arg(&response);
     let ours = programs::toolq_run(bench, 8, &response).prints(inputs::PROOF, CALLS)?;
+    let rivals = [
+        Rival::new(synced.prints(inputs::PROOF, CALLS)?, Bar::time(1.5)),
+        Rival::new(unlogged.prints(inputs::PROOF, CALLS)?, Bar::time(1.0)),
+    ];
     race(
         "200 calls that write, one by one, durable",
         bench.rounds,
         &ours,
-        &[Rival::new(
-            synced.prints(inputs::PROOF, CALLS)?,
-            Bar::time(1.5),
-        )],
+        &rivals,
     )
 }

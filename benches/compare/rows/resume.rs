@@ -30,10 +30,15 @@ pub fn finished_calls(bench: &Workbench) -> Result<Vec<Line>> {
     if !first.status.success() {
         return Err("the run that is to be resumed failed".into());
     }
+    let mut plan = programs::toolq_plan(&input);
+    plan.name = "`plan` of the same input";
     race(
         "resume of 5,000 finished calls",
         bench.rounds,
         &run(&["--resume"]).prints(inputs::PROOF, CALLS)?,
-        &[Rival::none(Bar::alone(50.0))],
+        &[
+            Rival::none(Bar::alone(50.0)),
+            Rival::new(plan, Bar::longer(50.0)),
+        ],
     )
 }

@@ -52,7 +52,7 @@ pub struct LogFiles {
 pub struct LogShow {
     #[command(flatten)]
     pub from: LogFiles,
-    /// Go on while the log grows, until its session ends
+    /// Go on while the log grows, until its session ends or its process is gone
     #[arg(short, long)]
     pub follow: bool,
     /// How to show it

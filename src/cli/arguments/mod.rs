@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::execute::Budgets;
 use crate::model::{Ignored, parse_bytes, parse_duration};
+use crate::record::Begin;
 use crate::replay::Shard;
 
 pub use log::{
@@ -125,7 +126,6 @@ fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Run {
     #[command(flatten)]
     pub input: Input,
@@ -137,16 +137,6 @@ pub struct Run {
     pub to: Option<ToForm>,
     #[command(flatten)]
     pub log: LogFlags,
-    /// Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`,
-    /// the latest session of this input
-    #[arg(long, conflicts_with_all = ["no_log", "new"])]
-    pub resume: bool,
-    /// Begin another run in the log, also behind one that was left unfinished
-    #[arg(long, conflicts_with = "no_log")]
-    pub new: bool,
-    /// Resume although tools.yaml has changed: what is missing runs by the tools of today
-    #[arg(long, requires = "resume", conflicts_with = "new")]
-    pub accept_changes: bool,
     #[command(flatten)]
     pub watch: WatchFlags,
     /// Exit 1 if a result is an error
@@ -158,6 +148,7 @@ pub struct Run {
 
 /// Which session log a run keeps.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct LogFlags {
     /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
     #[arg(id = "log", long = "log", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -165,6 +156,16 @@ pub struct LogFlags {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
+    /// Finish what the last run in the log began: what has its result, and what a model has answered an agent, is taken from
+    /// there, and what is missing runs. Without `--log`, the latest session of this input
+    #[arg(long, conflicts_with_all = ["no_log", "new"])]
+    pub resume: bool,
+    /// Begin another run in the log, also behind one that was left unfinished
+    #[arg(long, conflicts_with = "no_log")]
+    pub new: bool,
+    /// Resume although tools.yaml has changed: what is missing runs by the tools of today
+    #[arg(long, requires = "resume", conflicts_with = "new")]
+    pub accept_changes: bool,
     /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
     #[arg(
         long,
@@ -173,6 +174,17 @@ pub struct LogFlags {
         conflicts_with = "no_log"
     )]
     pub sync: Sync,
+}
+
+impl LogFlags {
+    /// How the run stands to those that the log has already.
+    pub fn begin(&self) -> Begin {
+        match (self.resume, self.new) {
+            (true, _) => Begin::Resume,
+            (_, true) => Begin::New,
+            _ => Begin::Next,
+        }
+    }
 }
 
 /// Who is told what happens.

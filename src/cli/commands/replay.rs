@@ -16,7 +16,7 @@ use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
 use crate::model::{Clock, Dialect, Event, Mask, Refused, Sink, Tools};
 use crate::parse::Recording;
-use crate::record::{Session as SessionFacts, SessionLog, Sync};
+use crate::record::{Session as SessionFacts, SessionLog, Sync, Wish};
 use crate::replay::report::{Report, summary};
 use crate::replay::{Edit, FilesError, Replay, ReplayError, Settings, Stamp, files, update};
 
@@ -56,6 +56,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         mask: Arc::clone(&mask),
         task: log.as_ref().map_or_else(any_task, SessionLog::task),
         budgets: (&arguments.budgets).into(),
+        memory: None,
     });
     let ended_by = signals.ended_by();
     tokio::spawn(signals.obey(engine.control(), None));
@@ -229,7 +230,11 @@ fn open_log(
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
         sync: Sync::default(),
     };
-    let log = SessionLog::create(path, &facts, Arc::clone(mask), Clock::system())?;
+    let log = SessionLog::create(path, &facts, Arc::clone(mask), Clock::system());
+    let log = log.map_err(|error| Failure::of_log(&error, Wish::Replay))?;
+    for recovered in log.recovered() {
+        context.stderr.note(&recovered.words(log.path()));
+    }
     Ok(Some(log))
 }
 

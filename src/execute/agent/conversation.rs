@@ -11,12 +11,13 @@ use crate::execute::desk::Desk;
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form,
-    Invocation, Stop, Tool, Turn, Verdict, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Stop, Tool,
+    Turn, pretty,
 };
 use crate::respond::render;
 
 use super::kit::Kit;
+use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
 use super::{Agents, Around, Broken, Purse};
 
@@ -81,9 +82,6 @@ impl Conversation<'_> {
         self.say(0, user(&prompt)).await;
         let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
-            self.around.purse.check()?;
-            let of = u64::from(self.backing.max_turns);
-            self.desk.progress(number as u64 + 1, of).await;
             let models = (model.as_str(), fallback.as_deref());
             let (turn, stop) = self.hear(&address, models, number, spoken).await?;
             match stop {
@@ -101,14 +99,14 @@ impl Conversation<'_> {
                 break;
             }
             self.around.purse.check()?;
-            if let Some(result) = self.serve(turn).await {
+            if let Some(result) = self.serve(turn).await? {
                 return Ok(result);
             }
         }
         Ok(unfinished(spoken, self.backing.max_turns))
     }
 
-    /// Asks, and takes note of the answer.
+    /// Asks, unless an earlier run did, and takes note of the answer.
     async fn hear(
         &mut self,
         address: &Address,
@@ -116,7 +114,15 @@ impl Conversation<'_> {
         number: usize,
         spoken: &mut String,
     ) -> Result<(Turn, Stop), Broken> {
-        let (response, turn, digest) = self.answer(address, models, number).await?;
+        let (response, turn, digest) = if let Some(remembered) = self.remembered(number)? {
+            (remembered.0, remembered.1, None)
+        } else {
+            self.around.purse.check()?;
+            let of = u64::from(self.backing.max_turns);
+            self.desk.progress(number as u64 + 1, of).await;
+            let (response, turn, digest) = self.answer(address, models, number).await?;
+            (response, turn, Some(digest))
+        };
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, &response.usage, price);
@@ -136,13 +142,19 @@ impl Conversation<'_> {
     }
 
     /// Has the calls of a turn run and adds their results. The final answer, if one of the calls was that.
-    async fn serve(&mut self, turn: Turn) -> Option<String> {
+    ///
+    /// # Errors
+    /// One of the calls is in doubt, or the log has others.
+    async fn serve(&mut self, turn: Turn) -> Result<Option<String>, Broken> {
         let (number, form) = (turn.number, turn.form);
         let mut calls = self.kit.check(turn, &self.around);
         for checked in &mut calls {
             checked.call.within = Some(Arc::clone(&self.desk.call));
+            checked.past = self.past(checked)?;
         }
-        let completion = calls.iter().position(completes);
+        let completion = calls
+            .iter()
+            .position(|checked| checked.verdict.is_completion());
         let (feed, arriving) = mpsc::unbounded_channel();
         for call in calls {
             // The receiver is in this function until it is handed over.
@@ -151,23 +163,23 @@ impl Conversation<'_> {
         drop(feed);
         let tools = Arc::clone(&self.kit.tools);
         let around = Arc::clone(&self.around);
-        let answers = self.desk.turn(number, arriving, tools, around).await?;
+        let Some(served) = self.desk.turn(number, arriving, tools, around).await else {
+            return Ok(None);
+        };
+        if let Some(doubt) = served.doubt {
+            return Err(in_doubt(doubt).into());
+        }
+        let answers = served.answers;
         if let Some(answer) = completion.and_then(|position| answers.get(position))
             && !answer.is_error
         {
-            return Some(text_of(answer));
+            return Ok(Some(text_of(answer)));
         }
         for message in results(self.backing.api, form, &answers) {
             self.say(number, message).await;
         }
-        None
+        Ok(None)
     }
-}
-
-/// Whether a call is the final answer.
-fn completes(checked: &Checked) -> bool {
-    matches!(&checked.verdict, Verdict::Accepted(accepted)
-        if matches!(accepted.invocation, Some(Invocation::Completion(_))))
 }
 
 /// The messages that carry the results of a turn: one for all, or one for each.

@@ -4,6 +4,7 @@
 mod api;
 mod conversation;
 mod kit;
+mod memory;
 mod purse;
 mod request;
 
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Outcome, Tool,
+    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Memory, Outcome, Tool,
 };
 
 use super::EngineSettings;
@@ -21,6 +22,7 @@ use super::http::clients::Clients;
 use super::output::Output;
 use conversation::Conversation;
 use kit::Kits;
+pub(super) use memory::in_doubt;
 pub(super) use purse::Purse;
 
 /// Where a call stands among agents that call each other.
@@ -63,6 +65,7 @@ pub(super) struct Agents {
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
     kits: Kits,
+    memory: Option<Arc<dyn Memory>>,
 }
 
 impl Agents {
@@ -73,6 +76,7 @@ impl Agents {
             mask: Arc::clone(&settings.mask),
             outputs: settings.outputs.clone(),
             kits: Kits::new(Arc::clone(&settings.tools)),
+            memory: settings.memory.clone(),
         }
     }
 

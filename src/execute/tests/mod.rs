@@ -188,6 +188,39 @@ fn a_failed_attempt_is_repeated_as_often_as_declared() {
     assert_eq!(write.of("finished"), ["a failed 1"]);
 }
 
+/// FAULTS 125: a result that can't be repeated is settled before anything is waited for, and behind what starts at once, so
+/// that one sync does for both.
+#[test]
+fn what_writes_is_settled_behind_the_next_start() {
+    let tool = Tool {
+        effect: Effect::Write,
+        ..tool("t")
+    };
+    let witness = witness(&[&tool], 8, calls("A B c d", &tool), "A !B d c");
+    let from = witness
+        .lines()
+        .iter()
+        .position(|line| line == "queued d Some(2)");
+    insta::assert_snapshot!(witness.lines()[from.unwrap() + 1..].join("\n"), @r"
+    batch 0 [A] + started A 1
+    finished A ok 1
+    delivered A
+    batch 1 [B] + started B 1
+    settled
+    finished B failed 1
+    delivered B
+    batch 2 [c d] + started c 1 + started d 1
+    settled
+    finished d ok 1
+    settled
+    finished c ok 1
+    delivered c
+    delivered d
+    settled
+    drained
+    ");
+}
+
 /// No side effect without a start record.
 #[test]
 fn what_the_log_refuses_does_not_run() {

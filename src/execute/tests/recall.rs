@@ -10,6 +10,7 @@ fn answered(checked: &mut Checked, status: &'static str) {
         status,
         is_error: status != "ok",
         content: Content::Text("from the log".to_owned()),
+        agent: None,
     });
 }
 
@@ -17,6 +18,7 @@ fn begun(attempts: u32) -> Begun {
     Begun {
         attempts,
         key: Some("the key of then".to_owned()),
+        doubtful: false,
     }
 }
 

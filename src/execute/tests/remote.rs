@@ -78,6 +78,11 @@ impl Sink for Witness {
             Ok(())
         }
     }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.note("settled".to_owned());
+        Ok(())
+    }
 }
 
 impl Delivery for Witness {
@@ -250,6 +255,7 @@ pub(super) fn budgeted(tools: &[&Tool], jobs: usize, budgets: Budgets) -> (Engin
         mask: Arc::new(Mask::default()),
         task: "task".to_owned(),
         budgets,
+        memory: None,
     };
     (
         Engine::with_runner(settings, Arc::new(Remote(send))),

@@ -53,8 +53,17 @@ impl Turn<'_> {
             past,
         } = checked;
         match (past, verdict) {
-            (Past::Answered(recalled), _) => {
+            (Past::Answered(recalled), verdict) => {
+                let completed = !recalled.is_error && verdict.is_completion();
                 self.recall(&reference, &call, &Outcome::Recalled(recalled), 0);
+                if completed {
+                    let tool = call.name;
+                    // What is behind it has not arrived yet.
+                    self.stopped_by = self
+                        .stopped_by
+                        .take()
+                        .or(Some(NotExecuted::Completed { tool }));
+                }
             }
             (Past::InDoubt(begun), _) => {
                 self.recall(&reference, &call, &orphaned(), begun.attempts);
@@ -125,7 +134,11 @@ impl Turn<'_> {
     ) {
         let tool = self.engine.settings.tools.get(&call.name).cloned();
         let number = self.queue.push(reference.clone(), State::Ended);
-        let spent = Spent::before(attempts);
+        let agent = match outcome {
+            Outcome::Recalled(recalled) => recalled.agent.clone(),
+            _ => None,
+        };
+        let spent = Spent::before(attempts).with_agent(agent);
         self.answer(number, reference, call, tool.as_deref(), outcome, spent);
         if let Some(tool) = &tool {
             let place = self.engine.pauses.place(tool);

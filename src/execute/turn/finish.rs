@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::execute::EngineSettings;
 use crate::execute::queue::{Run, State};
 use crate::model::{
-    AgentUse, Call, CallRef, Event, Invocation, NotExecuted, OnFailure, Outcome, Tool,
+    AgentUse, Call, CallRef, Doubt, Effect, Event, Invocation, NotExecuted, OnFailure, Outcome,
+    Tool,
 };
 use crate::respond;
 
@@ -28,6 +29,11 @@ impl Spent {
             attempts,
             ..Self::default()
         }
+    }
+
+    /// The same with what an agent used for it.
+    pub(super) fn with_agent(self, agent: Option<Box<AgentUse>>) -> Self {
+        Self { agent, ..self }
     }
 
     fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
@@ -64,6 +70,7 @@ impl Turn<'_> {
             }
             State::Running(run) => {
                 self.gate.leave();
+                self.unsettled |= run.job.accepted.tool.effect == Effect::Write;
                 let spent = Spent::of(&run, outcome, self.engine.control.now());
                 (Arc::clone(&run.job), spent)
             }
@@ -103,6 +110,7 @@ impl Turn<'_> {
             agent,
         }: Spent,
     ) {
+        self.doubt(reference, outcome);
         let EngineSettings { tools, mask, .. } = &self.engine.settings;
         let words = tool.map_or(&tools.messages, |tool| &tool.messages);
         let answer = respond::answer(call, tool, outcome, words, mask);
@@ -115,6 +123,25 @@ impl Turn<'_> {
             agent: agent.as_deref(),
         });
         self.queue.answer(number, answer);
+    }
+
+    /// Keeps the first call in doubt, for the agent whose turn it is: the one that can be settled, however deep it is.
+    fn doubt(&mut self, call: &CallRef, outcome: &Outcome) {
+        let first = self.tally.doubt.as_ref().map(|(position, _)| *position);
+        if !outcome.is_in_doubt() || first.is_some_and(|first| first < call.position) {
+            return;
+        }
+        let doubt = match outcome {
+            Outcome::InDoubt {
+                doubt: doubt @ Doubt::Within { .. },
+                ..
+            } => doubt.clone(),
+            _ => Doubt::Within {
+                tool: call.tool_name.clone(),
+                id: call.tool_use_id.clone(),
+            },
+        };
+        self.tally.doubt = Some((call.position, doubt));
     }
 
     /// What the end of a call does to the other calls of its turn.

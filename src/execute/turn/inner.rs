@@ -7,9 +7,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use crate::execute::agent;
 use crate::execute::attempt::End;
 use crate::execute::control::Control;
-use crate::execute::desk::{Ask, InnerTurn};
+use crate::execute::desk::{Answers, Ask, InnerTurn};
 use crate::execute::{Delivery, Engine};
 use crate::model::{AgentUse, Answer, CallRef, Event, Sink};
 
@@ -37,7 +38,7 @@ pub(super) struct Served {
     engine: Engine,
     tally: Tally,
     answers: Vec<Answer>,
-    to: tokio::sync::oneshot::Sender<Vec<Answer>>,
+    to: tokio::sync::oneshot::Sender<Answers>,
 }
 
 impl<'e> Inner<'e> {
@@ -129,11 +130,14 @@ impl Turn<'_> {
                 if let (Some(known), Some(response)) = (&mut run.agent, &response) {
                     count(known, &response.0);
                 }
+                // One of an earlier run was told there.
                 let response = response.as_deref();
+                let response =
+                    response.and_then(|(response, digest)| Some((response, digest.as_deref()?)));
                 let event = Event::AgentMessage {
                     call,
                     message: &message,
-                    response: response.map(|(response, digest)| (response, digest.as_str())),
+                    response,
                     turn,
                 };
                 let _ = self.sink.tell(&[event]);
@@ -160,10 +164,21 @@ impl Turn<'_> {
             known.corrections += served.tally.rejected;
         }
         self.inner.resting.insert(number, served.engine);
-        let _ = served.to.send(served.answers);
-        if let Some(end) = self.inner.ended.remove(&number) {
-            self.conclude(number, end);
-        }
+        let doubt = served.tally.doubt.map(|(_, doubt)| doubt);
+        let _ = served.to.send(Answers {
+            answers: served.answers,
+            doubt: doubt.clone(),
+        });
+        let Some(end) = self.inner.ended.remove(&number) else {
+            return;
+        };
+        // An agent that was ended with its run goes on from there. Of any other this is the last word.
+        let last = self.engine.control.halted().is_none();
+        let end = match doubt.filter(|_| last) {
+            Some(doubt) => agent::in_doubt(doubt).into(),
+            None => end,
+        };
+        self.conclude(number, end);
     }
 }
 

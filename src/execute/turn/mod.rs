@@ -14,11 +14,12 @@ mod recall;
 mod start;
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::model::{Arrival, CallRef, Event, Halt, NotExecuted};
+use crate::model::{Arrival, CallRef, Doubt, Event, Halt, NotExecuted, Sink as _};
 use crate::plan::Partition;
 
 use super::gate::Gate;
@@ -30,11 +31,13 @@ use halt::halting;
 use inner::Inner;
 
 /// What came in a turn.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Tally {
     pub(super) calls: u64,
     /// Those that may not run.
     pub(super) rejected: u64,
+    /// The first of those in doubt, by position.
+    pub(super) doubt: Option<(usize, Doubt)>,
 }
 
 /// The state of a turn that is being served.
@@ -62,6 +65,8 @@ pub(super) struct Turn<'e> {
     stopped_by: Option<NotExecuted>,
     /// Nothing more of the turn can come whole.
     broke_off: bool,
+    /// A call that writes has ended, and its result may be forgotten by a loss of power.
+    unsettled: bool,
     /// What ended the run, once that was heeded here.
     halted: Option<Halt>,
 }
@@ -90,6 +95,7 @@ impl<'e> Turn<'e> {
             cancelled: HashMap::new(),
             stopped_by: None,
             broke_off: false,
+            unsettled: false,
             halted: None,
         }
     }
@@ -115,6 +121,7 @@ impl<'e> Turn<'e> {
             // All that is there is queued before anything starts: what is known at the start holds from the start.
             let open = self.take_in(&mut calls);
             self.start();
+            self.settle();
             if !open && self.queue.is_empty() {
                 break;
             }
@@ -140,6 +147,15 @@ impl<'e> Turn<'e> {
                 Ok(arrival) => self.arrive(arrival),
                 Err(error) => return error == TryRecvError::Empty,
             }
+        }
+    }
+
+    /// What can't be repeated is remembered before anything is waited for. Not at once when it ends: the start of what
+    /// follows it has to be remembered as well, and one sync does for both.
+    fn settle(&mut self) {
+        if mem::take(&mut self.unsettled) {
+            // A log that can't promise it refuses the next start.
+            let _ = self.sink.settle();
         }
     }
 

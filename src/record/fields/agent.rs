@@ -19,6 +19,17 @@ pub(in crate::record) struct ResponseFields<'a> {
     usage: Usage,
     /// Of the body of the request that it answers.
     request_sha256: &'a str,
+    /// A secret was in the answer, so that the record has not all of it.
+    #[serde(skip_serializing_if = "is_false")]
+    masked: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_false(it: &bool) -> bool {
+    !it
 }
 
 impl<'a> ResponseFields<'a> {
@@ -36,6 +47,7 @@ impl<'a> ResponseFields<'a> {
             model: response.model.as_deref(),
             usage: response.usage,
             request_sha256,
+            masked: mask.json(response.body.get()) != response.body.get(),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{AgentUse, CallRef, Ending, Mask, Outcome};
+use crate::model::{AgentFault, AgentUse, CallRef, Ending, Mask, Outcome};
 
 use super::{AgentFields, Brief, ms};
 use crate::record::Kind;
@@ -19,6 +19,9 @@ pub(in crate::record) struct StartFields<'a> {
     /// How the attempt before it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::record) after: Option<AttemptFields>,
+    /// The agent that starts to work on it. It may start again: what it called has records of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::record) agent: Option<&'a str>,
 }
 
 /// An attempt that failed and was followed by another.
@@ -116,6 +119,9 @@ pub(in crate::record) struct ResultFields<'a> {
     /// What an agent used.
     #[serde(flatten)]
     agent: Option<AgentFields<'a>>,
+    /// The agent whose own budget is used up: not that of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_of: Option<&'a str>,
 }
 
 impl<'a> ResultFields<'a> {
@@ -153,6 +159,13 @@ impl<'a> ResultFields<'a> {
                 .map(|captured| captured.leftovers)
                 .filter(|leftovers| *leftovers > 0),
             agent: None,
+            budget_of: match outcome {
+                Outcome::AgentFailed {
+                    fault: AgentFault::OverBudget { agent, .. },
+                    ..
+                } => Some(agent),
+                _ => None,
+            },
         }
     }
 

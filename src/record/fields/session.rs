@@ -111,6 +111,9 @@ pub struct EndFields {
     /// Calls whose answer was printed from the log.
     #[serde(default)]
     pub recalled: usize,
+    /// Calls that were answered, those included whose answer the log had already.
+    #[serde(default)]
+    pub answered: usize,
 }
 
 impl EndFields {

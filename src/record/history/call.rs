@@ -25,6 +25,10 @@ pub(in crate::record) struct Entry {
     pub(in crate::record) asked: Extent,
     /// Where its answer stands.
     pub(in crate::record) answer: Option<Answered>,
+    /// The call of the agent that asked for it.
+    pub(in crate::record) within: Option<Uuid>,
+    /// An agent started to work on it.
+    pub(in crate::record) is_agents: bool,
     /// Where it was rejected last, if it was not started since. That moves it nowhere: nothing ran.
     pub(in crate::record) rejected: Option<Extent>,
 }
@@ -47,7 +51,7 @@ pub(in crate::record) struct Answered {
 }
 
 impl Extent {
-    fn of(record: &Record, end: u64) -> Self {
+    pub(super) fn of(record: &Record, end: u64) -> Self {
         Self {
             offset: record.offset,
             // No line is longer than 64 KiB.
@@ -57,7 +61,12 @@ impl Extent {
 }
 
 impl Entry {
-    pub(super) fn new(record: &Record, call: metadata::Call, end: u64) -> Self {
+    pub(super) fn new(
+        record: &Record,
+        call: metadata::Call,
+        within: Option<Uuid>,
+        end: u64,
+    ) -> Self {
         Self {
             record: record.id,
             tool: call.tool_name.into(),
@@ -70,6 +79,8 @@ impl Entry {
             effect: None,
             asked: Extent::of(record, end),
             answer: None,
+            within,
+            is_agents: false,
             rejected: None,
         }
     }
@@ -77,6 +88,16 @@ impl Entry {
     /// Whether it may have done something that nobody knows, and may be resolved.
     pub(in crate::record) fn is_open(&self) -> bool {
         matches!(self.state, State::Started | State::InDoubt | State::NotDone)
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.state == State::InDoubt
+    }
+
+    /// Whether nobody knows if it had an effect that it may not have twice.
+    pub(super) fn may_have_had_effect(&self) -> bool {
+        let writes = self.effect == Some(Effect::Write);
+        self.is_in_doubt() || self.state == State::Started && writes
     }
 
     /// Takes a record of this call.
@@ -91,18 +112,19 @@ impl Entry {
     }
 
     fn start(&mut self, record: &Record) -> Result<(), Damage> {
-        let start: metadata::Start = record.metadata()?;
+        let start: metadata::Start<'_> = record.metadata()?;
         self.state = State::Started;
         self.attempts = self.attempts.max(start.attempt);
         self.key = Some(start.idempotency_key.into());
         self.effect = Effect::of(&start.effect);
+        self.is_agents = start.agent.is_some();
         self.answer = None;
         self.rejected = None;
         Ok(())
     }
 
     fn end(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
-        let ended: metadata::CallEnd = record.metadata()?;
+        let ended: metadata::CallEnd<'_> = record.metadata()?;
         let status = known_status(&ended);
         if metadata::is_rejected(status) {
             self.rejected = Some(Extent::of(record, end));
@@ -111,7 +133,7 @@ impl Entry {
         let started = self.state == State::Started;
         self.state = match (&record.kind, status) {
             (Kind::ToolInDoubt, _) => State::InDoubt,
-            _ if started && metadata::is_cut_short(status) => State::CutShort,
+            _ if started && ended.is_cut_short() => State::CutShort,
             _ => State::Ended,
         };
         self.answer = Some(Answered {
@@ -125,7 +147,7 @@ impl Entry {
     /// What was started and called off before anything was sent surely did nothing. What was not come to stands where it
     /// stood.
     fn skip(&mut self, record: &Record) -> Result<(), Damage> {
-        let skipped: metadata::CallEnd = record.metadata()?;
+        let skipped: metadata::CallEnd<'_> = record.metadata()?;
         if self.state == State::Started && skipped.attempts > 0 {
             self.state = State::NotDone;
         }
@@ -167,7 +189,7 @@ const ENDED: [&str; 13] = [
 ];
 
 /// The status as the program has it. Only a newer format has other words, and that can't be continued.
-fn known_status(ended: &metadata::CallEnd) -> &'static str {
+fn known_status(ended: &metadata::CallEnd<'_>) -> &'static str {
     let mut known = metadata::REJECTED.into_iter().chain(ENDED);
     let otherwise = if ended.is_error { "failed" } else { "ok" };
     known

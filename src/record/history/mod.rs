@@ -2,8 +2,10 @@
 //!
 //! A task is a run and the runs that resume it. Records come in, in their order; a run that resumes nothing begins another
 //! task, and what was before it is forgotten. Kept is a place in the file for each call, never a body: bodies are read
-//! again when they are asked for. Nothing is written here.
+//! again when they are asked for, but for small ones, of which so much is kept and no more. Nothing is written here.
 
+mod agents;
+mod answers;
 mod call;
 mod recall;
 
@@ -16,11 +18,20 @@ use uuid::Uuid;
 use super::damage::Damage;
 use super::metadata::{self, Process};
 use super::{Kind, Record};
+pub use agents::Recollection;
+use agents::{AgentTurn, Heard};
+use answers::Answers;
 pub(super) use call::Entry;
 pub use recall::{Conflict, RecallError};
 
-/// A call's turn and position.
-pub(super) type Place = (usize, usize);
+/// Where a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    /// The call of the agent that asked for it; none where the input did.
+    pub(super) within: Option<Uuid>,
+    pub(super) turn: usize,
+    pub(super) position: usize,
+}
 
 /// What is known of a task.
 #[derive(Debug, Default)]
@@ -35,10 +46,18 @@ pub struct History {
     ground: Ground,
     /// That of the last session, by which nothing may have run.
     last_ground: Ground,
-    turns: HashMap<usize, Uuid>,
-    /// By the id of the `tool_call`.
-    calls: HashMap<Uuid, Entry>,
-    places: HashMap<Place, Uuid>,
+    /// By the call of the agent whose turn it is, if it is one's, and its number.
+    turns: HashMap<(Option<Uuid>, usize), Uuid>,
+    /// The turns of agents, by the id of the `turn`.
+    agents: HashMap<Uuid, AgentTurn>,
+    /// What models answered, by the agent's call and the turn.
+    heard: HashMap<(Uuid, usize), Heard>,
+    calls: Vec<Entry>,
+    /// Which call that is, by the id of its `tool_call`.
+    ids: HashMap<Uuid, usize>,
+    /// The same by its place.
+    places: HashMap<Place, usize>,
+    answers: Answers,
     /// Where bodies are read again.
     source: Option<(PathBuf, File)>,
 }
@@ -61,20 +80,25 @@ impl History {
         match &record.kind {
             Kind::Session => self.session(record)?,
             Kind::SessionEnd => self.unfinished = None,
-            Kind::Turn => {
-                let turn: metadata::Turn = record.metadata()?;
-                // A turn of an agent is none of the input.
-                if turn.agent.is_none() {
-                    self.turns.insert(turn.turn, record.id);
-                }
-            }
+            Kind::Turn => self.begin_turn(record)?,
+            Kind::ModelResponse => self.hear(record, end)?,
             Kind::ToolCall => self.call(record, end)?,
             kind => {
                 if *kind == Kind::ToolStart {
                     self.ground.clone_from(&self.last_ground);
                 }
-                if let Some(entry) = record.parent.and_then(|call| self.calls.get_mut(&call)) {
+                let call = record.parent.and_then(|id| self.ids.get(&id));
+                if let Some(call) = call {
+                    let entry = &mut self.calls[*call];
                     entry.take(record, end)?;
+                    let answers = [entry.answer.map(|answer| answer.at), entry.rejected];
+                    if answers
+                        .iter()
+                        .flatten()
+                        .any(|at| at.offset == record.offset)
+                    {
+                        self.answers.keep(record);
+                    }
                 }
             }
         }
@@ -106,14 +130,24 @@ impl History {
         Ok(())
     }
 
-    /// An agent's own calls are its own: their turn is no turn of the input.
     fn call(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
         let call: metadata::Call = record.metadata()?;
-        if self.turns.get(&call.turn).copied() != record.parent {
+        let agent = record.parent.and_then(|turn| self.agents.get(&turn));
+        let place = Place {
+            within: agent.map(|turn| turn.of),
+            turn: call.turn,
+            position: call.position,
+        };
+        if self.turns.get(&(place.within, place.turn)).copied() != record.parent {
             return Ok(());
         }
-        self.places.insert((call.turn, call.position), record.id);
-        self.calls.insert(record.id, Entry::new(record, call, end));
+        let number = *self.ids.entry(record.id).or_insert(self.calls.len());
+        self.places.insert(place, number);
+        let entry = Entry::new(record, call, place.within, end);
+        match self.calls.get_mut(number) {
+            Some(same) => *same = entry,
+            None => self.calls.push(entry),
+        }
         Ok(())
     }
 
@@ -147,9 +181,10 @@ impl History {
         self.ground.root.as_deref()
     }
 
-    /// How many calls it has.
+    /// How many calls of the input it has.
     pub fn len(&self) -> usize {
-        self.places.len()
+        let places = self.places.keys();
+        places.filter(|place| place.within.is_none()).count()
     }
 
     /// Whether it has none.
@@ -157,18 +192,29 @@ impl History {
         self.places.is_empty()
     }
 
-    /// The record of a turn.
-    pub(super) fn turn(&self, turn: usize) -> Option<Uuid> {
-        self.turns.get(&turn).copied()
+    /// The record of a turn, of the input or of the agent that works on a call.
+    pub(super) fn turn(&self, within: Option<Uuid>, turn: usize) -> Option<Uuid> {
+        let known = self.is_settled(within, turn);
+        known
+            .then(|| self.turns.get(&(within, turn)).copied())
+            .flatten()
     }
 
     pub(super) fn entry(&self, place: Place) -> Option<&Entry> {
-        self.calls.get(self.places.get(&place)?)
+        if !self.is_settled(place.within, place.turn) {
+            return None;
+        }
+        self.calls.get(*self.places.get(&place)?)
+    }
+
+    /// The call whose `tool_call` has this id.
+    fn call_of(&self, record: Uuid) -> Option<&Entry> {
+        self.calls.get(*self.ids.get(&record)?)
     }
 
     /// Every call, in no order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Place, &Entry)> {
         let entries = self.places.iter();
-        entries.filter_map(|(place, id)| Some((*place, self.calls.get(id)?)))
+        entries.filter_map(|(place, call)| Some((*place, self.calls.get(*call)?)))
     }
 }

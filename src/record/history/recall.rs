@@ -1,20 +1,21 @@
 //! What is asked of a history: whether a call is the one that the log has in its place, what is to become of it, and
 //! what the log answered.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
 use crate::model::{
-    Accepted, Begun, Call, Checked, Content, Effect, Input, Mask, Past, Recalled, Tools, Verdict,
-    cut, escape,
+    Accepted, AgentUse, Begun, Call, Checked, Content, Effect, Input, Invocation, Mask, Past,
+    Recalled, Tools, Verdict, cut, escape,
 };
-use crate::record::decide::{Decision, State, decide};
+use crate::record::decide::{Decision, State, Work, decide};
 use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
 use crate::record::metadata::CallContent;
-use crate::record::{BodyError, Damage, Record, Records};
+use crate::record::{BodyError, Damage, Record, Records, metadata};
 
 use super::call::{Answered, Entry, Extent};
 use super::{History, Place};
@@ -24,13 +25,15 @@ const SHOWN: usize = 60;
 
 /// The log has another call where the input has this one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("turn {turn}, call {position}: the session log has {logged}, the input has {given}")]
+#[error("turn {turn}, call {position}: the session log has {logged}, {by} has {given}")]
 pub struct Conflict {
     turn: usize,
     position: usize,
     /// `pay {"amount":5}`
     logged: String,
     given: String,
+    /// Who asks for it now.
+    by: &'static str,
 }
 
 /// Why what the log holds can't be read again.
@@ -55,15 +58,33 @@ pub enum RecallError {
     NoAnswer(PathBuf),
 }
 
+impl RecallError {
+    /// The log that can't be read again.
+    pub fn log(&self) -> Option<PathBuf> {
+        match self {
+            Self::Damaged { path, .. } | Self::NoAnswer(path) => Some(path.clone()),
+            Self::Body(error) => Some(error.log()),
+            Self::NoLog => None,
+        }
+    }
+}
+
 impl History {
-    /// Whether the log knows `call`.
+    /// Whether the log has a call in the place of `call`.
+    pub fn knows(&self, call: &Call) -> bool {
+        self.entry_of(call).is_some()
+    }
+
+    /// Whether the log knows `call`. What an agent's model asked for before it broke off, and began anew, is not it.
     ///
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
-        match self.entry((call.turn, call.position)) {
-            Some(entry) if !same(entry, call, mask) => Err(self.conflict(entry, call, mask)),
-            entry => Ok(entry.is_some()),
+        match self.entry_of(call) {
+            Some(entry) if same(entry, call, mask) => Ok(true),
+            Some(entry) if self.is_early(entry.within, call.turn) => Ok(false),
+            Some(entry) => Err(self.conflict(entry, call, mask)),
+            None => Ok(false),
         }
     }
 
@@ -72,21 +93,21 @@ impl History {
     /// # Errors
     /// Its answer can't be read.
     pub fn past(&self, checked: &Checked) -> Result<Past, RecallError> {
-        let place = place(&checked.call);
-        let Some(entry) = self.entry(place) else {
+        let Some(entry) = self.entry_of(&checked.call) else {
             return Ok(Past::None);
         };
         let begun = || Begun {
             attempts: entry.attempts,
             key: entry.key.as_deref().map(str::to_owned),
+            doubtful: entry.is_agents && self.below(entry.record).any(Entry::may_have_had_effect),
         };
-        Ok(match decision(entry, checked) {
+        Ok(match self.decision(entry, checked) {
             Decision::Run | Decision::Conflict => Past::None,
             Decision::Again => Past::Started(begun()),
             Decision::Probe => Past::Unsure(begun()),
             Decision::InDoubt => Past::InDoubt(begun()),
             Decision::Print => match entry.answer {
-                Some(answered) => Past::Answered(self.answer(answered)?),
+                Some(answered) => Past::Answered(self.answer(entry, answered)?),
                 None => Past::InDoubt(begun()),
             },
         })
@@ -94,11 +115,11 @@ impl History {
 
     /// Whether today's tools would say what becomes of a call, and not the log.
     pub fn is_missing(&self, checked: &Checked) -> bool {
-        let Some(entry) = self.entry(place(&checked.call)) else {
+        let Some(entry) = self.entry_of(&checked.call) else {
             return true;
         };
         let rejected = matches!(checked.verdict, Verdict::Rejected(_));
-        match decision(entry, checked) {
+        match self.decision(entry, checked) {
             Decision::Print | Decision::InDoubt => false,
             Decision::Run | Decision::Again | Decision::Probe => {
                 !(rejected && entry.rejected.is_some())
@@ -107,11 +128,14 @@ impl History {
         }
     }
 
-    /// Whether today's tools have to say what becomes of a call: it has no end of its own in the log.
+    /// Whether today's tools have to say what becomes of a call: it has no end of its own in the log, or is an agent's, which
+    /// may go on from a doubt.
     pub fn is_open(&self, call: &Call) -> bool {
-        let entry = self.entry(place(call));
-        !entry
-            .is_some_and(|entry| matches!(entry.state, State::Ended | State::InDoubt | State::Done))
+        self.entry_of(call).is_none_or(|entry| match entry.state {
+            State::Ended | State::Done => false,
+            State::InDoubt => entry.is_agents,
+            State::Asked | State::Started | State::CutShort | State::NotDone => true,
+        })
     }
 
     /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all. What a
@@ -132,27 +156,74 @@ impl History {
     /// Whether the log has this very answer to a call that was rejected.
     pub(in crate::record) fn says(&self, place: Place, json: &str) -> bool {
         let rejected = self.entry(place).and_then(|entry| entry.rejected);
-        let body = rejected.and_then(|at| self.body(at).ok());
-        body.is_some_and(|body| body.get() == json)
+        let said = rejected.and_then(|at| self.said(at).ok());
+        said.is_some_and(|said| said == json)
     }
 
-    fn answer(&self, answered: Answered) -> Result<Recalled, RecallError> {
-        let body = self.body(answered.at)?;
-        let text = serde_json::from_str(body.get()).map(Content::Text);
-        let content = text.or_else(|_| serde_json::from_str(body.get()).map(Content::Blocks));
+    fn entry_of(&self, call: &Call) -> Option<&Entry> {
+        let within = match &call.within {
+            Some(agent) => Some(self.find(agent)?),
+            None => None,
+        };
+        let (turn, position) = (call.turn, call.position);
+        self.entry(Place {
+            within,
+            turn,
+            position,
+        })
+    }
+
+    fn decision(&self, entry: &Entry, checked: &Checked) -> Decision {
+        let accepted = match &checked.verdict {
+            Verdict::Accepted(accepted) => Some(&**accepted),
+            Verdict::Rejected(_) => None,
+        };
+        let is_agent = accepted.is_some_and(|accepted| {
+            entry.is_agents && matches!(accepted.invocation, Some(Invocation::Agent(_)))
+        });
+        let work = if !is_agent {
+            let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
+            Work::Tool(effect(entry, accepted), probe)
+        // What an agent asked for goes on with it: so it comes to the call in doubt itself.
+        } else if entry.within.is_none() && self.below(entry.record).any(Entry::is_in_doubt) {
+            Work::DoubtfulAgent
+        } else {
+            Work::Agent
+        };
+        decide(Some(entry.state), true, work)
+    }
+
+    fn answer(&self, entry: &Entry, answered: Answered) -> Result<Recalled, RecallError> {
+        let said = self.said(answered.at)?;
+        let text = serde_json::from_str(&said).map(Content::Text);
+        let content = text.or_else(|_| serde_json::from_str(&said).map(Content::Blocks));
+        let record = entry.is_agents.then(|| self.record(answered.at));
+        let used = record
+            .transpose()?
+            .and_then(|record| record.metadata().ok());
         Ok(Recalled {
             status: answered.status,
             is_error: answered.is_error,
             content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
+            agent: used.and_then(agent_use).map(Box::new),
         })
     }
 
-    fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
+    /// What a call was answered, as JSON: kept, or read again.
+    fn said(&self, at: Extent) -> Result<Cow<'_, str>, RecallError> {
+        if let Some(json) = self.answers.get(at.offset) {
+            return Ok(Cow::Borrowed(json));
+        }
+        let json: Box<str> = self.body(at)?.into();
+        Ok(Cow::Owned(json.into()))
+    }
+
+    pub(super) fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
         let record = self.record(at)?;
         Ok(record.content.load(&self.path())?)
     }
 
-    fn record(&self, at: Extent) -> Result<Record, RecallError> {
+    fn record(&self, at: Extent) -> Result<Record<'static>, RecallError> {
         let damaged = |damage| RecallError::Damaged {
             path: self.path(),
             damage,
@@ -176,14 +247,25 @@ impl History {
         Conflict {
             turn: call.turn,
             position: call.position,
+            by: match call.within {
+                Some(_) => "the agent",
+                None => "the input",
+            },
             logged: shown(&entry.tool, input.as_deref().map(RawValue::get)),
             given: shown(&mask.text(&call.name), given.as_deref()),
         }
     }
 }
 
-fn place(call: &Call) -> Place {
-    (call.turn, call.position)
+/// What an agent used, by the metadata of its result.
+fn agent_use(used: metadata::AgentUsed) -> Option<AgentUse> {
+    Some(AgentUse {
+        agent_name: used.agent_name?,
+        turns: used.turns_used,
+        calls: used.tool_calls_made,
+        corrections: used.corrections,
+        usage: used.usage,
+    })
 }
 
 /// A call is known by its place, its tool and the bytes of its input. Never by its id: recordings use ids again.
@@ -192,15 +274,6 @@ fn same(entry: &Entry, call: &Call, mask: &Mask) -> bool {
     let digest = input.map(|input| sha256(input.text().as_bytes()));
     *entry.tool == *Brief(&call.name, mask).text()
         && entry.input_sha256.as_deref() == digest.as_deref()
-}
-
-fn decision(entry: &Entry, checked: &Checked) -> Decision {
-    let accepted = match &checked.verdict {
-        Verdict::Accepted(accepted) => Some(&**accepted),
-        Verdict::Rejected(_) => None,
-    };
-    let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
-    decide(Some(entry.state), true, effect(entry, accepted), probe)
 }
 
 /// The graver of what the tool did to the world when it was started, and what it does now.

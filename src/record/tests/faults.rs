@@ -25,14 +25,19 @@ fn call(position: usize) -> Checked {
     accepted(position, tool, false, r#"{"n":1}"#)
 }
 
-/// A run on this disk, as the engine and the printer tell it: what the log refuses does not happen.
-fn run(disk: &FaultyDisk, sync: Sync) -> Result<(), Refused> {
+/// A session on this disk.
+fn begun(disk: &FaultyDisk, sync: Sync) -> Result<SessionLog, Refused> {
     let chain = Chain::start();
     let file = LogFile::new(disk.clone(), 0);
     let journal = Journal::new(PathBuf::from("/nowhere/log"), file, chain, clock());
     let settings = Session { sync, ..session() };
     let log = SessionLog::begin(journal, &settings, None, Arc::new(Mask::default()));
-    let mut log = log.map_err(|error| Refused(error.to_string()))?;
+    log.map_err(|error| Refused(error.to_string()))
+}
+
+/// A run on this disk, as the engine and the printer tell it: what the log refuses does not happen.
+fn run(disk: &FaultyDisk, sync: Sync) -> Result<(), Refused> {
+    let mut log = begun(disk, sync)?;
     let checked: Vec<Checked> = (0..EFFECTS.len()).map(call).collect();
     let _ = log.tell(&[Event::TurnStarted {
         turn: 0,
@@ -53,20 +58,9 @@ fn batch(log: &mut SessionLog, disk: &FaultyDisk, checked: &[Checked]) {
         .iter()
         .map(|checked| CallRef::new(&checked.call, Some(0)))
         .collect();
-    let starts: Vec<Event<'_>> = checked
-        .iter()
-        .zip(&calls)
-        .map(|(checked, call)| {
-            let Verdict::Accepted(accepted) = &checked.verdict else {
-                unreachable!()
-            };
-            Event::Started {
-                call,
-                accepted,
-                attempt: 1,
-                idempotency_key: "key",
-            }
-        })
+    let starts = checked.iter().zip(&calls);
+    let starts: Vec<Event<'_>> = starts
+        .map(|(checked, call)| started(checked, call))
         .collect();
     if log.tell(&starts).is_err() {
         return;
@@ -85,8 +79,20 @@ fn batch(log: &mut SessionLog, disk: &FaultyDisk, checked: &[Checked]) {
     }
 }
 
+fn started<'e>(checked: &'e Checked, call: &'e CallRef) -> Event<'e> {
+    let Verdict::Accepted(accepted) = &checked.verdict else {
+        unreachable!()
+    };
+    Event::Started {
+        call,
+        accepted,
+        attempt: 1,
+        idempotency_key: "key",
+    }
+}
+
 /// The records of these bytes, up to a torn end; none where they are damaged, so that nobody would continue.
-fn loaded(bytes: &[u8]) -> Option<Vec<Record>> {
+fn loaded(bytes: &[u8]) -> Option<Vec<Record<'static>>> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     let mut found = Vec::new();
@@ -202,6 +208,26 @@ fn syncs_are_counted() {
     // Two calls that write and one that may run again have two each; two at once share the one for their starts.
     assert_eq!(syncs(Sync::Auto), 2 + 2 + 2 + 3);
     assert_eq!(syncs(Sync::All), 2 + 2 * 4 + 3);
+}
+
+/// Calls that write one after another: the result of one shares a sync with the start of the next.
+#[test]
+fn a_chain_has_a_sync_for_each_call() {
+    let disk = FaultyDisk::default();
+    let mut log = begun(&disk, Sync::Auto).unwrap();
+    let chain = [1, 4, 5].map(call);
+    for checked in &chain {
+        let call = CallRef::new(&checked.call, Some(0));
+        let batch = Some(0);
+        log.tell(&[Event::Queued { checked, batch }]).unwrap();
+        log.tell(&[started(checked, &call)]).unwrap();
+        finish(&mut log, &call, &succeeded("done"), "done", (1, 1)).unwrap();
+    }
+    log.settle().unwrap();
+    log.settle().unwrap();
+    log.finish(0).unwrap();
+    // One for the beginning and one for the end, three starts, and the last result.
+    assert_eq!(disk.count_syncs(), 2 + 3 + 1);
 }
 
 /// FAULTS 125: power is lost at any moment. What was not made durable is there in part, or as zeros, or as holes.

@@ -1,5 +1,7 @@
 //! The promises of a log, checked from its records.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
 use super::*;
@@ -13,13 +15,14 @@ fn log(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
         let record = Record {
             line: place as u64 + 1,
             offset: 0,
+            end: 0,
             seq: place as u64,
             id: id(place),
             parent: parent.map(id),
             timestamp: 0,
             kind: Kind::of(kind),
-            content: Body::Inline(raw.clone()),
-            metadata: raw,
+            content: Body::Inline(Cow::Borrowed(&raw)),
+            metadata: Cow::Borrowed(&raw),
         };
         if let Err(damage) = order.take(&record) {
             return (damage.line, damage.what.to_string());
@@ -246,5 +249,87 @@ fn what_was_asked_has_an_end() {
         let (found, what) = of(&records);
         assert_eq!(found, line, "{records:?}: {what}");
         assert!(what.contains(why), "{what}");
+    }
+}
+
+/// A log with an agent's call, 2, which started, and a call that it asked for, 5.
+fn with_agent(records: &[(&'static str, Option<usize>, Value)]) -> (u64, String) {
+    let mut all = vec![
+        agents_start(1),
+        ("turn", Some(2), json!({"turn": 0, "agent": "t"})),
+        ("tool_call", Some(4), json!({})),
+    ];
+    all.extend_from_slice(records);
+    after_call(&all)
+}
+
+fn agents_start(attempt: u32) -> (&'static str, Option<usize>, Value) {
+    let mut agents = start(attempt, "write");
+    agents.2["agent"] = json!("t");
+    agents
+}
+
+fn of_inner(kind: &'static str) -> (&'static str, Option<usize>, Value) {
+    (kind, Some(5), json!({}))
+}
+
+/// An agent goes on as often as it must; its model answers each of its turns once, and what writes waits for that.
+#[test]
+fn an_agent_goes_on() {
+    let heard = |turn: usize| ("model_response", Some(2), json!({"turn": turn}));
+    let inner = |mut record: (&'static str, Option<usize>, Value)| {
+        record.1 = Some(5);
+        record
+    };
+    let cut_short = ("tool_result", Some(2), json!({"status": "interrupted"}));
+    let mut over = ("tool_result", Some(2), json!({"status": "over_budget"}));
+    let pays = inner(start(1, "write"));
+    for allowed in [
+        vec![
+            heard(0),
+            pays.clone(),
+            of_inner("tool_result"),
+            agents_start(2),
+        ],
+        vec![
+            cut_short.clone(),
+            agents_start(2),
+            over.clone(),
+            agents_start(3),
+        ],
+        vec![cut_short.clone(), of_call("tool_in_doubt"), agents_start(2)],
+        vec![
+            of_call("tool_skipped"),
+            agents_start(2),
+            of_call("tool_result"),
+        ],
+        vec![
+            heard(0),
+            pays.clone(),
+            of_inner("tool_in_doubt"),
+            of_call("tool_in_doubt"),
+            agents_start(2),
+        ],
+        vec![inner(start(1, "read")), heard(0)],
+        vec![heard(0), heard(1)],
+    ] {
+        assert_eq!(with_agent(&allowed), (0, String::new()), "{allowed:?}");
+    }
+    over.2["budget_of"] = json!("t");
+    let unheard = "a call that writes starts, and its model's answer is not on record";
+    let result = "a call starts again that has its result";
+    for (wrong, why) in [
+        (vec![pays.clone()], unheard),
+        (vec![heard(1), pays.clone()], unheard),
+        (vec![heard(0), heard(0)], "its turn has an answer already"),
+        (vec![over, agents_start(2)], result),
+        (vec![of_call("tool_result"), agents_start(2)], result),
+        (
+            vec![heard(0), pays, inner(start(2, "write"))],
+            "a call starts again that may have had its effect",
+        ),
+    ] {
+        let line = 6 + wrong.len() as u64;
+        assert_eq!(with_agent(&wrong), (line, why.to_owned()), "{wrong:?}");
     }
 }

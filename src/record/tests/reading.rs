@@ -17,11 +17,11 @@ pub(super) fn sample(folder: &TempDir) -> PathBuf {
     path
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<Record>, Damage> {
+pub(super) fn read(path: &Path) -> Result<Vec<Record<'static>>, Damage> {
     Records::open(path).unwrap().collect()
 }
 
-fn read_bytes(bytes: &[u8]) -> Result<Vec<Record>, Damage> {
+fn read_bytes(bytes: &[u8]) -> Result<Vec<Record<'static>>, Damage> {
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, bytes).unwrap();
     Records::of(file).collect()
@@ -78,11 +78,11 @@ fn metadata_has_the_form_of_its_type() {
                 assert_eq!(content.input.unwrap().get(), "{}");
             }
             Kind::ToolStart => {
-                let start: metadata::Start = record.metadata().unwrap();
+                let start: metadata::Start<'_> = record.metadata().unwrap();
                 assert_eq!((start.attempt, &*start.effect), (1, "write"));
             }
             Kind::ToolResult => {
-                let end: metadata::CallEnd = record.metadata().unwrap();
+                let end: metadata::CallEnd<'_> = record.metadata().unwrap();
                 assert_eq!(end.is_error, end.status != "ok");
                 ends += 1;
             }
@@ -291,7 +291,8 @@ fn a_body_is_what_was_stored() {
     refused("(os error 40)");
     let forged = |file: &str| {
         let raw = serde_json::json!({"$file": file, "bytes": 1}).to_string();
-        Body::of(&serde_json::value::RawValue::from_string(raw).unwrap())
+        let raw = serde_json::value::RawValue::from_string(raw).unwrap();
+        Body::of(&raw).map(Body::into_owned)
     };
     assert!(forged(&stored.file).is_ok());
     for name in [

@@ -9,7 +9,7 @@ fn folder() -> TempDir {
 }
 
 /// Continues the log by a session that does nothing, and reads it.
-fn continued(path: &Path) -> Vec<Record> {
+fn continued(path: &Path) -> Vec<Record<'static>> {
     let log = Log::open(path, |_, _| Ok(())).unwrap();
     let mut log = log
         .begin(&session(), None, Arc::new(Mask::default()), clock())

@@ -71,9 +71,9 @@ impl CallView {
         })
     }
 
-    pub(super) fn start(&mut self, start: &metadata::Start) {
+    pub(super) fn start(&mut self, start: &metadata::Start<'_>) {
         self.started = true;
-        self.name.clone_from(&start.tool_name);
+        (*start.tool_name).clone_into(&mut self.name);
     }
 
     pub(super) fn end(&mut self, ended: Ended) {
@@ -126,10 +126,12 @@ impl Ended {
         content: Result<String, String>,
         page: &Page,
     ) -> Result<Self, Damage> {
-        let end: metadata::CallEnd = record.metadata()?;
+        let end: metadata::CallEnd<'_> = record.metadata()?;
         Ok(Self {
             is_error: end.is_error,
-            is_final: record.kind == Kind::ToolResult && end.attempts > 0,
+            is_final: record.kind == Kind::ToolResult
+                && end.attempts > 0
+                && !metadata::is_cut_short(&end.status),
             status: status(&end),
             style: match record.kind {
                 Kind::ToolResult if end.is_error => "31",
@@ -139,10 +141,31 @@ impl Ended {
             output: Preview::of(content, page),
         })
     }
+
+    /// What somebody found out about a call in doubt.
+    pub(super) fn resolved(
+        resolved: &metadata::Resolved,
+        content: Result<String, String>,
+        page: &Page,
+    ) -> Self {
+        let (status, content) = if resolved.done {
+            ("resolved", content)
+        } else {
+            let status = "resolved: not done, so it runs when the run is resumed";
+            (status, Ok("\"\"".to_owned()))
+        };
+        Self {
+            is_error: resolved.is_error || !resolved.done,
+            is_final: resolved.done,
+            status: status.to_owned(),
+            style: if resolved.done { "31" } else { "33" },
+            output: Preview::of(content, page),
+        }
+    }
 }
 
 /// `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
-fn status(end: &metadata::CallEnd) -> String {
+fn status(end: &metadata::CallEnd<'_>) -> String {
     let mut words = vec![escape(&end.status).replace('_', " ")];
     words.extend(
         end.exit

@@ -7,17 +7,18 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::model::{PicoUsd, Prices, Usage, usd};
+use crate::record::metadata::{SessionStart, is_cut_short};
 use crate::record::{Damage, Kind, Record};
 
 /// What agents used, by agent and by the model that answered, over as many logs as are read.
 #[derive(Debug, Default)]
 pub struct Cost {
     agents: BTreeMap<Box<str>, Used>,
-    /// Calls of agents that have no result yet, by their `tool_call`.
+    /// Calls of agents with which a run may still go on, by their `tool_call`.
     open: HashMap<Uuid, Open>,
 }
 
-/// What the answers so far of one call took.
+/// What one call took so far.
 #[derive(Debug)]
 struct Open {
     agent: Box<str>,
@@ -71,6 +72,7 @@ struct ResultFields<'a> {
     #[serde(borrow)]
     agent_name: Option<Cow<'a, str>>,
     duration_ms: u64,
+    status: Cow<'a, str>,
     #[serde(default)]
     turns_used: u64,
     #[serde(borrow, default)]
@@ -84,8 +86,12 @@ impl Cost {
     /// Its metadata is not that of its type.
     pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
         match &record.kind {
-            // An agent that the last session left without a result begins anew.
-            Kind::Session => self.end_of_log(),
+            // A session that resumes goes on with agents, whose answers so far it doesn't hear again.
+            Kind::Session => {
+                let session: SessionStart = record.metadata()?;
+                let open = session.resumes.is_none().then(|| take(&mut self.open));
+                self.close(open.unwrap_or_default());
+            }
             Kind::ModelResponse => {
                 let found: ResponseFields<'_> = record.metadata()?;
                 let call = record.parent.unwrap_or_default();
@@ -100,17 +106,22 @@ impl Cost {
             kind if kind.ends_call() => {
                 let found: ResultFields<'_> = record.metadata()?;
                 if let Some(agent) = found.agent_name {
-                    // The result has the sum of the answers, and the agent's own name.
-                    self.open.remove(&record.parent.unwrap_or_default());
+                    let call = record.parent.unwrap_or_default();
+                    let heard = self.open.remove(&call).map(|open| open.used);
                     let models = found.usage.into_iter();
-                    self.add(
-                        agent.into(),
-                        Used {
-                            usage: models.map(|(model, used)| (model.into(), used)).collect(),
-                            turns: found.turns_used,
-                            ms: found.duration_ms,
-                        },
-                    );
+                    // It has the agent's own name. Its sum is what this run came to: each answer stands for itself.
+                    let mut used = heard.unwrap_or_else(|| Used {
+                        usage: models.map(|(model, used)| (model.into(), used)).collect(),
+                        turns: found.turns_used,
+                        ms: 0,
+                    });
+                    used.ms = used.ms.saturating_add(found.duration_ms);
+                    let agent = agent.into();
+                    if *kind == Kind::ToolResult && !is_cut_short(&found.status) {
+                        self.add(agent, used);
+                    } else {
+                        self.open.insert(call, Open { agent, used });
+                    }
                 }
             }
             _ => {}
@@ -120,7 +131,12 @@ impl Cost {
 
     /// A log has no more records: what was answered is paid for, with or without a result.
     pub fn end_of_log(&mut self) {
-        for (_, Open { agent, used }) in take(&mut self.open) {
+        let open = take(&mut self.open);
+        self.close(open);
+    }
+
+    fn close(&mut self, open: HashMap<Uuid, Open>) {
+        for (_, Open { agent, used }) in open {
             self.add(agent, used);
         }
     }

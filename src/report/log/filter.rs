@@ -20,6 +20,16 @@ struct EndFields<'a> {
     is_error: bool,
 }
 
+/// Of a record beside the ends of a call.
+#[derive(Deserialize)]
+struct OfCall<'a> {
+    #[serde(borrow)]
+    tool_name: Cow<'a, str>,
+    /// Of a `resolve`.
+    #[serde(default)]
+    is_error: bool,
+}
+
 #[derive(Deserialize)]
 struct NameFields<'a> {
     #[serde(borrow, alias = "tool_name")]
@@ -58,6 +68,10 @@ impl Filter {
             kind if kind.ends_call() => {
                 let end: EndFields<'_> = record.metadata()?;
                 self.wants(&end.tool_name, end.is_error)
+            }
+            Kind::Resolve | Kind::ProbeStart | Kind::ProbeEnd | Kind::ModelResponse => {
+                let of: OfCall<'_> = record.metadata()?;
+                self.wants(&of.tool_name, of.is_error)
             }
             _ => false,
         })

@@ -3,26 +3,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde::Deserialize;
 use uuid::Uuid;
 
 use super::asked::Asked;
 use super::call_view::{CallView, Ended};
+use super::late::Late;
+use super::session_view::{ending, title};
 use super::{Filter, Page, preview};
-use crate::model::{escape, format_duration};
+use crate::model::escape;
 use crate::record::{Damage, Kind, Record, metadata};
-
-/// Metadata of a `resolve`.
-#[derive(Deserialize)]
-struct Resolved {
-    tool_use_id: String,
-    tool_name: String,
-    done: bool,
-    note: Option<String>,
-}
 
 /// Shows one log.
 #[derive(Debug)]
@@ -38,8 +29,10 @@ pub struct Show {
     /// Those that were shown without a result: a resumed run may go on with them.
     left: HashMap<Uuid, CallView>,
     asked: Asked,
+    /// Those that are shown when the log is over.
+    late: Option<Late>,
     /// Shown with the first call below it, where not every call is wanted.
-    title: Option<String>,
+    title: Option<Arc<str>>,
     /// The turn whose calls are shown.
     turn: Option<usize>,
 }
@@ -55,8 +48,18 @@ impl Show {
             done: 0,
             left: HashMap::new(),
             asked: Asked::default(),
+            late: None,
             title: None,
             turn: None,
+        }
+    }
+
+    /// The same, of a log that has an end: no call is shown before it is known how it stands there.
+    #[must_use]
+    pub fn at_the_end(self) -> Self {
+        Self {
+            late: Some(Late::default()),
+            ..self
         }
     }
 
@@ -72,13 +75,13 @@ impl Show {
     ) -> Result<String, Damage> {
         Ok(match &record.kind {
             Kind::Session => self.session(record)?,
-            Kind::Turn => self.flush(|_| true),
+            Kind::Turn => self.rest(),
             Kind::ToolCall => {
                 self.queue(CallView::new(record, &content(), &self.page)?);
                 String::new()
             }
             Kind::ToolStart => {
-                let start: metadata::Start = record.metadata()?;
+                let start: metadata::Start<'_> = record.metadata()?;
                 if let Some(call) = self.call(record.parent) {
                     call.start(&start);
                 }
@@ -99,83 +102,93 @@ impl Show {
                 let words = self.asked.end(record)?;
                 self.remark(&words)
             }
-            Kind::Recovered => self.remark("the end of the file was torn, and set aside"),
-            Kind::Resolve => self.resolve(record, &content())?,
+            Kind::Recovered => {
+                self.rest() + &self.remark("the end of the file was torn, and set aside")
+            }
+            Kind::Resolve => self.resolve(record, content())?,
             Kind::SessionEnd => self.session_end(record)?,
             _ => String::new(),
         })
     }
 
-    /// The rest, where the log has no more records: calls without a result, tools that were asked and did not answer.
+    /// The rest, where the log has no more records: calls without a result, and what waited for the end.
     pub fn finish(&mut self) -> String {
-        let calls = self.flush(|_| true);
+        let mut text = self.rest() + &self.unanswered();
+        let Some(late) = self.late.take() else {
+            return text;
+        };
+        self.title = None;
+        for (title, call) in late.into_calls() {
+            if self.filter.wants(&call.name, call.is_error()) {
+                if self.title != title {
+                    text.extend(title.as_deref());
+                    (self.title, self.turn) = (title, None);
+                }
+                self.write(&call, &mut text);
+            }
+        }
+        text
+    }
+
+    /// Calls without a result, where no record of them follows in their session.
+    fn rest(&mut self) -> String {
+        self.flush(|_| true)
+    }
+
+    /// Tools that were asked what they take, and of whom their session says no more.
+    fn unanswered(&mut self) -> String {
         let asked = self.asked.unanswered();
-        calls + &asked.map_or_else(String::new, |words| self.remark(&words))
+        asked.map_or_else(String::new, |words| self.remark(&words))
     }
 
     fn session(&mut self, record: &Record) -> Result<String, Damage> {
-        let rest = self.finish();
+        let rest = self.rest() + &self.unanswered();
         let session: metadata::SessionStart = record.metadata()?;
-        let ms = i64::try_from(record.timestamp).unwrap_or(i64::MAX);
-        let time = Timestamp::from_millisecond(ms).unwrap_or_default();
-        let title = format!(
-            "session of {} with {} (toolq {})",
-            time.strftime("%Y-%m-%d %H:%M:%S UTC"),
-            escape(&session.tools.path),
-            escape(&session.toolq)
-        );
+        let title = title(&session, record.timestamp);
         let gap = if record.seq > 0 { "\n" } else { "" };
         let title = format!("{gap}{}\n", self.page.bold(&title));
         self.turn = None;
         if self.filter.is_open() {
             return Ok(rest + &title);
         }
-        self.title = Some(title);
+        self.title = Some(title.into());
         Ok(rest)
     }
 
     fn resolve(
         &mut self,
         record: &Record,
-        content: &Result<String, String>,
+        content: Result<String, String>,
     ) -> Result<String, Damage> {
-        let resolved: Resolved = record.metadata()?;
-        let call = record.parent.and_then(|call| self.left.remove(&call));
-        if call.is_some_and(|call| !self.filter.wants(&call.name, true)) {
-            return Ok(String::new());
+        let rest = self.rest();
+        let resolved: metadata::Resolved = record.metadata()?;
+        if let Some(late) = &mut self.late {
+            late.end(
+                record.parent,
+                Ended::resolved(&resolved, content, &self.page),
+            );
+            return Ok(rest);
         }
-        let Resolved {
-            tool_use_id,
-            tool_name,
-            done,
-            note,
-        } = resolved;
-        let found = match (done, content) {
-            (true, Ok(result)) => format!("done: {}", preview::one_line(result, &self.page)),
+        let found = match (resolved.done, content) {
+            (true, Ok(result)) => format!("done: {}", preview::one_line(&result, &self.page)),
             (true, Err(words)) => format!("done ({words})"),
             (false, _) => "not done".to_owned(),
         };
-        let note = note.map_or_else(String::new, |note| format!(" ({note})"));
-        Ok(self.remark(&format!(
-            "resolved {tool_name} {tool_use_id}: {found}{note}"
-        )))
+        let note = resolved
+            .note
+            .map_or_else(String::new, |note| format!(" ({note})"));
+        let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
+        if !self.filter.wants(name, resolved.is_error) {
+            return Ok(rest);
+        }
+        let line = escape(&format!("resolved {name} {id}: {found}{note}")).into_owned();
+        Ok(rest + &format!("\n{}\n", self.page.dim(&line)))
     }
 
     fn session_end(&mut self, record: &Record) -> Result<String, Damage> {
-        let rest = self.finish();
+        let rest = self.rest() + &self.unanswered();
         let end: metadata::SessionEnd = record.metadata()?;
-        let took = format_duration(Duration::from_millis(end.duration_ms));
-        let one = |count: usize, word: &str| match count {
-            1 => format!("1 {word}"),
-            _ => format!("{count} {word}s"),
-        };
-        let mut words = vec![one(end.calls, "call")];
-        words.extend((end.errors > 0).then(|| one(end.errors, "error")));
-        let counts = [(end.skipped, "skipped"), (end.in_doubt, "in doubt")];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-        words.extend(counts.map(|(count, word)| format!("{count} {word}")));
-        let line = format!("exit {} after {took}: {}", end.exit_code, words.join(", "));
-        Ok(rest + &self.remark(&line))
+        Ok(rest + &self.remark(&ending(&end)))
     }
 
     /// A line that is of no call.
@@ -195,7 +208,8 @@ impl Show {
     /// The call that a record is of; one that was left without a result is shown anew.
     fn call(&mut self, record: Option<Uuid>) -> Option<&mut CallView> {
         let record = record?;
-        if let Some(left) = self.left.remove(&record) {
+        let late = self.late.as_mut().and_then(|late| late.take(record));
+        if let Some(left) = self.left.remove(&record).or(late) {
             self.queue(left.again());
         }
         let number = self.numbers.get(&record)?;
@@ -208,8 +222,15 @@ impl Show {
         while let Some(call) = self.calls.pop_front_if(|call| ready(call)) {
             self.numbers.remove(&call.record);
             self.done += 1;
+            if let Some(late) = &mut self.late {
+                let keeps = !call.has_result() || call.is_error();
+                if keeps {
+                    late.add(self.title.clone(), call);
+                }
+                continue;
+            }
             if self.filter.wants(&call.name, call.is_error()) {
-                text.extend(self.title.take());
+                text.extend(self.title.take().as_deref());
                 self.write(&call, &mut text);
             }
             if !call.has_result() {

@@ -7,6 +7,9 @@ use crate::validate::clipped;
 /// Characters of what an API said.
 const MAX_SAID: usize = 1_000;
 
+/// Characters of an id.
+const MAX_ID: usize = 128;
+
 /// What is told of an agent's fault; `output` is the last text of its model.
 pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
     let (error, hint) = match fault {
@@ -47,6 +50,17 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
         text => format!("Its last words:\n{text}"),
     };
     Account::new(format!("{}.", error.trim_end_matches('.')), hint).with_details(details)
+}
+
+/// What is told where a call that the agent asked for is in doubt. Whoever resolves it needs its id.
+pub(super) fn in_doubt(name: &str, tool: &str, id: &str) -> Account {
+    let id = clipped(id, MAX_ID);
+    Account::new(
+        format!(
+            "In doubt: {name} stopped at a call of {tool} ({id}), and nobody knows whether that did its work. `toolq log resolve` settles it; resumed, {name} goes on from there."
+        ),
+        "look whether it did before you call either again, or tell the user.",
+    )
 }
 
 fn status_of(fault: &AgentFault) -> Option<u16> {

@@ -119,6 +119,7 @@ pub(super) fn transport(tool: Option<&Tool>, transport: &Transport) -> Account {
 /// A request of a tool that writes was sent, and what became of it is not known.
 pub(super) fn in_doubt(name: &str, doubt: &Doubt) -> Account {
     let cause = match doubt {
+        Doubt::Within { tool, id } => return super::agent::in_doubt(name, tool, id),
         Doubt::Broken(lost) if lost.phase == TransportPhase::Body => {
             format!("the answer of {} broke off: {}", lost.origin, lost.detail)
         }
@@ -126,7 +127,7 @@ pub(super) fn in_doubt(name: &str, doubt: &Doubt) -> Account {
         Doubt::TimedOut(limit) => {
             format!("no complete answer came within {}", format_duration(*limit))
         }
-        Doubt::Orphaned => "it was started, and the run was killed before its end".to_owned(),
+        Doubt::Orphaned => "it was started, and the log has no end of it".to_owned(),
         Doubt::Interrupted(by) => format!("{}, and no answer had come", halted::cause(*by)),
         Doubt::Cancelled(by) => {
             format!("the {by} call beside it failed, and no answer had come")

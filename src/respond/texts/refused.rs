@@ -134,9 +134,7 @@ pub(super) fn unable(name: &str, outcome: &Outcome) -> Account {
             format!("{name} can't run: the environment variable {variable} is not set or empty.")
         }
         Outcome::NoBacking => format!("{name} can't run: it has no backing."),
-        Outcome::LogRefused(cause) => {
-            format!("Not executed: the session log can't be written ({cause}).")
-        }
+        Outcome::LogRefused(cause) => format!("Not executed: {cause}."),
         Outcome::Broken(cause) => format!("{name} failed by a fault of toolq itself: {cause}."),
         _ => format!("{name} failed."),
     };

@@ -187,7 +187,7 @@ fn may_be_option(element: &Placed<String>, template: &Template, scope: &mut Scop
         let name = path.join(".");
         scope.findings.warning(
             element.span,
-            format!("a `{name}` that begins with `-` is refused here, since the program could take it for an option"),
+            format!("`{name}` is refused here where it begins with `-`, since the program could take it for an option"),
             "no `--` before it",
             format!("put `--` before it where the program knows that, or write `--option={{{name}}}`"),
         );

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crate::cli::arguments::{Agent as Arguments, ToAnswer};
 use crate::cli::context::Context;
 use crate::cli::describe::Warned;
+use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
@@ -18,7 +19,7 @@ use crate::cli::signals::Signals;
 use crate::execute::{Engine, EngineSettings, Resolver};
 use crate::model::{Backing, Call, Checked, Clock, Input, MAX_INPUT_BYTES, Tool, Tools, Verdict};
 use crate::parse::nearest;
-use crate::record::{Begin, SessionLog};
+use crate::record::SessionLog;
 use crate::validate::{Checker, unasked};
 use answer::Given;
 use story::Story;
@@ -40,20 +41,23 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
         within: None,
     };
     let checker = Checker::new(Arc::clone(&tools));
+    let checked = checker.call(call.clone());
+    // What an agent takes that describes itself is not known yet.
     if !agent.is_unasked() {
-        valid(&checker.call(call.clone()))?;
+        valid(&checked)?;
     }
     let runtime = runtime()?;
     let entered = runtime.enter();
     let signals = Signals::catch()
         .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;
-    let (engine, story) = begin(arguments, context, &tools, &checker)?;
+    let (engine, story, earlier) = begin(arguments, context, (&tools, &checker), &checked)?;
     drop(entered);
     let mut work = Work {
         arguments,
         context,
         tools,
         checker,
+        earlier,
         engine,
         story,
         given: Given::default(),
@@ -70,9 +74,9 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
 fn begin(
     arguments: &Arguments,
     context: &Context,
-    tools: &Arc<Tools>,
-    checker: &Checker,
-) -> Result<(Engine, Story), Failure> {
+    (tools, checker): (&Arc<Tools>, &Checker),
+    checked: &Checked,
+) -> Result<(Engine, Story, Earlier), Failure> {
     let jobs = arguments.jobs.unwrap_or(tools.concurrency);
     let (mask, clock) = (Arc::new(context.mask(tools)), Clock::system());
     let watch = &arguments.watch;
@@ -86,8 +90,6 @@ fn begin(
     )?;
     let intent = Intent {
         log: &arguments.log,
-        begin: Begin::Next,
-        accept_changes: false,
         all: false,
         jobs,
         context,
@@ -95,9 +97,12 @@ fn begin(
         checker,
         mask: &mask,
         inputs: &[],
+        alone: Some(checked),
     };
-    let log = session_log::begin(&intent, &clock)?;
+    let log = session_log::begin(&intent, &clock)?.log;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
+    let earlier = log.as_ref().and_then(SessionLog::earlier);
+    let earlier = Earlier::new(earlier, &intent, true);
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(tools),
@@ -109,8 +114,10 @@ fn begin(
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
-    Ok((engine, Story::new(observers, mask)))
+    let story = Story::new(observers, mask, earlier.memory());
+    Ok((engine, story, earlier))
 }
 
 /// The agent's work from its first request to its end.
@@ -119,6 +126,8 @@ struct Work<'a> {
     context: &'a Context,
     tools: Arc<Tools>,
     checker: Checker,
+    /// What the log says of the task that is resumed.
+    earlier: Earlier,
     engine: Engine,
     story: Story,
     given: Given,
@@ -141,12 +150,15 @@ impl Work<'_> {
 
     /// Tools that describe themselves are asked first: the agent itself, and those that it may call.
     async fn answer(&mut self, call: Call) -> Result<(), Failure> {
-        let unasked = unasked(&self.tools, [&call]);
+        let call = [call];
+        let unasked = unasked(&self.tools, self.earlier.open(&call));
         let screen = self.story.observers.screen();
         let mut sink = Warned::new(&mut self.story, &self.context.stderr, screen);
         self.engine.asking().ask(&unasked, &mut sink).await;
-        let checked = self.checker.call(call);
+        let [call] = call;
+        let mut checked = self.checker.call(call);
         valid(&checked)?;
+        checked.past = self.earlier.past(&checked, false)?;
         let (story, given) = (&mut self.story, &mut self.given);
         self.engine.turn(0, vec![checked], story, given).await;
         Ok(())

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::cli::observers::Observers;
-use crate::model::{AgentUse, Event, Mask, Refused, Sink, Usage};
+use crate::model::{AgentUse, Event, Mask, Memory, Refused, Sink, Usage};
 
 /// Everybody who is told, and what is kept of the agent's story for its end.
 pub(super) struct Story {
     pub(super) observers: Observers,
     mask: Arc<Mask>,
+    memory: Option<Arc<dyn Memory>>,
     pub(super) conversation: Vec<Box<RawValue>>,
     /// How the call ended, in one word.
     pub(super) status: &'static str,
@@ -22,10 +23,15 @@ pub(super) struct Story {
 }
 
 impl Story {
-    pub(super) fn new(observers: Observers, mask: Arc<Mask>) -> Self {
+    pub(super) fn new(
+        observers: Observers,
+        mask: Arc<Mask>,
+        memory: Option<Arc<dyn Memory>>,
+    ) -> Self {
         Self {
             observers,
             mask,
+            memory,
             conversation: Vec::new(),
             status: "",
             duration_ms: 0,
@@ -48,8 +54,14 @@ impl Story {
                 agent: Some(agent),
                 ..
             } => {
-                for (model, usage) in &agent.usage {
-                    *self.total.entry(model.clone()).or_default() += *usage;
+                // Of what is told from the log, what the agents used that it called is not told apart.
+                let memory = self.memory.as_ref().filter(|_| outcome.is_recalled());
+                let taken = memory.map_or_else(
+                    || agent.usage.clone().into_iter().collect(),
+                    |memory| memory.taken(call),
+                );
+                for (model, usage) in taken {
+                    *self.total.entry(model).or_default() += usage;
                 }
                 if call.within.is_none() {
                     self.used = (*agent).clone();

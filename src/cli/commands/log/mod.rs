@@ -13,7 +13,7 @@ use crate::cli::arguments::{Log as Arguments, LogFiles, LogVerb};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::record::{self, Damage, LogError, Record, Records};
+use crate::record::{self, Damage, LogError, Record, Records, Wish};
 
 /// Does what the verb says.
 ///
@@ -35,13 +35,19 @@ fn files(named: &LogFiles, context: &Context) -> Result<Vec<PathBuf>, Failure> {
     if !named.files.is_empty() {
         return Ok(named.files.clone());
     }
-    let folder = record::sessions_folder(&context.environment)?;
-    let latest = record::latest_session(&folder)?;
+    let latest = latest(context, Wish::Read)?;
     if context.verbose {
         let path = latest.display();
         context.stderr.note(&format!("the latest session: {path}"));
     }
     Ok(vec![latest])
+}
+
+/// The session of the default folder that was written last.
+fn latest(context: &Context, wish: Wish) -> Result<PathBuf, Failure> {
+    let folder = record::sessions_folder(&context.environment);
+    let latest = folder.and_then(|folder| record::latest_session(&folder));
+    latest.map_err(|error| Failure::of_log(&error, wish))
 }
 
 /// Hands out the records of a log. A torn end, as a run leaves it that was killed, is no more than a warning.
@@ -50,11 +56,12 @@ fn each_record(
     context: &Context,
     mut take: impl FnMut(&Record) -> Result<(), Damage>,
 ) -> Result<(), Failure> {
-    for record in Records::open(path).map_err(unreadable)? {
+    let mut records = Records::open(path).map_err(|error| unreadable(&error))?;
+    while let Some(record) = records.lend() {
         let taken = record.and_then(|record| take(&record));
         if let Err(damage) = taken {
             if !damage.is_torn() {
-                return Err(unreadable(LogError::of(path, damage)));
+                return Err(unreadable(&LogError::of(path, damage)));
             }
             tell_torn(path, &damage, context);
         }
@@ -70,22 +77,8 @@ fn tell_torn(path: &Path, damage: &Damage, context: &Context) {
 }
 
 /// What to do about a log that was to be read.
-fn unreadable(error: LogError) -> Failure {
-    let cure = match &error {
-        LogError::Damaged { damage, .. } if damage.line > 1 => format!(
-            "the {} before it are whole: look at them with `head -n {}`",
-            counted(damage.line - 1, "record"),
-            damage.line - 1,
-        ),
-        LogError::NotALog(_) | LogError::NotAFile(_) | LogError::Foreign(_) => {
-            "name a file that a run of toolq wrote".to_owned()
-        }
-        LogError::Io { .. } | LogError::Damaged { .. } => {
-            "name another file, or none for the latest session".to_owned()
-        }
-        _ => error.cure().to_owned(),
-    };
-    Failure::new(Exit::Log, error).with_hint(cure)
+fn unreadable(error: &LogError) -> Failure {
+    Failure::of_log(error, Wish::Read)
 }
 
 /// `1 record`, `2 records`.

@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
 use crate::model::{Clock, escape, format_bytes, format_duration};
-use crate::record::{self, LogError, Prune, Pruned};
+use crate::record::{self, LogError, Prune, Pruned, Wish};
 
 /// From then on an age is told in days.
 const TWO_DAYS: Duration = Duration::from_hours(48);
@@ -20,9 +20,11 @@ const TWO_DAYS: Duration = Duration::from_hours(48);
 /// # Errors
 /// The folder can't be read, or stdout takes no more. A session that can't be removed is told of, and is not the last.
 pub fn prune(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let folder = record::sessions_folder(&context.environment)?;
-    let (logs, torn) = (record::sessions(&folder)?, record::torn_ends(&folder)?);
-    let remains = record::remains(&folder)?;
+    let refused = |error| Failure::of_log(&error, Wish::Prune);
+    let folder = record::sessions_folder(&context.environment).map_err(refused)?;
+    let logs = record::sessions(&folder).map_err(refused)?;
+    let torn = record::torn_ends(&folder).map_err(refused)?;
+    let remains = record::remains(&folder).map_err(refused)?;
     let now = Clock::system().ms();
     let older = u64::try_from(arguments.older.as_millis()).unwrap_or(u64::MAX);
     let prune = Prune {

@@ -1,11 +1,12 @@
 //! `toolq log resolve`: somebody found out what became of a call in doubt, and says so to the next resume.
 
+use super::latest;
 use crate::cli::arguments::LogResolve as Arguments;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::model::{Clock, Mask, escape};
-use crate::record::{self, Resolution, ResolveError};
+use crate::model::{Clock, Mask};
+use crate::record::{self, Resolution, ResolveError, Wish};
 
 /// Writes it into the log.
 ///
@@ -15,7 +16,7 @@ pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure
     let path = if let Some(path) = &arguments.file {
         path.clone()
     } else {
-        record::latest_session(&record::sessions_folder(&context.environment)?)?
+        latest(context, Wish::Resolve)?
     };
     let resolution = match &arguments.result {
         Some(result) => Resolution::Done {
@@ -27,14 +28,17 @@ pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure
     let (id, note) = (&arguments.id, arguments.note.as_deref());
     let mask = mask(context);
     let resolved = record::resolve(&path, id, &resolution, note, &mask, Clock::system());
-    let resolved = resolved.map_err(|error| failure(error, &path.display().to_string()))?;
+    let resolved = resolved.map_err(|error| failure(&error))?;
+    for recovered in &resolved.recovered {
+        context.stderr.note(&recovered.words(&path));
+    }
     let becomes = match resolution {
         Resolution::Done { .. } => "has this result from now on",
         Resolution::NotDone if resolved.can_resume => "runs when the run is resumed",
         Resolution::NotDone => "did nothing; another run was begun since, so nothing runs it",
     };
     let words = format!("{} {id} {becomes} ({})", resolved.tool, path.display());
-    context.stderr.note(&escape(&words));
+    context.stderr.note(&words);
     Ok(Exit::Ok)
 }
 
@@ -45,22 +49,20 @@ fn mask(context: &Context) -> Mask {
     tools.map(|tools| context.mask(&tools)).unwrap_or_default()
 }
 
-fn failure(error: ResolveError, log: &str) -> Failure {
-    let words = escape(&error.to_string()).into_owned();
+fn failure(error: &ResolveError) -> Failure {
     match error {
-        ResolveError::Log(error) => error.into(),
-        ResolveError::Unknown(_) => Failure::usage(words).with_hint(format!(
-            "`jq -r 'select(.type == \"tool_in_doubt\") | .metadata.tool_use_id' {log}` names those in doubt"
-        )),
-        ResolveError::Ambiguous(_, choices) => Failure::usage(words).with_hint(format!(
-            "name one by the id of its record:\n  {}",
-            escape_each(&choices)
-        )),
-        ResolveError::Settled(..) => Failure::usage(words),
+        ResolveError::Log(error) => Failure::of_log(error, Wish::Resolve),
+        ResolveError::Unknown(_, open) if open.is_empty() => {
+            Failure::usage(error).with_hint("no call in it is in doubt")
+        }
+        ResolveError::Unknown(_, open) => {
+            let open = open.join(", ");
+            Failure::usage(error).with_hint(format!("what may be resolved in it: {open}"))
+        }
+        ResolveError::Ambiguous(_, choices) => {
+            let choices = choices.join(", ");
+            Failure::usage(error).with_hint(format!("name one by the id of its record: {choices}"))
+        }
+        ResolveError::Settled(..) => Failure::usage(error),
     }
-}
-
-fn escape_each(choices: &[String]) -> String {
-    let choices: Vec<_> = choices.iter().map(|choice| escape(choice)).collect();
-    choices.join("\n  ")
 }

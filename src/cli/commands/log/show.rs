@@ -14,8 +14,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
 use crate::model::{escape, format_bytes};
-use crate::record::{Body, Kind, LogError, Record, Records};
-use crate::report::{Filter, LogPage, Show};
+use crate::record::metadata::{Process, SessionStart};
+use crate::record::{Body, Damage, Kind, LogError, Record, Records};
+use crate::report::{Filter, LogPage, Names, Show};
 
 /// Columns of what goes to no terminal.
 const WIDTH: usize = 100;
@@ -34,20 +35,37 @@ pub fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         return Err(Failure::usage("several logs can't be followed at once")
             .with_hint("name one of them, or leave out `-f`"));
     }
+    let mut names = Names::new(&arguments.tool);
     for (number, path) in paths.iter().enumerate() {
         if paths.len() > 1 && arguments.format == LogFormat::Text {
             let gap = if number > 0 { "\n" } else { "" };
             let name = path.display().to_string();
             stdout::line(&format!("{gap}{}:", escape(&name)))?;
         }
-        Reader::new(path, arguments, context)?.read()?;
+        Reader::new(path, arguments, context, &mut names)?.read()?;
     }
+    tell_missing(&names, &paths, context);
     Ok(Exit::Ok)
+}
+
+/// Says which tools were asked for in vain.
+fn tell_missing(names: &Names, paths: &[PathBuf], context: &Context) {
+    let place = match paths {
+        [path] => path.display().to_string(),
+        _ => "these logs".to_owned(),
+    };
+    for (name, near) in names.missing() {
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let warning = format!("no call in {place} is of a tool {name}{near}");
+        context.stderr.warning(&warning);
+    }
 }
 
 /// A log on its way to stdout.
 struct Reader<'a> {
     path: &'a Path,
+    /// The log itself, where `path` is a link: its bodies stand beside it.
+    log: PathBuf,
     records: Records,
     /// The file that was opened: its device and its number there.
     identity: Option<(u64, u64)>,
@@ -56,6 +74,9 @@ struct Reader<'a> {
     show: Show,
     follow: bool,
     has_ended: bool,
+    /// Who wrote the last session.
+    writer: Option<Process>,
+    names: &'a mut Names,
     context: &'a Context,
 }
 
@@ -64,6 +85,7 @@ impl<'a> Reader<'a> {
         path: &'a PathBuf,
         arguments: &Arguments,
         context: &'a Context,
+        names: &'a mut Names,
     ) -> Result<Self, Failure> {
         let page = LogPage {
             width: stdout::width().unwrap_or(WIDTH),
@@ -73,15 +95,20 @@ impl<'a> Reader<'a> {
             errors: arguments.errors,
             tools: arguments.tool.clone(),
         };
+        let show = Show::new(page, filter.clone());
+        let waits = arguments.errors && !arguments.follow;
         Ok(Self {
             path,
-            records: Records::open(path).map_err(unreadable)?,
+            log: fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
+            records: Records::open(path).map_err(|error| unreadable(&error))?,
             identity: identity(path),
             format: arguments.format,
-            show: Show::new(page, filter.clone()),
+            show: if waits { show.at_the_end() } else { show },
             filter,
             follow: arguments.follow,
             has_ended: false,
+            writer: None,
+            names,
             context,
         })
     }
@@ -89,20 +116,41 @@ impl<'a> Reader<'a> {
     fn read(mut self) -> Result<(), Failure> {
         self.read_all()?;
         while self.follow && !self.has_ended {
-            sleep(PAUSE);
+            // What it wrote last is read once more.
+            self.follow = !self.is_abandoned();
+            if self.follow {
+                sleep(PAUSE);
+            }
             self.check_place()?;
             self.records.again();
             self.read_all()?;
+            if !self.follow && !self.has_ended {
+                self.tell_abandoned();
+            }
         }
         let rest = self.show.finish();
         print(&rest)
+    }
+
+    /// Whether the session has no end, and nobody is there to write it.
+    fn is_abandoned(&self) -> bool {
+        let writer = self.writer.as_ref();
+        writer.is_some_and(Process::has_ended) && !self.records.is_written()
+    }
+
+    fn tell_abandoned(&self) {
+        let pid = self.writer.as_ref().map_or(0, |writer| writer.pid);
+        let path = self.path.display();
+        self.context.stderr.warning(&format!(
+            "{path} will not grow: its run, process {pid}, is gone and has written no end"
+        ));
     }
 
     /// Reads up to the end of what there is by now.
     fn read_all(&mut self) -> Result<(), Failure> {
         while let Some(record) = self.records.next() {
             let taken = record.and_then(|record| {
-                self.has_ended = record.kind == Kind::SessionEnd;
+                self.look_at(&record)?;
                 self.take(&record)
             });
             match taken {
@@ -113,16 +161,30 @@ impl<'a> Reader<'a> {
                 Err(damage) => {
                     let rest = self.show.finish();
                     print(&rest)?;
-                    return Err(unreadable(LogError::of(self.path, damage)));
+                    return Err(unreadable(&LogError::of(self.path, damage)));
                 }
             }
         }
         Ok(())
     }
 
+    /// Learns who writes, whether that is over, and whose calls there are.
+    fn look_at(&mut self, record: &Record) -> Result<(), Damage> {
+        self.names.take(record)?;
+        match record.kind {
+            Kind::Session => {
+                self.has_ended = false;
+                self.writer = Some(record.metadata::<SessionStart>()?.process());
+            }
+            Kind::SessionEnd => self.has_ended = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// The text of a record, with its line break; nothing where there is nothing to show yet.
-    fn take(&mut self, record: &Record) -> Result<String, crate::record::Damage> {
-        let mut content = || content(&record.content, self.path);
+    fn take(&mut self, record: &Record) -> Result<String, Damage> {
+        let mut content = || content(&record.content, &self.log);
         if self.format == LogFormat::Text {
             return self.show.take(record, &mut content);
         }
@@ -141,7 +203,7 @@ impl<'a> Reader<'a> {
     /// A log that is followed must stay where it is.
     fn check_place(&self) -> Result<(), Failure> {
         let is_same = identity(self.path) == self.identity;
-        let len = fs::symlink_metadata(self.path).map_or(0, |metadata| metadata.len());
+        let len = fs::metadata(self.path).map_or(0, |metadata| metadata.len());
         if is_same && len >= self.records.offset() {
             return Ok(());
         }
@@ -169,7 +231,7 @@ fn content(body: &Body, log: &Path) -> Result<String, String> {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::symlink_metadata(path).ok()?;
+    let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 

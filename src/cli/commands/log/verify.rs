@@ -1,5 +1,6 @@
 //! `toolq log verify`: whether every line of a log, and every file that it names, is as it was written.
 
+use std::fs;
 use std::path::Path;
 
 use super::{counted, files};
@@ -43,12 +44,14 @@ struct Counts {
 fn check(path: &Path) -> Result<String, String> {
     let mut counts = Counts::default();
     let mut order = Order::default();
+    // Behind a link, files stand beside what it leads to.
+    let log = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut records = Records::open(path).map_err(|error| error.to_string())?;
-    for record in &mut records {
+    while let Some(record) = records.lend() {
         let record = record.map_err(|damage| damage.to_string())?;
         order.take(&record).map_err(|damage| damage.to_string())?;
         counts.add(&record);
-        let files = record.check_files(path);
+        let files = record.check_files(&log);
         counts.files += files.map_err(|error| format!("line {}: {error}", record.line))?;
     }
     if counts.records == 0 {

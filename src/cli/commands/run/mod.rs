@@ -9,18 +9,19 @@ use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
 use crate::cli::describe::Warned;
+use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
 use crate::cli::running::{any_task, runtime, tick, watch_stdout};
-use crate::cli::session_log::{self, Earlier, Intent};
+use crate::cli::session_log::{self, BegunLog, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
 use crate::execute::{Asking, Engine, EngineSettings, Resolver};
 use crate::model::{Call, Checked, Clock, Halt, Layout, Tools, Turn};
 use crate::parse::{Recording, Source};
-use crate::record::{Begin, SessionLog};
+use crate::record::SessionLog;
 use crate::validate::{Checker, unasked};
 
 /// Answers every call of every input.
@@ -59,12 +60,6 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     )?;
     let intent = Intent {
         log: &arguments.log,
-        begin: match (arguments.resume, arguments.new) {
-            (true, _) => Begin::Resume,
-            (_, true) => Begin::New,
-            _ => Begin::Next,
-        },
-        accept_changes: arguments.accept_changes,
         all: arguments.input.all,
         jobs,
         context,
@@ -72,11 +67,12 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         checker: &checker,
         mask: &mask,
         inputs: &inputs,
+        alone: None,
     };
-    let log = session_log::begin(&intent, &clock)?;
+    let BegunLog { log, turn } = session_log::begin(&intent, &clock)?;
     let task = log.as_ref().map_or_else(any_task, SessionLog::task);
     let earlier = log.as_ref().and_then(SessionLog::earlier);
-    let earlier = Earlier::new(earlier, &intent);
+    let earlier = Earlier::new(earlier, &intent, turn.is_some());
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
@@ -89,6 +85,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
+        memory: earlier.memory(),
     });
     let mut session = Session {
         arguments,
@@ -97,6 +94,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         asking: engine.asking(),
         checker,
         earlier,
+        compared: turn,
         engine,
         observers,
         turns: 0,
@@ -121,6 +119,8 @@ struct Session<'a> {
     checker: Checker,
     /// What the log says of the task that is resumed.
     earlier: Earlier,
+    /// The only turn of the input, where it was read already.
+    compared: Option<Turn>,
     engine: Engine,
     observers: Observers,
     /// Turns of the inputs before this one.
@@ -167,7 +167,10 @@ impl Session<'_> {
         let open = recording.open_turns(all);
         let mut printer = self.printer(recording.layout(), open);
         for index in 0..recording.len() {
-            let turn = recording.turn(index, all)?.numbered(self.turns + index);
+            let turn = match self.compared.take() {
+                Some(turn) => turn,
+                None => recording.turn(index, all)?.numbered(self.turns + index),
+            };
             match (turn.calls.is_empty(), turn.answered) {
                 (true, 0) => printer.nothing_asked(),
                 (true, _) => {}

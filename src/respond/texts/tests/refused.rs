@@ -60,7 +60,7 @@ fn calls_that_were_not_run_or_not_to_their_end() {
         Outcome::Paused { failures: 3 },
         Outcome::MissingVariable("RATES_TOKEN".to_owned()),
         Outcome::NoBacking,
-        Outcome::LogRefused("the disk is full".to_owned()),
+        Outcome::LogRefused("the session log can't be written: the disk is full".to_owned()),
         Outcome::Broken("index out of bounds".to_owned()),
         Outcome::BadOutput {
             problem: "no JSON: expected value at line 1 column 2".to_owned(),
@@ -90,7 +90,7 @@ fn calls_that_were_not_run_or_not_to_their_end() {
         search can't run: it has no backing.
         Hint: another input won't change that. Use another tool, or tell the user.
         ---
-        Not executed: the session log can't be written (the disk is full).
+        Not executed: the session log can't be written: the disk is full.
         Hint: another input won't change that. Use another tool, or tell the user.
         ---
         search failed by a fault of toolq itself: index out of bounds.
