@@ -1676,7 +1676,7 @@ _toolq() {
             return 0
             ;;
         toolq__subcmd__run)
-            opts="-j -c -q -v -h -V --from --all --max-input --jobs --follow --to --log --no-log --sync --resume --new --accept-changes --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
+            opts="-j -c -q -v -h -V --from --all --max-input --jobs --follow --to --log --no-log --resume --new --accept-changes --sync --events --progress --fail-on-error --max-calls --time-budget --max-output-total --tools --color --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -123,7 +123,7 @@ fn an_agent_that_goes_on_has_its_tools_asked() {
         "$TOOLQ" agent expert --log log --time-budget 1s < input || [ $? = 3 ]; rm asked
         "$TOOLQ" agent expert --log log --resume < input; rm asked
         "$TOOLQ" agent expert --log log --resume < input; [ ! -e asked ]
-        "$TOOLQ" log verify log"#,
+        "$TOOLQ" log verify log > verified"#,
     );
     let ran = ran.exits(0);
     assert_eq!(ran.stdout, "It is so.\nIt is so.\n", "{}", ran.stderr);
