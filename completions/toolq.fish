@@ -75,7 +75,7 @@ never\t''"
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l all -d 'Take calls that already have a result in the input, too'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l follow -d 'Answer JSON lines one by one as they come, one line for each, to serve as a co-process'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l no-log -d 'Keep no session log'
-complete -c toolq -n "__fish_toolq_using_subcommand run" -l resume -d 'Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`, the latest session of this input'
+complete -c toolq -n "__fish_toolq_using_subcommand run" -l resume -d 'Finish what the last run in the log began: what has its result, and what a model has answered an agent, is taken from there, and what is missing runs. Without `--log`, the latest session of this input'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l new -d 'Begin another run in the log, also behind one that was left unfinished'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l accept-changes -d 'Resume although tools.yaml has changed: what is missing runs by the tools of today'
 complete -c toolq -n "__fish_toolq_using_subcommand run" -l fail-on-error -d 'Exit 1 if a result is an error'
@@ -127,7 +127,7 @@ complete -c toolq -n "__fish_toolq_using_subcommand agent" -l color -d 'When to 
 always\t''
 never\t''"
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -l no-log -d 'Keep no session log'
-complete -c toolq -n "__fish_toolq_using_subcommand agent" -l resume -d 'Go on with this agent in the log\'s last run: what its model answered is not asked for again, and what it called and has its result doesn\'t run again. Without `--log`, the latest session of this agent and input'
+complete -c toolq -n "__fish_toolq_using_subcommand agent" -l resume -d 'Finish what the last run in the log began: what has its result, and what a model has answered an agent, is taken from there, and what is missing runs. Without `--log`, the latest session of this input'
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -l new -d 'Begin another run in the log, also behind one that was left unfinished'
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -l accept-changes -d 'Resume although tools.yaml has changed: what is missing runs by the tools of today'
 complete -c toolq -n "__fish_toolq_using_subcommand agent" -s q -l quiet -d 'Say nothing but errors'

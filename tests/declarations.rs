@@ -1,4 +1,4 @@
-//! Declarations of other programs in, tools.yaml out; a tools.yaml in, declarations out.
+//! Declarations of other programs in, tools.yaml out.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::session_log::{Intent, is_frozen};
-use crate::model::{Begun, Checked, Effect, Mask, Memory, Past, Verdict};
+use crate::model::{Begun, Call, Checked, Effect, Mask, Memory, Past, Verdict};
 use crate::record::{History, Recollection};
 
 /// What is known of the calls of a run from before it.
@@ -32,6 +32,20 @@ impl Earlier {
         let history = self.history.as_ref()?;
         let recollection = Recollection::new(Arc::clone(history), Arc::clone(&self.mask));
         Some(Arc::new(recollection))
+    }
+
+    /// Those of `calls` of which today's tools have to say what becomes. None where nothing may run: the log has another
+    /// call in the place of one, or tools.yaml is not as it was.
+    pub fn open<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
+        let Some(history) = &self.history else {
+            return calls.iter().collect();
+        };
+        let conflicts = |call: &Call| !self.compared && history.check(call, &self.mask).is_err();
+        if self.frozen || calls.iter().any(conflicts) {
+            return Vec::new();
+        }
+        let open = calls.iter().filter(|call| history.is_open(call));
+        open.collect()
     }
 
     /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.

@@ -24,6 +24,7 @@ mod panics;
 mod place;
 mod printer;
 mod reports;
+mod running;
 mod session_log;
 mod signals;
 mod stderr;

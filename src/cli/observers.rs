@@ -1,12 +1,13 @@
 //! Everybody who is told what happens in a run: the session log, `--events`, the screen, the summary.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressDrawTarget;
 
-use super::arguments::{Progress as How, Run as Arguments};
+use super::arguments::{Progress as How, WatchFlags};
 use super::context::Context;
 use super::events;
 use super::exit::Exit;
@@ -35,26 +36,26 @@ enum Shown {
 }
 
 impl Observers {
-    /// Opens what the arguments name, but for the log.
+    /// Opens what the flags name, beside the log of this name.
     ///
     /// # Errors
     /// `--events` names nothing that can be written.
     pub fn new(
-        arguments: &Arguments,
+        flags: &WatchFlags,
+        log: Option<&Path>,
         context: &Context,
-        tools: &Tools,
+        (tools, jobs): (&Tools, NonZeroUsize),
         mask: &Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, Failure> {
-        let events = arguments.events.as_deref();
-        let log = arguments.log.as_deref();
+        let events = flags.events.as_deref();
         let events = events.map(|to| events::open(to, log)).transpose()?;
         let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
         let events = events
             .transpose()
             .map_err(|error| Failure::usage(format!("--events can't begin: {error}")))?;
         Ok(Self {
-            shown: show(arguments, context, tools, mask, &clock),
+            shown: show(flags, context, jobs, mask, &clock),
             summary: Summary::new(clock, tools.prices.clone()),
             events,
             log: None,
@@ -123,18 +124,33 @@ impl Sink for Observers {
     }
 }
 
+/// Observers whom two tell, both of one task: the dispatcher of a turn that still arrives, and who asks tools of it what
+/// they take.
+pub struct Shared<'m, 'o>(pub &'m Mutex<&'o mut Observers>);
+
+impl Sink for Shared<'_, '_> {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        observers.tell(events)
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        observers.settle()
+    }
+}
+
 fn show(
-    arguments: &Arguments,
+    flags: &WatchFlags,
     context: &Context,
-    tools: &Tools,
+    jobs: NonZeroUsize,
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<Shown> {
-    let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
     let bars = || {
         let look = Look {
             color: context.stderr.color(),
-            columns: Stderr::width,
+            size: Stderr::size,
             jobs,
         };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(Terminal::default()), FRAMES);
@@ -154,7 +170,7 @@ fn show(
             .raw("CI")
             .is_some_and(|value| !value.is_empty())
     };
-    match arguments.progress {
+    match flags.progress {
         _ if context.stderr.quiet => None,
         How::None => None,
         How::Auto | How::Bar if Stderr::is_terminal() => Some(bars()),

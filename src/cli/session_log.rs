@@ -2,10 +2,11 @@
 //! known before anything runs, and before anything is written.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::arguments::Run as Arguments;
+use super::arguments::LogFlags;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
@@ -15,7 +16,10 @@ use crate::validate::Checker;
 
 /// What a run is about to do, as far as its log depends on it.
 pub struct Intent<'a> {
-    pub arguments: &'a Arguments,
+    pub log: &'a LogFlags,
+    /// Calls that have a result in the input are meant, too.
+    pub all: bool,
+    pub jobs: NonZeroUsize,
     pub context: &'a Context,
     pub tools: &'a Tools,
     pub checker: &'a Checker,
@@ -40,24 +44,20 @@ pub struct BegunLog {
 /// There can be no log, or what is resumed is another task than the input's. Nothing ran, and nothing was written.
 pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
     let Intent {
-        arguments,
+        log: flags,
         context,
         tools,
         mask,
         ..
     } = *intent;
-    if arguments.no_log {
+    if flags.no_log {
         return Ok(BegunLog::default());
     }
     let input_sha256 = match intent.alone {
         Some(checked) => Some(digest_of_call(&checked.call)),
         None => digest(intent.inputs),
     };
-    let begin = match (arguments.resume, arguments.new) {
-        (true, _) => Begin::Resume,
-        (_, true) => Begin::New,
-        _ => Begin::Next,
-    };
+    let begin = flags.begin();
     let log = open(intent, begin, input_sha256.as_deref(), clock)?;
     if let Some(warning) = log.warning() {
         context.stderr.warning(&warning);
@@ -66,7 +66,7 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
     let mut turn = None;
     if begin == Begin::Resume {
         if log.history().task().is_none()
-            && let Some(path) = &arguments.log
+            && let Some(path) = &flags.file
         {
             let path = path.display();
             let note = format!("{path} has no session to resume, so this is the first");
@@ -82,8 +82,8 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
         input_sha256,
         cwd: here.display().to_string(),
         root: tools.root.display().to_string(),
-        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
-        sync: arguments.sync.into(),
+        jobs: intent.jobs,
+        sync: flags.sync.into(),
     };
     let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
     for recovered in log.recovered() {
@@ -116,7 +116,7 @@ fn open(
         Begin::Next | Begin::New => Wish::Run,
     };
     let refused = |error| Failure::of_log(&error, wish);
-    if let Some(path) = &intent.arguments.log {
+    if let Some(path) = &intent.log.file {
         return OpenLog::open(path, begin).map_err(refused);
     }
     let latest: Option<PathBuf> = match begin {
@@ -153,7 +153,7 @@ fn compare(history: &History, intent: &Intent<'_>) -> Result<Option<Turn>, Failu
     let mut missing = BTreeSet::new();
     let mut turns = 0;
     let mut only = None;
-    let all = intent.arguments.input.all;
+    let all = intent.all;
     if let Some(checked) = intent.alone {
         known += usize::from(history.check(&checked.call, intent.mask)?);
         if frozen && history.is_missing(checked) {
@@ -217,7 +217,7 @@ fn digest_of_call(call: &Call) -> String {
 /// Whether nothing may run, since tools.yaml is not as it was, or elsewhere, and nobody accepted that.
 pub(super) fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
     let changed = history.tools_sha256() != intent.tools.digest || moved(history, intent).is_some();
-    changed && !history.is_empty() && !intent.arguments.accept_changes
+    changed && !history.is_empty() && !intent.log.accept_changes
 }
 
 /// The folder in which commands ran, where it is another one today: by the same file, what they and probes look at is

@@ -41,6 +41,18 @@ impl Spending {
         }
     }
 
+    /// The same budget of time, and no other.
+    pub(super) fn of_time(&self) -> Self {
+        let budgets = Budgets {
+            time: self.budgets.time,
+            ..Budgets::default()
+        };
+        Self {
+            since: Arc::clone(&self.since),
+            ..Self::new(budgets)
+        }
+    }
+
     /// The time budget runs from here on, if it doesn't yet.
     pub(super) fn begin(&self, now: Duration) {
         self.since.get_or_init(|| now);

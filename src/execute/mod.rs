@@ -26,6 +26,7 @@ mod supervisor;
 mod command;
 mod http;
 mod agent;
+mod asking;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ use tokio::sync::mpsc;
 use crate::model::{Answer, Arrival, CallRef, Checked, Environment, Mask, Memory, Sink, Tools};
 
 use agent::Around;
+pub use asking::Asking;
 use attempt::{Backings, Runner};
 use budget::Spending;
 pub use http::Resolver;

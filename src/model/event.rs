@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Accepted, AgentUse, Answer, Call, Checked, Outcome, Response};
+use super::{Accepted, AgentUse, Answer, Call, Checked, Outcome, Response, Tool};
 
 /// What happens to calls, told as it happens. One stream feeds the log, the screen and `--events`.
 #[derive(Debug, Clone)]
@@ -21,6 +21,22 @@ pub enum Event<'a> {
         call: &'a CallRef,
         /// The JSON of its input as far as it is there.
         text: &'a str,
+    },
+    /// A tool is about to be asked what it takes. It is asked only if every sink agreed.
+    Describing {
+        /// The tool, which describes itself.
+        tool: &'a Tool,
+    },
+    /// It was asked. What it said stands with it; nothing does where it was ended midway.
+    Described {
+        /// The tool.
+        tool: &'a Tool,
+        /// How its program ended.
+        outcome: &'a Outcome,
+        /// From its first start to its end.
+        duration: Duration,
+        /// How often it was started.
+        attempts: u32,
     },
     /// A call took its place in the queue, or was rejected: then its `Finished` follows at once.
     Queued {

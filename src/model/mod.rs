@@ -73,8 +73,8 @@ pub use problem::{Problem, Severity, Span};
 pub use recorded::Recorded;
 pub use template::{Part, Template};
 pub use tool::{
-    Describe, Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety,
-    Said, Status, Timeout, Tool, Tools,
+    Describe, Description, Effect, MessageKey, Messages, OnFailure, OutputKind, Retry, RetryOn,
+    Rule, Safety, Said, Status, Timeout, Tool, Tools,
 };
 pub use transport::{SpawnFault, Transport, TransportPhase};
 pub use units::{format_bytes, format_duration, parse_age, parse_bytes, parse_duration};

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Backing, CommandBacking, Compare, Ignored, Prices, Template};
@@ -44,13 +44,13 @@ impl Tools {
 pub struct Tool {
     /// What a call names.
     pub name: String,
-    /// For the model.
+    /// For the model, as declared; [`Tool::description`] is what holds.
     pub description: String,
     /// For people.
     pub display_name: Option<String>,
     /// Groups tools in the markdown section of `toolq tools`.
     pub category: Option<String>,
-    /// JSON Schema of the input as declared, with the files that it refers to.
+    /// JSON Schema of the input as declared, with the files that it refers to; [`Tool::input_schema`] is what holds.
     pub input_schema: Value,
     /// Who knows its schema, where that is not in the file.
     pub describe: Option<Box<Describe>>,
@@ -93,24 +93,61 @@ pub struct Tool {
     pub messages: Messages,
 }
 
+impl Tool {
+    /// What a model is told of it: what it said of itself, else what was declared.
+    pub fn description(&self) -> &str {
+        match self.said() {
+            Some(Said::Well(said)) => said.description.as_deref().unwrap_or(&self.description),
+            _ => &self.description,
+        }
+    }
+
+    /// JSON Schema of its input: what it said of itself, else what was declared. Of a tool that describes itself and was
+    /// not asked, it takes any object.
+    pub fn input_schema(&self) -> &Value {
+        match self.said() {
+            Some(Said::Well(said)) => &said.input_schema,
+            _ => &self.input_schema,
+        }
+    }
+
+    /// What it said of itself; none where it does not describe itself, or was not asked yet.
+    pub fn said(&self) -> Option<&Said> {
+        self.describe.as_ref()?.said.get()
+    }
+
+    /// Whether it describes itself, and was not asked yet.
+    pub fn is_unasked(&self) -> bool {
+        self.describe.is_some() && self.said().is_none()
+    }
+}
+
 /// `describe`: a program that prints what a tool does and what it takes.
 #[derive(Debug, Clone)]
 pub struct Describe {
     /// The program.
     pub command: CommandBacking,
-    /// What is known from it.
-    pub said: Said,
+    /// What it said, once it was asked. Whoever holds the tool finds it here.
+    pub said: Arc<OnceLock<Said>>,
 }
 
-/// What a tool has said of itself. Its `description` and `input_schema` are what it said, if it did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a tool has said of itself.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// It was not asked: its schema takes any object.
-    NotAsked,
-    /// Its description holds.
-    Well,
+    /// What holds from then on.
+    Well(Description),
     /// Why it said nothing that can be used. Its calls can't be checked, and don't run.
     Nothing(String),
+}
+
+/// What a tool does and what it takes, in its own words.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Description {
+    /// For the model, where it said that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of the input, with the files that it refers to.
+    pub input_schema: Value,
 }
 
 /// Who decides whether a call is concurrency-safe, resolved from the tool and the file's rules.

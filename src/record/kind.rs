@@ -23,6 +23,10 @@ pub enum Kind {
     ProbeStart,
     /// The probe has answered.
     ProbeEnd,
+    /// A tool that describes itself is about to be asked what it takes.
+    DescribeStart,
+    /// It was asked.
+    DescribeEnd,
     /// Somebody said what became of a call in doubt.
     Resolve,
     /// The end of the file was torn and was set aside.
@@ -47,6 +51,8 @@ impl Kind {
             "tool_in_doubt" => Self::ToolInDoubt,
             "probe_start" => Self::ProbeStart,
             "probe_end" => Self::ProbeEnd,
+            "describe_start" => Self::DescribeStart,
+            "describe_end" => Self::DescribeEnd,
             "resolve" => Self::Resolve,
             "recovered" => Self::Recovered,
             "session_end" => Self::SessionEnd,
@@ -67,6 +73,8 @@ impl Kind {
             Self::ToolInDoubt => "tool_in_doubt",
             Self::ProbeStart => "probe_start",
             Self::ProbeEnd => "probe_end",
+            Self::DescribeStart => "describe_start",
+            Self::DescribeEnd => "describe_end",
             Self::Resolve => "resolve",
             Self::Recovered => "recovered",
             Self::SessionEnd => "session_end",

@@ -177,6 +177,19 @@ impl CallEnd<'_> {
     }
 }
 
+/// Metadata of a `describe_start` or a `describe_end`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct Asked {
+    pub tool_name: String,
+    #[serde(default)]
+    pub status: Option<String>,
+    #[serde(default)]
+    pub duration_ms: u64,
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
 /// The statuses of a call that may not run.
 pub(super) const REJECTED: [&str; 8] = [
     "unknown_tool",

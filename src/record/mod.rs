@@ -14,6 +14,7 @@ mod body;
 mod claim;
 mod damage;
 mod decide;
+mod describing;
 mod doubts;
 mod error;
 mod fields;

@@ -51,7 +51,7 @@ impl SessionLog {
     fn durable(&self, event: &Event<'_>) -> Durable {
         match event {
             _ if self.sync == Sync::All => match event {
-                Event::Started { .. } => Durable::Now,
+                Event::Started { .. } | Event::Describing { .. } => Durable::Now,
                 Event::Finished { .. } => Durable::BeforeRead,
                 _ => Durable::Sometime,
             },
@@ -109,6 +109,13 @@ impl SessionLog {
                 outcome,
                 duration,
             } => self.probed(call, *finding, outcome, *duration)?,
+            Event::Describing { tool } => self.describing(tool)?,
+            Event::Described {
+                tool,
+                outcome,
+                duration,
+                attempts,
+            } => self.described(tool, outcome, (*duration, *attempts))?,
             Event::AgentStarted { .. }
             | Event::AgentProgress { .. }
             | Event::AgentMessage { .. }

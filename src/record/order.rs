@@ -21,6 +21,8 @@ pub struct Order {
     turns: HashMap<Uuid, Option<AgentTurn>>,
     /// By the id of the `tool_call`.
     calls: HashMap<Uuid, Stage>,
+    /// The `describe_start`s of the open session that have no end yet.
+    asked: HashSet<Uuid>,
     /// The calls that agents asked for.
     inner: HashMap<Uuid, AgentTurn>,
     /// What models answered.
@@ -96,6 +98,7 @@ impl Order {
         Ok(match &record.kind {
             Kind::Session => {
                 self.session = Some(record.id);
+                self.asked.clear();
                 Ok(())
             }
             Kind::Recovered => Ok(()),
@@ -103,7 +106,19 @@ impl Order {
             _ if self.session.is_none() => Err("it stands behind the end of its session"),
             Kind::SessionEnd => {
                 let ends = record.parent == self.session.take();
-                known(ends, "it ends a session that is not open")
+                known(ends, "it ends a session that is not open").and(known(
+                    self.asked.is_empty(),
+                    "a tool that was asked what it takes has no end",
+                ))
+            }
+            Kind::DescribeStart => {
+                self.asked.insert(record.id);
+                let below = record.parent == self.session;
+                known(below, "it belongs to no open session")
+            }
+            Kind::DescribeEnd => {
+                let asked = self.asked.remove(&record.parent.unwrap_or_default());
+                known(asked, "its tool was not asked, or has its end already")
             }
             Kind::Turn => {
                 let turn: Turn = record.metadata()?;

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::fields::{
-    CallContent, CallFields, EndFields, ProbeFields, ResolveFields, ResponseFields, ResultFields,
-    SessionFields, StartFields, TurnFields,
+    CallContent, CallFields, DescribeFields, EndFields, ProbeFields, ResolveFields, ResponseFields,
+    ResultFields, SessionFields, StartFields, TurnFields,
 };
 use super::metadata::Recovered;
 use super::{Kind, Stored};
@@ -71,6 +71,8 @@ fn types(generator: &mut SchemaGenerator) -> Vec<(Kind, Value)> {
     let asked = generator.subschema_for::<CallFields<'_>>();
     let start = generator.subschema_for::<StartFields<'_>>();
     let probe = generator.subschema_for::<ProbeFields<'_>>();
+    let describe = generator.subschema_for::<DescribeFields<'_>>();
+    let said = stored_or(generator, said);
     let resolve = generator.subschema_for::<ResolveFields<'_>>();
     let resolved = stored_or(generator, |_| json_schema!({"type": ["string", "null"]}));
     let recovered = generator.subschema_for::<Recovered>();
@@ -86,6 +88,8 @@ fn types(generator: &mut SchemaGenerator) -> Vec<(Kind, Value)> {
         (Kind::ToolInDoubt, answer, result),
         (Kind::ProbeStart, null(), probe.clone()),
         (Kind::ProbeEnd, null(), probe),
+        (Kind::DescribeStart, null(), describe.clone()),
+        (Kind::DescribeEnd, said, describe),
         (Kind::Resolve, resolved, resolve),
         (Kind::Recovered, null(), recovered),
         (Kind::SessionEnd, null(), end),
@@ -119,6 +123,15 @@ fn stored_or(
     let stored = generator.subschema_for::<Stored>();
     let content = content(generator);
     json_schema!({"anyOf": [content, stored]})
+}
+
+/// What a tool said of itself.
+fn said(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "What holds of the tool from then on; `null` where it said nothing that can be used.",
+        "type": ["object", "null"],
+        "properties": {"description": {"type": "string"}, "input_schema": {"type": "object"}},
+    })
 }
 
 /// What a model reads.

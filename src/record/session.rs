@@ -70,6 +70,8 @@ pub struct SessionLog {
     /// The records of turns that have not ended.
     pub(super) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(super) calls: HashMap<CallKey, OpenCall>,
+    /// Tools that are being asked what they take: their `describe_start`.
+    pub(super) asked: HashMap<String, Uuid>,
     /// The input is another task's from some call on, which a stream shows only then: of what stands there nothing is
     /// on record, and nothing runs.
     pub(super) conflicts: bool,
@@ -133,6 +135,7 @@ impl SessionLog {
             digests: HashMap::new(),
             turns: HashMap::new(),
             calls: HashMap::new(),
+            asked: HashMap::new(),
             conflicts: false,
             counts: EndFields::default(),
             recovered: Vec::new(),

@@ -53,6 +53,10 @@ impl Sink for Ears<'_> {
         }
         self.next.tell(events)
     }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.next.settle()
+    }
 }
 
 /// Whether the end of the run made a call end.

@@ -9,14 +9,14 @@ use thiserror::Error;
 use super::answers::{Ears, Nobody};
 use super::case::{Case, Totals};
 use super::compare::Renaming;
-use super::judge;
+use super::judge::{self, Execute};
 use super::report::Report;
 use super::settings::Settings;
 use super::update::Edit;
 use crate::execute::Engine;
 use crate::model::{Call, CallRef, Checked, Mask, Sink, Tools, Verdict};
 use crate::parse::{InputError, Recording};
-use crate::validate::Checker;
+use crate::validate::{Checker, unasked};
 
 /// Why a recording could not be replayed to its end.
 #[derive(Debug, Error)]
@@ -142,6 +142,11 @@ impl Replay {
         let turn = file.recording.turn(number, true)?;
         if turn.calls.is_empty() {
             return Ok(());
+        }
+        // Where nothing may run they are not asked either, and their schemas take any object.
+        if self.settings.execute != Execute::None {
+            let unasked = unasked(&self.tools, &turn.calls);
+            self.engine.asking().ask(&unasked, sink).await;
         }
         let checked = self.checker.turn(turn.numbered(self.turns + number));
         let mut ears = Ears::new(sink);

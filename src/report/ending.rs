@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use crate::model::{Ending, Event, Outcome, format_duration};
 
+/// What a tool does while its `describe` runs.
+pub(super) const DESCRIBING: &str = "asking what it takes";
 /// What a call does while its tool's probe is asked.
 pub(super) const PROBING: &str = "asking whether it was done";
 

@@ -1,14 +1,16 @@
 //! What a tool printed of itself → the tool with it, or why that can't be used. Nobody vouches for it: the rules for it are
 //! those of the file.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::faults;
 use super::schema::bundled;
-use crate::model::{Said, Tool};
+use crate::model::{Backing, Builtin, Call, Description, Input, Tool, Tools};
 
 /// Bytes that a tool may print of itself.
 pub const MAX_DESCRIPTION: u64 = 256 << 10;
@@ -20,11 +22,11 @@ struct Printed {
     input_schema: Value,
 }
 
-/// `tool` with what its `describe` printed. Files that its schema refers to stand in `dir`.
+/// What a tool printed of itself. Files that its schema refers to stand in `dir`.
 ///
 /// # Errors
 /// What is wrong with `printed`.
-pub fn described(tool: &Tool, printed: &str, dir: &Path) -> Result<Tool, String> {
+pub fn described(printed: &str, dir: &Path) -> Result<Description, String> {
     let printed: Printed = serde_json::from_str(printed).map_err(|error| {
         format!("what it prints is no {{\"description\": …, \"input_schema\": …}}: {error}")
     })?;
@@ -43,11 +45,61 @@ pub fn described(tool: &Tool, printed: &str, dir: &Path) -> Result<Tool, String>
     if let Ok(Some(whole)) = bundled(&schema, dir) {
         schema = whole;
     }
-    let mut tool = tool.clone();
-    tool.description = printed.description.unwrap_or(tool.description);
-    tool.input_schema = schema;
-    if let Some(describe) = &mut tool.describe {
-        describe.said = Said::Well;
+    Ok(Description {
+        description: printed.description,
+        input_schema: schema,
+    })
+}
+
+/// The tools that are still to be asked what they take before `calls` can be checked: those that the calls name, and those
+/// that an agent may call which they name. Each once.
+pub fn unasked<'c>(tools: &Tools, calls: impl IntoIterator<Item = &'c Call>) -> Vec<Arc<Tool>> {
+    let mut found = Found::default();
+    for call in calls {
+        found.add(tools, &call.name, Some(call));
     }
-    Ok(tool)
+    found.unasked
+}
+
+/// The tools that were looked at.
+#[derive(Default)]
+struct Found {
+    seen: HashSet<String>,
+    unasked: Vec<Arc<Tool>>,
+}
+
+impl Found {
+    /// Looks at the tool of this name, and at those behind it. `call` is what the input asks of it; what an agent may ask
+    /// of it is not known.
+    fn add(&mut self, tools: &Tools, name: &str, call: Option<&Call>) {
+        let Some(tool) = tools.get(name) else {
+            return;
+        };
+        match &tool.backing {
+            // Another call of it may name another agent.
+            Some(Backing::Builtin(Builtin::NewTask(agents))) => {
+                let named = call.map(|call| call.input.as_ref().ok().map(Input::value));
+                let is_named = |agent: &Tool| match &named {
+                    Some(input) => input
+                        .as_ref()
+                        .is_some_and(|input| input["agent"] == agent.name.as_str()),
+                    None => true,
+                };
+                for agent in agents.iter().filter(|agent| is_named(agent)) {
+                    self.add(tools, &agent.name, None);
+                }
+                return;
+            }
+            _ if !self.seen.insert(tool.name.clone()) => return,
+            _ => {}
+        }
+        if tool.is_unasked() {
+            self.unasked.push(Arc::clone(tool));
+        }
+        if let Some(Backing::Agent(agent)) = &tool.backing {
+            for name in &agent.tools {
+                self.add(tools, name, None);
+            }
+        }
+    }
 }

@@ -21,7 +21,7 @@ mod tools_file;
 pub use address::{AddressFault, request_url};
 pub use arriving::Arriving;
 pub use checker::Checker;
-pub use described::{MAX_DESCRIPTION, described};
+pub use described::{MAX_DESCRIPTION, described, unasked};
 pub use names::clipped;
 pub use public::is_public;
 pub use schema::{Schema, SchemaFault, faults};

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Act, Api, calls, text};
-use crate::support::{Toolq, response};
+use crate::api::{Act, Api, calls, error, text};
+use crate::story::{Story, Told};
+use crate::support::{Ran, Toolq, json_lines, response};
 
 const FILE: &str = "fixtures/coordinator/tools.yaml";
 const EXPERTS: [&str; 5] = [
@@ -94,7 +95,9 @@ fn the_coordinator_itself_is_an_agent() {
     });
     let ran = toolq(&api)
         .stdin(r#"{"request": "请给我一个养老方案"}"#)
-        .run(&["agent", "coordinator", "-c", FILE, "--to", "json"])
+        .shell(&format!(
+            r#""$TOOLQ" agent coordinator -c {FILE} --to json --events "$HOME/events.ndjson""#
+        ))
         .exits(0);
     let report = ran.json();
     assert_eq!(report["text"], "方案已备好。");
@@ -113,4 +116,146 @@ fn the_coordinator_itself_is_an_agent() {
     };
     assert_eq!(EXPERTS.map(by_name), [1; 5]);
     assert_eq!(by_name("coordinator"), 1);
+    let story = Story::of_agent(&json_lines(&ran.file("events.ndjson").unwrap()));
+    // The coordinator, its seven calls, and one of each expert.
+    assert_eq!(story.calls.len(), 13);
+    for (at, name) in EXPERTS.iter().enumerate() {
+        let of_coordinator = Some("toolq_coordinator".to_owned());
+        assert_eq!(
+            &story.calls[&(of_coordinator, 0, format!("a{at}"))].name,
+            name
+        );
+        let looked = &story.calls[&(Some(format!("a{at}")), 0, "a0".to_owned())];
+        assert_eq!((&*looked.name, &*looked.status), ("search_knowledge", "ok"));
+    }
+}
+
+/// Each answer of the API has tokens of its own, of every kind.
+fn counted(act: Act, number: u64) -> Act {
+    match act {
+        Act::Say(status, headers, body) => {
+            let mut body: Value = serde_json::from_str(&body).unwrap();
+            if body["usage"].is_object() {
+                body["usage"] = json!({
+                    "input_tokens": 1_001 + 7 * number, "output_tokens": 101 + 3 * number,
+                    "cache_read_input_tokens": 5_003 + 11 * number, "cache_creation_input_tokens": 307 + 13 * number,
+                });
+            }
+            Act::Say(status, headers, body.to_string())
+        }
+        Act::Meet(count, then) => Act::Meet(count, Box::new(counted(*then, number))),
+        other => other,
+    }
+}
+
+/// The experts at work; one of them gets no answer, and each looks up something that there is and something that there
+/// is not.
+fn scripted() -> Api {
+    Api::by(|number, body| {
+        let messages = body["messages"].as_array().unwrap();
+        let query = messages[0]["content"].as_str().unwrap();
+        let act = match messages.len() {
+            _ if query.contains("strategist") => error(400, "", "invalid_request_error", "no"),
+            1 => {
+                let look = ("search_knowledge", json!({"query": "年金", "top_k": "3"}));
+                Act::Meet(4, Box::new(calls(&[look, ("no_such_tool", json!({}))])))
+            }
+            3 if query.contains("policy") => calls(&[("web_search", json!({"query": "年金"}))]),
+            _ => text(&format!("意见:{query}")),
+        };
+        counted(by_model(act, body), number as u64)
+    })
+}
+
+/// All experts, somebody nobody knows, and two that must run alone, of which one says how far it is.
+fn asked() -> String {
+    let mut asked = all_experts();
+    asked.push(("invoke_nobody", json!({"query": "?"})));
+    asked.push(("invoke_memory_manager", json!({"query": "整理"})));
+    asked.push(("save_user_memory", json!({"key": "preference"})));
+    asked.push((
+        "save_user_memory",
+        json!({"key": "preference", "value": "年金险"}),
+    ));
+    response(&asked)
+}
+
+/// A run of that, with what it cost: `log.jsonl`, `events.ndjson`, `cost.json`.
+pub fn run_of_all() -> Ran {
+    let script = format!(
+        r#""$TOOLQ" run -c {FILE} --log "$HOME/log.jsonl" --events "$HOME/events.ndjson" &&
+        "$TOOLQ" log cost -c {FILE} --format json "$HOME/log.jsonl" > "$HOME/cost.json""#
+    );
+    let toolq = toolq(&scripted()).env("PACE", "0.1");
+    toolq.stdin(asked()).shell(&script).exits(0)
+}
+
+/// DESIGN §7.
+#[test]
+fn the_events_of_a_run_are_the_story_of_each_call() {
+    let ran = run_of_all();
+    let story = Story::of(&json_lines(&ran.file("events.ndjson").unwrap()));
+    assert_eq!(story.drained, [0]);
+    let of_input = |position: usize| &story.calls[&(None, 0, format!("toolu_{position}"))];
+    let statuses: Vec<&str> = (0..9).map(|position| &*of_input(position).status).collect();
+    let expected = [
+        "ok",
+        "ok",
+        "agent_failed",
+        "ok",
+        "ok",
+        "unknown_tool",
+        "ok",
+        "invalid_input",
+        "ok",
+    ];
+    assert_eq!(statuses, expected);
+    for (position, name) in EXPERTS.iter().enumerate() {
+        let Told {
+            types,
+            turns,
+            state,
+            ..
+        } = of_input(position);
+        let asked = match position {
+            0 => 3,
+            2 => 1,
+            _ => 2,
+        };
+        assert_eq!(turns.len(), asked, "{name}");
+        assert_eq!(state["params"], json!({"query": format!("{name}?")}));
+        // The author's words stay, however many turns it takes.
+        let words = state["tip"].as_str().unwrap();
+        assert!(words.ends_with("正在思考"), "{words}");
+        assert_eq!(types.last().unwrap(), "result_written");
+        let inner = |id: &str| {
+            story
+                .calls
+                .get(&(Some(format!("toolu_{position}")), 0, id.to_owned()))
+        };
+        if position == 2 {
+            assert!(inner("a0").is_none());
+            continue;
+        }
+        // What runs is the mended input, and that is what is told.
+        let (found, unknown) = (inner("a0").unwrap(), inner("a1").unwrap());
+        assert_eq!(found.state["params"], json!({"query": "年金", "top_k": 3}));
+        assert_eq!(
+            found.types,
+            ["tool_queued", "tool_started", "tool_completed"]
+        );
+        assert_eq!(unknown.types, ["tool_queued", "tool_error"]);
+    }
+    let manager = of_input(6);
+    assert!(manager.types.contains(&"tool_status".to_owned()));
+    assert_eq!(manager.state["tip"], "正在查阅资料");
+    assert_eq!(manager.state["progress"], 0.5);
+    assert_eq!(
+        of_input(5).types,
+        ["tool_queued", "tool_error", "result_written"]
+    );
+    assert_eq!(
+        of_input(7).types,
+        ["tool_queued", "tool_error", "result_written"]
+    );
 }

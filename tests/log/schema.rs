@@ -30,6 +30,8 @@ tools:
   nothing: {input_schema: {type: object}}
   inside: {input_schema: {type: object, properties: {p: {type: string}}}, paths: [p], command: [cat, "{p?}"]}
   ask: {input_schema: {type: object}, http: {method: POST, url: "URL"}}
+  tells: {describe: [echo, '{"input_schema": {"type": "object"}}'], effect: read, command: [echo]}
+  mute: {describe: [sh, -c, 'kill -SEGV $$'], command: [echo]}
   raw: {input_schema: {type: object}, effect: read, command: [printf, '\377']}
   leave: {input_schema: {type: object}, effect: read, command: [sh, -c, "sleep 60 &"]}
   fill: {input_schema: {type: object}, effect: read, command: {argv: [sh, -c, "exec head -c 9000 /dev/zero > full"], limits: {file_size: 1KiB}}}
@@ -48,8 +50,8 @@ fn everything() -> String {
         ("say", json!("no object")),
     ];
     let plain = [
-        "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "ask", "raw",
-        "leave", "fill", "stop",
+        "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "tells", "mute",
+        "ask", "raw", "leave", "fill", "stop",
     ];
     calls.extend(plain.map(|name| (name, json!({}))));
     calls.push(("count", json!({"n": 1})));
@@ -168,6 +170,8 @@ fn every_record_of_every_type_has_the_published_form() {
         .map(|record| record["type"].as_str().unwrap())
         .collect();
     let written = [
+        "describe_end",
+        "describe_start",
         "model_response",
         "probe_end",
         "probe_start",
@@ -232,6 +236,8 @@ fn other_forms_are_refused() {
     for kind in [
         "session",
         "turn",
+        "describe_start",
+        "describe_end",
         "tool_call",
         "tool_start",
         "tool_result",
@@ -264,7 +270,7 @@ fn other_forms_are_refused() {
         assert!(!schema.details(&bad).is_empty(), "{kind} without metadata");
         refused += 1;
     }
-    assert_eq!(refused, 6 * 17);
+    assert_eq!(refused, 8 * 17);
 }
 
 /// A newer toolq may add members and types.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::started::{Ended, Marked, answer, ids};
+use super::started::{Ended, Marked, answer, ids, until};
 
 const SIGNALS: [(Signal, i32); 4] = [
     (Signal::INT, 130),
@@ -138,4 +138,54 @@ fn an_ignored_signal_stays_ignored() {
     started.signal(Signal::HUP);
     let ended = started.end();
     assert_eq!((ended.code, ended.count("ok")), (Some(0), 1));
+}
+
+/// FAULTS 60: tools that are asked what they take are ended like calls, and theirs are answered.
+#[test]
+fn a_run_is_ended_while_tools_describe_themselves() {
+    for (signal, code) in SIGNALS {
+        let input = answer("a", &["shy", "echo", "shy"]) + "\n" + &answer("b", &["shy"]);
+        let started = Marked::new().stdin(input).start(&[]);
+        started.wait_for_record("describe_start");
+        // The shell and its child.
+        until("it runs", || started.marked().alive().len() >= 2);
+        started.signal(signal);
+        let ended = started.end();
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert_eq!(ids(&ended.stdout), ["a0", "a1", "a2", "b0"]);
+        assert_eq!(ended.statuses(), ["not_executed"; 4]);
+        assert_asked(&ended, 1);
+        assert!(!ended.stderr.contains("could not describe itself"));
+        ended.assert_log_is_whole();
+    }
+}
+
+/// The second signal doesn't wait for the grace of what doesn't listen.
+#[test]
+fn a_second_signal_kills_what_describes_itself() {
+    let names = ["stubborn", "shy"];
+    let started = Marked::new().stdin(answer("a", &names)).start(&[]);
+    until("both run", || started.marked().alive().len() >= 3);
+    started.signal(Signal::INT);
+    sleep(Duration::from_millis(300));
+    let asked = Instant::now();
+    started.signal(Signal::INT);
+    let ended = started.end();
+    assert!(asked.elapsed() < Duration::from_secs(2));
+    assert_eq!(ended.code, Some(130));
+    assert_eq!(ids(&ended.stdout), ["a0", "a1"]);
+    assert_asked(&ended, 2);
+    ended.assert_log_is_whole();
+}
+
+/// So many tools were asked, and ended with the run.
+fn assert_asked(ended: &Ended, tools: usize) {
+    let ends = ended
+        .log
+        .iter()
+        .filter(|record| record["type"] == "describe_end");
+    let statuses: Vec<&str> = ends
+        .map(|end| end["metadata"]["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, vec!["interrupted"; tools]);
 }

@@ -71,6 +71,18 @@ tools:
       argv: [sh, -c, 'trap "touch asked; sleep 0.2; sleep 0.2; echo tidied; exit" TERM; while :; do sleep 0.05; done']
       stdin: none
       env: {{MARK: "{mark}"}}
+  shy:
+    description: Never end to describe itself.
+    describe: [sh, -c, 'sleep 600 & wait']
+    effect: read
+    timeout: 300s
+    command: {{argv: [cat], env: {{MARK: "{mark}"}}}}
+  stubborn:
+    description: Never end to describe itself, nor listen.
+    describe: [sh, -c, 'trap "" TERM; while :; do sleep 0.1; done']
+    effect: read
+    timeout: {{after: 300s, grace: 60s}}
+    command: {{argv: [cat], env: {{MARK: "{mark}"}}}}
   echo:
     description: Answer with the input.
     input_schema: {{type: object}}

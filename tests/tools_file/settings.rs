@@ -172,6 +172,12 @@ fn names_are_names() {
         &format!("x ⇒ {} ⇒ 1 to 128", "x".repeat(129)),
     );
     warned(named, "ns.tool ⇒ ns.tool ⇒ some APIs refuse");
+    let (most, more) = ("x".repeat(64), "x".repeat(65));
+    warned(
+        named,
+        &format!("{more} ⇒ {more} ⇒ some APIs refuse a name of 65"),
+    );
+    quiet(named, &most);
     quiet(named, "Read-file_2");
 }
 

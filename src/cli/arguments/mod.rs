@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::execute::Budgets;
 use crate::model::{Ignored, parse_bytes, parse_duration};
+use crate::record::Begin;
 use crate::replay::Shard;
 
 pub use log::{
@@ -125,7 +126,6 @@ fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Run {
     #[command(flatten)]
     pub input: Input,
@@ -135,14 +135,29 @@ pub struct Run {
     /// The form of the results, where it should not mirror the input
     #[arg(long, value_name = "FORM")]
     pub to: Option<ToForm>,
+    #[command(flatten)]
+    pub log: LogFlags,
+    #[command(flatten)]
+    pub watch: WatchFlags,
+    /// Exit 1 if a result is an error
+    #[arg(long)]
+    pub fail_on_error: bool,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+/// Which session log a run keeps.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct LogFlags {
     /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub log: Option<PathBuf>,
+    #[arg(id = "log", long = "log", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
-    /// Finish what the last run in the log began: print results that are there, and run what is missing. Without `--log`,
-    /// the latest session of this input
+    /// Finish what the last run in the log began: what has its result, and what a model has answered an agent, is taken from
+    /// there, and what is missing runs. Without `--log`, the latest session of this input
     #[arg(long, conflicts_with_all = ["no_log", "new"])]
     pub resume: bool,
     /// Begin another run in the log, also behind one that was left unfinished
@@ -159,17 +174,28 @@ pub struct Run {
         conflicts_with = "no_log"
     )]
     pub sync: Sync,
+}
+
+impl LogFlags {
+    /// How the run stands to those that the log has already.
+    pub fn begin(&self) -> Begin {
+        match (self.resume, self.new) {
+            (true, _) => Begin::Resume,
+            (_, true) => Begin::New,
+            _ => Begin::Next,
+        }
+    }
+}
+
+/// Who is told what happens.
+#[derive(Debug, Args)]
+pub struct WatchFlags {
     /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
     #[arg(long, value_name = "FILE|fd:N")]
     pub events: Option<String>,
     /// How to show what runs
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub progress: Progress,
-    /// Exit 1 if a result is an error
-    #[arg(long)]
-    pub fail_on_error: bool,
-    #[command(flatten)]
-    pub budgets: BudgetFlags,
 }
 
 /// What all calls together may use.
@@ -197,7 +223,6 @@ impl From<&BudgetFlags> for Budgets {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Agent {
     /// The tool with an `agent`. Its input is read from stdin, as JSON
     pub name: String,
@@ -207,65 +232,12 @@ pub struct Agent {
     /// Calls that run at once; 1 turns parallelism off [default: `concurrency` of tools.yaml]
     #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<NonZeroUsize>,
-    /// The session log, written behind what it has already [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub log: Option<PathBuf>,
-    /// Keep no session log
-    #[arg(long, conflicts_with = "log")]
-    pub no_log: bool,
-    /// Go on with this agent in the log's last run: what its model answered is not asked for again, and what it called
-    /// and has its result doesn't run again. Without `--log`, the latest session of this agent and input
-    #[arg(long, conflicts_with_all = ["no_log", "new"])]
-    pub resume: bool,
-    /// Begin another run in the log, also behind one that was left unfinished
-    #[arg(long, conflicts_with = "no_log")]
-    pub new: bool,
-    /// Resume although tools.yaml has changed: what is missing runs by the tools of today
-    #[arg(long, requires = "resume", conflicts_with = "new")]
-    pub accept_changes: bool,
-    /// Which calls' records survive a loss of power before toolq goes on: those that may do something, or all
-    #[arg(
-        long,
-        value_name = "WHICH",
-        default_value = "auto",
-        conflicts_with = "no_log"
-    )]
-    pub sync: Sync,
-    /// Write events as NDJSON to a descriptor (`fd:3`) or behind what a file has already
-    #[arg(long, value_name = "FILE|fd:N")]
-    pub events: Option<String>,
-    /// How to show what runs
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub progress: Progress,
+    #[command(flatten)]
+    pub log: LogFlags,
+    #[command(flatten)]
+    pub watch: WatchFlags,
     #[command(flatten)]
     pub budgets: BudgetFlags,
-}
-
-impl Agent {
-    /// What `run` would be told to be watched in the same way.
-    pub fn as_run(&self) -> Run {
-        Run {
-            input: Input {
-                files: Vec::new(),
-                from: None,
-                all: false,
-                max_document: 0,
-                jobs: self.jobs,
-            },
-            to: None,
-            follow: false,
-            log: self.log.clone(),
-            no_log: self.no_log,
-            resume: self.resume,
-            new: self.new,
-            accept_changes: self.accept_changes,
-            sync: self.sync,
-            events: self.events.clone(),
-            progress: self.progress,
-            fail_on_error: false,
-            budgets: self.budgets,
-        }
-    }
 }
 
 #[derive(Debug, Args)]

@@ -1,19 +1,20 @@
 //! `toolq plan`: what would run, in which batches, and why. Runs nothing, opens no connection, writes no log.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::cli::arguments::{Plan as Arguments, PlanFormat};
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
-use crate::cli::describe;
+use crate::cli::describe::Describer;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
-use crate::model::{Call, Mask, Tools, Turn};
+use crate::model::{Call, Mask, Tool, Tools, Turn};
 use crate::plan::text::Look;
 use crate::plan::{self, Plan};
-use crate::validate::Checker;
+use crate::validate::{Checker, unasked};
 
 /// Columns of a plan that goes to no terminal.
 const WIDTH: usize = 100;
@@ -23,24 +24,16 @@ const WIDTH: usize = 100;
 /// # Errors
 /// A wrong tools.yaml or input, or a stdout that takes no more.
 pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let mut tools = context.load_tools()?;
-    if arguments.describe {
-        tools = describe::ask(tools, context)?;
-    }
-    let open = describe::not_asked(&tools);
-    if !open.is_empty() {
-        context.stderr.note(&format!(
-            "any input is taken for {}, which --describe would ask for its schema",
-            open.join(", ")
-        ));
-    }
-    let tools = Arc::new(tools);
+    let tools = Arc::new(context.load_tools()?);
+    let describer = arguments.describe.then(|| Describer::new(&tools, context));
     let mask = context.mask(&tools);
     let inputs = inputs::open(&arguments.input, |source| source)?;
     let mut drawing = Drawing {
         arguments,
         context,
         checker: Checker::new(Arc::clone(&tools)),
+        describer: describer.transpose()?,
+        open: BTreeSet::new(),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
         tools,
         mask,
@@ -69,6 +62,7 @@ pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
             Incoming::Lines(_) => {}
         }
     }
+    drawing.tell_open();
     let found = arguments.strict && drawing.rejects;
     Ok(broke_off.max(if found { Exit::Found } else { Exit::Ok }))
 }
@@ -80,6 +74,10 @@ struct Drawing<'a> {
     tools: Arc<Tools>,
     checker: Checker,
     mask: Mask,
+    /// Asks tools what they take, where that is wanted.
+    describer: Option<Describer<'a>>,
+    /// The names of tools that were called and not asked.
+    open: BTreeSet<String>,
     jobs: NonZeroUsize,
     /// How many were drawn.
     turns: usize,
@@ -92,6 +90,16 @@ impl Drawing<'_> {
     fn turn(&mut self, turn: Turn) -> Result<(), Failure> {
         self.tell_started(&turn);
         let (number, format) = (self.turns, self.arguments.format);
+        // Of an agent only its own input is known.
+        let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| call.name == tool.name);
+        let mut unasked = unasked(&self.tools, &turn.calls);
+        unasked.retain(is_called);
+        match &self.describer {
+            Some(describer) => describer.ask(&unasked),
+            None => self
+                .open
+                .extend(unasked.iter().map(|tool| tool.name.clone())),
+        }
         let calls = self.checker.turn(turn.numbered(number));
         let plan = Plan::of(number, &calls, &self.tools, self.jobs);
         self.rejects |= !plan.rejected.is_empty();
@@ -101,6 +109,16 @@ impl Drawing<'_> {
         stdout::line(draw(&plan, format, &self.mask, self.context).trim_end())?;
         self.turns += 1;
         Ok(())
+    }
+
+    fn tell_open(&self) {
+        if !self.open.is_empty() {
+            let names: Vec<&str> = self.open.iter().map(String::as_str).collect();
+            self.context.stderr.note(&format!(
+                "any input is taken for {}, which --describe would ask for its schema",
+                names.join(", ")
+            ));
+        }
     }
 }
 

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::cli::arguments::{ExecuteFlag, FromDialect, Ids, Replay as Arguments};
-use crate::cli::commands::{inputs, run};
+use crate::cli::arguments::{FromDialect, Ids, Replay as Arguments};
+use crate::cli::commands::inputs;
 use crate::cli::context::Context;
-use crate::cli::describe;
+use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reports;
+use crate::cli::running::{any_task, runtime};
 use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings, Resolver};
@@ -38,13 +39,8 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
         return Err(Failure::usage("stdin can't be updated").with_hint("name the file"));
     }
-    // Where nothing may run, they are not asked either, and their schemas take any object.
-    let tools = match arguments.execute {
-        ExecuteFlag::None => tools,
-        _ => describe::ask(tools, context)?,
-    };
     let tools = Arc::new(tools);
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let entered = runtime.enter();
     let signals = Signals::catch()
         .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;
@@ -58,7 +54,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask: Arc::clone(&mask),
-        task: log.as_ref().map_or_else(run::any_task, SessionLog::task),
+        task: log.as_ref().map_or_else(any_task, SessionLog::task),
         budgets: (&arguments.budgets).into(),
         memory: None,
     });
@@ -143,7 +139,9 @@ impl Session<'_> {
             ..
         } = self;
         let before = replay.totals().differing;
-        let edits = replay.recording(&name, &recording, log, reports).await?;
+        let mut log = Warned::new(log, &self.context.stderr, None);
+        let edits = replay.recording(&name, &recording, &mut log, reports);
+        let edits = edits.await?;
         let is_log = recording.dialect() == Dialect::Toolq;
         if is_log && self.arguments.update && self.replay.totals().differing > before {
             let message = format!("{name} is not updated: a session log says what was");
@@ -206,6 +204,10 @@ struct Log(Option<SessionLog>);
 impl Sink for Log {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
         self.0.as_mut().map_or(Ok(()), |log| log.tell(events))
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.0.as_mut().map_or(Ok(()), SessionLog::settle)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cli::arguments::{Tools as Arguments, ToolsFormat};
 use crate::cli::context::Context;
-use crate::cli::describe;
+use crate::cli::describe::Describer;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
@@ -16,12 +16,18 @@ use crate::respond::{self, Declare};
 /// # Errors
 /// A wrong tools.yaml, a tool that can't describe itself, or a stdout that takes no more.
 pub fn tools(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let tools = describe::ask(context.load_tools()?, context)?;
-    let silent = |tool: &&Arc<Tool>| {
-        let describe = tool.describe.as_ref();
-        describe.is_some_and(|describe| describe.said != Said::Well)
-    };
-    if let Some(tool) = tools.tools.iter().find(silent) {
+    let tools = Arc::new(context.load_tools()?);
+    let unasked = tools.tools.iter().filter(|tool| tool.is_unasked());
+    let unasked: Vec<Arc<Tool>> = unasked.cloned().collect();
+    if !unasked.is_empty() {
+        Describer::new(&tools, context)?.ask(&unasked);
+    }
+    let is_silent = |tool: &&Arc<Tool>| matches!(tool.said(), Some(Said::Nothing(_)));
+    if let Some(tool) = tools
+        .tools
+        .iter()
+        .find(|tool| tool.is_unasked() || is_silent(tool))
+    {
         let message = format!("{} can't be declared without its schema", tool.name);
         return Err(Failure::usage(message));
     }

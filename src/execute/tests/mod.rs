@@ -4,10 +4,15 @@ mod halts;
 mod recall;
 mod remote;
 
+use std::sync::Arc;
+
 use tokio::runtime;
 use tokio::sync::mpsc;
 
-use crate::model::{Arrival, Checked, Effect, NotExecuted, OnFailure, RetryOn, Tool, Verdict};
+use crate::model::{
+    Arrival, Checked, CommandBacking, Describe, Effect, Leftovers, Limits, NotExecuted, OnFailure,
+    RetryOn, Stdin, Tool, Verdict,
+};
 
 use remote::{
     Attempts, Witness, act, act_when_started, call, calls, engine, rejected, run, tool, witness,
@@ -81,6 +86,31 @@ fn a_failure_cancels_running_and_waiting_siblings_only() {
     let ends = ["b failed 1", "c not_executed 0", "a cancelled 1", "D ok 1"];
     assert_eq!(witness.of("finished"), ends);
     assert_eq!(witness.of("delivered"), ["a", "b", "c", "D"]);
+}
+
+/// Any object is an input as long as a tool was not asked what it takes; that is for plans, and nothing to run by.
+#[test]
+fn what_was_not_asked_does_not_run() {
+    let asked = tool("t");
+    let command = CommandBacking {
+        program: "describe".to_owned(),
+        arguments: Vec::new(),
+        stdin: Stdin::None,
+        env: Vec::new(),
+        pass_env: Vec::new(),
+        cwd: "/".into(),
+        success_exit: vec![0],
+        leftovers: Leftovers::Kill,
+        limits: Limits::default(),
+    };
+    let said = Arc::default();
+    let unasked = Tool {
+        describe: Some(Box::new(Describe { command, said })),
+        ..tool("unasked")
+    };
+    let calls = vec![call(0, "a", &asked), call(1, "b", &unasked)];
+    let witness = witness(&[&asked, &unasked], 2, calls, "a");
+    assert_eq!(witness.of("finished"), ["b internal_error 0", "a ok 1"]);
 }
 
 #[test]

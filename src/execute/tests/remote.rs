@@ -104,6 +104,8 @@ pub(super) fn line_of(event: &Event<'_>) -> String {
         }
         Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
         Event::Status { call, .. } => format!("status {}", call.tool_use_id),
+        Event::Describing { tool } => format!("describing {}", tool.name),
+        Event::Described { tool, .. } => format!("described {}", tool.name),
         Event::Probing { call } => format!("probing {}", call.tool_use_id),
         Event::Probed { call, finding, .. } => {
             format!("probed {} {}", call.tool_use_id, finding.name())

@@ -63,9 +63,13 @@ impl Turn<'_> {
         entered
     }
 
-    /// The outcome of a call that may not run now: one beside it failed in an earlier run, its tool is paused, or there
-    /// were calls enough.
+    /// The outcome of a call that may not run now: nobody knows what its tool takes, one beside it failed in an earlier
+    /// run, its tool is paused, or there were calls enough.
     fn held_back(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
+        if tool.is_unasked() {
+            let fault = "its input was not checked, since its tool was not asked what it takes";
+            return Some(Outcome::Broken(fault.to_owned()));
+        }
         let batch = self.queue.get(number).and_then(|entry| entry.call.batch);
         if let Some(tool) = batch.and_then(|batch| self.cancelled.get(&batch)) {
             let tool = tool.clone();

@@ -4,6 +4,7 @@
 mod agent;
 mod brief;
 mod call;
+mod describe;
 mod probe;
 mod result;
 mod session;
@@ -11,6 +12,7 @@ mod session;
 pub(super) use agent::{AgentFields, ResponseFields};
 pub(super) use brief::Brief;
 pub(super) use call::{Before, CallContent, CallFields, tool_sha256};
+pub(super) use describe::DescribeFields;
 pub(super) use probe::{ProbeFields, ResolveFields};
 pub(super) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
 pub(super) use session::SessionFields;

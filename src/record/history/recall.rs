@@ -11,7 +11,7 @@ use crate::model::{
     Accepted, AgentUse, Begun, Call, Checked, Content, Effect, Input, Invocation, Mask, Past,
     Recalled, Tools, Verdict, cut, escape,
 };
-use crate::record::decide::{Decision, Work, decide};
+use crate::record::decide::{Decision, State, Work, decide};
 use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
 use crate::record::metadata::CallContent;
@@ -128,15 +128,26 @@ impl History {
         }
     }
 
-    /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all.
+    /// Whether today's tools have to say what becomes of a call: it has no end of its own in the log, or is an agent's, which
+    /// may go on from a doubt.
+    pub fn is_open(&self, call: &Call) -> bool {
+        self.entry_of(call).is_none_or(|entry| match entry.state {
+            State::Ended | State::Done => false,
+            State::InDoubt => entry.is_agents,
+            State::Asked | State::Started | State::CutShort | State::NotDone => true,
+        })
+    }
+
+    /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all. What a
+    /// tool says of itself is a part of its definition; of one that was not asked nobody knows.
     pub fn changed(&self, tools: &Tools) -> BTreeSet<String> {
         let then: BTreeMap<&str, &str> = self
             .entries()
             .filter_map(|(_, entry)| Some((&*entry.tool, entry.tool_sha256.as_deref()?)))
             .collect();
         let differs = |name: &str, then: &str| {
-            let now = tools.get(name).map(|tool| tool_sha256(tool));
-            now.as_deref() != Some(then)
+            let now = tools.get(name);
+            now.is_none_or(|tool| !tool.is_unasked() && tool_sha256(tool) != then)
         };
         let changed = then.into_iter().filter(|(name, then)| differs(name, then));
         changed.map(|(name, _)| name.to_owned()).collect()

@@ -202,6 +202,56 @@ fn nothing_starts_twice_unless_it_may() {
     }
 }
 
+/// A tool is asked within its session, and whatever came of it is on record before that ends.
+#[test]
+fn what_was_asked_has_an_end() {
+    let session = ("session", None, json!({}));
+    let asked = ("describe_start", Some(0), json!({}));
+    let said = ("describe_end", Some(1), json!({}));
+    let end = ("session_end", Some(0), json!({}));
+    let of = |records: &[(&'static str, Option<usize>, Value)]| {
+        let mut all = vec![session.clone()];
+        all.extend_from_slice(records);
+        log(&all)
+    };
+    let ok = (0, String::new());
+    assert_eq!(of(&[asked.clone(), said.clone(), end.clone()]), ok);
+    // A run that was killed, and the one that resumes it.
+    let again = ("session", None, json!({}));
+    let asked_again = ("describe_start", Some(2), json!({}));
+    assert_eq!(of(&[asked.clone(), again.clone(), asked_again]), ok);
+    let late = ("describe_end", Some(1), json!({}));
+    let twice = "its tool was not asked, or has its end already";
+    let wrong = [
+        (vec![said.clone()], 2, twice),
+        (vec![asked.clone(), said.clone(), said], 4, twice),
+        (vec![asked.clone(), again, late], 4, twice),
+        (
+            vec![asked.clone(), end.clone()],
+            3,
+            "a tool that was asked what it takes has no end",
+        ),
+        (
+            vec![
+                ("turn", Some(0), json!({"turn": 0})),
+                ("describe_start", Some(1), json!({})),
+            ],
+            3,
+            "it belongs to no open session",
+        ),
+        (
+            vec![end, asked],
+            3,
+            "it stands behind the end of its session",
+        ),
+    ];
+    for (records, line, why) in wrong {
+        let (found, what) = of(&records);
+        assert_eq!(found, line, "{records:?}: {what}");
+        assert!(what.contains(why), "{what}");
+    }
+}
+
 /// A log with an agent's call, 2, which started, and a call that it asked for, 5.
 fn with_agent(records: &[(&'static str, Option<usize>, Value)]) -> (u64, String) {
     let mut all = vec![

@@ -73,7 +73,11 @@ impl EventStream {
 
     fn hear(&mut self, event: &Event<'_>) {
         match event {
-            Event::TurnStarted { .. } | Event::AgentMessage { .. } | Event::Probed { .. } => {}
+            Event::TurnStarted { .. }
+            | Event::AgentMessage { .. }
+            | Event::Probed { .. }
+            | Event::Describing { .. }
+            | Event::Described { .. } => {}
             Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
             Event::Part { call, text } => self.part(call, text),
             Event::Queued { checked, .. } => self.queued(checked),
@@ -183,10 +187,12 @@ impl EventStream {
         self.send(call, Line { agent_name, ..line });
     }
 
-    /// An agent asks its model: `turn` is the agent's own, from 1.
+    /// An agent asks its model: `turn` is the agent's own, from 1. It is said in words where the author has none.
     fn progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
-        let tip = format!("turn {turn} of {max_turns}");
-        self.calls.entry(call.key()).or_default().state.tip = Some(tip);
+        let known = self.calls.entry(call.key()).or_default();
+        if known.doing.is_none() {
+            known.state.tip = Some(format!("turn {turn} of {max_turns}"));
+        }
         let line = Line {
             agent_name: Some(MaskedText(agent, &self.mask)),
             max_turns: Some(max_turns),

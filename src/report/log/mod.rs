@@ -1,6 +1,7 @@
 //! Records of a session log → what people and programs are told of them. Records come in one by one, in the order of the
 //! file; what is kept of each is small, whatever its size. No file is opened here.
 
+mod asked;
 mod call_view;
 mod columns;
 mod cost;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::asked::Asked;
 use super::call_view::{CallView, Ended};
 use super::late::Late;
 use super::session_view::{ending, title};
@@ -27,6 +28,7 @@ pub struct Show {
     done: usize,
     /// Those that were shown without a result: a resumed run may go on with them.
     left: HashMap<Uuid, CallView>,
+    asked: Asked,
     /// Those that are shown when the log is over.
     late: Option<Late>,
     /// Shown with the first call below it, where not every call is wanted.
@@ -45,6 +47,7 @@ impl Show {
             numbers: HashMap::new(),
             done: 0,
             left: HashMap::new(),
+            asked: Asked::default(),
             late: None,
             title: None,
             turn: None,
@@ -91,6 +94,14 @@ impl Show {
                 }
                 self.flush(CallView::has_ended)
             }
+            Kind::DescribeStart => {
+                self.asked.start(record)?;
+                String::new()
+            }
+            Kind::DescribeEnd => {
+                let words = self.asked.end(record)?;
+                self.remark(&words)
+            }
             Kind::Recovered => {
                 self.rest() + &self.remark("the end of the file was torn, and set aside")
             }
@@ -102,7 +113,7 @@ impl Show {
 
     /// The rest, where the log has no more records: calls without a result, and what waited for the end.
     pub fn finish(&mut self) -> String {
-        let mut text = self.rest();
+        let mut text = self.rest() + &self.unanswered();
         let Some(late) = self.late.take() else {
             return text;
         };
@@ -124,8 +135,14 @@ impl Show {
         self.flush(|_| true)
     }
 
+    /// Tools that were asked what they take, and of whom their session says no more.
+    fn unanswered(&mut self) -> String {
+        let asked = self.asked.unanswered();
+        asked.map_or_else(String::new, |words| self.remark(&words))
+    }
+
     fn session(&mut self, record: &Record) -> Result<String, Damage> {
-        let rest = self.rest();
+        let rest = self.rest() + &self.unanswered();
         let session: metadata::SessionStart = record.metadata()?;
         let title = title(&session, record.timestamp);
         let gap = if record.seq > 0 { "\n" } else { "" };
@@ -169,7 +186,7 @@ impl Show {
     }
 
     fn session_end(&mut self, record: &Record) -> Result<String, Damage> {
-        let rest = self.rest();
+        let rest = self.rest() + &self.unanswered();
         let end: metadata::SessionEnd = record.metadata()?;
         Ok(rest + &self.remark(&ending(&end)))
     }

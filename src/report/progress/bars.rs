@@ -89,6 +89,13 @@ impl Bars {
                 };
                 self.asks(call, &format!("{name}turn {turn} of {max_turns}"));
             }
+            Event::Describing { tool } => {
+                let name = shown(&tool.name, &self.mask);
+                let text = format!("{}: {}", cut(&name, WIDEST_NAME), ending::DESCRIBING);
+                self.screen
+                    .start(Key::Describe(tool.name.clone()), None, &text);
+            }
+            Event::Described { tool, .. } => self.screen.end(&Key::Describe(tool.name.clone())),
             Event::TurnStarted { .. }
             | Event::AgentStarted { .. }
             | Event::AgentMessage { .. }
@@ -120,7 +127,8 @@ impl Bars {
 
     fn started(&mut self, call: &CallRef) {
         if let Some(known) = self.calls.get(&key(call)) {
-            self.screen.start(call, &known.text());
+            let agent = call.within.as_deref().map(key);
+            self.screen.start(key(call), agent.as_ref(), &known.text());
         }
     }
 

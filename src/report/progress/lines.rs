@@ -77,6 +77,13 @@ impl Lines {
             Event::Probing { call } => {
                 self.write(&format!("{}: {}", self.name(call), ending::PROBING));
             }
+            Event::Describing { tool } => {
+                self.write(&format!(
+                    "{}: {}",
+                    shown(&tool.name, &self.mask),
+                    ending::DESCRIBING
+                ));
+            }
             Event::Retrying { call, .. } => {
                 let words = ending::retry_words(event).unwrap_or_default();
                 self.write(&format!("{}: {words}", self.name(call)));

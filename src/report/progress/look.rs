@@ -2,18 +2,32 @@ use std::num::NonZeroUsize;
 
 use crate::model::paint;
 
+/// Rows of calls, whatever the terminal's height.
+const FEWEST: usize = 8;
+const MOST: usize = 16;
+
 /// How bars look.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// Whether there may be colours.
     pub color: bool,
-    /// The width of the terminal, which may change.
-    pub columns: fn() -> usize,
+    /// Columns and lines of the terminal, which may change.
+    pub size: fn() -> (u16, u16),
     /// Calls that run at once.
     pub jobs: NonZeroUsize,
 }
 
 impl Look {
+    /// The width of the terminal.
+    pub(super) fn columns(self) -> usize {
+        usize::from((self.size)().0)
+    }
+
+    /// Calls that have a row: half of the terminal is left for what stands above.
+    pub(super) fn rows(self) -> usize {
+        usize::from((self.size)().1 / 2).clamp(FEWEST, MOST)
+    }
+
     pub(super) fn cyan(self, text: &str) -> String {
         self.paint(text, "36")
     }

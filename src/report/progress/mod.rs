@@ -12,11 +12,16 @@ pub use screen::Screen;
 
 use crate::model::{CallKey, CallRef, Mask, escape};
 
-/// Which call.
-type Key = CallKey;
+/// What runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Call(CallKey),
+    /// The program by which the tool of this name describes itself.
+    Describe(String),
+}
 
 fn key(call: &CallRef) -> Key {
-    call.key()
+    Key::Call(call.key())
 }
 
 /// Whether a batch is of an agent's own calls: those of the input are counted, and they are not.

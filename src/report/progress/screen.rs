@@ -1,15 +1,14 @@
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::model::{CallRef, cut, format_duration};
+use crate::model::{cut, format_duration};
 
-use super::{Key, Look, key};
+use super::{Key, Look};
 
-/// Calls that have a row; the others run unseen until one is free.
-const ROWS: usize = 8;
 /// Columns of a row that are not its text: the spinner, the time, and the gaps.
 const BESIDE_TEXT: usize = 11;
 
@@ -21,6 +20,8 @@ pub struct Screen {
     terminal: MultiProgress,
     look: Look,
     all: ProgressBar,
+    /// Calls that run and have no row.
+    unseen: Arc<AtomicUsize>,
     /// Running calls in the order of their start, those of an agent below it.
     running: Arc<Mutex<Vec<Row>>>,
 }
@@ -40,8 +41,10 @@ impl Screen {
     /// Draws on `target`.
     pub(super) fn new(target: ProgressDrawTarget, look: Look) -> Self {
         let terminal = MultiProgress::with_draw_target(target);
-        let all = ProgressBar::new(0).with_style(look.style_of_all());
+        let unseen = Arc::default();
+        let all = ProgressBar::new(0).with_style(look.style_of_all(&unseen));
         Self {
+            unseen,
             all: terminal.add(all),
             terminal,
             look,
@@ -73,15 +76,13 @@ impl Screen {
         let _ = self.terminal.println(line);
     }
 
-    /// Begins a row, below that of the agent whose call it is; a further attempt keeps the row of the first.
-    pub(super) fn start(&self, call: &CallRef, text: &str) {
-        let key = key(call);
+    /// Begins a row, below that of the `agent` whose call it is; a further attempt keeps the row of the first.
+    pub(super) fn start(&self, key: Key, agent: Option<&Key>, text: &str) {
         let mut rows = self.rows();
         if rows.iter().any(|row| row.key == key) {
             return;
         }
-        let agent = call.within.as_deref().map(super::key);
-        let above = agent.and_then(|agent| rows.iter().position(|row| row.key == agent));
+        let above = agent.and_then(|agent| rows.iter().position(|row| row.key == *agent));
         let (depth, place) = match above {
             Some(above) => {
                 let depth = rows[above].depth + 1;
@@ -142,19 +143,15 @@ impl Screen {
 
     /// Gives free rows to the first calls that have none: those that have run longest, with the agents that wait for them.
     fn fill(&self, rows: &mut [Row]) {
-        let mut free = ROWS.saturating_sub(rows.iter().filter(|row| row.bar.is_some()).count());
-        for index in 0..rows.len() {
-            if free == 0 {
-                return;
-            }
+        let seen = rows.iter().filter(|row| row.bar.is_some()).count();
+        let unseen = rows.len() - seen;
+        let free = self.look.rows().saturating_sub(seen).min(unseen);
+        let without = (0..rows.len()).filter(|index| rows[*index].bar.is_none());
+        for index in without.take(free).collect::<Vec<_>>() {
             let (before, behind) = rows.split_at_mut(index);
             let Some((row, behind)) = behind.split_first_mut() else {
                 return;
             };
-            if row.bar.is_some() {
-                continue;
-            }
-            free -= 1;
             let bar = ProgressBar::new_spinner()
                 .with_style(self.look.style_of_row())
                 .with_elapsed(row.started.elapsed())
@@ -167,11 +164,15 @@ impl Screen {
                 (None, None) => self.terminal.insert_from_back(1, bar),
             });
         }
+        let unseen = unseen - free;
+        if self.unseen.swap(unseen, Relaxed) != unseen {
+            self.all.tick();
+        }
     }
 
     /// The text as far as the row has room.
     fn fitting(&self, text: &str) -> String {
-        let columns = (self.look.columns)().saturating_sub(BESIDE_TEXT);
+        let columns = self.look.columns().saturating_sub(BESIDE_TEXT);
         cut(text, columns).into_owned()
     }
 }
@@ -185,9 +186,20 @@ fn branch(depth: usize) -> String {
 }
 
 impl Look {
-    fn style_of_all(self) -> ProgressStyle {
+    fn style_of_all(self, unseen: &Arc<AtomicUsize>) -> ProgressStyle {
         let bar = self.cyan("{bar:24}");
-        style(&format!("{bar} {{pos}}/{{len}}  {{wide_msg}}")).progress_chars("━╸─")
+        let (unseen, more) = (Arc::clone(unseen), self.dim("{more}"));
+        style(&format!("{bar} {{pos}}/{{len}}  {{wide_msg}} {more}"))
+            .with_key(
+                "more",
+                move |_: &ProgressState, out: &mut dyn fmt::Write| {
+                    let unseen = unseen.load(Relaxed);
+                    if unseen > 0 {
+                        let _ = write!(out, "{unseen} more");
+                    }
+                },
+            )
+            .progress_chars("━╸─")
     }
 
     fn style_of_row(self) -> ProgressStyle {

@@ -56,11 +56,11 @@ pub fn declare(tools: &Tools, how: Declare) -> String {
 }
 
 fn anthropic(tool: &Tool) -> Value {
-    json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
+    json!({"name": tool.name, "description": tool.description(), "input_schema": tool.input_schema()})
 }
 
 fn openai_chat(tool: &Tool) -> Value {
-    let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema});
+    let function = json!({"name": tool.name, "description": tool.description(), "parameters": tool.input_schema()});
     json!({"type": "function", "function": function})
 }
 
@@ -69,8 +69,8 @@ fn openai_responses(tool: &Tool) -> Value {
     json!({
         "type": "function",
         "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.input_schema,
+        "description": tool.description(),
+        "parameters": tool.input_schema(),
         "strict": false,
     })
 }
@@ -80,8 +80,8 @@ fn mcp(tool: &Tool) -> Value {
     json!({
         "name": tool.name,
         "title": tool.display_name.as_ref().unwrap_or(&tool.name),
-        "description": tool.description,
-        "inputSchema": tool.input_schema,
+        "description": tool.description(),
+        "inputSchema": tool.input_schema(),
         "annotations": {
             "readOnlyHint": tool.effect == Effect::Read,
             "idempotentHint": tool.effect != Effect::Write,

@@ -107,3 +107,52 @@ fn each_api_gets_its_own_keys() {
     );
     assert_eq!(mcp["tools"][1]["title"], "Reading");
 }
+
+/// What stands inside of an input is shown, also where it is named elsewhere; what contains itself, once.
+#[test]
+fn a_prompt_names_every_field() {
+    let schema = json!({
+        "type": "object",
+        "required": ["node"],
+        "properties": {
+            "node": {"$ref": "#/$defs/node"},
+            "rows": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {
+                "id": {"type": "integer", "description": "Whose\nrow."},
+                "mode": {"const": "fast"},
+            }}},
+            "size": {"allOf": [{}, {"type": "number"}], "description": "How large."},
+            "kind": {"anyOf": [{"$ref": "#/$defs/kind"}, {"type": "null"}]},
+            "lost": {"$ref": "#/$defs/gone"},
+        },
+        "$defs": {
+            "node": {"type": "object", "description": "A node.", "properties": {
+                "child": {"$ref": "#/$defs/node"}, "name": {"type": "string"},
+            }},
+            "kind": {"enum": ["a", "b"]},
+        },
+    });
+    let one = Tools {
+        tools: vec![tool("t", None, Effect::Write, schema)],
+        ..tools()
+    };
+    insta::assert_snapshot!(declare(&one, Declare::Markdown), @r#"
+    # Available Tools
+
+    ## t
+
+    What t does.
+
+    Parameters:
+
+    - `node` (object, required): A node.
+      - `child` (any, optional)
+      - `name` (string, optional)
+    - `rows` (array of object, optional)
+      - `id` (integer, required): Whose
+        row.
+      - `mode` (always "fast", optional)
+    - `size` (number, optional): How large.
+    - `kind` (one of "a", "b" or null, optional)
+    - `lost` (any, optional)
+    "#);
+}

@@ -3,8 +3,9 @@
 use super::scope::Scope;
 use crate::model::Span;
 
-/// The longest name that the APIs take.
+/// The longest name that any API takes, and the longest that all take: OpenAI's.
 const MAX_NAME: usize = 128;
+const MAX_EVERYWHERE: usize = 64;
 
 /// Every API takes letters, digits, `_` and `-`; some take more, so that other visible characters are a warning.
 pub(super) fn check_name(name: &str, span: Span, scope: &mut Scope<'_, '_>) {
@@ -29,6 +30,13 @@ pub(super) fn check_name(name: &str, span: Span, scope: &mut Scope<'_, '_>) {
             format!("some APIs refuse the name `{name}`"),
             "",
             "letters, digits, `_` and `-` are taken everywhere",
+        );
+    } else if name.len() > MAX_EVERYWHERE {
+        scope.findings.warning(
+            span,
+            format!("some APIs refuse a name of {} characters", name.len()),
+            "",
+            "64 are taken everywhere",
         );
     }
 }

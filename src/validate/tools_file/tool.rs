@@ -1,5 +1,7 @@
 //! One tool as written → the tool that calls are checked against, the file's defaults applied.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::declared::{Declared, declared};
@@ -12,7 +14,7 @@ use super::scope::Scope;
 use super::{agent, command, http, limits};
 use crate::model::{
     Backing, CommandBacking, Compare, Describe, Effect, Ignored, Messages, OnFailure, OutputKind,
-    Said, Span, Status, Stdin, Template, Tool,
+    Span, Status, Stdin, Template, Tool,
 };
 use crate::parse::nearest;
 use crate::parse::tools_file::{Defaults, Placed, Setting, ToolFile};
@@ -186,7 +188,7 @@ fn describe(
     command.env.retain(|(_, template)| fixed(template));
     Some(Box::new(Describe {
         command,
-        said: Said::NotAsked,
+        said: Arc::default(),
     }))
 }
 

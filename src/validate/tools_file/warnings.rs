@@ -1,13 +1,14 @@
 //! What a run would stumble over: tools that nothing runs yet, programs that aren't there, variables that aren't set, a
 //! file that everybody may write. None of it stops anything, since plans and replays work without.
 
-use std::ffi::OsStr;
+mod programs;
+
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::model::{
-    AgentBacking, Backing, Body, BodyTemplate, CommandBacking, Environment, HttpBacking, Part,
-    Problem, Span, Template, Tool, Tools,
+    AgentBacking, Backing, Body, BodyTemplate, Environment, HttpBacking, Part, Problem, Span,
+    Template, Tool, Tools,
 };
 use crate::parse::Node;
 
@@ -73,28 +74,13 @@ fn without_backing(tools: &Tools, tree: &Node) -> Option<Problem> {
 
 fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> {
     let place = |pointer: &str| tree.place(&["tools", &tool.name], pointer);
-    let mut found = Vec::new();
+    let mut found = programs::faults(tool, tools, tree, environment);
     let (key, templates) = match &tool.backing {
         None | Some(Backing::Builtin(_)) => return found,
-        Some(Backing::Command(command)) => {
-            if let Some(why) = program_fault(command, tools, environment) {
-                let named = place("/command/argv/0");
-                let listed = place("/command/0");
-                found.push(
-                    Problem::warning(
-                        named.max(listed),
-                        format!("`{}` {why}", command.program),
-                        "",
-                    )
-                    .with_hint(cure(&command.program, &tools.dir)),
-                );
-            }
-            found.extend(cwd_fault(command, tools, place("/command/cwd")));
-            (
-                "/command",
-                command.env.iter().map(|(_, template)| template).collect(),
-            )
-        }
+        Some(Backing::Command(command)) => (
+            "/command",
+            command.env.iter().map(|(_, template)| template).collect(),
+        ),
         Some(Backing::Http(http)) => ("/http", request_templates(http)),
         Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
     };
@@ -109,59 +95,6 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
         );
     }
     found
-}
-
-/// Why the program of a command can't be started, if so.
-fn program_fault(
-    command: &CommandBacking,
-    tools: &Tools,
-    environment: &Environment,
-) -> Option<&'static str> {
-    let program = Path::new(&command.program);
-    let candidates: Vec<PathBuf> = if command.program.contains('/') {
-        vec![tools.dir.join(program)]
-    } else {
-        let path = environment
-            .raw("PATH")
-            .unwrap_or(OsStr::new("/usr/bin:/bin"));
-        std::env::split_paths(path)
-            .map(|folder| folder.join(program))
-            .collect()
-    };
-    let files = || candidates.iter().filter(|path| path.is_file());
-    let is_executable = |path: &PathBuf| {
-        path.metadata()
-            .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
-    };
-    match (files().any(is_executable), files().next().is_some()) {
-        (true, _) => None,
-        (false, true) => Some("is not executable"),
-        (false, false) => Some("is not there"),
-    }
-}
-
-/// What to do about a program that can't be started.
-fn cure(program: &str, dir: &Path) -> String {
-    if !program.contains('/') && dir.join(program).is_file() {
-        return format!(
-            "write `./{program}`: without a slash it is looked for in PATH, not beside tools.yaml"
-        );
-    }
-    "calls of this tool will fail until it is there".to_owned()
-}
-
-/// What is wrong with the folder that a command runs in; of the root it is said elsewhere.
-fn cwd_fault(command: &CommandBacking, tools: &Tools, place: Span) -> Option<Problem> {
-    if command.cwd == tools.root || command.cwd.is_dir() {
-        return None;
-    }
-    let cwd = command.cwd.strip_prefix(&tools.root);
-    let message = format!(
-        "there is no folder `{}` in the root",
-        cwd.unwrap_or(&command.cwd).display()
-    );
-    let hint = "`cwd` is seen from the root; calls of this tool will fail until it is there";
-    Some(Problem::warning(place, message, "").with_hint(hint))
 }
 
 fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
@@ -222,64 +155,4 @@ fn missing_variables<'t>(templates: &[&'t Template], environment: &Environment) 
 }
 
 #[cfg(test)]
-mod tests {
-    use std::ffi::OsString;
-    use std::fs;
-
-    use super::*;
-    use crate::validate::load;
-
-    /// FAULTS 32, 33: what is not there is said before a model calls it.
-    #[test]
-    fn what_only_the_machine_can_tell() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("tools.yaml");
-        let text = r#"root: missing
-secrets: [NONE, SET, LONG]
-tools:
-  a: {input_schema: {type: object}, command: [no-such-program]}
-  b: {input_schema: {type: object}, command: {argv: [./plain], env: {X: "${UNSET} ${SET} ${D:-d}"}}}
-  c: {input_schema: {type: object}, command: [./folder]}
-  d: {input_schema: {type: object}, http: {url: "${BASE}/", body: ["${UNSET}"]}}
-  e: {input_schema: {type: object}, command: {argv: [sh], cwd: sub}}
-"#;
-        fs::write(&file, text).unwrap();
-        fs::write(dir.path().join("plain"), "no program").unwrap();
-        fs::create_dir(dir.path().join("folder")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-        let variables = [("PATH", "/usr/bin:/bin"), ("SET", "1"), ("LONG", "123456")];
-        let environment = variables
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
-            .into_iter()
-            .collect();
-        let loaded = load(text, dir.path(), dir.path());
-        let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
-        let found: Vec<(String, &str)> = warnings(&tools, &tree, &file, &environment)
-            .into_iter()
-            .map(|problem| {
-                let Span { start, len } = problem.span;
-                (problem.message, &text[start..start + len])
-            })
-            .collect();
-        let expected = [
-            ("everybody may change this file, and so what toolq runs", ""),
-            ("the root is no folder", "missing"),
-            (
-                "the variable NONE is not set or empty, so nothing is masked",
-                "NONE",
-            ),
-            ("the value of SET is too short to be masked", "SET"),
-            ("`no-such-program` is not there", "no-such-program"),
-            ("`./plain` is not executable", "./plain"),
-            ("the variable UNSET is not set or empty", "command"),
-            ("`./folder` is not there", "./folder"),
-            ("the variable BASE is not set or empty", "http"),
-            ("the variable UNSET is not set or empty", "http"),
-            ("there is no folder `sub` in the root", "sub"),
-        ];
-        assert_eq!(
-            found,
-            expected.map(|(message, at)| (message.to_owned(), at))
-        );
-    }
-}
+mod tests;

@@ -1,21 +1,24 @@
 //! Answers what still arrives: the messages of a stream, each call as soon as it may start, and lines, one by one.
 
 use std::future::pending;
+use std::sync::Mutex;
 
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use super::Session;
 use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
+use crate::cli::describe::Warned;
 use crate::cli::earlier::Earlier;
 use crate::cli::failure::Failure;
 use crate::cli::lines::Lines;
 use crate::cli::live::Live;
+use crate::cli::observers::Shared;
 use crate::cli::printer::Printer;
-use crate::execute::Control;
-use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout, NotExecuted};
+use crate::execute::{Asking, Control};
+use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout, NotExecuted, Tools};
 use crate::parse::{InputError, Part, Told};
-use crate::validate::Arriving;
+use crate::validate::{Arriving, unasked};
 
 /// Waits until something is asked in one of the inputs; false where nothing is. Lines that ask for nothing are answered at
 /// once.
@@ -93,9 +96,15 @@ impl Session<'_> {
         let mut printer = self.printer(Layout::Document, 1);
         printer.begin(form);
         let (feed, arriving) = mpsc::unbounded_channel();
+        let screen = self.observers.screen();
+        let observers = Mutex::new(&mut self.observers);
+        let (mut of_turn, mut of_pump) = (Shared(&observers), Shared(&observers));
         let pump = Pump {
             live,
             number,
+            tools: &self.tools,
+            asking: &self.asking,
+            sink: Warned::new(&mut of_pump, &self.context.stderr, screen),
             control: self.engine.control(),
             arriving: Arriving::new(&self.checker),
             earlier: &self.earlier,
@@ -105,7 +114,7 @@ impl Session<'_> {
         let engine = &mut self.engine;
         let ((broke, refused), ()) = tokio::join!(
             pump.run(),
-            engine.fed_turn(number, arriving, &mut self.observers, &mut printer)
+            engine.fed_turn(number, arriving, &mut of_turn, &mut printer)
         );
         self.written(&mut printer)?;
         refused.map_or(Ok(broke), Err)
@@ -150,6 +159,10 @@ struct Pump<'p> {
     live: &'p mut Live,
     /// The number of the turn, over all inputs.
     number: usize,
+    tools: &'p Tools,
+    asking: &'p Asking,
+    /// Is told which tools are asked.
+    sink: Warned<'p>,
     control: Control,
     arriving: Arriving<'p>,
     earlier: &'p Earlier,
@@ -179,12 +192,26 @@ impl Pump<'_> {
                 () = ended_from_outside(&self.control) => return self.give_up(),
                 told = self.live.next() => told?,
             };
+            if let Told::Whole(call) = &told {
+                self.describe(call).await;
+            }
             match self.carry(told) {
                 None => {}
                 Some(End::Closed) => return None,
                 Some(End::Broke(error)) => return Some(error),
             }
         }
+    }
+
+    /// Asks the tools what they take that a call needs and that were not asked yet. Meanwhile the stream waits.
+    async fn describe(&mut self, call: &Call) {
+        // Behind a call that is another than the log's nothing runs.
+        if self.refused.is_some() {
+            return;
+        }
+        let call = [self.numbered(call.clone())];
+        let unasked = unasked(self.tools, self.earlier.open(&call));
+        self.asking.ask(&unasked, &mut self.sink).await;
     }
 
     /// Carries what is known by now, and no more.

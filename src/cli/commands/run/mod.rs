@@ -4,32 +4,25 @@
 mod arriving;
 
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
-
-use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::arguments::Run as Arguments;
 use crate::cli::commands::inputs::{self, Incoming};
 use crate::cli::context::Context;
-use crate::cli::describe;
+use crate::cli::describe::Warned;
 use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
+use crate::cli::running::{any_task, runtime, tick, watch_stdout};
 use crate::cli::session_log::{self, BegunLog, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Control, Engine, EngineSettings, Resolver};
-use crate::model::{Checked, Clock, Halt, Layout, Turn};
+use crate::execute::{Asking, Engine, EngineSettings, Resolver};
+use crate::model::{Call, Checked, Clock, Halt, Layout, Tools, Turn};
 use crate::parse::{Recording, Source};
 use crate::record::SessionLog;
-use crate::report::Screen;
-use crate::validate::Checker;
-
-/// Between two pictures of a moving bar.
-const FRAME: Duration = Duration::from_millis(100);
+use crate::validate::{Checker, unasked};
 
 /// Answers every call of every input.
 ///
@@ -47,7 +40,8 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     if !arriving::asks(&mut inputs, arguments)? {
         return nothing_asked(inputs, arguments, context);
     }
-    let tools = Arc::new(describe::ask(tools, context)?);
+    let tools = Arc::new(tools);
+    let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
     let runtime = runtime()?;
     let entered = runtime.enter();
     // Before the log is begun: from then on it must be closed.
@@ -56,9 +50,18 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let mask = Arc::new(context.mask(&tools));
     let checker = Checker::new(Arc::clone(&tools));
     let clock = Clock::system();
-    let mut observers = Observers::new(arguments, context, &tools, &mask, clock.clone())?;
+    let mut observers = Observers::new(
+        &arguments.watch,
+        arguments.log.file.as_deref(),
+        context,
+        (&tools, jobs),
+        &mask,
+        clock.clone(),
+    )?;
     let intent = Intent {
-        arguments,
+        log: &arguments.log,
+        all: arguments.input.all,
+        jobs,
         context,
         tools: &tools,
         checker: &checker,
@@ -73,7 +76,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     observers.record(log);
     let engine = Engine::new(EngineSettings {
         tools: Arc::clone(&tools),
-        jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+        jobs,
         outputs: observers.outputs(),
         // This very file, also when it was replaced meanwhile.
         supervisor: Some("/proc/self/exe".into()),
@@ -86,6 +89,9 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     });
     let mut session = Session {
         arguments,
+        context,
+        tools,
+        asking: engine.asking(),
         checker,
         earlier,
         compared: turn,
@@ -97,7 +103,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     };
     drop(entered);
     let ended = runtime.block_on(session.run(inputs, signals));
-    let exit = session.finish(ended, context);
+    let exit = session.finish(ended);
     // All is written and nothing runs: what is left there, such as a look-up of a name, is not waited for.
     runtime.shutdown_background();
     exit
@@ -106,6 +112,10 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
 /// A run from its first turn to its end.
 struct Session<'a> {
     arguments: &'a Arguments,
+    context: &'a Context,
+    tools: Arc<Tools>,
+    /// Asks tools that describe themselves, when a call of theirs comes.
+    asking: Asking,
     checker: Checker,
     /// What the log says of the task that is resumed.
     earlier: Earlier,
@@ -166,6 +176,7 @@ impl Session<'_> {
                 (true, _) => {}
                 (false, _) => {
                     printer.begin(turn.form);
+                    self.describe(&turn.calls).await;
                     let (number, calls) = (turn.number, self.checked(turn)?);
                     self.engine
                         .turn(number, calls, &mut self.observers, &mut printer)
@@ -176,6 +187,14 @@ impl Session<'_> {
         }
         self.turns += recording.len();
         Ok(())
+    }
+
+    /// Asks the tools what they take that these calls need and that were not asked yet.
+    async fn describe(&mut self, calls: &[Call]) {
+        let unasked = unasked(&self.tools, self.earlier.open(calls));
+        let screen = self.observers.screen();
+        let mut sink = Warned::new(&mut self.observers, &self.context.stderr, screen);
+        self.asking.ask(&unasked, &mut sink).await;
     }
 
     /// The calls of a turn, each with its verdict and its past.
@@ -210,7 +229,8 @@ impl Session<'_> {
     }
 
     /// Closes log and screen; the gravest of what happened is the exit.
-    fn finish(self, ended: Result<(), Failure>, context: &Context) -> Result<Exit, Failure> {
+    fn finish(self, ended: Result<(), Failure>) -> Result<Exit, Failure> {
+        let context = self.context;
         let summary = self.observers.summary();
         let stopped = summary.stopped();
         let found = self.arguments.fail_on_error && summary.errors() > 0;
@@ -230,7 +250,7 @@ impl Session<'_> {
             context.stderr.failure(broken);
         }
         ended.map_err(|failure| match failure.exit {
-            Exit::Output if !self.arguments.no_log => {
+            Exit::Output if !self.arguments.log.no_log => {
                 failure.with_hint("the results are in the session log")
             }
             _ => Failure { exit, ..failure },
@@ -272,39 +292,4 @@ fn nothing_asked(
         _ => "every call has its result in the input; `--all` answers them again",
     });
     Ok(Exit::NothingAsked)
-}
-
-/// A task that nobody can resume, since no log tells of it.
-pub fn any_task() -> String {
-    format!("{:032x}", fastrand::u128(..))
-}
-
-/// The threads that calls run on.
-///
-/// # Errors
-/// There are none.
-pub fn runtime() -> Result<Runtime, Failure> {
-    let cores = thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread()
-        .worker_threads(cores.clamp(2, 8))
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::usage(format!("no threads can be had: {error}")))
-}
-
-/// Ends the run once nobody reads its results any more.
-pub(super) async fn watch_stdout(control: Control) {
-    stdout::abandoned().await;
-    control.halt(Halt::OutputLost);
-}
-
-/// Moves the bars of `screen` on until it is aborted.
-pub(super) fn tick(screen: Screen) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut frames = tokio::time::interval(FRAME);
-        loop {
-            frames.tick().await;
-            screen.tick();
-        }
-    })
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
+mod lazily;
+#[path = "../support/mod.rs"]
 mod support;
+mod told;
 
 use serde_json::json;
 use support::{Toolq, response};

@@ -1,0 +1,88 @@
+//! What is kept of an agent's story for its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::cli::observers::Observers;
+use crate::model::{AgentUse, Event, Mask, Memory, Refused, Sink, Usage};
+
+/// Everybody who is told, and what is kept of the agent's story for its end.
+pub(super) struct Story {
+    pub(super) observers: Observers,
+    mask: Arc<Mask>,
+    memory: Option<Arc<dyn Memory>>,
+    pub(super) conversation: Vec<Box<RawValue>>,
+    /// How the call ended, in one word.
+    pub(super) status: &'static str,
+    pub(super) duration_ms: u64,
+    pub(super) used: AgentUse,
+    /// The same with what the agents used that it called.
+    pub(super) total: BTreeMap<String, Usage>,
+}
+
+impl Story {
+    pub(super) fn new(
+        observers: Observers,
+        mask: Arc<Mask>,
+        memory: Option<Arc<dyn Memory>>,
+    ) -> Self {
+        Self {
+            observers,
+            mask,
+            memory,
+            conversation: Vec::new(),
+            status: "",
+            duration_ms: 0,
+            used: AgentUse::default(),
+            total: BTreeMap::new(),
+        }
+    }
+
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::AgentMessage { call, message, .. } if call.within.is_none() => {
+                // What is sent may hold what nobody else may see.
+                let masked = self.mask.json(message.get()).into_owned();
+                self.conversation.extend(RawValue::from_string(masked));
+            }
+            Event::Finished {
+                call,
+                outcome,
+                duration,
+                agent: Some(agent),
+                ..
+            } => {
+                // Of what is told from the log, what the agents used that it called is not told apart.
+                let memory = self.memory.as_ref().filter(|_| outcome.is_recalled());
+                let taken = memory.map_or_else(
+                    || agent.usage.clone().into_iter().collect(),
+                    |memory| memory.taken(call),
+                );
+                for (model, usage) in taken {
+                    *self.total.entry(model).or_default() += usage;
+                }
+                if call.within.is_none() {
+                    self.used = (*agent).clone();
+                    self.status = outcome.status();
+                    self.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sink for Story {
+    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        for event in events {
+            self.hear(event);
+        }
+        self.observers.tell(events)
+    }
+
+    fn settle(&mut self) -> Result<(), Refused> {
+        self.observers.settle()
+    }
+}

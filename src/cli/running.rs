@@ -1,0 +1,51 @@
+//! What a command that runs calls has beside its engine: threads, a task, who watches stdout, what moves the bars.
+
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use super::failure::Failure;
+use super::stdout;
+use crate::execute::Control;
+use crate::model::Halt;
+use crate::report::Screen;
+
+/// Between two pictures of a moving bar.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// A task that nobody can resume, since no log tells of it.
+pub fn any_task() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
+/// The threads that calls run on.
+///
+/// # Errors
+/// There are none.
+pub fn runtime() -> Result<Runtime, Failure> {
+    let cores = thread::available_parallelism().map_or(2, usize::from);
+    Builder::new_multi_thread()
+        .worker_threads(cores.clamp(2, 8))
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::usage(format!("no threads can be had: {error}")))
+}
+
+/// Ends the run once nobody reads its results any more.
+pub async fn watch_stdout(control: Control) {
+    stdout::abandoned().await;
+    control.halt(Halt::OutputLost);
+}
+
+/// Moves the bars of `screen` on until it is aborted.
+pub fn tick(screen: Screen) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut frames = tokio::time::interval(FRAME);
+        loop {
+            frames.tick().await;
+            screen.tick();
+        }
+    })
+}
