@@ -103,7 +103,7 @@ fn asker(tool: &Tool) -> Option<Tool> {
         max_output: MAX_DESCRIPTION,
         max_saved: 0,
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         ..tool.clone()
     })
 }

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::{Answer, Arrival, CallRef, Doubt, Response, Tools};
+use crate::model::{Answer, Arrival, CallRef, Doubt, Refused, Response, Tools};
 
 use super::agent::Around;
+
+/// Whether all who are told could take it.
+pub(super) type Told = Result<(), Refused>;
 
 /// What an agent asks for.
 #[derive(Debug)]
@@ -18,7 +21,7 @@ pub(super) enum Ask {
     Progress {
         turn: u64,
         max_turns: u64,
-        told: oneshot::Sender<()>,
+        told: oneshot::Sender<Told>,
     },
     /// That a message of its conversation is told.
     Message {
@@ -26,7 +29,7 @@ pub(super) enum Ask {
         message: Box<RawValue>,
         /// The answer that it was in.
         response: Option<Box<Heard>>,
-        told: oneshot::Sender<()>,
+        told: oneshot::Sender<Told>,
     },
     /// That its calls run.
     Turn(InnerTurn),
@@ -36,7 +39,7 @@ pub(super) enum Ask {
 pub(super) type Heard = (Response, Option<String>);
 
 /// What became of a turn of an agent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Answers {
     /// In call order.
     pub(super) answers: Vec<Answer>,
@@ -76,25 +79,26 @@ impl Desk {
         Self { number, call, asks }
     }
 
-    pub(super) async fn progress(&self, turn: u64, max_turns: u64) {
+    /// # Errors
+    /// Why the log takes nothing more.
+    pub(super) async fn progress(&self, turn: u64, max_turns: u64) -> Told {
         let (told, heard) = oneshot::channel();
-        self.ask(
-            Ask::Progress {
-                turn,
-                max_turns,
-                told,
-            },
-            heard,
-        )
-        .await;
+        let progress = Ask::Progress {
+            turn,
+            max_turns,
+            told,
+        };
+        self.tell(progress, heard).await
     }
 
+    /// # Errors
+    /// The same.
     pub(super) async fn message(
         &self,
         turn: usize,
         message: Box<RawValue>,
         response: Option<Box<Heard>>,
-    ) {
+    ) -> Told {
         let (told, heard) = oneshot::channel();
         let message = Ask::Message {
             turn,
@@ -102,17 +106,18 @@ impl Desk {
             response,
             told,
         };
-        self.ask(message, heard).await;
+        self.tell(message, heard).await
     }
 
-    /// Has a turn served; its answers, or none where the dispatcher is gone.
-    pub(super) async fn turn(
+    /// Has a turn served whose calls come in as `calls` does. The answers are there when all are; none come where the
+    /// dispatcher is gone, which has dropped whoever asks.
+    pub(super) fn turn(
         &self,
         number: usize,
         calls: mpsc::UnboundedReceiver<Arrival>,
         tools: Arc<Tools>,
         around: Arc<Around>,
-    ) -> Option<Answers> {
+    ) -> oneshot::Receiver<Answers> {
         let (answers, answered) = oneshot::channel();
         let turn = Ask::Turn(InnerTurn {
             number,
@@ -121,12 +126,12 @@ impl Desk {
             around,
             answers,
         });
-        self.ask(turn, answered).await
+        let _ = self.asks.send((self.number, turn));
+        answered
     }
 
-    /// A dispatcher that is gone has dropped whoever asks.
-    async fn ask<T>(&self, ask: Ask, answer: oneshot::Receiver<T>) -> Option<T> {
+    async fn tell(&self, ask: Ask, heard: oneshot::Receiver<Told>) -> Told {
         let _ = self.asks.send((self.number, ask));
-        answer.await.ok()
+        heard.await.unwrap_or(Ok(()))
     }
 }

@@ -11,7 +11,7 @@ use crate::model::{Outcome, Tool};
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
     rows: HashMap<String, Row>,
-    /// The limit of tools that have none; 0 is never.
+    /// The limit of tools that name none; 0 is never.
     default: u32,
 }
 
@@ -48,10 +48,7 @@ impl Pauses {
     }
 
     fn limit(&self, tool: &Tool) -> u32 {
-        match tool.pause_after_failures {
-            0 => self.default,
-            limit => limit,
-        }
+        tool.pause_after_failures.unwrap_or(self.default)
     }
 
     /// Takes the place of the next call of `tool`; none where the tool is never paused.

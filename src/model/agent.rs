@@ -30,7 +30,7 @@ pub struct AgentBacking {
     pub max_turns: u32,
     /// Tokens of one answer.
     pub max_tokens: u32,
-    /// Whether answers are asked for as streams. Calls start when their answer is complete.
+    /// Whether answers are asked for as streams, whose calls start while the rest is still spoken.
     pub stream: bool,
     /// What it, and the agents that it calls, may use.
     pub budget: AgentBudget,
@@ -182,6 +182,8 @@ pub enum AgentFault {
     },
     /// The answer is none that the API documents: why.
     Unreadable(String),
+    /// The answer broke off when calls of it had started, so that it can't be asked for again: why.
+    BrokeOff(String),
     /// The model declined.
     Refused,
     /// An answer was cut off at `max_tokens`.
@@ -195,4 +197,6 @@ pub enum AgentFault {
         /// The budget, in words: `20000 tokens`.
         budget: String,
     },
+    /// The session log takes no more records: why.
+    LogRefused(String),
 }

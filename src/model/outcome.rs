@@ -233,7 +233,11 @@ impl Outcome {
             Self::Transport(_) => "unavailable",
             Self::InDoubt { .. } => "in_doubt",
             Self::NoBacking => "no_backing",
-            Self::LogRefused(_) => "log_refused",
+            Self::LogRefused(_)
+            | Self::AgentFailed {
+                fault: AgentFault::LogRefused(_),
+                ..
+            } => "log_refused",
             Self::Cancelled { .. } => "cancelled",
             Self::AgentFailed {
                 fault: AgentFault::OverBudget { .. },

@@ -80,8 +80,9 @@ pub struct Tool {
     pub retry: Retry,
     /// What its failure does to the other calls.
     pub on_failure: OnFailure,
-    /// Failures in a row after which its calls are answered "paused"; 0 is never.
-    pub pause_after_failures: u32,
+    /// Failures in a row after which its calls are answered "paused"; 0 is never. Where nothing is said, that is never in a
+    /// turn of the input, and three in an agent's.
+    pub pause_after_failures: Option<u32>,
     /// Whether inputs that fail only by scalar types are mended.
     pub coerce: bool,
     /// How `replay` compares its results with recorded ones.

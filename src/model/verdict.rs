@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Call, CallRef, CommandInvocation, Input, Invocation, Past, Tool};
+use super::{Call, CallRef, CommandInvocation, Input, Invocation, NotExecuted, Past, Tool};
 
 /// A call and what was decided of it before anything ran.
 #[derive(Debug, Clone)]
@@ -32,8 +32,8 @@ pub enum Arrival {
         /// Why not.
         rejection: Rejection,
     },
-    /// The turn broke off: what has not started, and what still comes, does not run.
-    BrokeOff,
+    /// What has not started, and what still comes, does not run, for this reason.
+    Over(NotExecuted),
 }
 
 /// Whether a call may run.

@@ -1,12 +1,16 @@
 //! The events of a streamed answer → the body that the API would have sent at once. One event at a time comes in; when the
-//! answer is complete, its body goes out.
+//! answer is complete, its body goes out. Calls go out before, each as soon as it is whole, read from the very JSON that
+//! stands in the body.
 
-use serde_json::value::RawValue;
+mod block;
+mod calls;
+
 use serde_json::{Map, Value, json};
 
 use super::response::{ResponseFault, error};
 use crate::model::Api;
 use crate::model::json::Object;
+use block::{Block, append};
 
 /// An answer that is arriving.
 #[derive(Debug)]
@@ -18,20 +22,16 @@ pub struct Assembly {
     data: String,
     model: Value,
     blocks: Vec<Block>,
+    /// How many calls are among them.
+    begun: usize,
+    /// How many blocks were looked at for calls, and how many calls were taken from them.
+    seen: usize,
+    taken: usize,
     /// What stands in the answer beside its blocks: texts of chat completions.
     texts: Map<String, Value>,
     stop: Value,
     usage: Map<String, Value>,
     complete: bool,
-}
-
-/// A content block, or a call of chat completions.
-#[derive(Debug)]
-struct Block {
-    index: u64,
-    members: Map<String, Value>,
-    /// The JSON of a call's input, as far as it is there.
-    input: String,
 }
 
 impl Assembly {
@@ -43,6 +43,9 @@ impl Assembly {
             data: String::new(),
             model: Value::Null,
             blocks: Vec::new(),
+            begun: 0,
+            seen: 0,
+            taken: 0,
             texts: Map::new(),
             stop: Value::Null,
             usage: Map::new(),
@@ -66,22 +69,39 @@ impl Assembly {
         Ok(())
     }
 
-    /// The body; none where the stream ended before it was complete.
+    /// The body; none where the stream ended before it was complete. All calls are whole then.
     ///
     /// # Errors
-    /// The API's error, or an event that is none.
-    pub fn body(mut self) -> Result<Option<String>, ResponseFault> {
+    /// The API's error.
+    pub fn body(&mut self) -> Result<Option<String>, ResponseFault> {
         let line = std::mem::take(&mut self.rest);
-        self.line(&String::from_utf8_lossy(&line))?;
-        self.line("")?;
-        if !self.complete {
-            return Ok(None);
+        let told = self.line(&String::from_utf8_lossy(&line));
+        match told.and_then(|()| self.line("")) {
+            _ if self.complete => {}
+            Err(error @ ResponseFault::Error { .. }) => return Err(error),
+            // What is no event is the begin of one.
+            Err(ResponseFault::Strange(_)) | Ok(()) => return Ok(None),
         }
+        self.blocks.iter_mut().for_each(|block| block.whole = true);
         let body = match self.api {
             Api::Anthropic => self.message(),
             Api::OpenAiChat => self.completion(),
         };
         Ok(Some(body))
+    }
+
+    /// Whether the answer has come to its end. What follows may say what it took.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The text so far.
+    pub fn text(&self) -> String {
+        let texts = self.blocks.iter().map(|block| &block.members);
+        let texts = texts.filter(|members| members.get("type").is_some_and(|kind| kind == "text"));
+        let texts = texts.filter_map(|members| members.get("text"));
+        let texts = texts.chain(self.texts.get("content"));
+        texts.filter_map(Value::as_str).collect()
     }
 
     fn line(&mut self, line: &str) -> Result<(), ResponseFault> {
@@ -111,14 +131,18 @@ impl Assembly {
         }
         // Read as JSON just now.
         let event: Value = serde_json::from_str(data).unwrap_or_default();
-        match self.api {
+        let fits = match self.api {
             Api::Anthropic => self.of_anthropic(&event),
             Api::OpenAiChat => self.of_openai(&event),
-        }
-        Ok(())
+        };
+        let late = || strange("has a piece of a call that was whole already".to_owned());
+        fits.then_some(()).ok_or_else(late)
     }
 
-    fn of_anthropic(&mut self, event: &Value) {
+    /// Takes an event. False where it adds to a call that was whole.
+    fn of_anthropic(&mut self, event: &Value) -> bool {
+        let index = event["index"].as_u64().unwrap_or_default();
+        let known = self.blocks.iter_mut().rfind(|block| block.index == index);
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
                 self.model = event["message"]["model"].clone();
@@ -126,19 +150,12 @@ impl Assembly {
             }
             "content_block_start" => {
                 let members = event["content_block"].as_object();
-                self.blocks.push(Block {
-                    index: event["index"].as_u64().unwrap_or_default(),
-                    members: members.cloned().unwrap_or_default(),
-                    input: String::new(),
-                });
+                let block = Block::new(index, members.cloned().unwrap_or_default());
+                self.begun += usize::from(block.is_use());
+                self.blocks.push(block);
             }
-            "content_block_delta" => {
-                let index = event["index"].as_u64().unwrap_or_default();
-                let block = self.blocks.iter_mut().rfind(|block| block.index == index);
-                if let Some(block) = block {
-                    block.add(&event["delta"]);
-                }
-            }
+            "content_block_delta" => return known.is_none_or(|block| block.add(&event["delta"])),
+            "content_block_stop" => known.into_iter().for_each(|block| block.whole = true),
             "message_delta" => {
                 self.stop = event["delta"]["stop_reason"].clone();
                 self.used(&event["usage"]);
@@ -146,9 +163,11 @@ impl Assembly {
             "message_stop" => self.complete = true,
             _ => {}
         }
+        true
     }
 
-    fn of_openai(&mut self, chunk: &Value) {
+    /// Takes a chunk. False where it adds to a call that was whole.
+    fn of_openai(&mut self, chunk: &Value) -> bool {
         if chunk["model"].is_string() {
             self.model = chunk["model"].clone();
         }
@@ -163,17 +182,13 @@ impl Assembly {
                 append(&mut self.texts, name, piece);
             }
         }
-        for call in choice["delta"]["tool_calls"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            self.call(call);
-        }
+        let calls = choice["delta"]["tool_calls"].as_array();
+        calls.into_iter().flatten().all(|call| self.call(call))
     }
 
-    /// A piece of a call. Some servers send calls whole and don't count them: a new id is a new call.
-    fn call(&mut self, piece: &Value) {
+    /// A piece of a call. Some servers send calls whole and don't count them: a new id is a new call. Some repeat the name.
+    /// Nothing says that a call is whole but the begin of the next one; and where the calls come in turns, that does not.
+    fn call(&mut self, piece: &Value) -> bool {
         let id = piece["id"].as_str().filter(|id| !id.is_empty());
         let index = piece["index"].as_u64();
         let same = |block: &Block| match index {
@@ -181,21 +196,27 @@ impl Assembly {
             None => id.is_none(),
         };
         let at = self.blocks.iter().rposition(same).unwrap_or_else(|| {
-            let mut members = Map::new();
-            members.insert("id".to_owned(), piece["id"].clone());
-            self.blocks.push(Block {
-                index: index.unwrap_or_default(),
-                members,
-                input: String::new(),
-            });
+            if let Some(last) = self.blocks.last_mut() {
+                last.whole = last.has_input();
+            }
+            let members = [("id".to_owned(), piece["id"].clone())];
+            let members = members.into_iter().collect();
+            self.blocks
+                .push(Block::new(index.unwrap_or_default(), members));
+            self.begun += 1;
             self.blocks.len() - 1
         });
         let block = &mut self.blocks[at];
-        if let Some(name) = piece["function"]["name"].as_str() {
-            append(&mut block.members, "name", name);
+        let name = piece["function"]["name"].as_str();
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            let known = block.members.entry("name");
+            known.or_insert_with(|| name.into());
         }
-        if let Some(arguments) = piece["function"]["arguments"].as_str() {
-            block.input.push_str(arguments);
+        match &piece["function"]["arguments"] {
+            Value::Null => true,
+            Value::String(arguments) => block.grow(arguments),
+            // Some servers send an object, which is whole.
+            arguments => block.grow(&arguments.to_string()),
         }
     }
 
@@ -224,61 +245,11 @@ impl Assembly {
         message.insert("role".to_owned(), "assistant".into());
         message.entry("content").or_insert(Value::Null);
         if !self.blocks.is_empty() {
-            let calls = self.blocks.iter().map(|block| {
-                let function = json!({"name": block.members.get("name"), "arguments": block.input});
-                json!({"id": block.members["id"], "type": "function", "function": function})
-            });
+            let calls = self.blocks.iter().map(Block::function_call);
             message.insert("tool_calls".to_owned(), calls.collect());
         }
         let choice = json!({"index": 0, "message": message, "finish_reason": self.stop});
         json!({"model": self.model, "choices": [choice], "usage": self.usage}).to_string()
-    }
-}
-
-impl Block {
-    fn add(&mut self, delta: &Value) {
-        for name in ["text", "thinking", "signature"] {
-            if let Some(piece) = delta[name].as_str() {
-                append(&mut self.members, name, piece);
-            }
-        }
-        if let Some(piece) = delta["partial_json"].as_str() {
-            self.input.push_str(piece);
-        }
-        if let Some(citation) = delta.get("citation") {
-            let known = self.members.entry("citations").or_insert(Value::Null);
-            if !known.is_array() {
-                *known = json!([]);
-            }
-            if let Some(known) = known.as_array_mut() {
-                known.push(citation.clone());
-            }
-        }
-    }
-
-    /// The block. An input keeps its digits; one that is no JSON stands there as a text, which is no input.
-    fn json(&self) -> String {
-        if self.input.trim().is_empty() {
-            return Value::Object(self.members.clone()).to_string();
-        }
-        let input = match serde_json::from_str::<&RawValue>(&self.input) {
-            Ok(input) => input.get().to_owned(),
-            Err(_) => Value::from(self.input.as_str()).to_string(),
-        };
-        let mut members = self.members.clone();
-        members.remove("input");
-        let others = Value::Object(members).to_string();
-        // It has a type, an id and a name at least, so that a comma follows.
-        let open = others.strip_suffix('}').unwrap_or(&others);
-        format!("{open},\"input\":{input}}}")
-    }
-}
-
-fn append(members: &mut Map<String, Value>, name: &str, piece: &str) {
-    let known = members.entry(name).or_insert_with(|| "".into());
-    match known {
-        Value::String(text) => text.push_str(piece),
-        other => *other = piece.into(),
     }
 }
 

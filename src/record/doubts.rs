@@ -1,6 +1,7 @@
-//! What is in doubt, over all runs of a log: calls that may have done their work and have no result, whoever asked.
+//! What is in doubt, over all runs of a log: calls that may have done their work and have no result, whoever asked. Those
+//! of agents are not among them: what an agent may have done, its own calls did.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -10,7 +11,11 @@ use super::{Kind, Record};
 
 /// The calls in doubt so far, by the id of their `tool_call`.
 #[derive(Debug, Default)]
-pub struct Doubts(HashMap<Uuid, Doubtful>);
+pub struct Doubts {
+    calls: HashMap<Uuid, Doubtful>,
+    /// The calls of agents.
+    agents: HashSet<Uuid>,
+}
 
 /// A call in doubt.
 #[derive(Debug, Clone)]
@@ -29,6 +34,8 @@ struct Told {
     tool_name: String,
     /// Of a `tool_start`.
     effect: Option<String>,
+    /// Of that of an agent's call.
+    agent: Option<String>,
     /// Of a `probe_end`.
     finding: Option<String>,
 }
@@ -49,10 +56,14 @@ impl Doubts {
             Kind::ToolResult | Kind::ToolSkipped | Kind::Resolve | Kind::ProbeEnd => false,
             _ => return,
         };
-        if !begins && !self.0.contains_key(&call) {
+        if self.agents.contains(&call) || !begins && !self.calls.contains_key(&call) {
             return;
         }
         let told: Told = record.metadata().unwrap_or_default();
+        if told.agent.is_some() {
+            self.agents.insert(call);
+            return;
+        }
         match (begins, &record.kind) {
             (true, Kind::ToolStart) if is_repeatable(told.effect.as_deref()) => {}
             (true, _) => {
@@ -61,23 +72,23 @@ impl Doubts {
                     tool_use_id,
                     tool_name,
                 };
-                self.0.insert(call, doubtful);
+                self.calls.insert(call, doubtful);
             }
             (_, Kind::ProbeEnd) if told.finding.as_deref() != Some("not_done") => {}
             _ => {
-                self.0.remove(&call);
+                self.calls.remove(&call);
             }
         }
     }
 
     /// Whether there is one.
     pub fn any(&self) -> bool {
-        !self.0.is_empty()
+        !self.calls.is_empty()
     }
 
     /// All of them, in no order.
     pub fn all(&self) -> impl Iterator<Item = &Doubtful> {
-        self.0.values()
+        self.calls.values()
     }
 }
 

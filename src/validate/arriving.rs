@@ -9,7 +9,7 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use super::checker::{Checker, rejected};
 use super::rejection;
-use crate::model::{Arrival, Call, Checked, Effect, Rejection, Verdict};
+use crate::model::{Arrival, Call, Checked, Effect, NotExecuted, Rejection, Verdict};
 
 /// The calls of one message so far.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl<'c> Arriving<'c> {
 
     /// No more comes of the message; of its last calls, `unfinished`, not all is there. None of what waits runs.
     pub fn broke_off(&mut self, unfinished: Vec<Call>) {
-        self.ready.push(Arrival::BrokeOff);
+        self.ready.push(Arrival::Over(NotExecuted::BrokeOff));
         self.let_all_go();
         let unfinished = unfinished
             .into_iter()

@@ -45,7 +45,7 @@ pub(crate) fn tool(name: &str, schema: Value) -> Tool {
             max_backoff: Duration::from_secs(30),
         },
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         coerce: true,
         compare: Compare::Json,
         ignore: Vec::new(),

@@ -7,13 +7,18 @@
     reason = "scripts read well without references, and tests may unwrap"
 )]
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+/// Nothing that is waited for takes longer.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the API does with one request.
 #[derive(Clone)]
@@ -26,6 +31,21 @@ pub enum Act {
     Hang,
     /// Waits until so many requests are here at the same time, then does the other.
     Meet(usize, Box<Act>),
+    /// A stream, step by step, that ends behind the last.
+    Speak(Vec<Step>),
+}
+
+/// What the API does while it speaks.
+#[derive(Clone)]
+pub enum Step {
+    /// Sends these events.
+    Say(String),
+    /// Waits until there is this file; where it never comes, the stream breaks off.
+    Until(PathBuf),
+    /// Makes this file.
+    Touch(PathBuf),
+    /// Says nothing more until the client goes.
+    Hold,
 }
 
 /// A request as it came.
@@ -123,16 +143,38 @@ impl State {
                 *here += 1;
                 self.came.notify_all();
                 let met = |here: &mut usize| *here < count;
-                let patience = Duration::from_secs(20);
-                let (here, waited) = self.came.wait_timeout_while(here, patience, met).unwrap();
+                let (here, waited) = self.came.wait_timeout_while(here, PATIENCE, met).unwrap();
                 drop(here);
                 if waited.timed_out() {
                     return Ok(());
                 }
                 self.perform(*then, stream)
             }
+            Act::Speak(steps) => speak(steps, stream),
         }
     }
+}
+
+fn speak(steps: Vec<Step>, mut stream: TcpStream) -> std::io::Result<()> {
+    let head = "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes())?;
+    for step in steps {
+        match step {
+            Step::Say(events) => write!(stream, "{:x}\r\n{events}\r\n", events.len())?,
+            Step::Until(file) => {
+                let since = Instant::now();
+                while !file.exists() {
+                    if since.elapsed() > PATIENCE {
+                        return Ok(());
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+            Step::Touch(file) => fs::write(file, "")?,
+            Step::Hold => return std::io::copy(&mut stream, &mut std::io::sink()).map(drop),
+        }
+    }
+    stream.write_all(b"0\r\n\r\n")
 }
 
 fn read(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
@@ -195,4 +237,25 @@ pub fn completion(message: Value, finish_reason: &str) -> Act {
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
         "usage": {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 20}}
     }))
+}
+
+/// The same answer of the Messages API, block by block.
+pub fn streamed(answer: Act) -> Act {
+    let Act::Say(200, _, body) = answer else {
+        return answer;
+    };
+    let whole: Value = serde_json::from_str(&body).unwrap();
+    let say = |event: Value| Step::Say(format!("data: {event}\n\n"));
+    let begun = json!({"model": whole["model"], "usage": whole["usage"]});
+    let mut steps = vec![say(json!({"type": "message_start", "message": begun}))];
+    for (index, block) in whole["content"].as_array().unwrap().iter().enumerate() {
+        steps.push(say(
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+        ));
+        steps.push(say(json!({"type": "content_block_stop", "index": index})));
+    }
+    let delta = json!({"stop_reason": whole["stop_reason"]});
+    steps.push(say(json!({"type": "message_delta", "delta": delta})));
+    steps.push(say(json!({"type": "message_stop"})));
+    Act::Speak(steps)
 }

@@ -201,3 +201,16 @@ fn a_late_agent_may_be_in_doubt() {
     assert_eq!(play.resume().exits(0).texts(), ["sent it"]);
     play.stage.log_is_in_order();
 }
+
+/// Who begins another run behind it is told of the call, and not of the agent: that is not what may have been done.
+#[test]
+fn what_is_left_behind_is_the_call() {
+    let play = killed(&file());
+    let arguments = ["run", "--new", "--log", "log.jsonl", "input.json"];
+    let base = [("BASE", play.api.url.as_str())];
+    let new = play.stage.with(&base, &arguments).exits(0).stderr;
+    assert!(
+        new.contains("a1 (fatal)") && !new.contains("(lead)"),
+        "{new}"
+    );
+}

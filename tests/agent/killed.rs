@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::api::{Act, calls, message, ok, text, uses};
+use crate::api::{Act, calls, message, ok, streamed, text, uses};
 use crate::play::{Play, file, n, whom};
 use crate::stage::Done;
 use crate::support::response;
@@ -38,8 +38,17 @@ fn script(body: &Value) -> Act {
 }
 
 fn opening() -> Play {
-    let input = response(&[("lead", n(0)), ("pay", n(9))]);
-    Play::new(&file(), &input, script)
+    Play::new(&file(), &input(), script)
+}
+
+/// The same where the models stream.
+fn streaming() -> Play {
+    let file = file().replace("max_turns: 4", "max_turns: 4, stream: true");
+    Play::new(&file, &input(), |body| streamed(script(body)))
+}
+
+fn input() -> String {
+    response(&[("lead", n(0)), ("pay", n(9))])
 }
 
 impl Play {
@@ -176,6 +185,25 @@ fn one_that_goes_on_may_be_killed_again() {
         });
         assert!(pairs > 50, "{pairs}");
     }
+}
+
+/// The same where calls start while their model still speaks: what it said is asked for again if it was not on record,
+/// and what writes has not started then.
+#[test]
+fn an_agent_killed_while_its_model_speaks_goes_on() {
+    let play = streaming();
+    let undisturbed = play.run(&[], None).exits(0).stdout;
+    play.check(&undisturbed, "undisturbed");
+    let times = each(|at| {
+        let play = streaming();
+        let failpoint = format!("any:{at}:kill");
+        if play.run(&[], Some(&failpoint)).code.is_some() {
+            return false;
+        }
+        play.check(&undisturbed, &format!("killed at {at}"));
+        true
+    });
+    assert!(times > 80, "{times}");
 }
 
 /// FAULTS 111, 112, 134: a log that takes no more lets no call start that does something, and a panic loses nothing.

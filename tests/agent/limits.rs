@@ -179,3 +179,21 @@ fn three_failures_in_a_row_pause_a_tool() {
         .to_owned();
     assert!(told.starts_with("Paused: fail failed"), "{told}");
 }
+
+/// A tool that says 0 is never paused, also where three is the rule.
+#[test]
+fn a_pause_that_is_switched_off_is_off() {
+    let again = calls(&[("fail", json!({})), ("fail", json!({}))]);
+    let api = Api::new(&[again.clone(), again.clone(), again, text("I give up.")]);
+    let file = tools("      tools: [fail]\n      max_turns: 5").replace(
+        "    description: Fails.\n",
+        "    description: Fails.\n    pause_after_failures: 0\n",
+    );
+    let ran = asked(toolq(&api, "").tools(&file)).exits(0);
+    assert_eq!(result(&ran).0, "I give up.");
+    assert!(
+        !api.messages(3)
+            .iter()
+            .any(|sent| sent.to_string().contains("Paused"))
+    );
+}

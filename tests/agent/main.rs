@@ -7,8 +7,13 @@ mod scenes;
 #[path = "../resume/stage.rs"]
 #[allow(dead_code, reason = "made for the tests of resume")]
 mod stage;
+mod speech;
 #[path = "../support/mod.rs"]
 mod support;
+
+#[allow(dead_code, reason = "agents are not spoken to in all of them")]
+#[path = "../streams/vendors.rs"]
+mod vendors;
 
 mod alone;
 mod among;
@@ -23,6 +28,8 @@ mod play;
 mod killed;
 mod recorded;
 mod resumed;
+mod spoken;
+mod spoken_ends;
 mod stops;
 mod story;
 mod sums;

@@ -1,13 +1,13 @@
 //! An agent that was killed or ended goes on when its run is resumed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::api::{Act, calls, completion, message, ok, text};
+use crate::api::{Act, Step, calls, completion, message, ok, streamed, text};
 use crate::play::{Play, fatal, file, killed, n, one, whom};
 
 /// Ended with its run, it goes on as if killed: what it called that only looks runs again.
@@ -290,4 +290,47 @@ fn an_agent_by_itself_goes_on() {
     assert_eq!(first["usage"]["model-1-20260101"]["input"], 400);
     assert_eq!(report(agent(&["--resume"])), first);
     assert_eq!(play.api.heard().len(), 4);
+}
+
+/// What a model said is asked for again where toolq was killed before the end of it, and the model may say something else:
+/// what had started of the first answer only looked, and is nobody's any more.
+#[test]
+fn an_answer_that_was_not_heard_to_its_end_may_become_another() {
+    let asked = AtomicUsize::new(0);
+    let file = file().replace("max_turns: 4", "max_turns: 4, stream: true");
+    let (before, fatal) = file.split_once("  fatal:").unwrap();
+    let looks = "effect: read\n    concurrency_safe: false";
+    let file = format!(
+        "{before}  fatal:{}",
+        fatal.replacen("effect: write", looks, 1)
+    );
+    let play = Play::new(&file, &one("lead"), move |body| {
+        match (whom(body).1, asked.fetch_add(1, Ordering::SeqCst)) {
+            (1, 0) => {
+                let begun = streamed(calls(&[("look", n(1)), ("fatal", n(2)), ("pay", n(3))]));
+                let Act::Speak(mut steps) = begun else {
+                    panic!("it speaks");
+                };
+                // Its last two are the end.
+                steps.truncate(steps.len() - 2);
+                steps.push(Step::Hold);
+                Act::Speak(steps)
+            }
+            (1, _) => streamed(calls(&[("look", n(4)), ("pay", n(5))])),
+            _ => streamed(text(&format!("so: {}", body["messages"][2]["content"]))),
+        }
+    });
+    assert_eq!(play.run(&[], None).code, None);
+    assert_eq!((play.did("look 1"), play.did("pay 3")), (1, 0));
+    let last = play.resume().exits(0);
+    assert!(last.texts()[0].contains("paid 5"), "{}", last.stdout);
+    assert_eq!(play.api.heard().len(), 3);
+    assert_eq!(
+        ["look 1", "look 4", "pay 3", "pay 5"].map(|what| play.did(what)),
+        [1, 1, 0, 1]
+    );
+    assert_eq!(play.used("lead")["tool_calls_made"], 2);
+    play.stage.log_is_in_order();
+    assert_eq!(play.resume().exits(0).stdout, last.stdout);
+    assert_eq!(play.api.heard().len(), 3);
 }

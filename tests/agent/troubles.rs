@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Act, Api, error, ok, text};
+use crate::api::{Act, Api, calls, error, ok, text};
 use crate::scenes::{CANARY, ask, asked, result, toolq};
 
 const QUICK: &str = "    retry: {backoff: 1ms}";
@@ -172,4 +172,47 @@ fn the_key_is_in_nothing_that_toolq_writes() {
         }
         assert!(!format!("{}{}", ran.stdout, ran.stderr).contains(CANARY));
     }
+}
+
+/// H 111, 112: an agent whose log takes nothing more asks for nothing more, wherever that happens. What ran is on record.
+#[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
+#[test]
+fn an_agent_ends_with_its_log() {
+    for at in 1..100 {
+        let api = Api::new(&[
+            calls(&[("look", json!({"at": "home"}))]),
+            calls(&[("write", json!({"what": "x"}))]),
+            text("It is so."),
+        ]);
+        let failing = format!("append.before:{at}:error");
+        let toolq = toolq(&api, "      tools: [look, write]").env("TOOLQ_FAILPOINT", &failing);
+        let ran = asked(toolq);
+        if ran.code == 0 {
+            assert!(at > 8, "{at} records");
+            return;
+        }
+        assert_eq!(ran.code, 4, "{at}: {}", ran.stderr);
+        // The first record is that of the session, without which nothing is asked or answered.
+        if at == 1 {
+            assert_eq!(api.heard().len(), 0);
+            continue;
+        }
+        let log = ran.log();
+        let of = |kind: &str| log.iter().filter(|record| record["type"] == kind).count();
+        assert!(
+            api.heard().len() <= of("model_response") + 1,
+            "{at}: {} requests and {} answers on record",
+            api.heard().len(),
+            of("model_response")
+        );
+        let wrote = ran.file("written").map_or(0, |text| text.lines().count());
+        let starts = log.iter().filter(|record| {
+            record["type"] == "tool_start" && record["metadata"]["tool_name"] == "write"
+        });
+        assert!(wrote <= starts.count(), "{at}");
+        let (told, _) = result(&ran);
+        let is_answer = told == "It is so.";
+        assert!(is_answer || told.contains("session log"), "{at}: {told}");
+    }
+    panic!("the log never had enough")
 }

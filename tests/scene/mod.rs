@@ -53,7 +53,7 @@ pub fn tool(name: &str) -> Tool {
             max_backoff: Duration::from_secs(1),
         },
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         coerce: false,
         compare: Compare::Json,
         ignore: Vec::new(),

@@ -7,18 +7,19 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::execute::control::Control;
-use crate::execute::desk::Desk;
+use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Stop, Tool,
-    Turn, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Halt,
+    NotExecuted, Refused, Stop, Tool, Turn, pretty,
 };
 use crate::respond::render;
 
 use super::kit::Kit;
 use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
+use super::speech::{Served, Speech};
 use super::{Agents, Around, Broken, Purse};
 
 impl Around {
@@ -79,74 +80,121 @@ impl Conversation<'_> {
             Some(prompt) => texts.draft(prompt)?,
             None => pretty(self.job.accepted.input.text()),
         };
-        self.say(0, user(&prompt)).await;
+        self.say(0, user(&prompt)).await?;
+        let kit = Arc::clone(&self.kit);
         let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
             let models = (model.as_str(), fallback.as_deref());
-            let (turn, stop) = self.hear(&address, models, number, spoken).await?;
+            let (turn, stop, speech) = self.hear(&kit, &address, models, number, spoken).await?;
+            let goes_on = match stop {
+                Stop::Done | Stop::Paused if turn.calls.is_empty() || number == last => Ok(()),
+                Stop::Done | Stop::Paused => self.around.purse.check(),
+                Stop::Refused => Err(AgentFault::Refused),
+                Stop::MaxTokens => Err(AgentFault::MaxTokens),
+                Stop::ContextFull => Err(AgentFault::ContextFull),
+            };
+            if let Err(fault) = goes_on {
+                if let Some(mut speech) = speech {
+                    let over = NotExecuted::Halted(Halt::AgentOver);
+                    speech.end(over, turn.cut_off).await;
+                }
+                return Err(fault.into());
+            }
             match stop {
-                Stop::Done => {}
-                Stop::Paused if number < last => continue,
-                Stop::Paused => break,
-                Stop::Refused => return Err(AgentFault::Refused.into()),
-                Stop::MaxTokens => return Err(AgentFault::MaxTokens.into()),
-                Stop::ContextFull => return Err(AgentFault::ContextFull.into()),
+                Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
+                _ if number == last => break,
+                _ if turn.calls.is_empty() => continue,
+                _ => {}
             }
-            if turn.calls.is_empty() {
-                return Ok(final_text(spoken));
-            }
-            if number == last {
-                break;
-            }
-            self.around.purse.check()?;
-            if let Some(result) = self.serve(turn).await? {
+            if let Some(result) = self.serve(turn, speech).await? {
                 return Ok(result);
             }
         }
         Ok(unfinished(spoken, self.backing.max_turns))
     }
 
-    /// Asks, unless an earlier run did, and takes note of the answer.
-    async fn hear(
+    /// Asks, unless an earlier run did, and takes note of the answer. What of its calls has started by then comes with it.
+    async fn hear<'k>(
         &mut self,
+        kit: &'k Kit,
         address: &Address,
         models: (&str, Option<&str>),
         number: usize,
         spoken: &mut String,
-    ) -> Result<(Turn, Stop), Broken> {
-        let (response, turn, digest) = if let Some(remembered) = self.remembered(number)? {
-            (remembered.0, remembered.1, None)
+    ) -> Result<(Turn, Stop, Option<Speech<'k>>), Broken> {
+        let (response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
+            (response, turn, None)
         } else {
             self.around.purse.check()?;
             let of = u64::from(self.backing.max_turns);
-            self.desk.progress(number as u64 + 1, of).await;
-            let (response, turn, digest) = self.answer(address, models, number).await?;
-            (response, turn, Some(digest))
+            self.desk.progress(number as u64 + 1, of).await?;
+            let heard = self.answer(kit, address, models, number, spoken).await?;
+            (
+                heard.response,
+                heard.turn,
+                Some((heard.digest, heard.speech)),
+            )
         };
+        let (digest, speech) = asked.unzip();
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, &response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);
         self.messages.push(message.clone());
-        self.desk
-            .message(number, message, Some(Box::new((response, digest))))
-            .await;
-        Ok((turn, stop))
+        let answer = Box::new((response, digest));
+        self.desk.message(number, message, Some(answer)).await?;
+        Ok((turn, stop, speech))
     }
 
     /// Adds a message of the agent's own.
-    async fn say(&mut self, turn: usize, message: Box<RawValue>) {
+    async fn say(&mut self, turn: usize, message: Box<RawValue>) -> Result<(), Refused> {
         self.messages.push(message.clone());
-        self.desk.message(turn, message, None).await;
+        self.desk.message(turn, message, None).await
     }
 
-    /// Has the calls of a turn run and adds their results. The final answer, if one of the calls was that.
+    /// Has the calls of a turn run, those that run by now among them, and adds their results. The final answer, if one of
+    /// the calls was that.
     ///
     /// # Errors
     /// One of the calls is in doubt, or the log has others.
-    async fn serve(&mut self, turn: Turn) -> Result<Option<String>, Broken> {
+    async fn serve(
+        &mut self,
+        turn: Turn,
+        speech: Option<Speech<'_>>,
+    ) -> Result<Option<String>, Broken> {
         let (number, form) = (turn.number, turn.form);
+        let spoken = match speech {
+            Some(mut speech) => speech.serve(turn.cut_off).await,
+            None => None,
+        };
+        let Served {
+            answers: Answers { answers, doubt },
+            completion,
+        } = match spoken {
+            Some(served) => served,
+            None => self.serve_whole(turn).await?,
+        };
+        if let Some(doubt) = doubt {
+            return Err(in_doubt(doubt).into());
+        }
+        if let Some(answer) = completion.and_then(|position| answers.get(position))
+            && !answer.is_error
+        {
+            return Ok(Some(text_of(answer)));
+        }
+        for message in results(self.backing.api, form, &answers) {
+            self.say(number, message).await?;
+        }
+        Ok(None)
+    }
+
+    /// Has the calls of a turn run that are all known.
+    ///
+    /// # Errors
+    /// The log has others.
+    async fn serve_whole(&self, turn: Turn) -> Result<Served, Broken> {
+        let number = turn.number;
         let mut calls = self.kit.check(turn, &self.around);
         for checked in &mut calls {
             checked.call.within = Some(Arc::clone(&self.desk.call));
@@ -163,22 +211,11 @@ impl Conversation<'_> {
         drop(feed);
         let tools = Arc::clone(&self.kit.tools);
         let around = Arc::clone(&self.around);
-        let Some(served) = self.desk.turn(number, arriving, tools, around).await else {
-            return Ok(None);
-        };
-        if let Some(doubt) = served.doubt {
-            return Err(in_doubt(doubt).into());
-        }
-        let answers = served.answers;
-        if let Some(answer) = completion.and_then(|position| answers.get(position))
-            && !answer.is_error
-        {
-            return Ok(Some(text_of(answer)));
-        }
-        for message in results(self.backing.api, form, &answers) {
-            self.say(number, message).await;
-        }
-        Ok(None)
+        let answers = self.desk.turn(number, arriving, tools, around).await;
+        Ok(Served {
+            answers: answers.unwrap_or_default(),
+            completion,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::model::{AgentBacking, Api, Checked, Reason, Rejection, Tool, Tools, Turn, Verdict};
 use crate::model::{Detail, Invocation};
 use crate::respond::{Declare, declare};
-use crate::validate::Checker;
+use crate::validate::{Arriving, Checker};
 
 use super::Around;
 
@@ -64,14 +64,23 @@ impl Kit {
 
     /// The calls of a turn with their verdicts: what may not run where the agent stands is rejected here.
     pub(super) fn check(&self, turn: Turn, around: &Around) -> Vec<Checked> {
-        let checked = self.checker.turn(turn).into_iter();
-        checked.map(|checked| bounded(checked, around)).collect()
+        let mut calls = self.checker.turn(turn);
+        for checked in &mut calls {
+            bounded(checked, around);
+        }
+        calls
+    }
+
+    /// The same for the calls of an answer that is still being spoken, but for what may not run where the agent stands.
+    pub(super) fn arriving(&self) -> Arriving<'_> {
+        Arriving::new(&self.checker)
     }
 }
 
-fn bounded(checked: Checked, around: &Around) -> Checked {
+/// Rejects a call that may not run where the agent stands.
+pub(super) fn bounded(checked: &mut Checked, around: &Around) {
     let Verdict::Accepted(accepted) = &checked.verdict else {
-        return checked;
+        return;
     };
     let name = &checked.call.name;
     let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
@@ -85,14 +94,11 @@ fn bounded(checked: Checked, around: &Around) -> Checked {
         );
         (Reason::NotConcurrencySafe, message)
     } else {
-        return checked;
+        return;
     };
     let details = vec![Detail {
         path: String::new(),
         message,
     }];
-    Checked {
-        verdict: Verdict::Rejected(Rejection { reason, details }),
-        ..checked
-    }
+    checked.verdict = Verdict::Rejected(Rejection { reason, details });
 }

@@ -7,12 +7,14 @@ mod kit;
 mod memory;
 mod purse;
 mod request;
+mod speech;
+mod trouble;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Memory, Outcome, Tool,
+    AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Memory, Outcome, Refused, Tool,
 };
 
 use super::EngineSettings;
@@ -49,6 +51,12 @@ pub(super) enum Broken {
 impl From<AgentFault> for Broken {
     fn from(fault: AgentFault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<Refused> for Broken {
+    fn from(Refused(why): Refused) -> Self {
+        Self::Fault(AgentFault::LogRefused(why))
     }
 }
 
@@ -181,6 +189,7 @@ impl Agents {
                 said: mask(said),
             },
             AgentFault::Unreadable(why) => AgentFault::Unreadable(mask(why)),
+            AgentFault::BrokeOff(why) => AgentFault::BrokeOff(mask(why)),
             other => other,
         }
     }

@@ -10,8 +10,8 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 
 use crate::model::{
-    Arrival, Checked, CommandBacking, Describe, Effect, Leftovers, Limits, OnFailure, RetryOn,
-    Stdin, Tool, Verdict,
+    Arrival, Checked, CommandBacking, Describe, Effect, Leftovers, Limits, NotExecuted, OnFailure,
+    RetryOn, Stdin, Tool, Verdict,
 };
 
 use remote::{
@@ -158,7 +158,7 @@ fn a_rejected_call_stops_what_comes_later() {
 #[test]
 fn failures_in_a_row_pause_a_tool() {
     let tool = Tool {
-        pause_after_failures: 2,
+        pause_after_failures: Some(2),
         ..tool("t")
     };
     let (mut engine, mut first) = (engine(&[&tool], 3), Witness::default());
@@ -334,7 +334,7 @@ fn a_broken_turn_answers_what_ran() {
         let last = vec![later.pop().unwrap()];
         send(&feed, later);
         act_when_started(attempts, "a", || {
-            feed.send(Arrival::BrokeOff).unwrap();
+            feed.send(Arrival::Over(NotExecuted::BrokeOff)).unwrap();
             send(&feed, last);
         })
         .await;

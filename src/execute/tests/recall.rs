@@ -118,7 +118,7 @@ fn a_recalled_failure_cancels_its_siblings() {
 #[test]
 fn recalled_failures_pause_a_tool() {
     let tool = Tool {
-        pause_after_failures: 2,
+        pause_after_failures: Some(2),
         ..tool("t")
     };
     let mut calls = calls("A B C", &tool);

@@ -164,7 +164,7 @@ pub(super) fn tool(name: &str) -> Tool {
             max_backoff: second,
         },
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         coerce: false,
         compare: Compare::Json,
         ignore: Vec::new(),

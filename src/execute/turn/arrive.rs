@@ -26,14 +26,14 @@ impl Turn<'_> {
                 position,
                 rejection,
             } => self.revoke(position, rejection),
-            Arrival::BrokeOff => self.break_off(),
+            Arrival::Over(cause) => self.end_arriving(&cause),
         }
     }
 
     /// Puts a call last.
     fn queue(&mut self, checked: Checked) {
         let recalled = matches!(checked.past, Past::Answered(_));
-        let batch = match (&checked.verdict, self.over()) {
+        let batch = match (&checked.verdict, self.why_over()) {
             // What an earlier run did keeps its place: the others stand as a plan shows them.
             (Verdict::Accepted(accepted), over) if recalled || over.is_none() => {
                 Some(self.partition.place(accepted.safe))
@@ -90,7 +90,7 @@ impl Turn<'_> {
             unsure,
         });
         let number = self.queue.push(reference, State::Waiting(job));
-        match self.over() {
+        match self.why_over() {
             // Where nothing runs beside anything else, neither do agents, which take no place.
             None => self
                 .gate
@@ -100,27 +100,27 @@ impl Turn<'_> {
     }
 
     /// Why nothing more is queued in this turn, if nothing is.
-    fn over(&self) -> Option<NotExecuted> {
+    fn why_over(&self) -> Option<NotExecuted> {
         let halted = self.halted.map(NotExecuted::Halted);
-        let broke_off = || self.broke_off.then_some(NotExecuted::BrokeOff);
         let stopped = || self.stopped_by.clone();
-        halted.or_else(stopped).or_else(broke_off)
+        halted.or_else(stopped).or_else(|| self.over.clone())
     }
 
     /// A call that waits may not run after all; one that has started goes on.
     fn revoke(&mut self, position: usize, rejection: Rejection) {
         let number = self.queue.number_of(position);
         if let Some(number) = number.filter(|&number| self.gate.remove(number)) {
+            self.tally.rejected += 1;
             self.finish(number, &Outcome::Rejected(rejection));
         }
     }
 
     /// What waits, and what still comes, does not run.
-    fn break_off(&mut self) {
-        self.broke_off = true;
-        let broke_off = Outcome::NotExecuted(NotExecuted::BrokeOff);
+    fn end_arriving(&mut self, cause: &NotExecuted) {
+        self.over.get_or_insert_with(|| cause.clone());
+        let over = Outcome::NotExecuted(cause.clone());
         for number in self.gate.withdraw(|_| true) {
-            self.finish(number, &broke_off);
+            self.finish(number, &over);
         }
     }
 

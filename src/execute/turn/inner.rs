@@ -118,8 +118,7 @@ impl Turn<'_> {
                     turn,
                     max_turns,
                 };
-                let _ = self.sink.tell(&[event]);
-                let _ = told.send(());
+                let _ = told.send(self.sink.tell(&[event]));
             }
             Ask::Message {
                 turn,
@@ -140,8 +139,7 @@ impl Turn<'_> {
                     response,
                     turn,
                 };
-                let _ = self.sink.tell(&[event]);
-                let _ = told.send(());
+                let _ = told.send(self.sink.tell(&[event]));
             }
             Ask::Turn(turn) => {
                 let within = Arc::new(call.clone());

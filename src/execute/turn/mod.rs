@@ -63,8 +63,8 @@ pub(super) struct Turn<'e> {
     cancelled: HashMap<usize, String>,
     /// The failed call, or the answer, that ended the turn.
     stopped_by: Option<NotExecuted>,
-    /// Nothing more of the turn can come whole.
-    broke_off: bool,
+    /// Why nothing more starts of what arrives, if that was said.
+    over: Option<NotExecuted>,
     /// A call that writes has ended, and its result may be forgotten by a loss of power.
     unsettled: bool,
     /// What ended the run, once that was heeded here.
@@ -94,7 +94,7 @@ impl<'e> Turn<'e> {
             batches: 0,
             cancelled: HashMap::new(),
             stopped_by: None,
-            broke_off: false,
+            over: None,
             unsettled: false,
             halted: None,
         }

@@ -33,7 +33,7 @@ pub struct AgentFile {
     /// Tokens of one answer. Default: 4096.
     #[schemars(range(min = 1))]
     pub max_tokens: Setting<u32>,
-    /// Whether answers are asked for as streams, which keeps long ones from being cut off on the way. Default: false.
+    /// Whether answers are asked for as streams: calls start while the rest is still spoken. Default: false.
     pub stream: Setting<bool>,
     /// What one call of it may use, with the agents that it calls. Where it is used up the run exits with 3.
     pub budget: Setting<AgentBudgetFile>,

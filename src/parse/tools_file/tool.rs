@@ -57,7 +57,8 @@ pub struct ToolFile {
     pub retry: Setting<RetryFile>,
     /// What a failure does to the other calls of its turn. Default: `continue`.
     pub on_failure: Setting<OnFailure>,
-    /// After so many failures in a row the tool's calls are answered "paused". Default: 0, never.
+    /// After so many failures in a row the tool's calls are answered "paused". Default: 0, never; 3 where an agent
+    /// calls.
     pub pause_after_failures: Setting<u32>,
     /// Whether inputs that fail only by scalar types (`"3"` for 3) are converted. Default: true.
     pub coerce: Setting<bool>,

@@ -41,7 +41,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
             max_backoff: Duration::ZERO,
         },
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         coerce: true,
         compare: Compare::Json,
         ignore: Vec::new(),

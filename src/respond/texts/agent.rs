@@ -28,6 +28,13 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
             ),
             "the task may be right. Try once more later, or go on without.",
         ),
+        AgentFault::BrokeOff(why) => (
+            format!(
+                "{name} has no answer: its model's broke off when calls of it had started ({})",
+                clipped(why, MAX_SAID)
+            ),
+            "the task may be right. Try once more later, or go on without.",
+        ),
         AgentFault::Refused => (
             format!("{name} has no answer: its model declined"),
             "ask for something else, or go on without.",
@@ -43,6 +50,13 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
         AgentFault::OverBudget { agent, budget } => (
             format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
             "this limit is the user's. Go on with what there is, or tell the user what is missing.",
+        ),
+        AgentFault::LogRefused(why) => (
+            format!(
+                "{name} was ended: what it does can't be recorded any more ({})",
+                clipped(why, MAX_SAID)
+            ),
+            "another input won't change that. Tell the user.",
         ),
     };
     let details = match output {

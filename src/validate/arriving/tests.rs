@@ -40,7 +40,7 @@ fn word(arrival: &Arrival) -> String {
             position,
             rejection,
         } => format!("-{position}!{}", rejection.reason.name()),
-        Arrival::BrokeOff => "broke".to_owned(),
+        Arrival::Over(_) => "broke".to_owned(),
         Arrival::Part { .. } => "part".to_owned(),
     }
 }

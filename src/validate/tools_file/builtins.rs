@@ -131,7 +131,7 @@ fn tool(
         max_saved: super::tool::MAX_SAVED,
         retry: limits::never(),
         on_failure: OnFailure::Continue,
-        pause_after_failures: 0,
+        pause_after_failures: None,
         coerce: true,
         compare: Compare::Json,
         probe: None,

@@ -73,11 +73,8 @@ pub(super) fn resolved(
             scope.findings,
         ),
         on_failure: pick(&tool.on_failure, &defaults.on_failure, OnFailure::Continue),
-        pause_after_failures: pick(
-            &tool.pause_after_failures,
-            &defaults.pause_after_failures,
-            0,
-        ),
+        pause_after_failures: first(&tool.pause_after_failures, &defaults.pause_after_failures)
+            .copied(),
         coerce: pick(&tool.coerce, &defaults.coerce, true),
         compare: tool.compare.value().copied().unwrap_or(Compare::Json),
         ignore: ignored(tool, scope.findings),

@@ -16,7 +16,7 @@ use crate::cli::live::Live;
 use crate::cli::observers::Shared;
 use crate::cli::printer::Printer;
 use crate::execute::{Asking, Control};
-use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout, Tools};
+use crate::model::{Arrival, Call, CallRef, Form, Halt, Layout, NotExecuted, Tools};
 use crate::parse::{InputError, Part, Told};
 use crate::validate::{Arriving, unasked};
 
@@ -272,7 +272,7 @@ impl Pump<'_> {
                     // This one and what comes behind it is answered, and does not run.
                     Err(failure) => {
                         self.refused.get_or_insert(failure);
-                        let _ = self.feed.send(Arrival::BrokeOff);
+                        let _ = self.feed.send(Arrival::Over(NotExecuted::BrokeOff));
                     }
                 }
             }

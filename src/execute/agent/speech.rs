@@ -1,0 +1,200 @@
+//! An answer that is still being spoken: the calls of it that may start do so as their blocks stop, the others when it is
+//! over and its record was told. With the first that starts, its turn begins.
+
+use std::mem;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::execute::desk::{Answers, Desk};
+use crate::model::{Api, Arrival, Halt, NotExecuted, Verdict};
+use crate::parse::{Assembly, ResponseFault};
+use crate::validate::Arriving;
+
+use super::Around;
+use super::kit::{Kit, bounded};
+
+/// An answer as far as it was spoken.
+pub(super) struct Speech<'k> {
+    kit: &'k Kit,
+    around: Arc<Around>,
+    desk: Desk,
+    /// Of its turn.
+    number: usize,
+    assembly: Assembly,
+    /// Which of its calls may start.
+    arriving: Arriving<'k>,
+    begun: usize,
+    /// What was let go before one of it could start.
+    held: Vec<Arrival>,
+    open: Option<Open>,
+    /// The first call that is the agent's answer.
+    completion: Option<usize>,
+}
+
+/// Its turn, from the first call that could start on.
+struct Open {
+    feed: mpsc::UnboundedSender<Arrival>,
+    answers: oneshot::Receiver<Answers>,
+}
+
+/// What became of its calls.
+pub(super) struct Served {
+    pub(super) answers: Answers,
+    /// The first call that is the agent's answer.
+    pub(super) completion: Option<usize>,
+}
+
+impl<'k> Speech<'k> {
+    /// Nothing was spoken yet.
+    pub(super) fn new(
+        api: Api,
+        number: usize,
+        kit: &'k Kit,
+        around: &Arc<Around>,
+        desk: &Desk,
+    ) -> Self {
+        Self {
+            around: Arc::clone(around),
+            desk: desk.clone(),
+            number,
+            assembly: Assembly::new(api),
+            arriving: kit.arriving(),
+            kit,
+            begun: 0,
+            held: Vec::new(),
+            open: None,
+            completion: None,
+        }
+    }
+
+    /// Takes the next bytes, and lets nothing go.
+    ///
+    /// # Errors
+    /// The API's error, or an event that is none.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), ResponseFault> {
+        self.assembly.push(bytes)
+    }
+
+    /// Lets calls go that may start by now.
+    pub(super) fn let_go(&mut self) {
+        self.take_in();
+        self.pass_on();
+    }
+
+    /// Whether calls have started, so that it can't be asked for again.
+    pub(super) fn has_begun(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether it was spoken to its end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.assembly.is_complete()
+    }
+
+    /// As [`Assembly::body`].
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn body(&mut self) -> Result<Option<String>, ResponseFault> {
+        self.assembly.body()
+    }
+
+    /// Its text so far.
+    pub(super) fn text(&self) -> String {
+        self.assembly.text()
+    }
+
+    /// Lets all go, now that it is over; `cut_off` inside its last call. None where nothing had begun.
+    pub(super) async fn serve(&mut self, cut_off: bool) -> Option<Served> {
+        if !self.has_begun() {
+            return None;
+        }
+        self.close(cut_off);
+        Some(Served {
+            answers: self.answers().await?,
+            completion: self.completion,
+        })
+    }
+
+    /// The agent ends for this reason: what waits does not run, what runs goes on to its end.
+    pub(super) async fn end(&mut self, why: NotExecuted, cut_off: bool) {
+        self.give_up(why, cut_off);
+        self.answers().await;
+    }
+
+    async fn answers(&mut self) -> Option<Answers> {
+        let Open { feed, answers } = self.open.take()?;
+        drop(feed);
+        answers.await.ok()
+    }
+
+    fn give_up(&mut self, why: NotExecuted, cut_off: bool) {
+        let Some(open) = &self.open else {
+            return;
+        };
+        // It goes first, so that nothing starts that comes now.
+        let _ = open.feed.send(Arrival::Over(why));
+        if self.is_complete() {
+            return self.close(cut_off);
+        }
+        self.take_in();
+        let unfinished = self.assembly.abandon(self.number);
+        self.arriving.broke_off(unfinished);
+        self.pass_on();
+    }
+
+    fn close(&mut self, cut_off: bool) {
+        self.take_in();
+        self.arriving.closed(cut_off);
+        self.pass_on();
+    }
+
+    fn take_in(&mut self) {
+        while self.begun < self.assembly.calls_begun() {
+            self.begun += 1;
+            self.arriving.begun();
+        }
+        while let Some(call) = self.assembly.next_call(self.number) {
+            self.arriving.whole(call);
+        }
+    }
+
+    fn pass_on(&mut self) {
+        let mut starts = false;
+        for mut arrival in self.arriving.take() {
+            if let Arrival::Call(checked) = &mut arrival {
+                bounded(checked, &self.around);
+                checked.call.within = Some(Arc::clone(&self.desk.call));
+                starts |= matches!(checked.verdict, Verdict::Accepted(_));
+                if checked.verdict.is_completion() {
+                    self.completion.get_or_insert(checked.call.position);
+                }
+            }
+            self.held.push(arrival);
+        }
+        if starts && self.open.is_none() {
+            self.open = Some(self.begin());
+        }
+        if let Some(open) = &self.open {
+            for arrival in mem::take(&mut self.held) {
+                // The dispatcher listens until this sender is gone.
+                let _ = open.feed.send(arrival);
+            }
+        }
+    }
+
+    fn begin(&self) -> Open {
+        let (feed, arriving) = mpsc::unbounded_channel();
+        let (tools, around) = (Arc::clone(&self.kit.tools), Arc::clone(&self.around));
+        let answers = self.desk.turn(self.number, arriving, tools, around);
+        Open { feed, answers }
+    }
+}
+
+/// An agent that is ended while its model speaks drops it: what was asked by then is answered all the same.
+impl Drop for Speech<'_> {
+    fn drop(&mut self) {
+        self.give_up(NotExecuted::Halted(Halt::AgentOver), false);
+    }
+}
