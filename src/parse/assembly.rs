@@ -8,8 +8,8 @@ mod calls;
 use serde_json::{Map, Value, json};
 
 use super::response::{ResponseFault, error};
-use crate::model::Api;
 use crate::model::json::Object;
+use crate::model::{Api, json_line};
 use block::{Block, append};
 
 /// An answer that is arriving.
@@ -231,12 +231,15 @@ impl Assembly {
 
     fn message(&self) -> String {
         let blocks: Vec<String> = self.blocks.iter().map(Block::json).collect();
+        // Each part is on one line by itself: a break in one of them changes nothing in the others.
+        let usage = Value::Object(self.usage.clone()).to_string();
+        let [model, stop] = [&self.model, &self.stop].map(ToString::to_string);
         format!(
             r#"{{"type":"message","role":"assistant","model":{},"content":[{}],"stop_reason":{},"usage":{}}}"#,
-            self.model,
+            json_line(&model),
             blocks.join(","),
-            self.stop,
-            Value::Object(self.usage.clone())
+            json_line(&stop),
+            json_line(&usage)
         )
     }
 

@@ -4,6 +4,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::model::json_line;
+
 /// A content block, or a call of chat completions.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -70,8 +72,13 @@ impl Block {
             .is_none_or(|piece| self.grow(piece))
     }
 
-    /// The block. An input keeps its digits; one that is no JSON stands there as a text, which is no input.
+    /// The block, on one line, as a log holds it: its calls must have the same bytes when they are read from there. An input
+    /// keeps its digits; one that is no JSON stands there as a text, which is no input.
     pub(super) fn json(&self) -> String {
+        json_line(&self.on_lines()).into_owned()
+    }
+
+    fn on_lines(&self) -> String {
         if self.input.trim().is_empty() {
             return Value::Object(self.members.clone()).to_string();
         }
