@@ -46,7 +46,15 @@ pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn),
     }
     let read = match api {
         Api::Anthropic => of_anthropic(&object),
-        Api::OpenAiChat => of_openai(&object),
+        Api::OpenAiChat => {
+            let choice = choice(&object);
+            if let Some(error) = choice.as_ref().and_then(failed) {
+                return Err(error);
+            }
+            choice
+                .ok_or_else(|| "it has no `choices`".to_owned())
+                .and_then(|choice| of_openai(&object, &choice))
+        }
     };
     let (message, text, stop, usage) = read.map_err(ResponseFault::Strange)?;
     let response = Response {
@@ -112,6 +120,17 @@ pub(super) fn error(object: &Object) -> Option<ResponseFault> {
     })
 }
 
+/// The error that ended an answer of chat completions, which keeps the word for it in the choice.
+pub(super) fn failed(choice: &Object) -> Option<ResponseFault> {
+    let ended = choice.text("finish_reason")? == "error";
+    ended.then(|| {
+        error(choice).unwrap_or_else(|| ResponseFault::Error {
+            kind: "api_error".to_owned(),
+            message: "the server ended the answer with an error".to_owned(),
+        })
+    })
+}
+
 type Read = Result<(Box<RawValue>, String, Stop, Usage), String>;
 
 fn of_anthropic(object: &Object) -> Read {
@@ -142,12 +161,13 @@ fn of_anthropic(object: &Object) -> Read {
     Ok((raw(&message), texts.collect(), stop, usage))
 }
 
-/// The first choice. Of its message only what every server takes back is kept.
-fn of_openai(object: &Object) -> Read {
-    let choice = object
-        .list("choices")
-        .and_then(|choices| choices.first()?.object())
-        .ok_or("it has no `choices`")?;
+/// The first choice: the others are other answers to the same question.
+fn choice<'a>(object: &Object<'a>) -> Option<Object<'a>> {
+    object.list("choices")?.first()?.object()
+}
+
+/// Of the message only what every server takes back is kept.
+fn of_openai(object: &Object, choice: &Object) -> Read {
     let message = choice.object("message").ok_or("it has no `message`")?;
     let refusal = message.text("refusal").filter(|words| !words.is_empty());
     let stop = match choice.text("finish_reason").as_deref() {

@@ -1,5 +1,7 @@
 use super::super::response;
 use super::*;
+use serde_json::Value;
+
 use crate::model::{Call, Turn};
 
 fn assembled(api: Api, events: &[&str], size: usize) -> Result<Option<String>, ResponseFault> {
