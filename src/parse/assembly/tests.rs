@@ -2,6 +2,8 @@ use super::super::response;
 use super::*;
 use serde_json::Value;
 
+mod faithful;
+
 use crate::model::{Call, Turn};
 
 fn assembled(api: Api, events: &[&str], size: usize) -> Result<Option<String>, ResponseFault> {
@@ -188,48 +190,6 @@ fn calls_of_chat_completions_come_out_as_the_next_begins() {
                 .all(|call| call.name == "n" && call.input.is_ok()),
             "{all}"
         );
-    }
-}
-
-/// FAULTS 17, 122: a call has the same bytes when it is out early, in the body, and in the line that a log makes of that,
-/// whatever breaks lines in it or beside it.
-#[test]
-fn a_call_has_the_bytes_that_the_log_will_have() {
-    let delta = |index: usize, json: &str| {
-        let json = Value::from(json);
-        format!(
-            r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":{json}}}}}"#
-        )
-    };
-    let begin = |index: usize, kind: &str| {
-        format!(r#"{{"type":"content_block_start","index":{index},"content_block":{{{kind}}}}}"#)
-    };
-    let stop = |index: usize| format!(r#"{{"type":"content_block_stop","index":{index}}}"#);
-    let end = r#"{"type":"message_stop"}"#;
-    let call = r#""type":"tool_use","name":"n","input":{}"#;
-    for model in ["m", "\u{2028}"] {
-        let start = format!(r#"{{"type":"message_start","message":{{"model":"{model}"}}}}"#);
-        for texts in ["plain", "\u{2029}"] {
-            for json in ["{\n  \"name\": \"2\"\n}", "{\"name\": \"2\u{2028}x\"}"] {
-                let events = [
-                    start.clone(),
-                    begin(0, call),
-                    delta(0, r#"{"x": 1.50}"#),
-                    stop(0),
-                    begin(1, &format!(r#""type":"text","text":"{texts}""#)),
-                    begin(2, call),
-                    delta(2, json),
-                    stop(2),
-                    end.to_owned(),
-                ];
-                let events: Vec<&str> = events.iter().map(String::as_str).collect();
-                let (before, after, turn) = early(Api::Anthropic, &events);
-                assert_eq!(before.len(), 2);
-                assert_eq!(all_of(before, after), format!("{:?}", turn.calls), "{json}");
-                let first = turn.calls[0].input.as_ref().unwrap();
-                assert_eq!(first.text(), r#"{"x": 1.50}"#);
-            }
-        }
     }
 }
 
