@@ -149,13 +149,16 @@ impl Block {
     pub(super) fn function_call(&self) -> String {
         let text = |text: &Option<String>| text.as_deref().map_or("null".to_owned(), quoted);
         let (id, name, arguments) = (text(&self.id), text(&self.name), quoted(&self.input));
-        let others = self.members.iter();
-        let others: String = others
-            .map(|(key, json)| format!(",{}", member(key, json)))
-            .collect();
-        let call = format!(
-            r#"{{"id":{id},"type":"function","function":{{"name":{name},"arguments":{arguments}}}{others}}}"#
-        );
+        let mut members = vec![
+            member("id", &id),
+            member("type", r#""function""#),
+            member(
+                "function",
+                &format!(r#"{{"name":{name},"arguments":{arguments}}}"#),
+            ),
+        ];
+        members.extend(self.members.iter().map(|(key, json)| member(key, json)));
+        let call = format!("{{{}}}", members.join(","));
         json_line(&call).into_owned()
     }
 

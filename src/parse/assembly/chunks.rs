@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::block::{Block, member, piece};
 use super::{Assembly, index, json};
-use crate::model::json::{Json, Object};
+use crate::model::json::Object;
 use crate::parse::dialects::openai_chat_sse::begins_another;
 
 impl Assembly {

@@ -130,10 +130,11 @@ fn calls_without_ids_are_told_apart() {
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let (_, turn) = read(Api::OpenAiChat, &events).unwrap();
         assert_eq!(inputs(&turn), [r#"{"x": 1}"#, r#"{"x": 2}"#], "{place}");
-        let text: String = events
+        let lines: Vec<String> = events
             .iter()
             .map(|event| format!("data: {event}\n\n"))
             .collect();
+        let text = lines.concat();
         let mut stream = Stream::new("x", None, 1 << 20);
         stream.push(text.as_bytes());
         stream.end();
