@@ -19,6 +19,7 @@ use crate::validate::clipped;
 use super::Broken;
 use super::conversation::Conversation;
 use super::kit::Kit;
+use super::memory::in_doubt;
 use super::request::Address;
 use super::speech::Speech;
 use super::trouble::{Trouble, refused, told, unreached};
@@ -72,7 +73,9 @@ impl Conversation<'_> {
             };
             if speech.has_begun() {
                 *spoken = speech.text();
-                speech.end(NotExecuted::BrokeOff, false).await;
+                if let Some(doubt) = speech.end(NotExecuted::BrokeOff, false).await {
+                    return Err(in_doubt(doubt).into());
+                }
                 return Err(trouble.too_late());
             }
             if let Some(other) = fallback.take_if(|_| trouble.overloaded) {
@@ -131,9 +134,11 @@ impl Conversation<'_> {
             let why = format!("its body is encoded ({encoding}), which no request asks for");
             return Err(Trouble::last(AgentFault::Unreadable(why)));
         }
-        let streamed = is_stream(http.headers());
+        let framed = is_stream(http.headers());
+        // What is refused is no answer, whatever it is called.
+        let streamed = framed && (200..300).contains(&status);
         // The calls of the last answer don't run.
-        let serves = (200..300).contains(&status) && number + 1 < self.backing.max_turns as usize;
+        let serves = number + 1 < self.backing.max_turns as usize;
         let (mut body, mut total) = (Vec::new(), 0);
         loop {
             let piece = match http.chunk().await {
@@ -170,6 +175,8 @@ impl Conversation<'_> {
                 let why = "the stream ended before the answer did".to_owned();
                 unreached(failure::broken(TransportPhase::Body, origin, why))
             })?
+        } else if framed {
+            unframed(&String::from_utf8_lossy(&body))
         } else {
             String::from_utf8_lossy(&body).into_owned()
         };
@@ -195,6 +202,17 @@ impl Conversation<'_> {
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
+}
+
+/// The data of the first event; all of it, where there is none.
+fn unframed(body: &str) -> String {
+    let lines = body.lines().map(|line| line.strip_prefix("data:"));
+    let event = lines.skip_while(Option::is_none).map_while(|data| data);
+    let data: Vec<&str> = event.map(str::trim_start).collect();
+    match &data[..] {
+        [] => body.to_owned(),
+        data => data.join("\n"),
+    }
 }
 
 /// A request without anything special: no redirects, no proxy.

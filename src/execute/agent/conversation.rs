@@ -96,7 +96,9 @@ impl Conversation<'_> {
             if let Err(fault) = goes_on {
                 if let Some(mut speech) = speech {
                     let over = NotExecuted::Halted(Halt::AgentOver);
-                    speech.end(over, turn.cut_off).await;
+                    if let Some(doubt) = speech.end(over, turn.cut_off).await {
+                        return Err(in_doubt(doubt).into());
+                    }
                 }
                 return Err(fault.into());
             }

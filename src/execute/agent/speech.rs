@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::execute::desk::{Answers, Desk};
-use crate::model::{Api, Arrival, Halt, NotExecuted, Verdict};
+use crate::model::{Api, Arrival, Doubt, Halt, NotExecuted, Verdict};
 use crate::parse::{Assembly, ResponseFault};
 use crate::validate::Arriving;
 
@@ -117,10 +117,10 @@ impl<'k> Speech<'k> {
         })
     }
 
-    /// The agent ends for this reason: what waits does not run, what runs goes on to its end.
-    pub(super) async fn end(&mut self, why: NotExecuted, cut_off: bool) {
+    /// The agent ends for this reason: what waits does not run, what runs goes on to its end, which may be a doubt.
+    pub(super) async fn end(&mut self, why: NotExecuted, cut_off: bool) -> Option<Doubt> {
         self.give_up(why, cut_off);
-        self.answers().await;
+        self.answers().await?.doubt
     }
 
     async fn answers(&mut self) -> Option<Answers> {
