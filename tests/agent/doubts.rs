@@ -91,6 +91,7 @@ fn a_doubt_is_more_than_the_end_of_a_stream() {
             said.starts_with("In doubt: lead stopped at a call of send (a0)"),
             "{reason}: {said}"
         );
+        assert_eq!(play.resume().exits(3).stdout, ended.stdout, "{reason}");
         play.stage.log_is_in_order();
     }
 }
