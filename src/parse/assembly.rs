@@ -32,6 +32,7 @@ pub struct Assembly {
     stop: Value,
     usage: Map<String, Value>,
     complete: bool,
+    over: bool,
 }
 
 impl Assembly {
@@ -50,6 +51,7 @@ impl Assembly {
             stop: Value::Null,
             usage: Map::new(),
             complete: false,
+            over: false,
         }
     }
 
@@ -95,6 +97,11 @@ impl Assembly {
         self.complete
     }
 
+    /// Whether nothing follows, whatever the server does with the connection.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
     /// The text so far.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().map(|block| &block.members);
@@ -120,6 +127,7 @@ impl Assembly {
 
     fn event(&mut self, data: &str) -> Result<(), ResponseFault> {
         if data == "[DONE]" {
+            self.over |= self.api == Api::OpenAiChat;
             return Ok(());
         }
         let strange = |why: String| ResponseFault::Strange(format!("an event {why}"));
@@ -160,7 +168,7 @@ impl Assembly {
                 self.stop = event["delta"]["stop_reason"].clone();
                 self.used(&event["usage"]);
             }
-            "message_stop" => self.complete = true,
+            "message_stop" => (self.complete, self.over) = (true, true),
             _ => {}
         }
         true

@@ -39,9 +39,23 @@ pub(super) struct Heard<'k> {
     pub(super) speech: Speech<'k>,
 }
 
+/// While it lasts, an answer is spoken. Then its text is in `spoken`: also where the agent was ended meanwhile.
+struct Aloud<'s, 'k> {
+    speech: &'s mut Speech<'k>,
+    spoken: &'s mut String,
+}
+
+impl Drop for Aloud<'_, '_> {
+    fn drop(&mut self) {
+        let text = self.speech.text();
+        if !text.is_empty() {
+            *self.spoken = text;
+        }
+    }
+}
+
 impl Conversation<'_> {
-    /// The next answer; `number` is that of its turn. One that breaks off when calls of it have started leaves the text
-    /// so far in `spoken`.
+    /// The next answer; `number` is that of its turn. What is streamed stands in `spoken`, however it ends.
     ///
     /// # Errors
     /// Why there is none, after all attempts.
@@ -59,7 +73,12 @@ impl Conversation<'_> {
             let body = address.body(model, &self.messages, self.kit.declared.as_deref());
             let digest = crate::execute::digest::of_text(&body);
             let mut speech = Speech::new(self.backing.api, number, kit, &self.around, &self.desk);
-            let trouble = match self.send(address, body, number, &mut speech).await {
+            let aloud = Aloud {
+                speech: &mut speech,
+                spoken,
+            };
+            let sent = self.send(address, body, number, aloud).await;
+            let trouble = match sent {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
                     return Ok(Heard {
@@ -72,7 +91,6 @@ impl Conversation<'_> {
                 Err(trouble) => trouble,
             };
             if speech.has_begun() {
-                *spoken = speech.text();
                 if let Some(doubt) = speech.end(NotExecuted::BrokeOff, false).await {
                     return Err(in_doubt(doubt).into());
                 }
@@ -106,7 +124,7 @@ impl Conversation<'_> {
         address: &Address,
         body: String,
         number: usize,
-        speech: &mut Speech<'_>,
+        aloud: Aloud<'_, '_>,
     ) -> Result<(Response, Turn), Trouble> {
         let request = address.request(body);
         let after = self.job.accepted.tool.timeout.after;
@@ -118,7 +136,7 @@ impl Conversation<'_> {
         let origin = address.origin();
         let sent = client.execute(request).await;
         let response = sent.map_err(|error| unreached(failure::of_request(&origin, &error)))?;
-        self.read(response, &origin, number, speech).await
+        self.read(response, &origin, number, aloud.speech).await
     }
 
     async fn read(
@@ -168,6 +186,12 @@ impl Conversation<'_> {
             if serves {
                 speech.let_go();
             }
+            // The end of the body may come late, or never.
+            if speech.is_over() {
+                break;
+            }
+            // A stream without a pause keeps nobody else waiting: not the limit of the agent, not a signal.
+            tokio::task::yield_now().await;
         }
         let body = if streamed {
             let whole = speech.body().map_err(|fault| told(fault, wish))?;

@@ -172,7 +172,7 @@ impl Conversation<'_> {
         };
         let Served {
             answers: Answers { answers, doubt },
-            completion,
+            completions,
         } = match spoken {
             Some(served) => served,
             None => self.serve_whole(turn).await?,
@@ -180,9 +180,8 @@ impl Conversation<'_> {
         if let Some(doubt) = doubt {
             return Err(in_doubt(doubt).into());
         }
-        if let Some(answer) = completion.and_then(|position| answers.get(position))
-            && !answer.is_error
-        {
+        let mut completions = completions.iter().filter_map(|at| answers.get(*at));
+        if let Some(answer) = completions.find(|answer| !answer.is_error) {
             return Ok(Some(text_of(answer)));
         }
         for message in results(self.backing.api, form, &answers) {
@@ -202,9 +201,8 @@ impl Conversation<'_> {
             checked.call.within = Some(Arc::clone(&self.desk.call));
             checked.past = self.past(checked)?;
         }
-        let completion = calls
-            .iter()
-            .position(|checked| checked.verdict.is_completion());
+        let completions = calls.iter().filter(|call| call.verdict.is_completion());
+        let completions = completions.map(|checked| checked.call.position).collect();
         let (feed, arriving) = mpsc::unbounded_channel();
         for call in calls {
             // The receiver is in this function until it is handed over.
@@ -216,7 +214,7 @@ impl Conversation<'_> {
         let answers = self.desk.turn(number, arriving, tools, around).await;
         Ok(Served {
             answers: answers.unwrap_or_default(),
-            completion,
+            completions,
         })
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Speech<'k> {
     /// What was let go before one of it could start.
     held: Vec<Arrival>,
     open: Option<Open>,
-    /// The first call that is the agent's answer.
-    completion: Option<usize>,
+    /// As in [`Served`].
+    completions: Vec<usize>,
 }
 
 /// Its turn, from the first call that could start on.
@@ -41,8 +41,8 @@ struct Open {
 /// What became of its calls.
 pub(super) struct Served {
     pub(super) answers: Answers,
-    /// The first call that is the agent's answer.
-    pub(super) completion: Option<usize>,
+    /// The calls that would be the agent's answer, in call order. Some may be revoked since.
+    pub(super) completions: Vec<usize>,
 }
 
 impl<'k> Speech<'k> {
@@ -64,7 +64,7 @@ impl<'k> Speech<'k> {
             begun: 0,
             held: Vec::new(),
             open: None,
-            completion: None,
+            completions: Vec::new(),
         }
     }
 
@@ -92,6 +92,11 @@ impl<'k> Speech<'k> {
         self.assembly.is_complete()
     }
 
+    /// As [`Assembly::is_over`].
+    pub(super) fn is_over(&self) -> bool {
+        self.assembly.is_over()
+    }
+
     /// As [`Assembly::body`].
     ///
     /// # Errors
@@ -112,8 +117,8 @@ impl<'k> Speech<'k> {
         }
         self.close(cut_off);
         Some(Served {
-            answers: self.answers().await?,
-            completion: self.completion,
+            answers: self.answers().await.unwrap_or_default(),
+            completions: mem::take(&mut self.completions),
         })
     }
 
@@ -168,7 +173,7 @@ impl<'k> Speech<'k> {
                 checked.call.within = Some(Arc::clone(&self.desk.call));
                 starts |= matches!(checked.verdict, Verdict::Accepted(_));
                 if checked.verdict.is_completion() {
-                    self.completion.get_or_insert(checked.call.position);
+                    self.completions.push(checked.call.position);
                 }
             }
             self.held.push(arrival);
