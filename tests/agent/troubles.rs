@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Act, Api, calls, error, ok, text};
+use crate::api::{Act, Api, calls, completion, error, message, ok, streamed, text};
 use crate::scenes::{CANARY, ask, asked, result, toolq};
 
 const QUICK: &str = "    retry: {backoff: 1ms}";
@@ -140,6 +140,31 @@ fn what_is_no_answer_is_an_error() {
     let said = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
     let api = Api::new(&[ok(said), text("ok")]);
     assert_eq!(result(&ask(&api, QUICK).exits(0)).0, "ok");
+}
+
+/// A call takes far more memory than `{"type":"tool_use"}` has bytes.
+#[test]
+fn an_answer_has_so_many_calls_and_no_more() {
+    let answer = |calls: usize| {
+        let call = json!({"type": "tool_use", "id": "a", "name": "none", "input": {}});
+        message(json!(vec![call; calls]), "tool_use")
+    };
+    let chat = json!({"tool_calls": vec![json!({"function": {"name": "none"}}); 10_001]});
+    for (keys, act) in [
+        ("", ok(answer(10_001))),
+        ("      stream: true\n", streamed(ok(answer(10_001)))),
+        ("      api: openai-chat\n", completion(chat, "tool_calls")),
+    ] {
+        let api = Api::new(&[act, text("no")]);
+        let (told, is_error) = result(&ask(&api, &format!("{keys}{QUICK}")).exits(0));
+        assert!(
+            is_error && told.contains("more than 10,000 calls"),
+            "{told}"
+        );
+        assert_eq!(api.heard().len(), 1);
+    }
+    let api = Api::new(&[ok(answer(10_000)), text("ok")]);
+    assert_eq!(result(&ask(&api, QUICK).exits(0)), ("ok".to_owned(), false));
 }
 
 #[test]

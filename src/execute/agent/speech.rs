@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::execute::desk::{Answers, Desk};
 use crate::model::{Api, Arrival, Doubt, Halt, NotExecuted, Verdict};
-use crate::parse::{Assembly, ResponseFault};
+use crate::parse::{Assembly, ResponseFault, bounded_calls};
 use crate::validate::Arriving;
 
 use super::Around;
@@ -71,9 +71,10 @@ impl<'k> Speech<'k> {
     /// Takes the next bytes, and lets nothing go.
     ///
     /// # Errors
-    /// The API's error, or an event that is none.
+    /// The API's error, an event that is none, or more calls than an answer may have.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), ResponseFault> {
-        self.assembly.push(bytes)
+        self.assembly.push(bytes)?;
+        bounded_calls(self.assembly.calls_begun())
     }
 
     /// Lets calls go that may start by now.
