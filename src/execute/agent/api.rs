@@ -156,7 +156,7 @@ impl Conversation<'_> {
         // What is refused is no answer, whatever it is called.
         let streamed = framed && (200..300).contains(&status);
         // The calls of the last answer don't run.
-        let serves = number + 1 < self.backing.max_turns as usize;
+        let serves = !self.is_last(number);
         let (mut body, mut total) = (Vec::new(), 0);
         loop {
             let piece = match http.chunk().await {

@@ -82,12 +82,12 @@ impl Conversation<'_> {
         };
         self.say(0, user(&prompt)).await?;
         let kit = Arc::clone(&self.kit);
-        let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
+            let last = self.is_last(number);
             let models = (model.as_str(), fallback.as_deref());
             let (turn, stop, speech) = self.hear(&kit, &address, models, number, spoken).await?;
             let goes_on = match stop {
-                Stop::Done | Stop::Paused if turn.calls.is_empty() || number == last => Ok(()),
+                Stop::Done | Stop::Paused if turn.calls.is_empty() || last => Ok(()),
                 Stop::Done | Stop::Paused => self.around.purse.check(),
                 Stop::Refused => Err(AgentFault::Refused),
                 Stop::MaxTokens => Err(AgentFault::MaxTokens),
@@ -104,12 +104,14 @@ impl Conversation<'_> {
             }
             match stop {
                 Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
-                _ if number == last => break,
-                _ if turn.calls.is_empty() => continue,
+                _ if turn.calls.is_empty() && !last => continue,
                 _ => {}
             }
             if let Some(result) = self.serve(turn, speech).await? {
                 return Ok(result);
+            }
+            if last {
+                break;
             }
         }
         Ok(unfinished(spoken, self.backing.max_turns))
@@ -156,7 +158,7 @@ impl Conversation<'_> {
     }
 
     /// Has the calls of a turn run, those that run by now among them, and adds their results. The final answer, if one of
-    /// the calls was that.
+    /// the calls was that; in the last turn nothing else runs.
     ///
     /// # Errors
     /// One of the calls is in doubt, or the log has others.
@@ -184,13 +186,21 @@ impl Conversation<'_> {
         if let Some(answer) = completions.find(|answer| !answer.is_error) {
             return Ok(Some(text_of(answer)));
         }
+        if self.is_last(number) {
+            return Ok(None);
+        }
         for message in results(self.backing.api, form, &answers) {
             self.say(number, message).await?;
         }
         Ok(None)
     }
 
-    /// Has the calls of a turn run that are all known.
+    /// Whether its model is not asked again behind the turn of this number.
+    pub(super) fn is_last(&self, number: usize) -> bool {
+        number + 1 == self.backing.max_turns as usize
+    }
+
+    /// Has the calls of a turn run that are all known; of the last one those that are the agent's answer, if any is.
     ///
     /// # Errors
     /// The log has others.
@@ -202,10 +212,16 @@ impl Conversation<'_> {
             checked.past = self.past(checked)?;
         }
         let completions = calls.iter().filter(|call| call.verdict.is_completion());
-        let completions = completions.map(|checked| checked.call.position).collect();
+        let completions: Vec<usize> = completions.map(|checked| checked.call.position).collect();
         let (feed, arriving) = mpsc::unbounded_channel();
-        for call in calls {
+        if self.is_last(number) {
+            if completions.is_empty() {
+                return Ok(Served::default());
+            }
             // The receiver is in this function until it is handed over.
+            let _ = feed.send(Arrival::Over(NotExecuted::LastTurn));
+        }
+        for call in calls {
             let _ = feed.send(Arrival::Call(Box::new(call)));
         }
         drop(feed);

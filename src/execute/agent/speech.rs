@@ -39,6 +39,7 @@ struct Open {
 }
 
 /// What became of its calls.
+#[derive(Default)]
 pub(super) struct Served {
     pub(super) answers: Answers,
     /// The calls that would be the agent's answer, in call order. Some may be revoked since.
