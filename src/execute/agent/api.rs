@@ -21,7 +21,7 @@ use super::conversation::Conversation;
 use super::kit::Kit;
 use super::memory::in_doubt;
 use super::request::Address;
-use super::speech::Speech;
+use super::speech::{Aloud, Speech};
 use super::trouble::{Trouble, refused, told, unreached};
 
 /// The largest answer that is read, in bytes.
@@ -37,21 +37,6 @@ pub(super) struct Heard<'k> {
     pub(super) digest: String,
     /// The calls of it that have started, if any have.
     pub(super) speech: Speech<'k>,
-}
-
-/// While it lasts, an answer is spoken. Then its text is in `spoken`: also where the agent was ended meanwhile.
-struct Aloud<'s, 'k> {
-    speech: &'s mut Speech<'k>,
-    spoken: &'s mut String,
-}
-
-impl Drop for Aloud<'_, '_> {
-    fn drop(&mut self) {
-        let text = self.speech.text();
-        if !text.is_empty() {
-            *self.spoken = text;
-        }
-    }
 }
 
 impl Conversation<'_> {

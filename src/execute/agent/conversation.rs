@@ -11,15 +11,15 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Halt,
-    NotExecuted, Refused, Stop, Tool, Turn, cut, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Arrival, Halt, NotExecuted, Refused, Stop, Tool,
+    Turn, cut, pretty,
 };
-use crate::respond::render;
 
 use super::kit::Kit;
 use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
 use super::speech::{Served, Speech};
+use super::words::{final_text, results, text_of, unfinished};
 use super::{Agents, Around, Broken, Purse};
 
 /// Characters of a model's name that are kept.
@@ -238,42 +238,5 @@ impl Conversation<'_> {
             answers: answers.unwrap_or_default(),
             completions,
         })
-    }
-}
-
-/// The messages that carry the results of a turn: one for all, or one for each.
-fn results(api: Api, form: Form, answers: &[Answer]) -> Vec<Box<RawValue>> {
-    let rendered = render(form, answers);
-    match api {
-        Api::Anthropic => RawValue::from_string(rendered).into_iter().collect(),
-        Api::OpenAiChat => serde_json::from_str(&rendered).unwrap_or_default(),
-    }
-}
-
-fn text_of(answer: &Answer) -> String {
-    match &answer.content {
-        Content::Text(text) => text.clone(),
-        Content::Blocks(_) => String::new(),
-    }
-}
-
-/// What the caller reads of a complete answer.
-fn final_text(spoken: &str) -> String {
-    match spoken {
-        "" => "(The agent is done, and its answer is empty.)".to_owned(),
-        text => text.to_owned(),
-    }
-}
-
-/// What the caller reads where the agent would have gone on.
-fn unfinished(spoken: &str, max_turns: u32) -> String {
-    let turns = match max_turns {
-        1 => "its only turn".to_owned(),
-        turns => format!("its {turns} turns"),
-    };
-    let note = format!("(The agent was not done after {turns}; these are its last words.)");
-    match spoken {
-        "" => format!("(The agent was not done after {turns}, and said nothing.)"),
-        text => format!("{text}\n{note}"),
     }
 }

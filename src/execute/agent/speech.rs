@@ -205,3 +205,18 @@ impl Drop for Speech<'_> {
         self.give_up(NotExecuted::Halted(Halt::AgentOver), false);
     }
 }
+
+/// While it lasts, an answer is spoken. Then its text is in `spoken`: also where the agent was ended meanwhile.
+pub(super) struct Aloud<'s, 'k> {
+    pub(super) speech: &'s mut Speech<'k>,
+    pub(super) spoken: &'s mut String,
+}
+
+impl Drop for Aloud<'_, '_> {
+    fn drop(&mut self) {
+        let text = self.speech.text();
+        if !text.is_empty() {
+            *self.spoken = text;
+        }
+    }
+}
