@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::{Answer, Arrival, CallRef, Doubt, Refused, Response, Tools};
+use crate::model::{Answer, Arrival, CallRef, Doubt, Refused, Response, Tokens, Tools};
 
 use super::agent::Around;
 
@@ -31,6 +31,8 @@ pub(super) enum Ask {
         response: Option<Box<Heard>>,
         told: oneshot::Sender<Told>,
     },
+    /// That this is counted, which a model took for an answer that broke off.
+    Lost { model: String, tokens: Tokens },
     /// That its calls run.
     Turn(InnerTurn),
 }
@@ -107,6 +109,11 @@ impl Desk {
             told,
         };
         self.tell(message, heard).await
+    }
+
+    /// Nobody waits for it: the agent may have ended with it.
+    pub(super) fn lost(&self, model: String, tokens: Tokens) {
+        let _ = self.asks.send((self.number, Ask::Lost { model, tokens }));
     }
 
     /// Has a turn served whose calls come in as `calls` does. The answers are there when all are; none come where the

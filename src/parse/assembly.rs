@@ -7,9 +7,9 @@ mod calls;
 
 use serde_json::{Map, Value, json};
 
-use super::response::{ResponseFault, error};
-use crate::model::Api;
+use super::response::{ResponseFault, error, told};
 use crate::model::json::Object;
+use crate::model::{Api, Usage};
 use block::{Block, append};
 
 /// An answer that is arriving.
@@ -102,6 +102,13 @@ impl Assembly {
         let texts = texts.filter_map(|members| members.get("text"));
         let texts = texts.chain(self.texts.get("content"));
         texts.filter_map(Value::as_str).collect()
+    }
+
+    /// Who answers, where that was told, and the tokens so far; none where nothing was told of them.
+    pub fn spent(&self) -> Option<(Option<&str>, Usage)> {
+        let counts = Value::Object(self.usage.clone()).to_string();
+        let usage = told(self.api, &Object::read(&counts).ok()??);
+        (usage.total() > 0).then(|| (self.model.as_str(), usage))
     }
 
     fn line(&mut self, line: &str) -> Result<(), ResponseFault> {

@@ -9,7 +9,7 @@ use super::document::{Document, Origin};
 use super::recording::{finish, within};
 use super::turns::Turns;
 use crate::model::json::{Json, Object};
-use crate::model::{Api, Dialect, Response, Stop, Turn, Usage, json_line};
+use crate::model::{Api, Dialect, Response, Stop, Tokens, Turn, Usage, json_line};
 
 /// Why a body is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +48,14 @@ pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn),
         Api::Anthropic => of_anthropic(&object),
         Api::OpenAiChat => of_openai(&object),
     };
-    let (message, text, stop, usage) = read.map_err(ResponseFault::Strange)?;
+    let (message, text, stop) = read.map_err(ResponseFault::Strange)?;
+    let usage = object.object("usage");
     let response = Response {
         message,
         text,
         stop,
         model: object.text("model").map(Cow::into_owned),
-        usage,
+        usage: Tokens(usage.and_then(|usage| whole(api, &usage))),
         body: raw(body),
     };
     Ok((response, turn(api, body, object, number)?))
@@ -112,7 +113,7 @@ pub(super) fn error(object: &Object) -> Option<ResponseFault> {
     })
 }
 
-type Read = Result<(Box<RawValue>, String, Stop, Usage), String>;
+type Read = Result<(Box<RawValue>, String, Stop), String>;
 
 fn of_anthropic(object: &Object) -> Read {
     let content = object
@@ -131,15 +132,8 @@ fn of_anthropic(object: &Object) -> Read {
         Some("refusal") => Stop::Refused,
         _ => Stop::Done,
     };
-    let count = |name| number(object.object("usage").as_ref(), name);
-    let usage = Usage {
-        input: count("input_tokens"),
-        output: count("output_tokens"),
-        cache_read: count("cache_read_input_tokens"),
-        cache_write: count("cache_creation_input_tokens"),
-    };
     let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
-    Ok((raw(&message), texts.collect(), stop, usage))
+    Ok((raw(&message), texts.collect(), stop))
 }
 
 /// The first choice. Of its message only what every server takes back is kept.
@@ -162,24 +156,13 @@ fn of_openai(object: &Object) -> Read {
     } else {
         text
     };
-    let usage = object.object("usage");
-    let details = usage
-        .as_ref()
-        .and_then(|usage| usage.object("prompt_tokens_details"));
-    let cached = number(details.as_ref(), "cached_tokens");
-    let usage = Usage {
-        input: number(usage.as_ref(), "prompt_tokens").saturating_sub(cached),
-        output: number(usage.as_ref(), "completion_tokens"),
-        cache_read: cached,
-        cache_write: 0,
-    };
     let content = message.get("content").map_or("null", Json::get);
     let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
     let calls = calls.map_or_else(String::new, |calls| {
         format!(",\"tool_calls\":{}", calls.get())
     });
     let sent = format!("{{\"role\":\"assistant\",\"content\":{content}{calls}}}");
-    Ok((raw(&sent), text, stop, usage))
+    Ok((raw(&sent), text, stop))
 }
 
 /// A text, or the texts of parts.
@@ -194,11 +177,42 @@ fn content_text(content: Json) -> String {
     texts.collect()
 }
 
-fn number(object: Option<&Object>, name: &str) -> u64 {
-    let value = object.and_then(|object| object.get(name));
-    value
-        .and_then(|value| value.get().parse().ok())
-        .unwrap_or_default()
+/// What an answer took; none where its API didn't count both what was read and what was written.
+fn whole(api: Api, usage: &Object) -> Option<Usage> {
+    let [read, written] = match api {
+        Api::Anthropic => ["input_tokens", "output_tokens"],
+        Api::OpenAiChat => ["prompt_tokens", "completion_tokens"],
+    };
+    number(usage, read).and(number(usage, written))?;
+    Some(told(api, usage))
+}
+
+/// What an API told of tokens so far. What it didn't count is 0.
+pub(super) fn told(api: Api, usage: &Object) -> Usage {
+    let count = |name| number(usage, name).unwrap_or_default();
+    match api {
+        Api::Anthropic => Usage {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_read: count("cache_read_input_tokens"),
+            cache_write: count("cache_creation_input_tokens"),
+        },
+        Api::OpenAiChat => {
+            let details = usage.object("prompt_tokens_details");
+            let cached = details.and_then(|details| number(&details, "cached_tokens"));
+            let cached = cached.unwrap_or_default();
+            Usage {
+                input: count("prompt_tokens").saturating_sub(cached),
+                output: count("completion_tokens"),
+                cache_read: cached,
+                cache_write: 0,
+            }
+        }
+    }
+}
+
+fn number(object: &Object, name: &str) -> Option<u64> {
+    object.get(name)?.get().parse().ok()
 }
 
 /// `text` was read as JSON before.

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::{Clock, Event, PicoUsd, Prices, Refused, Sink, dollars, format_duration};
+use crate::model::{
+    Clock, Event, PicoUsd, Prices, Refused, Sink, Tokens, dollars, format_duration,
+};
 
 /// Ends of calls with which a run stops early.
 const STOPPING: [&str; 3] = ["paused", "over_budget", "log_refused"];
@@ -111,7 +113,23 @@ impl Summary {
         }
     }
 
+    fn spend(&mut self, model: &str, tokens: &Tokens) {
+        let cost = self.prices.cost(model, tokens);
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+
     fn hear(&mut self, event: &Event<'_>) {
+        if let Event::Finished {
+            outcome,
+            agent: Some(agent),
+            ..
+        } = event
+            && !outcome.is_recalled()
+        {
+            for (model, tokens) in &agent.lost {
+                self.spend(model, tokens);
+            }
+        }
         match event {
             Event::Queued { checked, .. } if checked.call.within.is_some() => self.inner += 1,
             Event::Queued { .. } => self.calls += 1,
@@ -125,8 +143,7 @@ impl Summary {
                 ..
             } => {
                 let model = response.model.as_deref().unwrap_or_default();
-                let cost = self.prices.cost(model, &response.usage);
-                self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+                self.spend(model, &response.usage);
             }
             Event::Finished { call, outcome, .. } if call.within.is_some() => {
                 self.stopped |= STOPPING.contains(&outcome.status());

@@ -57,10 +57,12 @@ impl Conversation<'_> {
         loop {
             let body = address.body(model, &self.messages, self.kit.declared.as_deref());
             let digest = crate::execute::digest::of_text(&body);
-            let mut speech = Speech::new(self.backing.api, number, kit, &self.around, &self.desk);
+            let (api, around, desk) = (self.backing.api, &self.around, &self.desk);
+            let mut speech = Speech::new(api, model, number, kit, around, desk);
             let trouble = match self.send(address, body, number, &mut speech).await {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
+                    speech.is_heard();
                     return Ok(Heard {
                         response,
                         turn,

@@ -138,7 +138,7 @@ impl Conversation<'_> {
         let (digest, speech) = asked.unzip();
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
-        self.around.purse.take(model, &response.usage, price);
+        self.around.purse.take(model, response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);
         self.messages.push(message.clone());

@@ -44,9 +44,9 @@ impl Conversation<'_> {
             if matches!(accepted.invocation, Some(Invocation::Agent(_))));
         if let (Past::Answered(_), true) = (&past, is_agents) {
             let call = CallRef::new(&checked.call, None);
-            for (model, usage) in memory.taken(&call) {
+            for (model, tokens) in memory.taken(&call) {
                 let price = self.kit.tools.prices.of(&model);
-                self.around.purse.take(&model, &usage, price);
+                self.around.purse.take(&model, tokens, price);
             }
         }
         Ok(past)

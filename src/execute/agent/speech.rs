@@ -21,6 +21,10 @@ pub(super) struct Speech<'k> {
     desk: Desk,
     /// Of its turn.
     number: usize,
+    /// Who was asked.
+    model: String,
+    /// Its tokens are counted with it.
+    whole: bool,
     assembly: Assembly,
     /// Which of its calls may start.
     arriving: Arriving<'k>,
@@ -49,6 +53,7 @@ impl<'k> Speech<'k> {
     /// Nothing was spoken yet.
     pub(super) fn new(
         api: Api,
+        model: &str,
         number: usize,
         kit: &'k Kit,
         around: &Arc<Around>,
@@ -58,6 +63,8 @@ impl<'k> Speech<'k> {
             around: Arc::clone(around),
             desk: desk.clone(),
             number,
+            model: model.to_owned(),
+            whole: false,
             assembly: Assembly::new(api),
             arriving: kit.arriving(),
             kit,
@@ -103,6 +110,24 @@ impl<'k> Speech<'k> {
     /// Its text so far.
     pub(super) fn text(&self) -> String {
         self.assembly.text()
+    }
+
+    /// It has become an answer.
+    pub(super) fn is_heard(&mut self) {
+        self.whole = true;
+    }
+
+    /// What was told of an answer that broke off counts, however it did.
+    fn lose(&self) {
+        if self.whole {
+            return;
+        }
+        if let Some((model, usage)) = self.assembly.spent() {
+            let model = model.unwrap_or(&self.model);
+            let price = self.kit.tools.prices.of(model);
+            self.around.purse.lose(model, usage.into(), price);
+            self.desk.lost(model.to_owned(), usage.into());
+        }
     }
 
     /// Lets all go, now that it is over; `cut_off` inside its last call. None where nothing had begun.
@@ -195,6 +220,7 @@ impl<'k> Speech<'k> {
 /// An agent that is ended while its model speaks drops it: what was asked by then is answered all the same.
 impl Drop for Speech<'_> {
     fn drop(&mut self) {
+        self.lose();
         self.give_up(NotExecuted::Halted(Halt::AgentOver), false);
     }
 }

@@ -47,8 +47,17 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
             format!("{name} has no answer: its conversation grew longer than its model can read"),
             "ask for less at once, in several smaller tasks.",
         ),
-        AgentFault::OverBudget { agent, budget } => (
-            format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
+        AgentFault::OverBudget {
+            agent,
+            budget,
+            unknown,
+        } => (
+            match unknown {
+                None => format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
+                Some(why) => format!(
+                    "{name} was ended: nobody knows what is left of the budget of {agent}, {budget}, for {why}"
+                ),
+            },
             "this limit is the user's. Go on with what there is, or tell the user what is missing.",
         ),
         AgentFault::LogRefused(why) => (
