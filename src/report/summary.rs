@@ -58,8 +58,8 @@ impl Summary {
         self.errors.values().sum()
     }
 
-    /// Whether a call ended in a way after which somebody has to look before the session goes on. A call stays in doubt
-    /// until somebody did; a limit of an earlier run is none of this one.
+    /// Whether a call ended in a way after which somebody has to look before the session goes on. One that is in doubt or
+    /// over its budget is so in every run that tells it; a log that was full is none of a later run.
     pub fn stopped(&self) -> bool {
         self.stopped
     }
@@ -153,8 +153,8 @@ impl Summary {
             } => {
                 let again = outcome.is_recalled();
                 self.recalled += usize::from(again);
-                self.stopped |=
-                    outcome.is_in_doubt() || !again && STOPPING.contains(&outcome.status());
+                let stays = outcome.is_in_doubt() || outcome.status() == "over_budget";
+                self.stopped |= stays || !again && STOPPING.contains(&outcome.status());
                 self.serial += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;
