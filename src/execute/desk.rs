@@ -3,6 +3,7 @@
 //! Each is answered, so that an agent goes on only when all that it said has been told.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -69,6 +70,8 @@ pub(super) struct Desk {
     /// The call that it works on.
     pub(super) call: Arc<CallRef>,
     asks: mpsc::UnboundedSender<(usize, Ask)>,
+    /// A call of it has started, or may have.
+    busy: Arc<AtomicBool>,
 }
 
 impl Desk {
@@ -78,7 +81,17 @@ impl Desk {
         call: Arc<CallRef>,
         asks: mpsc::UnboundedSender<(usize, Ask)>,
     ) -> Self {
-        Self { number, call, asks }
+        Self {
+            number,
+            call,
+            asks,
+            busy: Arc::default(),
+        }
+    }
+
+    /// Whether a call of the agent has started, or may have: known to every clone of its desk.
+    pub(super) fn busy(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.busy)
     }
 
     /// # Errors

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -149,6 +150,15 @@ pub enum AgentFault {
         status: Option<u16>,
         /// The API's own word for it, and its message.
         said: String,
+        /// How long it asks to wait.
+        wait: Option<Duration>,
+    },
+    /// Its endpoint is no URL, so that nothing was asked.
+    NoEndpoint {
+        /// As it stands in the file.
+        declared: String,
+        /// With its variables.
+        value: String,
     },
     /// The answer is none that the API documents: why.
     Unreadable(String),

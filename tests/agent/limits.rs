@@ -14,6 +14,7 @@ fn the_time_of_an_agent_is_over_all() {
     let api = Api::new(&[Act::Hang]);
     let (told, is_error) = result(&ask(&api, "    timeout: 300ms").exits(0));
     assert!(is_error && told.contains("300ms"), "{told}");
+    assert!(!told.contains("a part of its work"), "{told}");
     assert_eq!(api.heard().len(), 1);
 }
 
@@ -34,6 +35,7 @@ fn calls_end_with_their_agent() {
         is_error && told.contains("1s") && told.contains("Let me see."),
         "{told}"
     );
+    assert!(told.contains("may have done a part of its work"), "{told}");
     let log = ran.log();
     let ends: Vec<(&str, &str)> = log
         .iter()

@@ -1,6 +1,7 @@
 //! The loop of an agent: its model is asked, what it calls runs, the results are sent back, and it is asked again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -11,8 +12,8 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Halt,
-    NotExecuted, Refused, Stop, Tool, Turn, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form, Halt,
+    NotExecuted, Refused, Stop, Tool, Turn, Verdict, pretty,
 };
 use crate::respond::render;
 
@@ -200,6 +201,10 @@ impl Conversation<'_> {
             checked.call.within = Some(Arc::clone(&self.desk.call));
             checked.past = self.past(checked)?;
         }
+        let accepted = |checked: &Checked| matches!(checked.verdict, Verdict::Accepted(_));
+        self.desk
+            .busy()
+            .fetch_or(calls.iter().any(accepted), Relaxed);
         let completion = calls
             .iter()
             .position(|checked| checked.verdict.is_completion());

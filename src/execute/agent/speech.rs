@@ -3,6 +3,7 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -212,6 +213,7 @@ impl<'k> Speech<'k> {
     fn begin(&self) -> Open {
         let (feed, arriving) = mpsc::unbounded_channel();
         let (tools, around) = (Arc::clone(&self.kit.tools), Arc::clone(&self.around));
+        self.desk.busy().store(true, Relaxed);
         let answers = self.desk.turn(self.number, arriving, tools, around);
         Open { feed, answers }
     }
