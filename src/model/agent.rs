@@ -130,8 +130,8 @@ impl AgentUse {
 
     /// Tokens of all kinds and models; none where they are not known of all answers.
     pub fn tokens(&self) -> Option<u64> {
-        let totals = self.usage.values().map(Tokens::total);
-        totals.fold(Some(0), |sum, total| Some(sum?.saturating_add(total?)))
+        let mut totals = self.usage.values().map(Tokens::total);
+        totals.try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
     }
 
     /// Counts what `model` is known to have taken for an answer that broke off.

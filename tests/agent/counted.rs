@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{Act, Api, calls, ok, text};
-use crate::scenes::{ask, asked, result, toolq, tools};
+use crate::scenes::{CANARY, ask, asked, result, toolq, tools};
 use crate::speech::{said, say};
 use crate::support::json_lines;
 use crate::vendors::event;
@@ -88,7 +88,7 @@ fn a_budget_that_can_not_be_counted_ends_its_agent() {
 #[test]
 fn what_an_answer_took_that_broke_off_counts() {
     let usage = json!({"input_tokens": 100, "output_tokens": 1});
-    let started = json!({"type": "message_start", "message": {"model": "model-1", "usage": usage}});
+    let started = json!({"type": "message_start", "message": {"model": CANARY, "usage": usage}});
     let broken = || Act::Speak(vec![say(event(&started) + &said(0, "So"))]);
     let (first, whole) = (101, 116);
     for (acts, tokens, status) in [
@@ -104,6 +104,10 @@ fn what_an_answer_took_that_broke_off_counts() {
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(report["status"], status, "{report}");
         assert_eq!(report["tokens_used"], tokens, "{report}");
+        // An API may call its model what it likes.
+        let log = ran.file("l.jsonl").unwrap();
+        assert!(log.contains(r#""lost":{"[masked]":"#), "{log}");
+        assert!(!format!("{log}{}", ran.stdout).contains(CANARY));
         let cost: Value = serde_json::from_str(&ran.file("cost").unwrap()).unwrap();
         let kinds = [
             "input_tokens",

@@ -58,7 +58,8 @@ impl Conversation<'_> {
             let body = address.body(model, &self.messages, self.kit.declared.as_deref());
             let digest = crate::execute::digest::of_text(&body);
             let (api, around, desk) = (self.backing.api, &self.around, &self.desk);
-            let mut speech = Speech::new(api, model, number, kit, around, desk);
+            let asked = (model, &self.agents.mask);
+            let mut speech = Speech::new(api, asked, number, kit, around, desk);
             let trouble = match self.send(address, body, number, &mut speech).await {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());

@@ -13,7 +13,7 @@ use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
     AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Checked, Content, Form, Halt,
-    NotExecuted, Refused, Stop, Tool, Turn, Verdict, pretty,
+    Mask, NotExecuted, Refused, Stop, Tool, Turn, Verdict, cut, pretty,
 };
 use crate::respond::render;
 
@@ -22,6 +22,9 @@ use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
 use super::speech::{Served, Speech};
 use super::{Agents, Around, Broken, Purse};
+
+/// Characters of a model's name that are kept.
+const NAME: usize = 100;
 
 impl Around {
     /// Where an agent stands that a call of `outer` started, or one of the input.
@@ -123,7 +126,7 @@ impl Conversation<'_> {
         number: usize,
         spoken: &mut String,
     ) -> Result<(Turn, Stop, Option<Speech<'k>>), Broken> {
-        let (response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
+        let (mut response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
             (response, turn, None)
         } else {
             self.around.purse.check()?;
@@ -137,6 +140,8 @@ impl Conversation<'_> {
             )
         };
         let (digest, speech) = asked.unzip();
+        let mask = &self.agents.mask;
+        response.model = response.model.take().map(|name| named(&name, mask));
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, response.usage, price);
@@ -222,6 +227,11 @@ impl Conversation<'_> {
             completion,
         })
     }
+}
+
+/// A model as its API calls it, which may be anything.
+pub(super) fn named(model: &str, mask: &Mask) -> String {
+    cut(&mask.text(model), NAME).into_owned()
 }
 
 /// The messages that carry the results of a turn: one for all, or one for each.

@@ -8,11 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::execute::desk::{Answers, Desk};
-use crate::model::{Api, Arrival, Halt, NotExecuted, Verdict};
+use crate::model::{Api, Arrival, Halt, Mask, NotExecuted, Verdict};
 use crate::parse::{Assembly, ResponseFault};
 use crate::validate::Arriving;
 
 use super::Around;
+use super::conversation::named;
 use super::kit::{Kit, bounded};
 
 /// An answer as far as it was spoken.
@@ -24,6 +25,7 @@ pub(super) struct Speech<'k> {
     number: usize,
     /// Who was asked.
     model: String,
+    mask: Arc<Mask>,
     /// Its tokens are counted with it.
     whole: bool,
     assembly: Assembly,
@@ -54,7 +56,7 @@ impl<'k> Speech<'k> {
     /// Nothing was spoken yet.
     pub(super) fn new(
         api: Api,
-        model: &str,
+        (model, mask): (&str, &Arc<Mask>),
         number: usize,
         kit: &'k Kit,
         around: &Arc<Around>,
@@ -65,6 +67,7 @@ impl<'k> Speech<'k> {
             desk: desk.clone(),
             number,
             model: model.to_owned(),
+            mask: Arc::clone(mask),
             whole: false,
             assembly: Assembly::new(api),
             arriving: kit.arriving(),
@@ -124,10 +127,10 @@ impl<'k> Speech<'k> {
             return;
         }
         if let Some((model, usage)) = self.assembly.spent() {
-            let model = model.unwrap_or(&self.model);
-            let price = self.kit.tools.prices.of(model);
-            self.around.purse.lose(model, usage.into(), price);
-            self.desk.lost(model.to_owned(), usage.into());
+            let model = model.map_or_else(|| self.model.clone(), |model| named(model, &self.mask));
+            let price = self.kit.tools.prices.of(&model);
+            self.around.purse.lose(&model, usage.into(), price);
+            self.desk.lost(model, usage.into());
         }
     }
 

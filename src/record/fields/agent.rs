@@ -15,7 +15,7 @@ pub(in crate::record) struct ResponseFields<'a> {
     tool_name: Brief<'a>,
     /// The agent's turn.
     turn: usize,
-    model: Option<&'a str>,
+    model: Option<Brief<'a>>,
     /// `null` where the API told none.
     usage: Tokens,
     /// Of the body of the request that it answers.
@@ -45,7 +45,7 @@ impl<'a> ResponseFields<'a> {
             tool_use_id: Brief(&call.tool_use_id, mask),
             tool_name: Brief(&call.tool_name, mask),
             turn,
-            model: response.model.as_deref(),
+            model: response.model.as_deref().map(|model| Brief(model, mask)),
             usage: response.usage,
             request_sha256,
             masked: mask.json(response.body.get()) != response.body.get(),
