@@ -65,7 +65,7 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
             match unknown {
                 None => format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
                 Some(why) => format!(
-                    "{name} was ended: nobody knows what is left of the budget of {agent}, {budget}, for {why}"
+                    "{name} was ended: nobody knows what is left of the budget of {agent}, {budget}, since {why}"
                 ),
             },
             "this limit is the user's. Go on with what there is, or tell the user what is missing.",
