@@ -46,6 +46,8 @@ pub enum Outcome {
     TimedOut {
         /// The limit that it exceeded.
         limit: Duration,
+        /// It is an agent's, and no call of it had started: nothing was done.
+        idle: bool,
         /// What it had written by then.
         output: String,
         /// The end of its standard error; empty for a request.

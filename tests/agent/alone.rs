@@ -70,6 +70,10 @@ fn a_failure_is_exit_1_and_a_budget_3() {
         .exits(1);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.contains("no [masked]"), "{}", ran.stderr);
+    // What stands there for a model is none of a person's.
+    for hidden in ["\\n", "Hint:", "Tell the user"] {
+        assert!(!ran.stderr.contains(hidden), "{}", ran.stderr);
+    }
     let report = toolq(&api, "")
         .stdin(INPUT)
         .run(&["agent", "expert", "--to", "json"])
@@ -80,10 +84,12 @@ fn a_failure_is_exit_1_and_a_budget_3() {
         (&json!(true), &json!("agent_failed"))
     );
     let keys = "      tools: [look]\n      budget: {turns: 1}";
-    toolq(&script(), keys)
+    let over = toolq(&script(), keys)
         .stdin(INPUT)
         .run(&["agent", "expert"])
         .exits(3);
+    let lines = "budget of expert, 1 turn, is used up\n  Its last words:\n  Let me see.\n";
+    assert!(over.stderr.contains(lines), "{}", over.stderr);
     let broken = "    timeout: 1ms";
     toolq(&script(), broken)
         .stdin(INPUT)

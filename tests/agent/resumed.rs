@@ -145,7 +145,24 @@ fn a_secret_in_an_answer_is_no_way_on() {
         "{}",
         stuck.stdout
     );
+    for way in [
+        "`--new` begins anew",
+        "`toolq log resolve toolu_0 --done --result TEXT`",
+    ] {
+        assert!(stuck.texts()[0].contains(way), "{}", stuck.stdout);
+    }
     assert_eq!(play.api.heard().len(), 1);
+    let resolve = [
+        "log",
+        "resolve",
+        "toolu_0",
+        "log.jsonl",
+        "--done",
+        "--result",
+        "so be it",
+    ];
+    play.stage.toolq(&resolve).exits(0);
+    assert_eq!(play.resume().exits(0).texts(), ["so be it"]);
     play.stage.log_is_in_order();
 }
 

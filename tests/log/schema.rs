@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolq::record::log_schema;
 use toolq::validate::Schema;
 
-use crate::api::{Api, calls, ok, text};
+use crate::api::{Act, Api, Step, calls, ok, text};
 use crate::forge::Forge;
 use crate::support::{Toolq, json_lines, response};
 
@@ -108,6 +108,7 @@ secrets: [WORD]
 tools:
   ask:
     input_schema: {type: object}
+    retry: {on: [unavailable], backoff: 1ms}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look]}
   poor:
     input_schema: {type: object}
@@ -124,16 +125,22 @@ tools:
 
 /// The records of a run with an agent that is killed, resumed, resolved and resumed.
 fn records_of_an_interruption() -> Vec<Value> {
-    let api = Api::by(|_, body| match body["messages"].as_array().map(Vec::len) {
-        None => ok("done"),
-        Some(1) => calls(&[("look", json!({}))]),
-        Some(_) => text("all is well"),
-    });
+    // The first answer breaks off when it has told what it took.
+    let usage = json!({"type": "message_start", "message": {"usage": {"input_tokens": 1}}});
+    let begun = Step::Say(format!("data: {usage}\n\n"));
+    let api = Api::by(
+        move |number, body| match body["messages"].as_array().map(Vec::len) {
+            None => ok("done"),
+            Some(1) if number == 0 => Act::Speak(vec![begun.clone()]),
+            Some(1) => calls(&[("look", json!({}))]),
+            Some(_) => text("all is well"),
+        },
+    );
     let resume = "\"$TOOLQ\" run -q --resume --log log in >> out";
     let resolve =
         |n| format!("\"$TOOLQ\" -q log resolve toolu_{n} log --done --result x --error --note y");
     let script = format!(
-        "cat > in; sh -c 'echo $$ > pid; exec \"$TOOLQ\" run -q --log log in'; {resume}; test $? = 3; {} && {} && {resume} && cat log",
+        "cat > in; sh -c 'echo $$ > pid; exec \"$TOOLQ\" run -q --log log in'; {resume}; test $? = 3; {} && {} && {{ {resume}; test $? = 3; }} && cat log",
         resolve(2),
         resolve(3),
     );

@@ -1,6 +1,7 @@
 //! The loop of an agent: its model is asked, what it calls runs, the results are sent back, and it is asked again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -11,8 +12,8 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Arrival, Halt, NotExecuted, Refused, Stop, Tool,
-    Turn, cut, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Arrival, Checked, Halt, Mask, NotExecuted, Refused,
+    Stop, Tool, Turn, Verdict, cut, pretty,
 };
 
 use super::kit::Kit;
@@ -143,12 +144,11 @@ impl Conversation<'_> {
             )
         };
         let (digest, speech) = asked.unzip();
-        // What the API calls its model is what it likes.
-        let named = response.model.take();
-        response.model = named.map(|name| cut(&self.agents.mask.text(&name), NAME).into_owned());
+        let mask = &self.agents.mask;
+        response.model = response.model.take().map(|name| named(&name, mask));
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
-        self.around.purse.take(model, &response.usage, price);
+        self.around.purse.take(model, response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);
         self.messages.push(message.clone());
@@ -217,6 +217,10 @@ impl Conversation<'_> {
             checked.call.within = Some(Arc::clone(&self.desk.call));
             checked.past = self.past(checked)?;
         }
+        let accepted = |checked: &Checked| matches!(checked.verdict, Verdict::Accepted(_));
+        self.desk
+            .busy()
+            .fetch_or(calls.iter().any(accepted), Relaxed);
         let completions = calls.iter().filter(|call| call.verdict.is_completion());
         let completions: Vec<usize> = completions.map(|checked| checked.call.position).collect();
         let (feed, arriving) = mpsc::unbounded_channel();
@@ -239,4 +243,9 @@ impl Conversation<'_> {
             completions,
         })
     }
+}
+
+/// A model as its API calls it, which may be anything.
+pub(super) fn named(model: &str, mask: &Mask) -> String {
+    cut(&mask.text(model), NAME).into_owned()
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{AgentUse, CallRef, Mask, Response, Usage};
+use crate::model::{AgentUse, CallRef, Mask, Response, Tokens};
 
 use super::Brief;
 
@@ -16,7 +16,8 @@ pub(in crate::record) struct ResponseFields<'a> {
     /// The agent's turn.
     turn: usize,
     model: Option<Brief<'a>>,
-    usage: Usage,
+    /// `null` where the API told none.
+    usage: Tokens,
     /// Of the body of the request that it answers.
     request_sha256: &'a str,
     /// A secret was in the answer, so that the record has not all of it.
@@ -57,11 +58,15 @@ impl<'a> ResponseFields<'a> {
 pub(in crate::record) struct AgentFields<'a> {
     agent_name: &'a str,
     turns_used: u64,
-    tokens_used: u64,
+    /// `null` where the API did not count those of an answer.
+    tokens_used: Option<u64>,
     tool_calls_made: u64,
     corrections: u64,
     /// By model.
-    usage: &'a BTreeMap<String, Usage>,
+    usage: &'a BTreeMap<String, Tokens>,
+    /// What of it was told of answers that broke off, which have no `model_response`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    lost: &'a BTreeMap<String, Tokens>,
 }
 
 impl<'a> AgentFields<'a> {
@@ -73,6 +78,7 @@ impl<'a> AgentFields<'a> {
             tool_calls_made: agent.calls,
             corrections: agent.corrections,
             usage: &agent.usage,
+            lost: &agent.lost,
         }
     }
 }

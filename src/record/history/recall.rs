@@ -267,6 +267,7 @@ fn agent_use(used: metadata::AgentUsed) -> Option<AgentUse> {
         calls: used.tool_calls_made,
         corrections: used.corrections,
         usage: used.usage,
+        lost: used.lost,
     })
 }
 

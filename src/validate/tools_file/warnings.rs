@@ -85,16 +85,24 @@ fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -
         Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
     };
     for name in missing_variables(&templates, environment) {
-        found.push(
-            Problem::warning(
-                place(key),
-                format!("the variable {name} is not set or empty"),
-                "needs it",
-            )
-            .with_hint(format!("set it, or give a default: `${{{name}:-…}}`")),
-        );
+        let message = format!("the variable {name} is not set or empty");
+        let hint = if is_key(name, tool.backing.as_ref()) {
+            "set it; a key has no default, for that would stand in the file".to_owned()
+        } else {
+            format!("set it, or give a default: `${{{name}:-…}}`")
+        };
+        found.push(Problem::warning(place(key), message, "needs it").with_hint(hint));
     }
     found
+}
+
+/// Whether an agent's key is made of this variable.
+fn is_key(name: &str, backing: Option<&Backing>) -> bool {
+    let Some(Backing::Agent(agent)) = backing else {
+        return false;
+    };
+    let mut names = agent.api_key.iter().flat_map(Template::env_names);
+    names.any(|of_key| of_key == name)
 }
 
 fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {

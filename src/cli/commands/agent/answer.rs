@@ -10,7 +10,7 @@ use crate::cli::arguments::ToAnswer;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
 use crate::execute::Delivery;
-use crate::model::{Answer, CallRef, Content, Sink, Tools, Usage, pretty, usd};
+use crate::model::{Answer, CallRef, Content, Sink, Tokens, Tools, pretty, usd};
 
 /// The answer.
 #[derive(Default)]
@@ -57,11 +57,12 @@ struct Report<'a> {
     status: &'a str,
     agent_name: &'a str,
     turns_used: u64,
-    tokens_used: u64,
+    /// None where an API did not count them.
+    tokens_used: Option<u64>,
     tool_calls_made: u64,
     corrections: u64,
     /// By model, with what the agents used that it called.
-    usage: &'a BTreeMap<String, Usage>,
+    usage: &'a BTreeMap<String, Tokens>,
     /// None where a price is not known.
     estimated_cost_usd: Option<Box<RawValue>>,
     duration_ms: u64,

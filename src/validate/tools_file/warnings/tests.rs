@@ -63,3 +63,24 @@ tools:
         expected.map(|(message, at)| (message.to_owned(), at))
     );
 }
+
+/// A default would be a key that stands in the file.
+#[test]
+fn a_missing_key_is_to_be_set() {
+    let text = "tools:\n  a: {input_schema: {type: object}, agent: {endpoint: \"${BASE}\", api_key: \"${KEY}\", model: m}}\n";
+    let loaded = load(text, Path::new("/"), Path::new("/"));
+    let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
+    let nothing = std::iter::empty::<(OsString, OsString)>().collect();
+    let found = of_tool(&tools.tools[0], &tools, &tree, &nothing);
+    let hints: Vec<_> = found
+        .iter()
+        .map(|problem| problem.hint.as_deref().unwrap())
+        .collect();
+    assert_eq!(
+        hints,
+        [
+            "set it, or give a default: `${BASE:-…}`",
+            "set it; a key has no default, for that would stand in the file",
+        ]
+    );
+}
