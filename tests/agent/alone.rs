@@ -1,5 +1,12 @@
 //! `toolq agent`.
 
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::Stdio;
+use std::thread;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
 use crate::api::{Api, calls, error, text};
@@ -54,6 +61,39 @@ fn its_text_its_messages_and_its_report() {
         .exits(0)
         .json();
     assert_eq!(unpriced["estimated_cost_usd"], Value::Null);
+}
+
+/// On a terminal the bars are gone before the answer comes.
+#[test]
+fn the_answer_stands_on_a_line_of_its_own() {
+    let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&keys).unwrap();
+    unlockpt(&keys).unwrap();
+    let name = ptsname(&keys, Vec::new()).unwrap();
+    let end = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let api = script();
+    let folder = toolq(&api, "      tools: [look]");
+    let mut command = folder.command(&["agent", "expert", "--progress", "bar"]);
+    command.stdin(Stdio::piped());
+    command.stdout(end.try_clone().unwrap());
+    let mut child = command.stderr(end).spawn().unwrap();
+    // It holds the other end as well.
+    drop(command);
+    let screen = thread::spawn(move || {
+        let mut screen = Vec::new();
+        let _ = File::from(keys).read_to_end(&mut screen);
+        String::from_utf8_lossy(&screen).into_owned()
+    });
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(INPUT.as_bytes()).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    let screen = screen.join().unwrap();
+    let (before, after) = screen.split_once("It is so.").unwrap();
+    let bar = before.rfind(['━', '─', '╸']).unwrap();
+    let cleared = before.rfind("\x1b[2K").unwrap();
+    assert!(bar < cleared && !after.contains('━'), "{screen:?}");
+    assert!(before.ends_with(['\r', 'K']), "{screen:?}");
 }
 
 #[test]
