@@ -49,14 +49,16 @@ tools:
         ("`g` has no `command`, `http` or `agent`", "g"),
         ("`no-such-program` is not there", "no-such-program"),
         ("`./plain` is not executable", "./plain"),
-        ("the variable UNSET is not set or empty", "command"),
         ("`./folder` is not there", "./folder"),
-        ("the variable BASE is not set or empty", "http"),
-        ("the variable UNSET is not set or empty", "http"),
         ("there is no folder `sub` in the root", "sub"),
         ("`no-describe` is not there", "no-describe"),
         ("`no-probe` is not there", "no-probe"),
         ("`./plain` is not executable", "./plain"),
+        (
+            "the variable UNSET is not set or empty (1 more tool needs it)",
+            "command",
+        ),
+        ("the variable BASE is not set or empty", "http"),
     ];
     assert_eq!(
         found,
