@@ -81,6 +81,8 @@ pub struct Response {
     pub text: String,
     /// Why it ended.
     pub stop: Stop,
+    /// The API's word for that, where toolq knows none such; it is taken for [`Stop::Done`].
+    pub unknown_stop: Option<String>,
     /// Who answered, where the answer says so.
     pub model: Option<String>,
     /// The tokens that it took.

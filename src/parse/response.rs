@@ -48,11 +48,12 @@ pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn),
         Api::Anthropic => of_anthropic(&object),
         Api::OpenAiChat => of_openai(&object),
     };
-    let (message, text, stop, usage) = read.map_err(ResponseFault::Strange)?;
+    let (message, text, (stop, unknown_stop), usage) = read.map_err(ResponseFault::Strange)?;
     let response = Response {
         message,
         text,
         stop,
+        unknown_stop,
         model: object.text("model").map(Cow::into_owned),
         usage,
         body: raw(body),
@@ -112,7 +113,16 @@ pub(super) fn error(object: &Object) -> Option<ResponseFault> {
     })
 }
 
-type Read = Result<(Box<RawValue>, String, Stop, Usage), String>;
+type Read = Result<(Box<RawValue>, String, Ended, Usage), String>;
+
+/// Why it ended, and the word for it that is not known.
+type Ended = (Stop, Option<String>);
+
+/// An end that says nothing else is taken for a good one, whatever it is called.
+fn done(word: Option<&str>, known: &[&str]) -> Ended {
+    let unknown = word.filter(|word| !known.contains(word));
+    (Stop::Done, unknown.map(str::to_owned))
+}
 
 fn of_anthropic(object: &Object) -> Read {
     let content = object
@@ -125,11 +135,11 @@ fn of_anthropic(object: &Object) -> Read {
         (block.text("type")? == "text").then(|| block.text("text").map(Cow::into_owned))?
     });
     let stop = match object.text("stop_reason").as_deref() {
-        Some("pause_turn") => Stop::Paused,
-        Some("max_tokens") => Stop::MaxTokens,
-        Some("model_context_window_exceeded") => Stop::ContextFull,
-        Some("refusal") => Stop::Refused,
-        _ => Stop::Done,
+        Some("pause_turn") => (Stop::Paused, None),
+        Some("max_tokens") => (Stop::MaxTokens, None),
+        Some("model_context_window_exceeded") => (Stop::ContextFull, None),
+        Some("refusal") => (Stop::Refused, None),
+        word => done(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
     let count = |name| number(object.object("usage").as_ref(), name);
     let usage = Usage {
@@ -151,10 +161,10 @@ fn of_openai(object: &Object) -> Read {
     let message = choice.object("message").ok_or("it has no `message`")?;
     let refusal = message.text("refusal").filter(|words| !words.is_empty());
     let stop = match choice.text("finish_reason").as_deref() {
-        Some("length") => Stop::MaxTokens,
-        Some("content_filter") => Stop::Refused,
-        _ if refusal.is_some() => Stop::Refused,
-        _ => Stop::Done,
+        Some("length") => (Stop::MaxTokens, None),
+        Some("content_filter") => (Stop::Refused, None),
+        _ if refusal.is_some() => (Stop::Refused, None),
+        word => done(word, &["stop", "tool_calls", "function_call"]),
     };
     let text = message.get("content").map(content_text).unwrap_or_default();
     let text = if text.is_empty() {

@@ -15,12 +15,16 @@ use crate::model::{
     NotExecuted, Refused, Stop, Tool, Turn, pretty,
 };
 use crate::respond::render;
+use crate::validate::clipped;
 
 use super::kit::Kit;
 use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
 use super::speech::{Served, Speech};
 use super::{Agents, Around, Broken, Purse};
+
+/// Characters of a word that is told.
+const WORD: usize = 60;
 
 impl Around {
     /// Where an agent stands that a call of `outer` started, or one of the input.
@@ -129,6 +133,12 @@ impl Conversation<'_> {
             let of = u64::from(self.backing.max_turns);
             self.desk.progress(number as u64 + 1, of).await?;
             let heard = self.answer(kit, address, models, number, spoken).await?;
+            if let Some(word) = &heard.response.unknown_stop {
+                self.voice.tip(format!(
+                    "its answer ended with {}, which is not known: taken for a good end",
+                    clipped(word, WORD)
+                ));
+            }
             (
                 heard.response,
                 heard.turn,

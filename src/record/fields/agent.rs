@@ -16,6 +16,9 @@ pub(in crate::record) struct ResponseFields<'a> {
     /// The agent's turn.
     turn: usize,
     model: Option<&'a str>,
+    /// Why it ended, where that is a word that is not known: it was taken for a good end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_stop: Option<Brief<'a>>,
     usage: Usage,
     /// Of the body of the request that it answers.
     request_sha256: &'a str,
@@ -45,6 +48,10 @@ impl<'a> ResponseFields<'a> {
             tool_name: Brief(&call.tool_name, mask),
             turn,
             model: response.model.as_deref(),
+            unknown_stop: response
+                .unknown_stop
+                .as_deref()
+                .map(|word| Brief(word, mask)),
             usage: response.usage,
             request_sha256,
             masked: mask.json(response.body.get()) != response.body.get(),
