@@ -152,6 +152,8 @@ pub struct AgentUse {
     pub calls: u64,
     /// Those of them that were rejected, so that the model had to correct itself.
     pub corrections: u64,
+    /// It was not done within its turns.
+    pub unfinished: bool,
     /// Tokens by the model that answered.
     pub usage: BTreeMap<String, Usage>,
 }

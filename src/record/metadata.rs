@@ -225,6 +225,8 @@ pub(super) struct AgentUsed {
     #[serde(default)]
     pub corrections: u64,
     #[serde(default)]
+    pub done: Option<bool>,
+    #[serde(default)]
     pub usage: BTreeMap<String, Usage>,
 }
 

@@ -63,6 +63,34 @@ fn its_text_its_messages_and_its_report() {
     assert_eq!(unpriced["estimated_cost_usd"], Value::Null);
 }
 
+/// A script sees whether the turns were enough, also when the answer is told from the log.
+#[test]
+fn whether_it_was_done_within_its_turns() {
+    let keys = |turns| format!("      tools: [look]\n      max_turns: {turns}");
+    for (turns, done) in [(1, false), (2, true)] {
+        let arguments = ["agent", "expert", "--to", "json", "--log", "log.jsonl"];
+        let mut ran = toolq(&script(), &keys(turns))
+            .stdin(INPUT)
+            .run(&arguments)
+            .exits(0);
+        assert_eq!(ran.json()["done"], done, "{}", ran.stdout);
+        assert_eq!(ran.json()["is_error"], false);
+        let log = ran.file("log.jsonl").unwrap();
+        let in_log = log.contains("\"done\":false");
+        assert_eq!(in_log, !done, "{log}");
+        let again = toolq(&script(), &keys(turns))
+            .file("log.jsonl", &log)
+            .stdin(INPUT);
+        ran = again
+            .run(&[&arguments[..], &["--resume"]].concat())
+            .exits(0);
+        assert_eq!(ran.json()["done"], done, "{}", ran.stdout);
+    }
+    let failed = toolq(&Api::new(&[error(400, "", "x", "no")]), "").stdin(INPUT);
+    let failed = failed.run(&["agent", "expert", "--to", "json"]).exits(1);
+    assert_eq!(failed.json()["done"], false);
+}
+
 /// On a terminal the bars are gone before the answer comes.
 #[test]
 fn the_answer_stands_on_a_line_of_its_own() {

@@ -11,7 +11,7 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Halt,
+    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Ending, Form, Halt,
     NotExecuted, Refused, Stop, Tool, Turn, pretty,
 };
 use crate::respond::render;
@@ -73,7 +73,7 @@ impl Conversation<'_> {
         mut self,
         task: &AgentInvocation,
         spoken: &mut String,
-    ) -> Result<String, Broken> {
+    ) -> Result<(String, Ending), Broken> {
         let agents = self.agents;
         let texts = Texts(&agents.environment);
         let address = Address::of(self.backing, &texts)?;
@@ -105,16 +105,19 @@ impl Conversation<'_> {
                 return Err(fault.into());
             }
             match stop {
-                Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
+                Stop::Done if turn.calls.is_empty() => {
+                    return Ok((final_text(spoken), Ending::Answered));
+                }
                 _ if number == last => break,
                 _ if turn.calls.is_empty() => continue,
                 _ => {}
             }
             if let Some(result) = self.serve(turn, speech).await? {
-                return Ok(result);
+                return Ok((result, Ending::Answered));
             }
         }
-        Ok(unfinished(spoken, self.backing.max_turns))
+        let last_words = unfinished(spoken, self.backing.max_turns);
+        Ok((last_words, Ending::Unfinished))
     }
 
     /// Asks, unless an earlier run did, and takes note of the answer. What of its calls has started by then comes with it.

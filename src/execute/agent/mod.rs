@@ -139,9 +139,7 @@ impl Agents {
             () = control.sleep(limit.after) => return self.late(tool, meter, &spoken, limit).into(),
         };
         let outcome = match ended {
-            Ok(text) => self
-                .output(tool, meter, &text)
-                .succeed(Ending::Answered, String::new),
+            Ok((text, ending)) => self.output(tool, meter, &text).succeed(ending, String::new),
             Err(Broken::Outcome(outcome)) => outcome,
             Err(Broken::Fault(fault)) => {
                 let (output, captured) = self.output(tool, meter, &spoken).into_text();

@@ -67,6 +67,9 @@ pub(in crate::record) struct AgentFields<'a> {
     tokens_used: u64,
     tool_calls_made: u64,
     corrections: u64,
+    /// False where it was not done within its turns: its answer is its last words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<bool>,
     /// By model.
     usage: &'a BTreeMap<String, Usage>,
 }
@@ -79,6 +82,7 @@ impl<'a> AgentFields<'a> {
             tokens_used: agent.tokens(),
             tool_calls_made: agent.calls,
             corrections: agent.corrections,
+            done: agent.unfinished.then_some(false),
             usage: &agent.usage,
         }
     }
