@@ -113,6 +113,7 @@ impl Observers {
 
 impl Sink for Observers {
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let hands_on = self.events.is_some();
         let mut readers: Vec<&mut dyn Sink> = vec![&mut self.summary];
         readers.extend(self.events.as_mut().map(|events| events as &mut dyn Sink));
         match &mut self.shown {
@@ -121,7 +122,8 @@ impl Sink for Observers {
             None => {}
         }
         let log = self.log.as_mut().map(|log| log as &mut dyn Sink);
-        Fanout::new(log, readers).tell(events)
+        let mut all = Fanout::new(log, readers).handing_on(hands_on);
+        all.tell(events)
     }
 
     fn settle(&mut self) -> Result<(), Refused> {

@@ -10,9 +10,14 @@ use super::arguments::LogFlags;
 use super::commands::inputs::Incoming;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::{Call, Checked, Clock, Input, Mask, Tools, Turn};
+use crate::model::{Call, Checked, Clock, Input, Mask, Tools, Turn, cut};
 use crate::record::{self, Begin, History, OpenLog, Session, SessionLog, Wish};
 use crate::validate::Checker;
+
+/// Calls in doubt that are named, at most.
+const LISTED: usize = 5;
+/// Characters of a tool's name that are shown.
+const SHOWN: usize = 60;
 
 /// What a run is about to do, as far as its log depends on it.
 pub struct Intent<'a> {
@@ -95,12 +100,18 @@ pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
 
 /// What is in doubt from before is no part of another run, and not to be forgotten for that.
 fn tell_doubts(log: &OpenLog, context: &Context) {
-    let calls: Vec<String> = log.doubts().all().map(ToString::to_string).collect();
+    let (doubts, path) = (log.doubts(), log.path().display());
+    let calls = doubts.all();
     let Some(first) = calls.first() else { return };
-    let (path, calls) = (log.path().display(), calls.join(", "));
-    let id = first.split(' ').next().unwrap_or_default();
+    let first = doubts.name(first);
+    let shown = calls.iter().take(LISTED);
+    let shown =
+        shown.map(|call| format!("{} ({})", doubts.name(call), cut(&call.tool_name, SHOWN)));
+    let more = calls.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    let calls = shown.chain(more).collect::<Vec<_>>().join(", ");
     context.stderr.warning(&format!(
-        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {id} {path}` settles it"
+        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {first} {path}` settles it"
     ));
 }
 

@@ -12,6 +12,9 @@ use super::damage::Flaw;
 use super::line::sha256;
 use super::place::folder_of;
 
+/// How a body begins that stands in a file. What somebody else wrote and begins so stands in a file, too.
+pub(super) const NAMES_FILE: &str = r#"{"$file""#;
+
 /// The content of a record: JSON in the record itself, or in a file of the log's folder.
 #[derive(Debug, Clone)]
 pub enum Body<'l> {
@@ -51,7 +54,7 @@ impl BodyError {
 impl<'l> Body<'l> {
     /// What the text of a record's content means.
     pub(super) fn of(raw: &'l RawValue) -> Result<Self, Flaw> {
-        if !raw.get().starts_with("{\"$file\"") {
+        if !raw.get().starts_with(NAMES_FILE) {
             return Ok(Self::Inline(Cow::Borrowed(raw)));
         }
         let stored: Stored =

@@ -2,7 +2,6 @@
 //! of agents are not among them: what an agent may have done, its own calls did.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use serde::Deserialize;
 use uuid::Uuid;
@@ -20,6 +19,8 @@ pub struct Doubts {
 /// A call in doubt.
 #[derive(Debug, Clone)]
 pub struct Doubtful {
+    /// The id of its `tool_call`.
+    pub record: Uuid,
     /// Its id, as the log has it.
     pub tool_use_id: String,
     /// Its tool.
@@ -38,13 +39,6 @@ struct Told {
     agent: Option<String>,
     /// Of a `probe_end`.
     finding: Option<String>,
-}
-
-/// `toolu_1 (pay)`
-impl fmt::Display for Doubtful {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.tool_use_id, self.tool_name)
-    }
 }
 
 impl Doubts {
@@ -69,6 +63,7 @@ impl Doubts {
             (true, _) => {
                 let (tool_use_id, tool_name) = (told.tool_use_id, told.tool_name);
                 let doubtful = Doubtful {
+                    record: call,
                     tool_use_id,
                     tool_name,
                 };
@@ -86,9 +81,22 @@ impl Doubts {
         !self.calls.is_empty()
     }
 
-    /// All of them, in no order.
-    pub fn all(&self) -> impl Iterator<Item = &Doubtful> {
-        self.calls.values()
+    /// All of them, as they came.
+    pub fn all(&self) -> Vec<&Doubtful> {
+        let mut all: Vec<_> = self.calls.values().collect();
+        all.sort_by_key(|doubtful| doubtful.record);
+        all
+    }
+
+    /// What `toolq log resolve` knows a call by: its id, where that is a word, and of no other in doubt.
+    pub fn name(&self, call: &Doubtful) -> String {
+        let id = &call.tool_use_id;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let twins = self.calls.values().filter(|other| other.tool_use_id == *id);
+        if twins.count() == 1 && id.chars().all(is_word) && !id.starts_with('-') {
+            return id.clone();
+        }
+        call.record.to_string()
     }
 }
 

@@ -141,7 +141,10 @@ impl Journal {
     }
 }
 
-/// The record as a line; a content that makes it too large goes into a file.
+/// The beginning of a line's content that names a file. What somebody else wrote may begin so, too.
+const NAMES_FILE: &[u8] = br#","content":{"$file""#;
+
+/// The record as a line; a content that makes it too large, or would be read as the name of a file, goes into a file.
 fn compose<C: Serialize, M: Serialize>(
     line: &mut Vec<u8>,
     head: &Head<'_>,
@@ -150,7 +153,7 @@ fn compose<C: Serialize, M: Serialize>(
     bodies: &Bodies,
 ) -> io::Result<()> {
     line::seal(line, head, content, metadata)?;
-    if line.len() <= MAX_RECORD {
+    if line.len() <= MAX_RECORD && memchr::memmem::find(line, NAMES_FILE).is_none() {
         return Ok(());
     }
     let content = bodies.store(content)?;

@@ -82,6 +82,16 @@ impl Kind {
         }
     }
 
+    /// Whether the last run has no end once a record of this type is there; `before` says it of those before. What is noted
+    /// behind a run's end is part of no run.
+    pub fn leaves_open(&self, before: bool) -> bool {
+        match self {
+            Self::SessionEnd => false,
+            Self::Recovered | Self::Resolve => before,
+            _ => true,
+        }
+    }
+
     /// Whether it tells how a call ended.
     pub fn ends_call(&self) -> bool {
         matches!(

@@ -121,6 +121,14 @@ pub struct Start<'r> {
     pub agent: Option<String>,
 }
 
+/// Metadata of a `probe_end`.
+#[derive(Debug, Clone, Deserialize)]
+#[expect(missing_docs, reason = "docs/session-log.md says it")]
+pub struct ProbeEnd<'r> {
+    #[serde(borrow)]
+    pub finding: Cow<'r, str>,
+}
+
 /// Metadata of a `model_response`.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "docs/session-log.md says it")]

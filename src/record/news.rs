@@ -223,9 +223,10 @@ impl SessionLog {
         self.journal.add(&Kind::ToolCall, turn, &content, &fields)
     }
 
-    /// Metadata has no room for a large input.
+    /// Metadata has no room for a large input, and one may not be read as the name of a file.
     fn place<'a>(&self, input: MaskedJson<'a>) -> io::Result<Before<'a>> {
-        if input.0.get().len() <= MAX_IN_METADATA {
+        let text = input.0.get();
+        if text.len() <= MAX_IN_METADATA && !text.starts_with(super::body::NAMES_FILE) {
             return Ok(Before::Inline(input));
         }
         self.journal.store(&input).map(Before::Stored)

@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::line::Chain;
 use super::recovery::{self, RecoveredFields, Torn};
 use super::storage::{Disk, sync_folder};
-use super::{Damage, History, Kind, LogError, Record, Records, Session, SessionLog, claim};
+use super::{Damage, History, LogError, Record, Records, Session, SessionLog, claim};
 
 /// A log that nobody else can write now, and whose records are all whole.
 pub struct Log {
@@ -43,12 +43,7 @@ impl Log {
         while let Some(record) = records.lend() {
             match record {
                 Ok(record) => {
-                    // What is noted behind a run's end is part of no run.
-                    unfinished = match record.kind {
-                        Kind::SessionEnd => false,
-                        Kind::Recovered | Kind::Resolve => unfinished,
-                        _ => true,
-                    };
+                    unfinished = record.kind.leaves_open(unfinished);
                     visit(&record, record.end).map_err(|damage| LogError::of(path, damage))?;
                 }
                 Err(damage) => {

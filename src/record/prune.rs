@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use super::claim;
 use super::doubts::Doubts;
 use super::place::folder_of;
-use super::{Kind, LogError, Records};
+use super::remains;
+use super::{LogError, Records};
 
 /// What is removed.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ impl Prune {
         };
         let opened = claim::open_own(log)?;
         // Most are young, and are told by this alone.
-        let changed = changed(&opened).map_err(io("read"))?;
+        let changed = remains::changed(&opened.metadata().map_err(io("read"))?);
         if changed >= self.before {
             return Ok(Pruned::Young);
         }
@@ -78,31 +78,32 @@ impl Prune {
         }
         match &last {
             _ if self.unfinished => {}
-            last if !last.has_end => return Ok(Pruned::Unfinished),
+            last if last.is_open => return Ok(Pruned::Unfinished),
             last if last.doubts.any() => return Ok(Pruned::InDoubt),
             _ => {}
         }
         let torn = torn.iter().filter(|torn| is_torn_of(torn, log));
-        let bytes = self.remove(log, torn).map_err(io("removed"))?;
+        let removed = self.remove(log, torn).map_err(io("removed"))?;
         drop(lock);
-        Ok(Pruned::Removed { written, bytes })
+        Ok(removed.map_or(Pruned::Foreign, |bytes| Pruned::Removed { written, bytes }))
     }
 
     /// Removes what stands beside a log, then the log: what is left of a removal that broke off is still a log, and is
-    /// removed by the next. Returns how many bytes all took.
+    /// removed by the next. Returns how many bytes all took; none, and all is left, where toolq did not make all of it.
     fn remove<'t>(
         &self,
         log: &'t Path,
         torn: impl Iterator<Item = &'t PathBuf>,
-    ) -> io::Result<u64> {
+    ) -> io::Result<Option<u64>> {
         let bodies = folder_of(log);
         let mut bytes = 0;
         if fs::symlink_metadata(&bodies).is_ok_and(|found| found.is_dir()) {
-            for body in fs::read_dir(&bodies)? {
-                bytes += body?.metadata()?.len();
-            }
+            let Some(found) = remains::bodies(&bodies)? else {
+                return Ok(None);
+            };
+            bytes += found.iter().map(|(_, body)| body.len()).sum::<u64>();
             if !self.dry_run {
-                fs::remove_dir_all(&bodies)?;
+                remains::remove(&bodies, &found)?;
             }
         }
         for file in torn.map(PathBuf::as_path).chain([log]) {
@@ -111,14 +112,14 @@ impl Prune {
                 fs::remove_file(file)?;
             }
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 }
 
 /// The end of a log.
 struct Last {
     timestamp: u64,
-    has_end: bool,
+    is_open: bool,
     doubts: Doubts,
 }
 
@@ -127,29 +128,22 @@ impl Last {
     fn of(path: &Path, log: File) -> Result<Self, LogError> {
         let mut last = Self {
             timestamp: 0,
-            has_end: false,
+            is_open: true,
             doubts: Doubts::default(),
         };
         for record in Records::of(log) {
             match record {
                 Ok(record) => {
                     last.timestamp = last.timestamp.max(record.timestamp);
-                    last.has_end = record.kind == Kind::SessionEnd;
+                    last.is_open = record.kind.leaves_open(last.is_open);
                     last.doubts.take(&record);
                 }
-                Err(damage) if damage.is_torn() => last.has_end = false,
+                Err(damage) if damage.is_torn() => last.is_open = true,
                 Err(damage) => return Err(LogError::of(path, damage)),
             }
         }
         Ok(last)
     }
-}
-
-/// When the file was changed: milliseconds since 1970.
-fn changed(file: &File) -> io::Result<u64> {
-    let changed = file.metadata()?.modified()?.duration_since(UNIX_EPOCH);
-    let ms = changed.unwrap_or_default().as_millis();
-    Ok(u64::try_from(ms).unwrap_or(u64::MAX))
 }
 
 /// Whether the end of `log` was copied to `torn` once: `LOG.torn-SEQ`.

@@ -14,7 +14,7 @@ use super::{LogError, MAX_RECORD, Record, claim};
 /// Bytes that are read at once.
 const READ: usize = 128 << 10;
 /// The largest end without a line break that a loss of power may leave: unwritten bytes of many records.
-const MAX_TORN: u64 = 16 << 20;
+pub(super) const MAX_TORN: u64 = 16 << 20;
 
 /// The records of a log, from its first to its last. After an error there are no more.
 pub struct Records {

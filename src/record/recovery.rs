@@ -22,6 +22,7 @@ use crate::model::failpoint;
 use super::bodies::publish;
 use super::journal::{Durable, Journal};
 use super::line::sha256;
+use super::records::MAX_TORN;
 use super::{Damage, Flaw, Kind};
 
 /// The end of a log that is no whole record.
@@ -75,13 +76,13 @@ pub(super) fn set_aside(
     (seq, len): (u64, u64),
     torn: Option<&Torn>,
 ) -> io::Result<Vec<RecoveredFields>> {
-    let mut aside = copies(path, seq)?;
+    let (mut aside, taken) = copies(path, seq)?;
     let Some(&Torn { bytes }) = torn else {
         return Ok(aside);
     };
     let mut dropped = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
     file.read_exact_at(&mut dropped, len)?;
-    let name = name_of(path, seq, aside.len());
+    let name = name_of(path, seq, taken);
     let copied = fields(&name, &dropped);
     // A copy that was made before the cut could be.
     let last = aside.last();
@@ -108,13 +109,18 @@ pub(super) fn note(journal: &mut Journal, aside: &[RecoveredFields]) -> io::Resu
     failpoint("recover.noted")
 }
 
-/// The copies of torn ends before which record `seq` would stand.
-fn copies(path: &Path, seq: u64) -> io::Result<Vec<RecoveredFields>> {
-    let mut found = Vec::new();
+/// The copies of torn ends before which record `seq` would stand, and how many of their names are taken: a file that begins
+/// as no record does is somebody else's.
+fn copies(path: &Path, seq: u64) -> io::Result<(Vec<RecoveredFields>, usize)> {
+    let (mut found, mut taken) = (Vec::new(), 0);
     loop {
-        let name = name_of(path, seq, found.len());
+        let name = name_of(path, seq, taken);
         let copy = path.with_file_name(&name);
         match std::fs::symlink_metadata(&copy) {
+            Ok(metadata) if metadata.len() > MAX_TORN => {
+                taken += 1;
+                continue;
+            }
             Ok(metadata) if metadata.is_file() => {}
             Ok(_) => {
                 return Err(io::Error::other(format!(
@@ -122,12 +128,22 @@ fn copies(path: &Path, seq: u64) -> io::Result<Vec<RecoveredFields>> {
                     copy.display()
                 )));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((found, taken)),
             Err(error) => return Err(error),
         }
         let bytes = std::fs::read(&copy)?;
-        found.push(fields(&name, &bytes));
+        if may_be_torn(&bytes, seq) {
+            found.push(fields(&name, &bytes));
+        }
+        taken += 1;
     }
+}
+
+/// Whether these may be the end of a log behind which record `seq` was being written. What never reached the disk is zeros.
+fn may_be_torn(bytes: &[u8], seq: u64) -> bool {
+    let begin = format!("{{\"seq\":{seq},");
+    let len = bytes.len().min(begin.len());
+    bytes.first() == Some(&0) || bytes[..len] == begin.as_bytes()[..len]
 }
 
 fn fields(name: &OsString, dropped: &[u8]) -> RecoveredFields {

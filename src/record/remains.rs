@@ -52,18 +52,23 @@ impl Prune {
             return Ok(Pruned::Young);
         }
         if !self.dry_run {
-            for (path, _) in &found {
-                fs::remove_file(path).map_err(io("removed"))?;
-            }
-            fs::remove_dir(folder).map_err(io("removed"))?;
+            remove(folder, &found).map_err(io("removed"))?;
         }
         let bytes = found.iter().map(|(_, body)| body.len()).sum();
         Ok(Pruned::Removed { written, bytes })
     }
 }
 
+/// Removes a folder with what was found in it, and nothing else.
+pub(super) fn remove(folder: &Path, found: &[(PathBuf, Metadata)]) -> io::Result<()> {
+    found
+        .iter()
+        .try_for_each(|(path, _)| fs::remove_file(path))?;
+    fs::remove_dir(folder)
+}
+
 /// The files of the folder; none where there is anything that toolq doesn't make there.
-fn bodies(folder: &Path) -> io::Result<Option<Vec<(PathBuf, Metadata)>>> {
+pub(super) fn bodies(folder: &Path) -> io::Result<Option<Vec<(PathBuf, Metadata)>>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -89,8 +94,8 @@ fn is_own_name(name: &str) -> bool {
     is_digest(whole) || unfinished.is_some_and(|random| random.len() == 6)
 }
 
-/// Milliseconds since 1970.
-fn changed(metadata: &Metadata) -> u64 {
+/// When a file was changed: milliseconds since 1970.
+pub(super) fn changed(metadata: &Metadata) -> u64 {
     let changed = metadata.modified().unwrap_or(UNIX_EPOCH);
     let ms = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(ms.as_millis()).unwrap_or(u64::MAX)

@@ -112,6 +112,10 @@ impl Tasks {
             let session = record.metadata()?;
             let is_over = |task: &History| !task.is_empty() && task.is_over_by(&session);
             if self.0.last().is_some_and(is_over) {
+                self.0
+                    .last_mut()
+                    .into_iter()
+                    .for_each(History::forget_answers);
                 self.0.push(History::default());
             }
         }

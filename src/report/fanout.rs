@@ -4,12 +4,37 @@ use crate::model::{Event, Refused, Sink};
 pub struct Fanout<'a> {
     log: Option<&'a mut dyn Sink>,
     readers: Vec<&'a mut dyn Sink>,
+    /// A reader hands results on, so that they must be durable before.
+    hands_on: bool,
 }
 
 impl<'a> Fanout<'a> {
     /// Tells `log` before all `readers`.
     pub fn new(log: Option<&'a mut dyn Sink>, readers: Vec<&'a mut dyn Sink>) -> Self {
-        Self { log, readers }
+        Self {
+            log,
+            readers,
+            hands_on: false,
+        }
+    }
+
+    /// The same where readers hand on the results that they are told of, if `hands_on`: before that, the log makes them
+    /// durable.
+    #[must_use]
+    pub fn handing_on(self, hands_on: bool) -> Self {
+        Self { hands_on, ..self }
+    }
+
+    fn record(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        log.tell(events)?;
+        let ends = |event: &Event<'_>| matches!(event, Event::Finished { .. });
+        match self.hands_on && events.iter().any(ends) {
+            true => log.settle(),
+            false => Ok(()),
+        }
     }
 
     fn tell_readers(&mut self, events: &[Event<'_>]) {
@@ -23,7 +48,7 @@ impl<'a> Fanout<'a> {
 impl Sink for Fanout<'_> {
     /// What the log says. Nobody hears of a start that it refused, since there will be none.
     fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        let recorded = self.log.as_mut().map_or(Ok(()), |log| log.tell(events));
+        let recorded = self.record(events);
         if recorded.is_ok() {
             self.tell_readers(events);
         } else {
@@ -45,10 +70,12 @@ impl Sink for Fanout<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
     use crate::model::CallRef;
     use crate::model::Verdict;
-    use crate::model::sample::timed;
+    use crate::model::sample::{finish, succeeded, timed};
 
     #[derive(Default)]
     struct Reader(Vec<String>, bool);
@@ -64,6 +91,45 @@ mod tests {
             } else {
                 Ok(())
             }
+        }
+    }
+
+    /// A log and a reader that write into one list.
+    struct Notes(&'static str, Arc<Mutex<Vec<String>>>);
+
+    impl Sink for Notes {
+        fn tell(&mut self, _: &[Event<'_>]) -> Result<(), Refused> {
+            self.1.lock().unwrap().push(format!("{} told", self.0));
+            Ok(())
+        }
+
+        fn settle(&mut self) -> Result<(), Refused> {
+            self.1.lock().unwrap().push(format!("{} settles", self.0));
+            Ok(())
+        }
+    }
+
+    /// Who hands a result on does so when it is durable; who only shows it needs not wait.
+    #[test]
+    fn what_is_handed_on_is_durable() {
+        let call = CallRef::new(&timed(0, "get", 1, true).call, Some(0));
+        for (hands_on, expected) in [
+            (true, &["log told", "log settles", "reader told"][..]),
+            (false, &["log told", "reader told"]),
+        ] {
+            let notes = Arc::default();
+            let mut log = Notes("log", Arc::clone(&notes));
+            let mut reader = Notes("reader", Arc::clone(&notes));
+            let all = Fanout::new(Some(&mut log), vec![&mut reader]);
+            finish(
+                &mut all.handing_on(hands_on),
+                &call,
+                &succeeded("x"),
+                "x",
+                (1, 1),
+            )
+            .unwrap();
+            assert_eq!(*notes.lock().unwrap(), expected);
         }
     }
 

@@ -15,6 +15,8 @@ use crate::model::{Arrival, Call, Checked, Effect, NotExecuted, Rejection, Verdi
 #[derive(Debug)]
 pub struct Arriving<'c> {
     checker: &'c Checker,
+    /// The gravest effect of what starts before the message is known to be whole.
+    boldest: Effect,
     /// How many calls have begun.
     begun: usize,
     /// By id, the first call that has it.
@@ -29,10 +31,21 @@ impl<'c> Arriving<'c> {
     pub fn new(checker: &'c Checker) -> Self {
         Self {
             checker,
+            boldest: Effect::Idempotent,
             begun: 0,
             ids: HashMap::new(),
             held: VecDeque::new(),
             ready: Vec::new(),
+        }
+    }
+
+    /// What only looks starts early, and nothing else: for who may hear another message in the place of one that broke off,
+    /// and knows nothing of the calls of the first.
+    #[must_use]
+    pub fn timid(self) -> Self {
+        Self {
+            boldest: Effect::Read,
+            ..self
         }
     }
 
@@ -114,7 +127,7 @@ impl<'c> Arriving<'c> {
     fn let_go(&mut self) {
         while let Some(first) = self.held.front() {
             let goes = match &first.verdict {
-                Verdict::Accepted(accepted) => accepted.tool.effect != Effect::Write,
+                Verdict::Accepted(accepted) => accepted.tool.effect <= self.boldest,
                 Verdict::Rejected(_) => self.begun > first.call.position + 1,
             };
             if !goes {

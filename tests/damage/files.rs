@@ -92,6 +92,16 @@ fn the_folder_beside_a_log_is_ones_own() {
     run(toolq().file("log.d/keep", ""), "log").exits(0);
 }
 
+/// A file beside a log that begins as no record does is none of its ends.
+#[test]
+fn what_stands_beside_by_chance_is_left_alone() {
+    let script = r#"echo unrelated > log.torn-0; exec "$TOOLQ" run --log log input"#;
+    let ended = toolq().file("input", few()).shell(script).exits(0);
+    assert!(!ended.stderr.contains("torn"), "{}", ended.stderr);
+    let log = fs::read_to_string(ended.dir.path().join("log")).unwrap();
+    assert!(!log.contains("recovered"), "{log}");
+}
+
 /// FAULTS 111: a body for which there is no room leaves no part of it, and its folder is named.
 #[test]
 fn what_is_half_written_is_taken_away() {

@@ -153,6 +153,28 @@ fn what_is_in_doubt_is_kept() {
     }
 }
 
+/// What was settled behind its end has an end; what somebody else put beside a log is not toolq's to remove.
+#[test]
+fn a_settled_session_is_removed_and_what_is_foreign_is_not() {
+    let tools = "version: 1\ntools:\n  pay:\n    input_schema: {type: object}\n    command: [sh, -c, 'kill -9 $(cat pid); sleep 60']\n";
+    let input = crate::support::response(&[("pay", serde_json::json!({}))]);
+    for (foreign, kept) in [("", 0), ("mkdir $log.d; echo x > $log.d/notes; ", 1)] {
+        let toolq = Toolq::new().tools(tools).file("in.json", &input);
+        let ran = toolq.shell(&format!(
+            r#"sh -c 'echo $$ > pid; exec "$TOOLQ" run -q in.json'; "$TOOLQ" run -q --resume in.json; "$TOOLQ" log resolve toolu_0 --not-done; log=$(echo state/toolq/sessions/*.jsonl); {foreign}"$TOOLQ" log prune --older 0s"#
+        ));
+        let logs = left(&ran);
+        let logs = logs
+            .iter()
+            .filter(|name| name.strip_suffix(".jsonl").is_some());
+        assert_eq!(logs.count(), kept, "{}", ran.stderr);
+        let notes = left(&ran)
+            .iter()
+            .any(|name| name.strip_suffix(".d").is_some());
+        assert_eq!(notes, kept == 1, "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_dry_run_removes_nothing() {
     let (sessions, _used) = sorts();

@@ -74,6 +74,26 @@ fn anything_else_is_a_doubt() {
     }
 }
 
+/// What a probe found to be undone stays so where toolq was killed before the start that would have followed.
+#[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
+#[test]
+fn not_done_is_remembered() {
+    let stage = stage("exit 1");
+    let killed = stage.with(
+        &[("TOOLQ_FAILPOINT", "append.before:4:kill")],
+        &["run", "--resume", "--log", "log.jsonl", "input.json"],
+    );
+    assert_eq!(killed.code, None);
+    let undone = stage.story("toolu_0").last().cloned();
+    assert_eq!(undone.as_deref(), Some("probe_end not_done"));
+    let done = stage.resume().exits(0);
+    assert_eq!(done.texts()[0], "paid 5");
+    let effects = stage.effects();
+    let asked = effects.iter().filter(|effect| *effect == "probe 5");
+    assert_eq!(asked.count(), 1, "{effects:?}");
+    stage.log_is_in_order();
+}
+
 /// FAULTS 119: nobody is asked before all that the killed run had started is gone; else its work could still be done.
 #[test]
 fn what_was_started_is_gone_before_anybody_is_asked() {

@@ -12,7 +12,7 @@ use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
     AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Ending, Form, Halt,
-    NotExecuted, Refused, Stop, Tool, Turn, pretty,
+    NotExecuted, Refused, Stop, Tool, Turn, cut, pretty,
 };
 use crate::respond::render;
 use crate::validate::clipped;
@@ -25,6 +25,8 @@ use super::{Agents, Around, Broken, Purse};
 
 /// Characters of a word that is told.
 const WORD: usize = 60;
+/// Characters of a model's name that are kept.
+const NAME: usize = 100;
 
 impl Around {
     /// Where an agent stands that a call of `outer` started, or one of the input.
@@ -129,7 +131,7 @@ impl Conversation<'_> {
         number: usize,
         spoken: &mut String,
     ) -> Result<(Turn, Stop, Option<Speech<'k>>), Broken> {
-        let (response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
+        let (mut response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
             (response, turn, None)
         } else {
             self.around.purse.check()?;
@@ -149,6 +151,9 @@ impl Conversation<'_> {
             )
         };
         let (digest, speech) = asked.unzip();
+        // What the API calls its model is what it likes.
+        let named = response.model.take();
+        response.model = named.map(|name| cut(&self.agents.mask.text(&name), NAME).into_owned());
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
         self.around.purse.take(model, &response.usage, price);

@@ -72,7 +72,7 @@ impl Kit {
 
     /// The same for the calls of an answer that is still being spoken, but for what may not run where the agent stands.
     pub(super) fn arriving(&self) -> Arriving<'_> {
-        Arriving::new(&self.checker)
+        Arriving::new(&self.checker).timid()
     }
 }
 

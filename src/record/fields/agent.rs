@@ -15,7 +15,7 @@ pub(in crate::record) struct ResponseFields<'a> {
     tool_name: Brief<'a>,
     /// The agent's turn.
     turn: usize,
-    model: Option<&'a str>,
+    model: Option<Brief<'a>>,
     /// Why it ended, where that is a word that is not known: it was taken for a good end.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_stop: Option<Brief<'a>>,
@@ -47,7 +47,7 @@ impl<'a> ResponseFields<'a> {
             tool_use_id: Brief(&call.tool_use_id, mask),
             tool_name: Brief(&call.tool_name, mask),
             turn,
-            model: response.model.as_deref(),
+            model: response.model.as_deref().map(|model| Brief(model, mask)),
             unknown_stop: response
                 .unknown_stop
                 .as_deref()

@@ -107,8 +107,19 @@ impl Entry {
             Kind::ToolResult | Kind::ToolInDoubt => self.end(record, end),
             Kind::Resolve => self.resolve(record, end),
             Kind::ToolSkipped => self.skip(record),
+            Kind::ProbeEnd => self.probed(record),
             _ => Ok(()),
         }
+    }
+
+    /// What the probe found to be undone stays so, also where no start came after it. What it found to be done gets its
+    /// result next.
+    fn probed(&mut self, record: &Record) -> Result<(), Damage> {
+        let probed: metadata::ProbeEnd<'_> = record.metadata()?;
+        if probed.finding == "not_done" {
+            self.state = State::NotDone;
+        }
+        Ok(())
     }
 
     fn start(&mut self, record: &Record) -> Result<(), Damage> {

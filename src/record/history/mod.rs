@@ -151,6 +151,11 @@ impl History {
         Ok(())
     }
 
+    /// Nobody will ask it for an answer.
+    pub(super) fn forget_answers(&mut self) {
+        self.answers = Answers::default();
+    }
+
     /// From here on bodies can be had: from `file`, which is the log at `path`.
     pub(super) fn read_from(&mut self, path: PathBuf, file: File) {
         self.source = Some((path, file));

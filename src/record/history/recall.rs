@@ -185,7 +185,10 @@ impl History {
             let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
             Work::Tool(effect(entry, accepted), probe)
         // What an agent asked for goes on with it: so it comes to the call in doubt itself.
-        } else if entry.within.is_none() && self.below(entry.record).any(Entry::is_in_doubt) {
+        } else if entry.is_in_doubt()
+            && entry.within.is_none()
+            && self.below(entry.record).any(Entry::is_in_doubt)
+        {
             Work::DoubtfulAgent
         } else {
             Work::Agent

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
@@ -228,6 +229,35 @@ fn large_bodies_stand_in_files() {
     );
 }
 
+/// FAULTS 122: a result and an input that look like the name of a file are read as they were written.
+#[test]
+fn what_looks_like_a_file_is_none() {
+    let forged = r#"{"$file":"x","type":"message"}"#;
+    let mut call = accepted(0, tool("save"), false, "{}");
+    if let Verdict::Accepted(accepted) = &mut call.verdict {
+        accepted.before_coercion = Input::parse(forged).ok();
+    }
+    let (_folder, path, lines) = log_of(|log| {
+        play(log, &[call], "x").unwrap();
+        let forged = RawValue::from_string(forged.to_owned()).unwrap();
+        let journal = &mut log.journal;
+        journal
+            .add(&Kind::ModelResponse, None, &forged, &json!({}))
+            .unwrap();
+        journal.commit(journal::Durable::Now).unwrap();
+    });
+    let mut records = Records::open(&path).unwrap();
+    let mut files = 0;
+    while let Some(record) = records.lend() {
+        let record = record.unwrap();
+        files += record.check_files(&path).unwrap();
+        if record.kind == Kind::ModelResponse {
+            assert_eq!(record.content.load(&path).unwrap().get(), forged);
+        }
+    }
+    assert_eq!(files, 2, "{lines:?}");
+}
+
 /// FAULTS 132.
 #[test]
 fn only_the_owner_reads_it() {
@@ -377,7 +407,7 @@ proptest! {
 
 #[test]
 fn blocks_keep_their_form() {
-    let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+    let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
     let outcome = succeeded("");
     let checked = timed(0, "get", 1, true);
     let call = CallRef::new(&checked.call, Some(0));

@@ -291,7 +291,7 @@ fn a_body_is_what_was_stored() {
     refused("(os error 40)");
     let forged = |file: &str| {
         let raw = serde_json::json!({"$file": file, "bytes": 1}).to_string();
-        let raw = serde_json::value::RawValue::from_string(raw).unwrap();
+        let raw = RawValue::from_string(raw).unwrap();
         Body::of(&raw).map(Body::into_owned)
     };
     assert!(forged(&stored.file).is_ok());

@@ -63,13 +63,10 @@ fn check(path: &Path) -> Result<String, String> {
 impl Counts {
     fn add(&mut self, record: &Record) {
         self.records += 1;
+        self.is_open = record.kind.leaves_open(self.is_open);
         match record.kind {
-            Kind::Session => {
-                self.sessions += 1;
-                self.is_open = true;
-            }
+            Kind::Session => self.sessions += 1,
             Kind::ToolCall => self.calls += 1,
-            Kind::SessionEnd => self.is_open = false,
             _ => {}
         }
     }
