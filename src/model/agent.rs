@@ -81,6 +81,8 @@ pub struct Response {
     pub text: String,
     /// Why it ended.
     pub stop: Stop,
+    /// The API's word for that, where toolq knows none such; it is taken for [`Stop::Done`].
+    pub unknown_stop: Option<String>,
     /// Who answered, where the answer says so.
     pub model: Option<String>,
     /// The tokens that it took.
@@ -113,6 +115,8 @@ pub struct AgentUse {
     pub calls: u64,
     /// Those of them that were rejected, so that the model had to correct itself.
     pub corrections: u64,
+    /// It was not done within its turns.
+    pub unfinished: bool,
     /// Tokens by the model that answered.
     pub usage: BTreeMap<String, Tokens>,
     /// Those of them that were told of answers that broke off.

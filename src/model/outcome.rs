@@ -134,6 +134,8 @@ pub enum Ending {
     Http(u16),
     /// An agent's last answer, or toolq's own.
     Answered,
+    /// An agent's last words, where it was not done within its turns.
+    Unfinished,
 }
 
 /// Why it isn't known whether a call had its effect.

@@ -70,12 +70,13 @@ pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn),
                 .and_then(|choice| of_openai(&choice))
         }
     };
-    let (message, text, stop) = read.map_err(ResponseFault::Strange)?;
+    let (message, text, (stop, unknown_stop)) = read.map_err(ResponseFault::Strange)?;
     let usage = object.object("usage");
     let response = Response {
         message,
         text,
         stop,
+        unknown_stop,
         model: object.text("model").map(Cow::into_owned),
         usage: Tokens(usage.and_then(|usage| whole(api, &usage))),
         body: raw(body),
@@ -147,7 +148,16 @@ pub(super) fn failed(choice: &Object) -> Option<ResponseFault> {
     })
 }
 
-type Read = Result<(Box<RawValue>, String, Stop), String>;
+type Read = Result<(Box<RawValue>, String, Ended), String>;
+
+/// Why it ended, and the word for it that is not known.
+type Ended = (Stop, Option<String>);
+
+/// An end that says nothing else is taken for a good one, whatever it is called.
+fn done(word: Option<&str>, known: &[&str]) -> Ended {
+    let unknown = word.filter(|word| !known.contains(word));
+    (Stop::Done, unknown.map(str::to_owned))
+}
 
 fn of_anthropic(object: &Object) -> Read {
     let content = object
@@ -160,11 +170,11 @@ fn of_anthropic(object: &Object) -> Read {
         (block.text("type")? == "text").then(|| block.text("text").map(Cow::into_owned))?
     });
     let stop = match object.text("stop_reason").as_deref() {
-        Some("pause_turn") => Stop::Paused,
-        Some("max_tokens") => Stop::MaxTokens,
-        Some("model_context_window_exceeded") => Stop::ContextFull,
-        Some("refusal") => Stop::Refused,
-        _ => Stop::Done,
+        Some("pause_turn") => (Stop::Paused, None),
+        Some("max_tokens") => (Stop::MaxTokens, None),
+        Some("model_context_window_exceeded") => (Stop::ContextFull, None),
+        Some("refusal") => (Stop::Refused, None),
+        word => done(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
     let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
     Ok((raw(&message), texts.collect(), stop))
@@ -180,10 +190,10 @@ fn of_openai(choice: &Object) -> Read {
     let message = choice.object("message").ok_or("it has no `message`")?;
     let refusal = message.text("refusal").filter(|words| !words.is_empty());
     let stop = match choice.text("finish_reason").as_deref() {
-        Some("length") => Stop::MaxTokens,
-        Some("content_filter") => Stop::Refused,
-        _ if refusal.is_some() => Stop::Refused,
-        _ => Stop::Done,
+        Some("length") => (Stop::MaxTokens, None),
+        Some("content_filter") => (Stop::Refused, None),
+        _ if refusal.is_some() => (Stop::Refused, None),
+        word => done(word, &["stop", "tool_calls", "function_call"]),
     };
     let text = message.get("content").map(content_text).unwrap_or_default();
     let text = if text.is_empty() {

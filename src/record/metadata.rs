@@ -233,6 +233,8 @@ pub(super) struct AgentUsed {
     #[serde(default)]
     pub corrections: u64,
     #[serde(default)]
+    pub done: Option<bool>,
+    #[serde(default)]
     pub usage: BTreeMap<String, Tokens>,
     #[serde(default)]
     pub lost: BTreeMap<String, Tokens>,

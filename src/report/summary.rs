@@ -17,7 +17,7 @@ pub struct Summary {
     succeeded: usize,
     /// Errors by their word.
     errors: BTreeMap<&'static str, usize>,
-    /// Calls of agents.
+    /// Calls of agents, but for those whose end an earlier run saw.
     inner: usize,
     /// How often agents asked their models.
     asked: usize,
@@ -147,6 +147,8 @@ impl Summary {
             }
             Event::Finished { call, outcome, .. } if call.within.is_some() => {
                 self.stopped |= STOPPING.contains(&outcome.status());
+                // What an earlier run saw to is no work of this one, as its turns are not.
+                self.inner -= usize::from(outcome.is_recalled()).min(self.inner);
             }
             Event::Finished {
                 outcome, duration, ..

@@ -24,8 +24,16 @@ fn an_interrupted_agent_goes_on() {
     let interrupted = interrupt(&play, || play.did("look 2") == 1);
     assert!(interrupted.contains("\"is_error\":true"), "{interrupted}");
     play.stage.write("quick", "");
-    let done = play.resume().exits(0);
+    let variables = [("BASE", play.api.url.as_str())];
+    let arguments = ["run", "--resume", "--log", "log.jsonl", "input.json"];
+    let done = play.stage.with(&variables, &arguments).exits(0);
     assert_eq!(done.texts(), ["done"]);
+    // Its own turn, and the call that ran in it.
+    assert!(
+        done.stderr.contains("agents: 1 turn, 1 call;"),
+        "{}",
+        done.stderr
+    );
     assert_eq!((play.did("pay 1"), play.did("look 2")), (1, 2));
     assert_eq!(play.api.heard().len(), 2);
     assert_eq!(

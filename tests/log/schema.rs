@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolq::record::log_schema;
 use toolq::validate::Schema;
 
-use crate::api::{Act, Api, Step, calls, ok, text};
+use crate::api::{Act, Api, Step, calls, message, ok, text, uses};
 use crate::forge::Forge;
 use crate::support::{Toolq, json_lines, response};
 
@@ -102,7 +102,7 @@ fn records() -> Vec<Value> {
     json_lines(&ran.stdout)
 }
 
-/// An agent that looks and says what is secret, one that has too little to come to an end, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
+/// An agent that looks and says what is secret, one that has too little to come to an end, one that is not done and ends oddly, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
 const INTERRUPTED: &str = r#"
 secrets: [WORD]
 tools:
@@ -113,6 +113,9 @@ tools:
   poor:
     input_schema: {type: object}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look], budget: {turns: 1}}
+  brief:
+    input_schema: {type: object}
+    agent: {endpoint: "${BASE}", model: model-2, tools: [look], max_turns: 1}
   look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
   send: {input_schema: {type: object}, effect: read, http: {method: POST, url: "${BASE}"}}
   pay:
@@ -131,6 +134,9 @@ fn records_of_an_interruption() -> Vec<Value> {
     let api = Api::by(
         move |number, body| match body["messages"].as_array().map(Vec::len) {
             None => ok("done"),
+            _ if body["model"] == "model-2" => {
+                ok(message(json!(uses(&[("look", json!({}))])), "odd"))
+            }
             Some(1) if number == 0 => Act::Speak(vec![begun.clone()]),
             Some(1) => calls(&[("look", json!({}))]),
             Some(_) => text("all is well"),
@@ -152,6 +158,7 @@ fn records_of_an_interruption() -> Vec<Value> {
         pay(0),
         pay(1),
         ("poor", none()),
+        ("brief", none()),
     ];
     let asked = response(&asked);
     let ran = Toolq::new()

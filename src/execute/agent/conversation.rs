@@ -12,9 +12,10 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Arrival, Checked, Halt, Mask, NotExecuted, Refused,
-    Stop, Tool, Turn, Verdict, cut, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Arrival, Checked, Ending, Halt, Mask, NotExecuted,
+    Refused, Stop, Tool, Turn, Verdict, cut, pretty,
 };
+use crate::validate::clipped;
 
 use super::kit::Kit;
 use super::memory::in_doubt;
@@ -23,6 +24,8 @@ use super::speech::{Served, Speech};
 use super::words::{final_text, results, text_of, unfinished};
 use super::{Agents, Around, Broken, Purse};
 
+/// Characters of a word that is told.
+const WORD: usize = 60;
 /// Characters of a model's name that are kept.
 const NAME: usize = 100;
 
@@ -73,7 +76,7 @@ impl Conversation<'_> {
         mut self,
         task: &AgentInvocation,
         spoken: &mut String,
-    ) -> Result<String, Broken> {
+    ) -> Result<(String, Ending), Broken> {
         let agents = self.agents;
         let texts = Texts(&agents.environment);
         let address = Address::of(self.backing, &texts)?;
@@ -107,18 +110,21 @@ impl Conversation<'_> {
                 return Err(fault.into());
             }
             match stop {
-                Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
+                Stop::Done if turn.calls.is_empty() => {
+                    return Ok((final_text(spoken), Ending::Answered));
+                }
                 _ if turn.calls.is_empty() && !last => continue,
                 _ => {}
             }
             if let Some(result) = self.serve(turn, speech).await? {
-                return Ok(result);
+                return Ok((result, Ending::Answered));
             }
             if last {
                 break;
             }
         }
-        Ok(unfinished(spoken, self.backing.max_turns))
+        let last_words = unfinished(spoken, self.backing.max_turns);
+        Ok((last_words, Ending::Unfinished))
     }
 
     /// Asks, unless an earlier run did, and takes note of the answer. What of its calls has started by then comes with it.
@@ -137,6 +143,12 @@ impl Conversation<'_> {
             let of = u64::from(self.backing.max_turns);
             self.desk.progress(number as u64 + 1, of).await?;
             let heard = self.answer(kit, address, models, number, spoken).await?;
+            if let Some(word) = &heard.response.unknown_stop {
+                self.voice.tip(format!(
+                    "its answer ended with {}, which is not known: taken for a good end",
+                    clipped(word, WORD)
+                ));
+            }
             (
                 heard.response,
                 heard.turn,

@@ -152,9 +152,7 @@ impl Agents {
             }
         };
         let outcome = match ended {
-            Ok(text) => self
-                .output(tool, meter, &text)
-                .succeed(Ending::Answered, String::new),
+            Ok((text, ending)) => self.output(tool, meter, &text).succeed(ending, String::new),
             Err(Broken::Outcome(outcome)) => outcome,
             Err(Broken::Fault(fault)) => {
                 let (output, captured) = self.output(tool, meter, &spoken).into_text();

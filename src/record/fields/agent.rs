@@ -16,6 +16,9 @@ pub(in crate::record) struct ResponseFields<'a> {
     /// The agent's turn.
     turn: usize,
     model: Option<Brief<'a>>,
+    /// Why it ended, where that is a word that is not known: it was taken for a good end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_stop: Option<Brief<'a>>,
     /// `null` where the API told none.
     usage: Tokens,
     /// Of the body of the request that it answers.
@@ -46,6 +49,10 @@ impl<'a> ResponseFields<'a> {
             tool_name: Brief(&call.tool_name, mask),
             turn,
             model: response.model.as_deref().map(|model| Brief(model, mask)),
+            unknown_stop: response
+                .unknown_stop
+                .as_deref()
+                .map(|word| Brief(word, mask)),
             usage: response.usage,
             request_sha256,
             masked: mask.json(response.body.get()) != response.body.get(),
@@ -62,6 +69,9 @@ pub(in crate::record) struct AgentFields<'a> {
     tokens_used: Option<u64>,
     tool_calls_made: u64,
     corrections: u64,
+    /// False where it was not done within its turns: its answer is its last words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<bool>,
     /// By model.
     usage: &'a BTreeMap<String, Tokens>,
     /// What of it was told of answers that broke off, which have no `model_response`.
@@ -77,6 +87,7 @@ impl<'a> AgentFields<'a> {
             tokens_used: agent.tokens(),
             tool_calls_made: agent.calls,
             corrections: agent.corrections,
+            done: agent.unfinished.then_some(false),
             usage: &agent.usage,
             lost: &agent.lost,
         }

@@ -65,6 +65,7 @@ impl Agent {
             message: raw("{}"),
             text: String::new(),
             stop: Stop::Done,
+            unknown_stop: None,
             model: Some("m".to_owned()),
             usage: Usage {
                 input: 7,

@@ -128,7 +128,7 @@ fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
                 Ending::Signal(signal) => command::signalled(*signal, &output, stderr),
                 Ending::Limit(limit) => command::over(*limit, tool, &output, stderr),
                 Ending::Http(status) => http::status(tool, *status, &output),
-                Ending::Answered => Account::default(),
+                Ending::Answered | Ending::Unfinished => Account::default(),
             };
             match limits::suspected(tool, *ending, stderr) {
                 Some(limit) => account.with_hint(limits::suspicion(limit, tool)),

@@ -3,13 +3,11 @@
 use std::ops::RangeInclusive;
 
 use super::address;
+use super::agent_tools::check_tool;
 use super::findings::Findings;
 use super::placeholders::Sink;
 use super::scope::Scope;
-use crate::model::{
-    AgentBacking, AgentBudget, Backing, Builtin, Mask, Part, Safety, Span, Template, Tool, Tools,
-};
-use crate::parse::nearest;
+use crate::model::{AgentBacking, AgentBudget, Backing, Mask, Part, Span, Template, Tools};
 use crate::parse::tools_file::{AgentBudgetFile, AgentFile, Placed, Setting, ToolsFile};
 
 const FIXED: Sink = Sink::WITH_VARIABLES.refusing(
@@ -183,50 +181,6 @@ pub(super) fn check_all(file: &ToolsFile, tools: &Tools, findings: &mut Findings
         ) {
             check_prices(backing, usd.span, tools, findings);
         }
-    }
-}
-
-fn check_tool(agent: &Tool, named: &Placed<String>, tools: &Tools, findings: &mut Findings<'_>) {
-    let Some(tool) = tools.get(&named.value) else {
-        let known = tools.tools.iter().map(|tool| tool.name.as_str());
-        let hint = match nearest(&named.value, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if is_builtin(&named.value) => {
-                format!("add `builtins: [{}]` beside `tools`", named.value)
-            }
-            None => "an agent's tools are tools of this file".to_owned(),
-        };
-        let message = format!("no tool is called `{}`", named.value);
-        return findings.error(named.span, message, "unknown", hint);
-    };
-    if is_safe(agent) == Some(true) && is_safe(tool) == Some(false) {
-        findings.error(
-            named.span,
-            format!(
-                "`{}` runs beside other calls, so its tools must, too, and `{}` may not",
-                agent.name, tool.name
-            ),
-            "not concurrency-safe",
-            format!(
-                "say `concurrency_safe: false` in `{}`, or take the tool out of its list",
-                agent.name
-            ),
-        );
-    }
-}
-
-fn is_builtin(name: &str) -> bool {
-    super::builtins::NAMES.contains(&name)
-}
-
-/// Whether every call of a tool may run beside others, or none; none where that depends on its input.
-fn is_safe(tool: &Tool) -> Option<bool> {
-    match (&tool.backing, &tool.safety) {
-        (Some(Backing::Builtin(Builtin::AttemptCompletion | Builtin::NewTask(_))), _)
-        | (_, Safety::When(_)) => None,
-        (_, Safety::Declared(safe) | Safety::Effect(safe)) => Some(*safe),
-        (_, Safety::Rule(rule)) => Some(rule.safe),
-        (_, Safety::Default) => Some(false),
     }
 }
 

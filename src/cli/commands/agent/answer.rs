@@ -55,6 +55,8 @@ struct Report<'a> {
     text: String,
     is_error: bool,
     status: &'a str,
+    /// Whether the text is an answer, and not what there was when the agent failed or its turns were used up.
+    done: bool,
     agent_name: &'a str,
     turns_used: u64,
     /// None where an API did not count them.
@@ -89,6 +91,7 @@ pub(super) fn print(
             text: text(answer),
             is_error: answer.is_error,
             status: story.status,
+            done: !answer.is_error && !story.used.unfinished,
             agent_name: &story.used.agent_name,
             turns_used: story.used.turns,
             tokens_used: story.used.tokens(),

@@ -168,8 +168,11 @@ impl Work<'_> {
 
     /// Prints the answer and closes log and screen; the gravest of what happened is the exit.
     fn finish(self, ended: Result<(), Failure>) -> Result<Exit, Failure> {
-        let Self { story, given, .. } = self;
+        let Self {
+            mut story, given, ..
+        } = self;
         let to = self.arguments.to;
+        story.observers.leave_screen();
         let ended = ended.and_then(|()| answer::print(&story, &given, to, &self.tools));
         let stopped = story.observers.summary().stopped();
         let exits = [
