@@ -4,34 +4,39 @@
 
 mod block;
 mod calls;
+mod chunks;
 
-use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
 
-use super::response::{ResponseFault, error, told};
-use crate::model::json::Object;
-use crate::model::{Api, Usage};
-use block::{Block, append};
+use super::response::{ResponseFault, error, failed, told};
+use super::stream::{EventFault, Events};
+use crate::model::json::{Json, Object};
+use crate::model::{Api, Usage, json_line};
+use block::{Block, Texts, member};
 
 /// An answer that is arriving.
 #[derive(Debug)]
 pub struct Assembly {
     api: Api,
-    /// Bytes of a line that is not whole yet.
-    rest: Vec<u8>,
-    /// The data of the event that is arriving.
-    data: String,
-    model: Value,
+    events: Events,
+    /// As JSON.
+    model: String,
     blocks: Vec<Block>,
-    /// How many calls are among them.
+    /// Where the last block of an index stands.
+    places: HashMap<u64, usize>,
+    /// How many calls are among the blocks.
     begun: usize,
     /// How many blocks were looked at for calls, and how many calls were taken from them.
     seen: usize,
     taken: usize,
     /// What stands in the answer beside its blocks: texts of chat completions.
-    texts: Map<String, Value>,
-    stop: Value,
-    usage: Map<String, Value>,
+    texts: Texts,
+    /// As JSON.
+    stop: String,
+    /// As JSON, by name.
+    usage: BTreeMap<String, String>,
     complete: bool,
+    over: bool,
 }
 
 impl Assembly {
@@ -39,17 +44,19 @@ impl Assembly {
     pub fn new(api: Api) -> Self {
         Self {
             api,
-            rest: Vec::new(),
-            data: String::new(),
-            model: Value::Null,
+            // Who reads the bytes counts them.
+            events: Events::new(u64::MAX),
+            model: "null".to_owned(),
             blocks: Vec::new(),
+            places: HashMap::new(),
             begun: 0,
             seen: 0,
             taken: 0,
-            texts: Map::new(),
-            stop: Value::Null,
-            usage: Map::new(),
+            texts: Texts::default(),
+            stop: "null".to_owned(),
+            usage: BTreeMap::new(),
             complete: false,
+            over: false,
         }
     }
 
@@ -57,14 +64,9 @@ impl Assembly {
     ///
     /// # Errors
     /// The API's error, or an event that is none.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ResponseFault> {
-        let mut pieces = bytes.split(|byte| *byte == b'\n');
-        self.rest
-            .extend_from_slice(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let line = std::mem::take(&mut self.rest);
-            self.line(&String::from_utf8_lossy(&line))?;
-            self.rest.extend_from_slice(piece);
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), ResponseFault> {
+        while let Some(data) = self.events.next(&mut bytes).map_err(no_event)? {
+            self.event(data.text.trim())?;
         }
         Ok(())
     }
@@ -74,9 +76,8 @@ impl Assembly {
     /// # Errors
     /// The API's error.
     pub fn body(&mut self) -> Result<Option<String>, ResponseFault> {
-        let line = std::mem::take(&mut self.rest);
-        let told = self.line(&String::from_utf8_lossy(&line));
-        match told.and_then(|()| self.line("")) {
+        let rest = self.events.rest().map_err(no_event);
+        match rest.and_then(|data| data.map_or(Ok(()), |data| self.event(data.text.trim()))) {
             _ if self.complete => {}
             Err(error @ ResponseFault::Error { .. }) => return Err(error),
             // What is no event is the begin of one.
@@ -95,38 +96,32 @@ impl Assembly {
         self.complete
     }
 
-    /// The text so far.
-    pub fn text(&self) -> String {
-        let texts = self.blocks.iter().map(|block| &block.members);
-        let texts = texts.filter(|members| members.get("type").is_some_and(|kind| kind == "text"));
-        let texts = texts.filter_map(|members| members.get("text"));
-        let texts = texts.chain(self.texts.get("content"));
-        texts.filter_map(Value::as_str).collect()
+    /// Whether nothing follows, whatever the server does with the connection.
+    pub fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Who answers, where that was told, and the tokens so far; none where nothing was told of them.
-    pub fn spent(&self) -> Option<(Option<&str>, Usage)> {
-        let counts = Value::Object(self.usage.clone()).to_string();
+    pub fn spent(&self) -> Option<(Option<String>, Usage)> {
+        let counts = self.usage();
         let usage = told(self.api, &Object::read(&counts).ok()??);
-        (usage.total() > 0).then(|| (self.model.as_str(), usage))
+        let model = serde_json::from_str(&self.model).ok();
+        (usage.total() > 0).then_some((model, usage))
     }
 
-    fn line(&mut self, line: &str) -> Result<(), ResponseFault> {
-        let line = line.trim_end_matches('\r');
-        if let Some(data) = line.strip_prefix("data:") {
-            if !self.data.is_empty() {
-                self.data.push('\n');
-            }
-            self.data.push_str(data.strip_prefix(' ').unwrap_or(data));
-        } else if line.is_empty() && !self.data.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            return self.event(data.trim());
-        }
-        Ok(())
+    /// The text so far.
+    pub fn text(&self) -> String {
+        let texts = self.blocks.iter().filter_map(Block::text);
+        let content = self.texts.get("content").map(Into::into);
+        texts.chain(content).collect()
     }
 
     fn event(&mut self, data: &str) -> Result<(), ResponseFault> {
+        if data.is_empty() {
+            return Ok(());
+        }
         if data == "[DONE]" {
+            self.over |= self.api == Api::OpenAiChat;
             return Ok(());
         }
         let strange = |why: String| ResponseFault::Strange(format!("an event {why}"));
@@ -136,105 +131,79 @@ impl Assembly {
         if let Some(error) = error(&object) {
             return Err(error);
         }
-        // Read as JSON just now.
-        let event: Value = serde_json::from_str(data).unwrap_or_default();
-        let fits = match self.api {
-            Api::Anthropic => self.of_anthropic(&event),
-            Api::OpenAiChat => self.of_openai(&event),
-        };
-        let late = || strange("has a piece of a call that was whole already".to_owned());
-        fits.then_some(()).ok_or_else(late)
+        match self.api {
+            Api::Anthropic => self.of_anthropic(&object).map_err(strange),
+            Api::OpenAiChat => {
+                let choices = object.list("choices").unwrap_or_default();
+                let choice = choices.first().copied().and_then(Json::object);
+                if let Some(error) = choice.as_ref().and_then(failed) {
+                    return Err(error);
+                }
+                self.of_openai(&object, choice.as_ref()).map_err(strange)
+            }
+        }
     }
 
-    /// Takes an event. False where it adds to a call that was whole.
-    fn of_anthropic(&mut self, event: &Value) -> bool {
-        let index = event["index"].as_u64().unwrap_or_default();
-        let known = self.blocks.iter_mut().rfind(|block| block.index == index);
-        match event["type"].as_str().unwrap_or_default() {
+    /// Takes an event.
+    fn of_anthropic(&mut self, event: &Object) -> Result<(), String> {
+        let index = index(event).unwrap_or_default();
+        let delta = event.object("delta");
+        match event.text("type").as_deref().unwrap_or_default() {
             "message_start" => {
-                self.model = event["message"]["model"].clone();
-                self.used(&event["message"]["usage"]);
+                if let Some(message) = event.object("message") {
+                    self.model = json(message.get("model"));
+                    self.used(&message);
+                }
             }
             "content_block_start" => {
-                let members = event["content_block"].as_object();
-                let block = Block::new(index, members.cloned().unwrap_or_default());
-                self.begun += usize::from(block.is_use());
-                self.blocks.push(block);
+                let block = event.object("content_block");
+                let block = Block::of_content(&block.ok_or("has no `content_block`")?);
+                self.begun += usize::from(block.is_use);
+                self.begin(block, Some(index));
             }
-            "content_block_delta" => return known.is_none_or(|block| block.add(&event["delta"])),
-            "content_block_stop" => known.into_iter().for_each(|block| block.whole = true),
+            "content_block_delta" => {
+                if let (Some(block), Some(delta)) = (self.known(index), delta) {
+                    block.add(&delta)?;
+                }
+            }
+            "content_block_stop" => {
+                if let Some(block) = self.known(index) {
+                    block.whole = true;
+                }
+            }
             "message_delta" => {
-                self.stop = event["delta"]["stop_reason"].clone();
-                self.used(&event["usage"]);
+                self.stop = json(delta.and_then(|delta| delta.get("stop_reason")));
+                self.used(event);
             }
-            "message_stop" => self.complete = true,
+            "message_stop" => (self.complete, self.over) = (true, true),
             _ => {}
         }
-        true
+        Ok(())
     }
 
-    /// Takes a chunk. False where it adds to a call that was whole.
-    fn of_openai(&mut self, chunk: &Value) -> bool {
-        if chunk["model"].is_string() {
-            self.model = chunk["model"].clone();
-        }
-        self.used(&chunk["usage"]);
-        let choice = &chunk["choices"][0];
-        if choice["finish_reason"].is_string() {
-            self.stop = choice["finish_reason"].clone();
-            self.complete = true;
-        }
-        for name in ["content", "refusal"] {
-            if let Some(piece) = choice["delta"][name].as_str() {
-                append(&mut self.texts, name, piece);
-            }
-        }
-        let calls = choice["delta"]["tool_calls"].as_array();
-        calls.into_iter().flatten().all(|call| self.call(call))
+    /// Where a new block stands.
+    fn begin(&mut self, block: Block, index: Option<u64>) -> usize {
+        let at = self.blocks.len();
+        self.blocks.push(block);
+        self.places.insert(index.unwrap_or_default(), at);
+        at
     }
 
-    /// A piece of a call. Some servers send calls whole and don't count them: a new id is a new call. Some repeat the name.
-    /// Nothing says that a call is whole but the begin of the next one; and where the calls come in turns, that does not.
-    fn call(&mut self, piece: &Value) -> bool {
-        let id = piece["id"].as_str().filter(|id| !id.is_empty());
-        let index = piece["index"].as_u64();
-        let same = |block: &Block| match index {
-            Some(index) => block.index == index && id.is_none_or(|id| block.members["id"] == id),
-            None => id.is_none(),
-        };
-        let at = self.blocks.iter().rposition(same).unwrap_or_else(|| {
-            if let Some(last) = self.blocks.last_mut() {
-                last.whole = last.has_input();
-            }
-            let members = [("id".to_owned(), piece["id"].clone())];
-            let members = members.into_iter().collect();
-            self.blocks
-                .push(Block::new(index.unwrap_or_default(), members));
-            self.begun += 1;
-            self.blocks.len() - 1
-        });
-        let block = &mut self.blocks[at];
-        let name = piece["function"]["name"].as_str();
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            let known = block.members.entry("name");
-            known.or_insert_with(|| name.into());
-        }
-        match &piece["function"]["arguments"] {
-            Value::Null => true,
-            Value::String(arguments) => block.grow(arguments),
-            // Some servers send an object, which is whole.
-            arguments => block.grow(&arguments.to_string()),
-        }
+    fn known(&mut self, index: u64) -> Option<&mut Block> {
+        self.blocks.get_mut(*self.places.get(&index)?)
     }
 
     /// Counts are told anew as they grow.
-    fn used(&mut self, usage: &Value) {
-        for (name, count) in usage.as_object().into_iter().flatten() {
+    fn used(&mut self, object: &Object) {
+        let usage = object.object("usage");
+        for (name, count) in usage.iter().flat_map(Object::members) {
             if !count.is_null() {
-                self.usage.insert(name.clone(), count.clone());
+                self.usage.insert(name.to_string(), json(Some(*count)));
             }
         }
     }
+
+    // Each part of a body is on one line by itself, so that a break in one of them changes nothing in the others.
 
     fn message(&self) -> String {
         let blocks: Vec<String> = self.blocks.iter().map(Block::json).collect();
@@ -243,21 +212,32 @@ impl Assembly {
             self.model,
             blocks.join(","),
             self.stop,
-            Value::Object(self.usage.clone())
+            self.usage()
         )
     }
 
-    fn completion(&self) -> String {
-        let mut message = self.texts.clone();
-        message.insert("role".to_owned(), "assistant".into());
-        message.entry("content").or_insert(Value::Null);
-        if !self.blocks.is_empty() {
-            let calls = self.blocks.iter().map(Block::function_call);
-            message.insert("tool_calls".to_owned(), calls.collect());
-        }
-        let choice = json!({"index": 0, "message": message, "finish_reason": self.stop});
-        json!({"model": self.model, "choices": [choice], "usage": self.usage}).to_string()
+    fn usage(&self) -> String {
+        let counts = self.usage.iter().map(|(name, count)| member(name, count));
+        let counts: Vec<String> = counts.collect();
+        json_line(&format!("{{{}}}", counts.join(","))).into_owned()
     }
+}
+
+/// What the API counts a block by.
+fn index(object: &Object) -> Option<u64> {
+    object.get("index")?.get().parse().ok()
+}
+
+/// A value on one line.
+fn json(value: Option<Json>) -> String {
+    json_line(value.map_or("null", Json::get)).into_owned()
+}
+
+fn no_event(fault: EventFault) -> ResponseFault {
+    ResponseFault::Strange(match fault {
+        EventFault::NotUtf8 { line } => format!("line {line} is no UTF-8"),
+        EventFault::TooLarge { line } => format!("the event at line {line} is too large"),
+    })
 }
 
 #[cfg(test)]

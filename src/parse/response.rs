@@ -11,6 +11,9 @@ use super::turns::Turns;
 use crate::model::json::{Json, Object};
 use crate::model::{Api, Dialect, Response, Stop, Tokens, Turn, Usage, json_line};
 
+/// The calls that an answer may have, which no model comes near: each takes far more memory than bytes of the body.
+const MOST_CALLS: usize = 10_000;
+
 /// Why a body is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseFault {
@@ -31,6 +34,17 @@ impl ResponseFault {
     }
 }
 
+/// Whether an answer may have so many calls.
+///
+/// # Errors
+/// It has more than any model asks for.
+pub fn bounded_calls(calls: usize) -> Result<(), ResponseFault> {
+    if calls <= MOST_CALLS {
+        return Ok(());
+    }
+    Err(ResponseFault::strange("it has more than 10,000 calls"))
+}
+
 /// Reads the body of a response; `number` is that of its turn.
 ///
 /// # Errors
@@ -46,7 +60,15 @@ pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn),
     }
     let read = match api {
         Api::Anthropic => of_anthropic(&object),
-        Api::OpenAiChat => of_openai(&object),
+        Api::OpenAiChat => {
+            let choice = choice(&object);
+            if let Some(error) = choice.as_ref().and_then(failed) {
+                return Err(error);
+            }
+            choice
+                .ok_or_else(|| "it has no `choices`".to_owned())
+                .and_then(|choice| of_openai(&choice))
+        }
     };
     let (message, text, stop) = read.map_err(ResponseFault::Strange)?;
     let usage = object.object("usage");
@@ -81,6 +103,7 @@ fn turn(api: Api, body: &str, object: Object, number: usize) -> Result<Turn, Res
     if index.len() != 1 {
         return Err(ResponseFault::strange("it is not one message"));
     }
+    bounded_calls(index.calls_of(0).len())?;
     let calls = index.calls_of(0).enumerate();
     let calls = calls.filter_map(|(position, call)| {
         let object = within(body, index.call(call), 0)?;
@@ -113,6 +136,17 @@ pub(super) fn error(object: &Object) -> Option<ResponseFault> {
     })
 }
 
+/// The error that ended an answer of chat completions, which keeps the word for it in the choice.
+pub(super) fn failed(choice: &Object) -> Option<ResponseFault> {
+    let ended = choice.text("finish_reason")? == "error";
+    ended.then(|| {
+        error(choice).unwrap_or_else(|| ResponseFault::Error {
+            kind: "api_error".to_owned(),
+            message: "the server ended the answer with an error".to_owned(),
+        })
+    })
+}
+
 type Read = Result<(Box<RawValue>, String, Stop), String>;
 
 fn of_anthropic(object: &Object) -> Read {
@@ -136,12 +170,13 @@ fn of_anthropic(object: &Object) -> Read {
     Ok((raw(&message), texts.collect(), stop))
 }
 
-/// The first choice. Of its message only what every server takes back is kept.
-fn of_openai(object: &Object) -> Read {
-    let choice = object
-        .list("choices")
-        .and_then(|choices| choices.first()?.object())
-        .ok_or("it has no `choices`")?;
+/// The first choice: the others are other answers to the same question.
+fn choice<'a>(object: &Object<'a>) -> Option<Object<'a>> {
+    object.list("choices")?.first()?.object()
+}
+
+/// Of the message only what every server takes back is kept.
+fn of_openai(choice: &Object) -> Read {
     let message = choice.object("message").ok_or("it has no `message`")?;
     let refusal = message.text("refusal").filter(|words| !words.is_empty());
     let stop = match choice.text("finish_reason").as_deref() {

@@ -249,9 +249,18 @@ pub fn streamed(answer: Act) -> Act {
     let begun = json!({"model": whole["model"], "usage": whole["usage"]});
     let mut steps = vec![say(json!({"type": "message_start", "message": begun}))];
     for (index, block) in whole["content"].as_array().unwrap().iter().enumerate() {
+        let mut begin = block.clone();
+        let input = begin.get_mut("input").map(Value::take);
         steps.push(say(
-            json!({"type": "content_block_start", "index": index, "content_block": block}),
+            json!({"type": "content_block_start", "index": index, "content_block": begin}),
         ));
+        // On several lines, as models write, too.
+        if let Some(input) = input {
+            let delta = json!({"partial_json": format!("{input:#}")});
+            steps.push(say(
+                json!({"type": "content_block_delta", "index": index, "delta": delta}),
+            ));
+        }
         steps.push(say(json!({"type": "content_block_stop", "index": index})));
     }
     let delta = json!({"stop_reason": whole["stop_reason"]});

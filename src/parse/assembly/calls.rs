@@ -26,12 +26,11 @@ impl Assembly {
     fn take_call(&mut self, turn: usize, unfinished: bool) -> Option<Call> {
         loop {
             let block = self.blocks.get(self.seen)?;
-            let is_call = self.api == Api::OpenAiChat || block.is_use();
-            if is_call && !block.whole && !unfinished {
+            if block.is_use && !block.whole && !unfinished {
                 return None;
             }
             self.seen += 1;
-            if is_call {
+            if block.is_use {
                 break;
             }
         }
@@ -39,7 +38,7 @@ impl Assembly {
         self.taken += 1;
         let (dialect, json) = match self.api {
             Api::Anthropic => (Dialect::Anthropic, block.json()),
-            Api::OpenAiChat => (Dialect::OpenAiChat, block.function_call().to_string()),
+            Api::OpenAiChat => (Dialect::OpenAiChat, block.function_call()),
         };
         let object = Object::read(&json).ok()??;
         let asked = dialects::asked(dialect, &object);

@@ -1,5 +1,9 @@
 use super::super::response;
 use super::*;
+use serde_json::Value;
+
+mod faithful;
+
 use crate::model::{Call, Turn};
 
 fn assembled(api: Api, events: &[&str], size: usize) -> Result<Option<String>, ResponseFault> {

@@ -9,7 +9,7 @@ mod anthropic_sse;
 pub(super) mod claude_code;
 pub(super) mod codex;
 pub(super) mod openai_chat;
-mod openai_chat_sse;
+pub(super) mod openai_chat_sse;
 pub(super) mod openai_responses;
 mod openai_responses_sse;
 pub(super) mod toolq;

@@ -36,7 +36,8 @@ pub fn event<'a>(chunk: &Object<'a>, messages: &mut Messages) -> Read<'a> {
         call(&openai_chat::an_object(piece)?, messages)?;
     }
     match choice.text_once("finish_reason")?.as_deref() {
-        None => {}
+        // Some servers send an empty one until there is one.
+        None | Some("") => {}
         Some("error") => {
             return Err(Complaint::new(
                 choice.json(),
@@ -93,7 +94,13 @@ fn call<'a>(call: &Object<'a>, messages: &mut Messages) -> Read<'a> {
     let index = call
         .once("index")?
         .and_then(|index| index.get().parse().ok());
-    let known = known(index, id.as_deref(), messages);
+    let arguments = function
+        .as_ref()
+        .map(|function| function.once("arguments"))
+        .transpose()?;
+    let arguments = arguments.flatten().filter(|arguments| !arguments.is_null());
+    let begins = name.is_some() && arguments.is_some_and(has_input);
+    let known = known(index, id.as_deref(), begins, messages);
     let at = known.unwrap_or_else(|| {
         messages.seal_all();
         messages.begin(Arriving::new(index, id.clone(), name.clone()))
@@ -102,11 +109,7 @@ fn call<'a>(call: &Object<'a>, messages: &mut Messages) -> Read<'a> {
         call.id = call.id.take().or(id);
         call.name = call.name.take().or(name);
     }
-    let arguments = function
-        .as_ref()
-        .map(|function| function.once("arguments"))
-        .transpose()?;
-    match arguments.flatten().filter(|arguments| !arguments.is_null()) {
+    match arguments {
         None => Ok(()),
         Some(json) if json.kind() == "a string" => {
             let piece = json
@@ -119,10 +122,29 @@ fn call<'a>(call: &Object<'a>, messages: &mut Messages) -> Read<'a> {
     }
 }
 
-/// The call that a piece belongs to; none where it begins one.
-fn known(index: Option<u64>, id: Option<&str>, messages: &mut Messages) -> Option<usize> {
+/// The call that a piece belongs to; none where it begins one. `begins` is whether it has what a call begins with.
+fn known(
+    index: Option<u64>,
+    id: Option<&str>,
+    begins: bool,
+    messages: &mut Messages,
+) -> Option<usize> {
     let at = messages.find(index)?;
-    let known = messages.call(at)?.id.as_deref();
-    let another = id.is_some() && known.is_some() && known != id;
-    (!another).then_some(at)
+    let known = messages.call(at)?;
+    let begins = begins && known.seems_whole();
+    (!begins_another((known.id.as_deref(), id), begins)).then_some(at)
+}
+
+/// Whether a piece begins another call than the known one of its index. Ids say so, that of the known call and that of
+/// the piece, if it has one; else `begins`: the piece has a name and arguments, and those of the known call are at their end.
+pub fn begins_another(ids: (Option<&str>, Option<&str>), begins: bool) -> bool {
+    match ids {
+        (Some(known), Some(id)) => known != id,
+        (_, None) | (None, Some(_)) => begins,
+    }
+}
+
+/// Whether there is more than white space.
+fn has_input(arguments: Json) -> bool {
+    arguments.text().is_none_or(|text| !text.trim().is_empty())
 }

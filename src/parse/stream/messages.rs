@@ -7,6 +7,7 @@ use std::mem;
 use super::{Part, Told};
 use crate::model::{Call, Form, Input, InputFault, MAX_INPUT_BYTES};
 use crate::parse::dialects::Asked;
+use crate::parse::extent::Extent;
 use crate::parse::recording::made_id;
 
 /// A part of an input is told again when it grew by a piece, or, once it is long, by this part of itself: all that is told
@@ -53,6 +54,9 @@ pub(in crate::parse) struct Arriving {
     pub given: Option<String>,
     /// A fault that no piece can mend.
     pub fault: Option<InputFault>,
+    extent: Extent,
+    /// The end of the input is there.
+    ended: bool,
     whole: bool,
     /// Bytes of the input when it was last told.
     shown: usize,
@@ -68,9 +72,16 @@ impl Arriving {
             text: String::new(),
             given: None,
             fault: None,
+            extent: Extent::default(),
+            ended: false,
             whole: false,
             shown: 0,
         }
+    }
+
+    /// Whether it has a name and the end of its input.
+    pub fn seems_whole(&self) -> bool {
+        self.name.is_some() && self.ended
     }
 
     /// The call, as if it had come whole.
@@ -183,6 +194,7 @@ impl Messages {
             return false;
         }
         call.text.push_str(piece);
+        call.ended |= call.extent.ends_in(call.text.as_bytes());
         self.show(position);
         true
     }

@@ -12,13 +12,14 @@ mod turns;
 pub(super) use messages::{Arriving, Messages};
 pub use partial::completed;
 pub use sse::is_stream;
+pub(super) use sse::{Events, Fault as EventFault};
 pub use turns::turns;
 
 use super::complaint::Complaint;
 use super::{InputError, Place, dialects, recognise};
 use crate::model::json::Object;
 use crate::model::{Call, Dialect, Form, format_bytes};
-use sse::{Data, Events, Fault};
+use sse::{Data, Fault};
 
 /// What a stream tells, in its order. Of calls it is told in call order.
 #[derive(Debug, Clone)]

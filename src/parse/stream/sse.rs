@@ -32,7 +32,7 @@ pub fn is_stream(begin: &[u8]) -> Option<bool> {
 
 /// The events so far.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(in crate::parse) struct Events {
     /// The line that is still arriving.
     line: Vec<u8>,
     /// Its number, from 1.
@@ -47,7 +47,7 @@ pub(super) struct Events {
 
 /// The data of an event: its lines, joined.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Data {
+pub(in crate::parse) struct Data {
     pub text: String,
     /// Where its first line begins.
     pub line: usize,
@@ -57,7 +57,7 @@ pub(super) struct Data {
 
 /// Why bytes are no events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(in crate::parse) enum Fault {
     /// The line is no UTF-8.
     NotUtf8 { line: usize },
     /// An event has more bytes than one may have.

@@ -75,14 +75,13 @@ impl History {
         self.entry_of(call).is_some()
     }
 
-    /// Whether the log knows `call`. What an agent's model asked for before it broke off, and began anew, is not it.
+    /// Whether the log knows `call`.
     ///
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
         match self.entry_of(call) {
             Some(entry) if same(entry, call, mask) => Ok(true),
-            Some(entry) if self.is_early(entry.within, call.turn) => Ok(false),
             Some(entry) => Err(self.conflict(entry, call, mask)),
             None => Ok(false),
         }
