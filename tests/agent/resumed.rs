@@ -226,7 +226,7 @@ fn a_budget_is_over_all_runs() {
     assert_eq!(play.api.heard().len(), 4);
     // That is a result of its own: nothing begins again.
     let records = play.stage.log().len();
-    assert_eq!(play.resume().exits(0).stdout, done.stdout);
+    assert_eq!(play.resume().exits(3).stdout, done.stdout);
     assert_eq!(play.stage.log().len(), records + 2);
     play.stage.log_is_in_order();
 }
