@@ -24,6 +24,8 @@ pub enum NotExecuted {
         /// The tool of that call.
         tool: String,
     },
+    /// The agent that asked has no turn left to read a result, and this is not its answer.
+    LastTurn,
 }
 
 /// Why a run starts nothing more, and ends what runs.

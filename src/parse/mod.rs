@@ -29,7 +29,7 @@ pub use error::{InputError, Place};
 pub use follow::Follow;
 pub use placed::nearest;
 pub use recording::{LoadStored, Recording, Reply};
-pub use response::{ResponseFault, response};
+pub use response::{ResponseFault, bounded_calls, response};
 pub use source::Source;
 pub use stream::{Part, Stream, Told, Vendor, completed, is_stream, turns as turns_of};
 pub use tools_file::tools_schema;

@@ -11,6 +11,9 @@ use super::turns::Turns;
 use crate::model::json::{Json, Object};
 use crate::model::{Api, Dialect, Response, Stop, Turn, Usage, json_line};
 
+/// The calls that an answer may have, which no model comes near: each takes far more memory than bytes of the body.
+const MOST_CALLS: usize = 10_000;
+
 /// Why a body is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseFault {
@@ -29,6 +32,17 @@ impl ResponseFault {
     fn strange(why: impl Into<String>) -> Self {
         Self::Strange(why.into())
     }
+}
+
+/// Whether an answer may have so many calls.
+///
+/// # Errors
+/// It has more than any model asks for.
+pub fn bounded_calls(calls: usize) -> Result<(), ResponseFault> {
+    if calls <= MOST_CALLS {
+        return Ok(());
+    }
+    Err(ResponseFault::strange("it has more than 10,000 calls"))
 }
 
 /// Reads the body of a response; `number` is that of its turn.
@@ -88,6 +102,7 @@ fn turn(api: Api, body: &str, object: Object, number: usize) -> Result<Turn, Res
     if index.len() != 1 {
         return Err(ResponseFault::strange("it is not one message"));
     }
+    bounded_calls(index.calls_of(0).len())?;
     let calls = index.calls_of(0).enumerate();
     let calls = calls.filter_map(|(position, call)| {
         let object = within(body, index.call(call), 0)?;

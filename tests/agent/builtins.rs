@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Api, calls, text};
+use crate::api::{Api, calls, streamed, text};
 use crate::scenes::{result, toolq, tools};
 use crate::support::{Toolq, response};
 
@@ -25,6 +25,51 @@ fn a_completion_is_the_answer_and_ends_the_loop() {
     assert_eq!(result(&ran), ("All done.".to_owned(), false));
     assert_eq!(api.heard().len(), 1);
     assert_eq!(ran.file("written"), None);
+}
+
+/// In the last turn, too: it needs nobody to read it. What else was called could only be read by a model that is not asked.
+#[test]
+fn a_completion_in_the_last_turn_is_the_answer() {
+    let all = [
+        ("look", json!({"at": "x"})),
+        ("lok", json!({})),
+        ("write", json!({"what": "never read"})),
+        ("attempt_completion", json!({"result": "42"})),
+        ("look", json!({"at": "y"})),
+    ];
+    let keys = "      max_turns: 1\n      tools: [look, write, attempt_completion]";
+    for (stream, act) in [
+        ("", calls(&all)),
+        ("\n      stream: true", streamed(calls(&all))),
+    ] {
+        let api = Api::new(&[act]);
+        let file = with_builtins(&format!("{keys}{stream}"));
+        let ran = crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
+        assert_eq!(result(&ran), ("42".to_owned(), false));
+        assert_eq!((api.heard().len(), ran.file("written")), (1, None));
+        let mut ends = crate::speech::ends(&ran);
+        ends.sort();
+        assert_eq!(
+            ends,
+            [
+                "attempt_completion a3 ok",
+                "expert toolu_0 ok",
+                "lok a1 unknown_tool",
+                "look a0 not_executed",
+                "look a4 not_executed",
+                "write a2 not_executed"
+            ]
+        );
+    }
+    // One that is none leaves all as it is.
+    let api = Api::new(&[calls(&[all[0].clone(), ("attempt_completion", json!({}))])]);
+    let ran = crate::scenes::asked(toolq(&api, "").tools(&with_builtins(keys))).exits(0);
+    let told = result(&ran).0;
+    assert!(
+        told.starts_with("Let me see.\n(The agent was not done"),
+        "{told}"
+    );
+    assert_eq!(crate::speech::ends(&ran), ["expert toolu_0 ok"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Act, calls, text};
+use crate::api::{Act, Step, calls, message, ok, streamed, text, uses};
 use crate::play::{Play, file, killed, n, one, whom};
 
 /// FAULTS 118: the agent stops at the call, tells which it is, and goes on when that is settled.
@@ -47,6 +47,51 @@ fn an_agent_stops_at_a_call_in_doubt() {
         assert!(keys.iter().all(|key| *key == keys[0]), "FAULTS 101");
         assert_eq!(play.did("look 1"), 1);
         assert_eq!(play.used("lead")["turns_used"], 3);
+        play.stage.log_is_in_order();
+    }
+}
+
+/// The same of an agent that ends by itself while what its model spoke of still runs: whatever the end, there is a doubt.
+#[test]
+fn a_doubt_is_more_than_the_end_of_a_stream() {
+    let send = "  send:\n    input_schema: {type: object, properties: {n: {type: integer}}}\n    http: {method: POST, url: \"${BASE}/send\"}\n";
+    let file = (file() + send).replace("max_turns: 4", "max_turns: 4, stream: true");
+    let file = file.replace("tools: [look, keep, pay, fatal]", "tools: [send]");
+    let (before, helper) = file.split_once("  helper:").unwrap();
+    let file = format!(
+        "{before}  helper:{}",
+        helper.replacen("write", "read\n    concurrency_safe: false", 1)
+    );
+    for reason in ["max_tokens", "broken"] {
+        let folder = tempfile::tempdir().unwrap();
+        let sent = folder.path().join("sent");
+        let play = Play::new(&file, &one("lead"), move |body| {
+            match body["model"].as_str() {
+                None => {
+                    std::fs::write(&sent, "").unwrap();
+                    Act::Close
+                }
+                Some("helper") => calls(&[("send", n(1))]),
+                Some(_) => {
+                    let calls = uses(&[("helper", n(0))]);
+                    let Act::Speak(mut steps) = streamed(ok(message(json!(calls), reason))) else {
+                        panic!("it speaks");
+                    };
+                    steps.insert(3, Step::Until(sent.clone()));
+                    if reason == "broken" {
+                        steps.truncate(4);
+                    }
+                    Act::Speak(steps)
+                }
+            }
+        });
+        let ended = play.run(&[], None).exits(3);
+        let said = &ended.texts()[0];
+        assert!(
+            said.starts_with("In doubt: lead stopped at a call of send (a0)"),
+            "{reason}: {said}"
+        );
+        assert_eq!(play.resume().exits(3).stdout, ended.stdout, "{reason}");
         play.stage.log_is_in_order();
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Act, Step, text};
+use crate::api::{Act, Step, message, ok, text};
 use crate::scenes::result;
 use crate::speech::{chat_text, ends, recorded, said, say, scene, told};
 use crate::vendors::{Asked, Vendor, block, call, end, event, start};
@@ -123,6 +123,54 @@ fn a_stream_that_ends_in_a_completion_is_an_answer() {
         "{ends:?}"
     );
     assert_eq!(ran.file("look.2"), None);
+}
+
+/// A completion whose id comes twice is none: the next one is the answer, streamed or not.
+#[test]
+fn the_first_completion_that_counts_is_the_answer() {
+    for stream in [true, false] {
+        let (toolq, api) = scene("", |folder| {
+            let completion = |id, result| (id, "attempt_completion", result);
+            let calls: [Asked; 4] = [
+                ("w", "wait", r#"{"name":"1"}"#),
+                completion("a", r#"{"result":"not this"}"#),
+                ("a", "look", r#"{"name":"2"}"#),
+                completion("z", r#"{"result":"It is so."}"#),
+            ];
+            if !stream {
+                let uses = calls.map(|(id, name, input)| {
+                    let input: serde_json::Value = serde_json::from_str(input).unwrap();
+                    json!({"type": "tool_use", "id": id, "name": name, "input": input})
+                });
+                std::fs::write(folder.join("1.go"), "").unwrap();
+                return vec![ok(message(json!(uses), "tool_use")), text("asked again")];
+            }
+            let events = Vendor::Anthropic.events(&calls, false);
+            let second = events.iter().position(|event| event.contains("\"z\""));
+            let (begin, rest) = events.split_at(second.unwrap());
+            vec![
+                Act::Speak(vec![
+                    say(begin.concat()),
+                    Step::Until(folder.join("wait.1")),
+                    say(rest.concat()),
+                    Step::Touch(folder.join("1.go")),
+                ]),
+                text("asked again"),
+            ]
+        });
+        let tools = std::fs::read_to_string(toolq.path().join("tools.yaml")).unwrap();
+        let tools = tools
+            .replace(
+                "version: 1\n",
+                "version: 1\nbuiltins: [attempt_completion]\n",
+            )
+            .replace("wait]\n", "wait, attempt_completion]\n")
+            .replace("stream: true", &format!("stream: {stream}"));
+        // One at a time, so that what is revoked has not started.
+        let ran = toolq.tools(&tools).run(&["run", "-j", "1"]).exits(0);
+        assert_eq!(result(&ran), ("It is so.".to_owned(), false), "{stream}");
+        assert_eq!(api.heard().len(), 1, "{stream}");
+    }
 }
 
 /// An id that comes twice: what had started keeps its result, what had not does not run.

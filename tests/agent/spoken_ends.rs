@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api::{Act, Step, text};
 use crate::scenes::result;
-use crate::speech::{ends, ends_of, said, say, scene};
+use crate::speech::{chat_text, ends, ends_of, said, say, scene};
 use crate::support::json_lines;
 use crate::vendors::{Vendor, block, call, end, event, start};
 
@@ -196,6 +196,38 @@ fn the_time_of_an_agent_ends_what_it_hears() {
             "expert toolu_0 timeout"
         ]
     );
+}
+
+/// What a model says until the time is over is not lost, whether or not something of it started.
+#[test]
+fn what_was_spoken_is_the_last_word() {
+    let (toolq, _api) = scene("", |_| {
+        let so_far = vec![say(start() + &said(0, "So far, so good.")), Step::Hold];
+        let look = call(1, ("a", "look", r#"{"name":"1"}"#));
+        let first = vec![say(start() + &said(0, "First.") + &look + &end("tool_use"))];
+        vec![Act::Speak(first), Act::Speak(so_far)]
+    });
+    let tools = std::fs::read_to_string(toolq.path().join("tools.yaml")).unwrap();
+    let tools = tools.replace("    retry: {", "    timeout: 3s\n    retry: {");
+    let (told, is_error) = result(&toolq.tools(&tools).run(&["run"]).exits(0));
+    assert!(is_error && told.contains("So far, so good."), "{told}");
+}
+
+/// The answer is what counts, and not the end of its body.
+#[test]
+fn an_answer_that_is_over_is_waited_for_no_longer() {
+    let first = start() + &said(0, "Done.") + &end("end_turn");
+    for (keys, last) in [
+        ("", first),
+        ("      api: openai-chat\n", chat_text("Done.")),
+    ] {
+        let (toolq, api) = scene(keys, |_| vec![Act::Speak(vec![say(last), Step::Hold])]);
+        let tools = std::fs::read_to_string(toolq.path().join("tools.yaml")).unwrap();
+        let tools = tools.replace("    retry: {", "    timeout: 20s\n    retry: {");
+        let ran = toolq.tools(&tools).run(&["run"]).exits(0);
+        assert_eq!(result(&ran), ("Done.".to_owned(), false));
+        assert_eq!(api.heard().len(), 1);
+    }
 }
 
 /// A run that is ended while a model speaks: the same, and what runs is ended.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Act, Api, calls, error, ok, text};
+use crate::api::{Act, Api, calls, completion, error, message, ok, streamed, text};
 use crate::scenes::{CANARY, ask, asked, result, toolq};
 
 const QUICK: &str = "    retry: {backoff: 1ms}";
@@ -92,6 +92,33 @@ fn what_is_wrong_with_the_request_is_told_and_not_repeated() {
     }
 }
 
+/// Proxies call an error by the type of the answer that was asked for: its status counts.
+#[test]
+fn an_error_that_calls_itself_a_stream_is_one() {
+    const STREAM: &str = "content-type: text/event-stream\r\n";
+    let limited = r#"{"error":{"message":"slow down","type":"requests","code":"rate_limit"}}"#;
+    let limited = format!("event: error\ndata: {limited}\n\ndata: [DONE]\n\n");
+    let keys = format!("      stream: true\n{QUICK}");
+    let api = Api::new(&[Act::Say(429, STREAM, limited.clone()), text("ok")]);
+    assert_eq!(result(&ask(&api, &keys).exits(0)), ("ok".to_owned(), false));
+    let stubborn = Api::new(&[Act::Say(429, STREAM, limited)]);
+    let (told, _) = result(&ask(&stubborn, &keys).exits(0));
+    assert!(told.contains("HTTP 429: slow down (requests)"), "{told}");
+    assert_eq!(stubborn.heard().len(), 2);
+    let denied = error(401, STREAM, "authentication_error", "invalid x-api-key");
+    let api = Api::new(&[denied, text("no")]);
+    let (told, is_error) = result(&ask(&api, &keys).exits(0));
+    let words = "HTTP 401: invalid x-api-key (authentication_error)";
+    assert!(is_error && told.contains(words), "{told}");
+    assert_eq!(api.heard().len(), 1);
+    let page = Act::Say(403, STREAM, "<html>blocked</html>".to_owned());
+    let (told, _) = result(&ask(&Api::new(&[page]), &keys).exits(0));
+    assert!(
+        told.contains("HTTP 403") && told.contains("blocked"),
+        "{told}"
+    );
+}
+
 /// FAULTS 102.
 #[test]
 fn what_is_no_answer_is_an_error() {
@@ -113,6 +140,31 @@ fn what_is_no_answer_is_an_error() {
     let said = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
     let api = Api::new(&[ok(said), text("ok")]);
     assert_eq!(result(&ask(&api, QUICK).exits(0)).0, "ok");
+}
+
+/// A call takes far more memory than `{"type":"tool_use"}` has bytes.
+#[test]
+fn an_answer_has_so_many_calls_and_no_more() {
+    let answer = |calls: usize| {
+        let call = json!({"type": "tool_use", "id": "a", "name": "none", "input": {}});
+        message(json!(vec![call; calls]), "tool_use")
+    };
+    let chat = json!({"tool_calls": vec![json!({"function": {"name": "none"}}); 10_001]});
+    for (keys, act) in [
+        ("", ok(answer(10_001))),
+        ("      stream: true\n", streamed(ok(answer(10_001)))),
+        ("      api: openai-chat\n", completion(chat, "tool_calls")),
+    ] {
+        let api = Api::new(&[act, text("no")]);
+        let (told, is_error) = result(&ask(&api, &format!("{keys}{QUICK}")).exits(0));
+        assert!(
+            is_error && told.contains("more than 10,000 calls"),
+            "{told}"
+        );
+        assert_eq!(api.heard().len(), 1);
+    }
+    let api = Api::new(&[ok(answer(10_000)), text("ok")]);
+    assert_eq!(result(&ask(&api, QUICK).exits(0)), ("ok".to_owned(), false));
 }
 
 #[test]

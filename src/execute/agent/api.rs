@@ -19,8 +19,9 @@ use crate::validate::clipped;
 use super::Broken;
 use super::conversation::Conversation;
 use super::kit::Kit;
+use super::memory::in_doubt;
 use super::request::Address;
-use super::speech::Speech;
+use super::speech::{Aloud, Speech};
 use super::trouble::{Trouble, refused, told, unreached};
 
 /// The largest answer that is read, in bytes.
@@ -39,8 +40,7 @@ pub(super) struct Heard<'k> {
 }
 
 impl Conversation<'_> {
-    /// The next answer; `number` is that of its turn. One that breaks off when calls of it have started leaves the text
-    /// so far in `spoken`.
+    /// The next answer; `number` is that of its turn. What is streamed stands in `spoken`, however it ends.
     ///
     /// # Errors
     /// Why there is none, after all attempts.
@@ -58,7 +58,12 @@ impl Conversation<'_> {
             let body = address.body(model, &self.messages, self.kit.declared.as_deref());
             let digest = crate::execute::digest::of_text(&body);
             let mut speech = Speech::new(self.backing.api, number, kit, &self.around, &self.desk);
-            let trouble = match self.send(address, body, number, &mut speech).await {
+            let aloud = Aloud {
+                speech: &mut speech,
+                spoken,
+            };
+            let sent = self.send(address, body, number, aloud).await;
+            let trouble = match sent {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
                     return Ok(Heard {
@@ -71,8 +76,9 @@ impl Conversation<'_> {
                 Err(trouble) => trouble,
             };
             if speech.has_begun() {
-                *spoken = speech.text();
-                speech.end(NotExecuted::BrokeOff, false).await;
+                if let Some(doubt) = speech.end(NotExecuted::BrokeOff, false).await {
+                    return Err(in_doubt(doubt).into());
+                }
                 return Err(trouble.too_late());
             }
             if let Some(other) = fallback.take_if(|_| trouble.overloaded) {
@@ -103,7 +109,7 @@ impl Conversation<'_> {
         address: &Address,
         body: String,
         number: usize,
-        speech: &mut Speech<'_>,
+        aloud: Aloud<'_, '_>,
     ) -> Result<(Response, Turn), Trouble> {
         let request = address.request(body);
         let after = self.job.accepted.tool.timeout.after;
@@ -115,7 +121,7 @@ impl Conversation<'_> {
         let origin = address.origin();
         let sent = client.execute(request).await;
         let response = sent.map_err(|error| unreached(failure::of_request(&origin, &error)))?;
-        self.read(response, &origin, number, speech).await
+        self.read(response, &origin, number, aloud.speech).await
     }
 
     async fn read(
@@ -131,9 +137,11 @@ impl Conversation<'_> {
             let why = format!("its body is encoded ({encoding}), which no request asks for");
             return Err(Trouble::last(AgentFault::Unreadable(why)));
         }
-        let streamed = is_stream(http.headers());
+        let framed = is_stream(http.headers());
+        // What is refused is no answer, whatever it is called.
+        let streamed = framed && (200..300).contains(&status);
         // The calls of the last answer don't run.
-        let serves = (200..300).contains(&status) && number + 1 < self.backing.max_turns as usize;
+        let serves = !self.is_last(number);
         let (mut body, mut total) = (Vec::new(), 0);
         loop {
             let piece = match http.chunk().await {
@@ -163,6 +171,12 @@ impl Conversation<'_> {
             if serves {
                 speech.let_go();
             }
+            // The end of the body may come late, or never.
+            if speech.is_over() {
+                break;
+            }
+            // A stream without a pause keeps nobody else waiting: not the limit of the agent, not a signal.
+            tokio::task::yield_now().await;
         }
         let body = if streamed {
             let whole = speech.body().map_err(|fault| told(fault, wish))?;
@@ -170,6 +184,8 @@ impl Conversation<'_> {
                 let why = "the stream ended before the answer did".to_owned();
                 unreached(failure::broken(TransportPhase::Body, origin, why))
             })?
+        } else if framed {
+            unframed(&String::from_utf8_lossy(&body))
         } else {
             String::from_utf8_lossy(&body).into_owned()
         };
@@ -195,6 +211,17 @@ impl Conversation<'_> {
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
+}
+
+/// The data of the first event; all of it, where there is none.
+fn unframed(body: &str) -> String {
+    let lines = body.lines().map(|line| line.strip_prefix("data:"));
+    let event = lines.skip_while(Option::is_none).map_while(|data| data);
+    let data: Vec<&str> = event.map(str::trim_start).collect();
+    match &data[..] {
+        [] => body.to_owned(),
+        data => data.join("\n"),
+    }
 }
 
 /// A request without anything special: no redirects, no proxy.

@@ -11,15 +11,15 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Answer, Api, Arrival, Content, Form, Halt,
-    NotExecuted, Refused, Stop, Tool, Turn, cut, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Arrival, Halt, NotExecuted, Refused, Stop, Tool,
+    Turn, cut, pretty,
 };
-use crate::respond::render;
 
 use super::kit::Kit;
 use super::memory::in_doubt;
 use super::request::{Address, Texts, user};
 use super::speech::{Served, Speech};
+use super::words::{final_text, results, text_of, unfinished};
 use super::{Agents, Around, Broken, Purse};
 
 /// Characters of a model's name that are kept.
@@ -85,12 +85,12 @@ impl Conversation<'_> {
         };
         self.say(0, user(&prompt)).await?;
         let kit = Arc::clone(&self.kit);
-        let last = self.backing.max_turns as usize - 1;
         for number in 0.. {
+            let last = self.is_last(number);
             let models = (model.as_str(), fallback.as_deref());
             let (turn, stop, speech) = self.hear(&kit, &address, models, number, spoken).await?;
             let goes_on = match stop {
-                Stop::Done | Stop::Paused if turn.calls.is_empty() || number == last => Ok(()),
+                Stop::Done | Stop::Paused if turn.calls.is_empty() || last => Ok(()),
                 Stop::Done | Stop::Paused => self.around.purse.check(),
                 Stop::Refused => Err(AgentFault::Refused),
                 Stop::MaxTokens => Err(AgentFault::MaxTokens),
@@ -99,18 +99,22 @@ impl Conversation<'_> {
             if let Err(fault) = goes_on {
                 if let Some(mut speech) = speech {
                     let over = NotExecuted::Halted(Halt::AgentOver);
-                    speech.end(over, turn.cut_off).await;
+                    if let Some(doubt) = speech.end(over, turn.cut_off).await {
+                        return Err(in_doubt(doubt).into());
+                    }
                 }
                 return Err(fault.into());
             }
             match stop {
                 Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
-                _ if number == last => break,
-                _ if turn.calls.is_empty() => continue,
+                _ if turn.calls.is_empty() && !last => continue,
                 _ => {}
             }
             if let Some(result) = self.serve(turn, speech).await? {
                 return Ok(result);
+            }
+            if last {
+                break;
             }
         }
         Ok(unfinished(spoken, self.backing.max_turns))
@@ -160,7 +164,7 @@ impl Conversation<'_> {
     }
 
     /// Has the calls of a turn run, those that run by now among them, and adds their results. The final answer, if one of
-    /// the calls was that.
+    /// the calls was that; in the last turn nothing else runs.
     ///
     /// # Errors
     /// One of the calls is in doubt, or the log has others.
@@ -176,7 +180,7 @@ impl Conversation<'_> {
         };
         let Served {
             answers: Answers { answers, doubt },
-            completion,
+            completions,
         } = match spoken {
             Some(served) => served,
             None => self.serve_whole(turn).await?,
@@ -184,10 +188,12 @@ impl Conversation<'_> {
         if let Some(doubt) = doubt {
             return Err(in_doubt(doubt).into());
         }
-        if let Some(answer) = completion.and_then(|position| answers.get(position))
-            && !answer.is_error
-        {
+        let mut completions = completions.iter().filter_map(|at| answers.get(*at));
+        if let Some(answer) = completions.find(|answer| !answer.is_error) {
             return Ok(Some(text_of(answer)));
+        }
+        if self.is_last(number) {
+            return Ok(None);
         }
         for message in results(self.backing.api, form, &answers) {
             self.say(number, message).await?;
@@ -195,7 +201,12 @@ impl Conversation<'_> {
         Ok(None)
     }
 
-    /// Has the calls of a turn run that are all known.
+    /// Whether its model is not asked again behind the turn of this number.
+    pub(super) fn is_last(&self, number: usize) -> bool {
+        number + 1 == self.backing.max_turns as usize
+    }
+
+    /// Has the calls of a turn run that are all known; of the last one those that are the agent's answer, if any is.
     ///
     /// # Errors
     /// The log has others.
@@ -206,12 +217,17 @@ impl Conversation<'_> {
             checked.call.within = Some(Arc::clone(&self.desk.call));
             checked.past = self.past(checked)?;
         }
-        let completion = calls
-            .iter()
-            .position(|checked| checked.verdict.is_completion());
+        let completions = calls.iter().filter(|call| call.verdict.is_completion());
+        let completions: Vec<usize> = completions.map(|checked| checked.call.position).collect();
         let (feed, arriving) = mpsc::unbounded_channel();
-        for call in calls {
+        if self.is_last(number) {
+            if completions.is_empty() {
+                return Ok(Served::default());
+            }
             // The receiver is in this function until it is handed over.
+            let _ = feed.send(Arrival::Over(NotExecuted::LastTurn));
+        }
+        for call in calls {
             let _ = feed.send(Arrival::Call(Box::new(call)));
         }
         drop(feed);
@@ -220,44 +236,7 @@ impl Conversation<'_> {
         let answers = self.desk.turn(number, arriving, tools, around).await;
         Ok(Served {
             answers: answers.unwrap_or_default(),
-            completion,
+            completions,
         })
-    }
-}
-
-/// The messages that carry the results of a turn: one for all, or one for each.
-fn results(api: Api, form: Form, answers: &[Answer]) -> Vec<Box<RawValue>> {
-    let rendered = render(form, answers);
-    match api {
-        Api::Anthropic => RawValue::from_string(rendered).into_iter().collect(),
-        Api::OpenAiChat => serde_json::from_str(&rendered).unwrap_or_default(),
-    }
-}
-
-fn text_of(answer: &Answer) -> String {
-    match &answer.content {
-        Content::Text(text) => text.clone(),
-        Content::Blocks(_) => String::new(),
-    }
-}
-
-/// What the caller reads of a complete answer.
-fn final_text(spoken: &str) -> String {
-    match spoken {
-        "" => "(The agent is done, and its answer is empty.)".to_owned(),
-        text => text.to_owned(),
-    }
-}
-
-/// What the caller reads where the agent would have gone on.
-fn unfinished(spoken: &str, max_turns: u32) -> String {
-    let turns = match max_turns {
-        1 => "its only turn".to_owned(),
-        turns => format!("its {turns} turns"),
-    };
-    let note = format!("(The agent was not done after {turns}; these are its last words.)");
-    match spoken {
-        "" => format!("(The agent was not done after {turns}, and said nothing.)"),
-        text => format!("{text}\n{note}"),
     }
 }

@@ -9,6 +9,7 @@ mod purse;
 mod request;
 mod speech;
 mod trouble;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::execute::desk::{Answers, Desk};
-use crate::model::{Api, Arrival, Halt, NotExecuted, Verdict};
-use crate::parse::{Assembly, ResponseFault};
+use crate::model::{Api, Arrival, Doubt, Halt, NotExecuted, Verdict};
+use crate::parse::{Assembly, ResponseFault, bounded_calls};
 use crate::validate::Arriving;
 
 use super::Around;
@@ -28,8 +28,8 @@ pub(super) struct Speech<'k> {
     /// What was let go before one of it could start.
     held: Vec<Arrival>,
     open: Option<Open>,
-    /// The first call that is the agent's answer.
-    completion: Option<usize>,
+    /// As in [`Served`].
+    completions: Vec<usize>,
 }
 
 /// Its turn, from the first call that could start on.
@@ -39,10 +39,11 @@ struct Open {
 }
 
 /// What became of its calls.
+#[derive(Default)]
 pub(super) struct Served {
     pub(super) answers: Answers,
-    /// The first call that is the agent's answer.
-    pub(super) completion: Option<usize>,
+    /// The calls that would be the agent's answer, in call order. Some may be revoked since.
+    pub(super) completions: Vec<usize>,
 }
 
 impl<'k> Speech<'k> {
@@ -64,16 +65,17 @@ impl<'k> Speech<'k> {
             begun: 0,
             held: Vec::new(),
             open: None,
-            completion: None,
+            completions: Vec::new(),
         }
     }
 
     /// Takes the next bytes, and lets nothing go.
     ///
     /// # Errors
-    /// The API's error, or an event that is none.
+    /// The API's error, an event that is none, or more calls than an answer may have.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), ResponseFault> {
-        self.assembly.push(bytes)
+        self.assembly.push(bytes)?;
+        bounded_calls(self.assembly.calls_begun())
     }
 
     /// Lets calls go that may start by now.
@@ -90,6 +92,11 @@ impl<'k> Speech<'k> {
     /// Whether it was spoken to its end.
     pub(super) fn is_complete(&self) -> bool {
         self.assembly.is_complete()
+    }
+
+    /// As [`Assembly::is_over`].
+    pub(super) fn is_over(&self) -> bool {
+        self.assembly.is_over()
     }
 
     /// As [`Assembly::body`].
@@ -112,15 +119,15 @@ impl<'k> Speech<'k> {
         }
         self.close(cut_off);
         Some(Served {
-            answers: self.answers().await?,
-            completion: self.completion,
+            answers: self.answers().await.unwrap_or_default(),
+            completions: mem::take(&mut self.completions),
         })
     }
 
-    /// The agent ends for this reason: what waits does not run, what runs goes on to its end.
-    pub(super) async fn end(&mut self, why: NotExecuted, cut_off: bool) {
+    /// The agent ends for this reason: what waits does not run, what runs goes on to its end, which may be a doubt.
+    pub(super) async fn end(&mut self, why: NotExecuted, cut_off: bool) -> Option<Doubt> {
         self.give_up(why, cut_off);
-        self.answers().await;
+        self.answers().await?.doubt
     }
 
     async fn answers(&mut self) -> Option<Answers> {
@@ -168,7 +175,7 @@ impl<'k> Speech<'k> {
                 checked.call.within = Some(Arc::clone(&self.desk.call));
                 starts |= matches!(checked.verdict, Verdict::Accepted(_));
                 if checked.verdict.is_completion() {
-                    self.completion.get_or_insert(checked.call.position);
+                    self.completions.push(checked.call.position);
                 }
             }
             self.held.push(arrival);
@@ -196,5 +203,20 @@ impl<'k> Speech<'k> {
 impl Drop for Speech<'_> {
     fn drop(&mut self) {
         self.give_up(NotExecuted::Halted(Halt::AgentOver), false);
+    }
+}
+
+/// While it lasts, an answer is spoken. Then its text is in `spoken`: also where the agent was ended meanwhile.
+pub(super) struct Aloud<'s, 'k> {
+    pub(super) speech: &'s mut Speech<'k>,
+    pub(super) spoken: &'s mut String,
+}
+
+impl Drop for Aloud<'_, '_> {
+    fn drop(&mut self) {
+        let text = self.speech.text();
+        if !text.is_empty() {
+            *self.spoken = text;
+        }
     }
 }

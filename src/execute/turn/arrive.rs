@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::execute::queue::{Job, State};
 use crate::model::{
-    Accepted, Arrival, Call, CallRef, Checked, Event, NotExecuted, Outcome, Past, Rejection,
-    Verdict,
+    Accepted, Arrival, Call, CallRef, Checked, Event, Invocation, NotExecuted, Outcome, Past,
+    Rejection, Verdict,
 };
 
 use super::Turn;
@@ -33,7 +33,8 @@ impl Turn<'_> {
     /// Puts a call last.
     fn queue(&mut self, checked: Checked) {
         let recalled = matches!(checked.past, Past::Answered(_));
-        let batch = match (&checked.verdict, self.why_over()) {
+        let completes = checked.verdict.is_completion();
+        let batch = match (&checked.verdict, self.why_over(completes)) {
             // What an earlier run did keeps its place: the others stand as a plan shows them.
             (Verdict::Accepted(accepted), over) if recalled || over.is_none() => {
                 Some(self.partition.place(accepted.safe))
@@ -81,6 +82,7 @@ impl Turn<'_> {
     fn arrive_accepted(&mut self, reference: CallRef, call: Call, accepted: Accepted, past: Past) {
         let place = self.engine.pauses.place(&accepted.tool);
         let safe = accepted.safe;
+        let completes = matches!(accepted.invocation, Some(Invocation::Completion(_)));
         let unsure = matches!(past, Past::Unsure(_));
         let job = Arc::new(Job {
             call,
@@ -90,7 +92,7 @@ impl Turn<'_> {
             unsure,
         });
         let number = self.queue.push(reference, State::Waiting(job));
-        match self.why_over() {
+        match self.why_over(completes) {
             // Where nothing runs beside anything else, neither do agents, which take no place.
             None => self
                 .gate
@@ -99,11 +101,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Why nothing more is queued in this turn, if nothing is.
-    fn why_over(&self) -> Option<NotExecuted> {
+    /// Why nothing more is queued in this turn, if nothing is; the answer of an agent is, in its last turn.
+    fn why_over(&self, completes: bool) -> Option<NotExecuted> {
         let halted = self.halted.map(NotExecuted::Halted);
         let stopped = || self.stopped_by.clone();
-        halted.or_else(stopped).or_else(|| self.over.clone())
+        let over = || {
+            let over = self.over.clone();
+            over.filter(|over| !completes || *over != NotExecuted::LastTurn)
+        };
+        halted.or_else(stopped).or_else(over)
     }
 
     /// A call that waits may not run after all; one that has started goes on.

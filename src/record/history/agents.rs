@@ -21,15 +21,6 @@ pub(super) struct Heard {
     masked: bool,
 }
 
-/// A turn of an agent.
-#[derive(Debug)]
-pub(super) struct AgentTurn {
-    /// The call that the agent works on.
-    pub(super) of: Uuid,
-    /// It began while its model still spoke. Should that have begun anew, it may be of what was spoken before.
-    early: bool,
-}
-
 /// A history as agents ask it.
 #[derive(Debug)]
 pub struct Recollection {
@@ -38,26 +29,26 @@ pub struct Recollection {
 }
 
 impl History {
-    /// A turn begins. Where an agent has two of one number, the first belongs to an answer that never came whole.
     pub(super) fn begin_turn(&mut self, record: &Record) -> Result<(), Damage> {
         let turn: metadata::Turn = record.metadata()?;
         let within = record.parent.filter(|_| turn.agent.is_some());
-        let before = self.turns.insert((within, turn.turn), record.id);
-        let Some(agent) = within else {
-            return Ok(());
-        };
-        let early = !self.heard.contains_key(&(agent, turn.turn));
-        let turn_of = AgentTurn { of: agent, early };
-        self.agents.insert(record.id, turn_of);
-        let mut place = Place {
-            within,
-            turn: turn.turn,
-            position: 0,
-        };
-        while before.is_some() && self.places.remove(&place).is_some() {
-            place.position += 1;
+        self.turns.insert((within, turn.turn), record.id);
+        if let Some(agent) = within {
+            self.agents.insert(record.id, agent);
         }
         Ok(())
+    }
+
+    /// Another session goes on with the task. It asks again for answers that were not heard to their end: what stood in
+    /// their places is not what they will ask for.
+    pub(super) fn forget_unheard(&mut self) {
+        let heard = &self.heard;
+        let holds = |within: Option<Uuid>, turn: usize| {
+            within.is_none_or(|agent| heard.contains_key(&(agent, turn)))
+        };
+        self.turns.retain(|(within, turn), _| holds(*within, *turn));
+        let place_holds = |place: &Place| holds(place.within, place.turn);
+        self.places.retain(|place, _| place_holds(place));
     }
 
     pub(super) fn hear(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
@@ -77,13 +68,6 @@ impl History {
     /// does not: asked again, it may say something else.
     pub(super) fn is_settled(&self, within: Option<Uuid>, turn: usize) -> bool {
         within.is_none_or(|agent| self.heard.contains_key(&(agent, turn)))
-    }
-
-    /// Whether a turn may be of an answer that its model didn't end. What had started of it only looks.
-    pub(super) fn is_early(&self, within: Option<Uuid>, turn: usize) -> bool {
-        let turn = self.turns.get(&(within, turn));
-        let turn = turn.and_then(|turn| self.agents.get(turn));
-        turn.is_some_and(|turn| turn.early)
     }
 
     /// The record of a call, wherever it stands.

@@ -18,8 +18,8 @@ use uuid::Uuid;
 use super::damage::Damage;
 use super::metadata::{self, Process};
 use super::{Kind, Record};
+use agents::Heard;
 pub use agents::Recollection;
-use agents::{AgentTurn, Heard};
 use answers::Answers;
 pub(super) use call::Entry;
 pub use recall::{Conflict, RecallError};
@@ -48,8 +48,8 @@ pub struct History {
     last_ground: Ground,
     /// By the call of the agent whose turn it is, if it is one's, and its number.
     turns: HashMap<(Option<Uuid>, usize), Uuid>,
-    /// The turns of agents, by the id of the `turn`.
-    agents: HashMap<Uuid, AgentTurn>,
+    /// The calls that agents work on, by the id of the `turn` of theirs.
+    agents: HashMap<Uuid, Uuid>,
     /// What models answered, by the agent's call and the turn.
     heard: HashMap<(Uuid, usize), Heard>,
     calls: Vec<Entry>,
@@ -118,6 +118,7 @@ impl History {
                 ..Self::default()
             };
         }
+        self.forget_unheard();
         self.epoch += 1;
         self.unfinished = Some(session.process());
         self.last_ground = Ground {
@@ -134,7 +135,7 @@ impl History {
         let call: metadata::Call = record.metadata()?;
         let agent = record.parent.and_then(|turn| self.agents.get(&turn));
         let place = Place {
-            within: agent.map(|turn| turn.of),
+            within: agent.copied(),
             turn: call.turn,
             position: call.position,
         };

@@ -75,15 +75,13 @@ impl History {
         self.entry_of(call).is_some()
     }
 
-    /// Whether the log knows `call`. What an agent's model asked for before it broke off, and began anew, is not it; what
-    /// has started and writes is of no such answer.
+    /// Whether the log knows `call`.
     ///
     /// # Errors
     /// It has another call in its place.
     pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
         match self.entry_of(call) {
             Some(entry) if same(entry, call, mask) => Ok(true),
-            Some(entry) if !wrote(entry) && self.is_early(entry.within, call.turn) => Ok(false),
             Some(entry) => Err(self.conflict(entry, call, mask)),
             None => Ok(false),
         }
@@ -278,11 +276,6 @@ fn same(entry: &Entry, call: &Call, mask: &Mask) -> bool {
     let digest = input.map(|input| sha256(input.text().as_bytes()));
     *entry.tool == *Brief(&call.name, mask).text()
         && entry.input_sha256.as_deref() == digest.as_deref()
-}
-
-/// Whether something of a call started that may have changed the world.
-fn wrote(entry: &Entry) -> bool {
-    entry.attempts > 0 && entry.effect.unwrap_or(Effect::Write) == Effect::Write
 }
 
 /// The graver of what the tool did to the world when it was started, and what it does now.

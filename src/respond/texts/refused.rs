@@ -94,6 +94,12 @@ pub(super) fn not_executed(cause: &NotExecuted) -> Account {
             );
         }
         NotExecuted::Halted(by) => return halted::not_executed(*by),
+        NotExecuted::LastTurn => {
+            return Account::new(
+                "Not executed: this was the last turn of the agent that called it.",
+                "nothing is wrong with this call. Ask for less in one task.",
+            );
+        }
         NotExecuted::Completed { tool } => {
             return Account::new(
                 format!("Not executed: the {tool} call before it ended the work."),
