@@ -44,13 +44,19 @@ fn pieces(page: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The tools.yaml that a `yaml` block is, or belongs into; none where it is a piece of a tool.
+/// The tools.yaml that a `yaml` block is, or belongs into; none where it is a piece of a tool. An agent has tools beside
+/// it, which are those of this repository: its file ends with them.
 fn tools_file(block: &str) -> Option<String> {
     if block.contains("\ntools:") {
         Some(block.to_owned())
     } else {
         let is_tool = block.starts_with("  ");
-        is_tool.then(|| format!("version: 1\ntools:\n{block}"))
+        let before = if block.contains("\n    agent:") {
+            fs::read_to_string(repository().join("tools.yaml")).unwrap()
+        } else {
+            "version: 1\ntools:\n".to_owned()
+        };
+        is_tool.then(|| before + block)
     }
 }
 

@@ -85,10 +85,15 @@ impl Observers {
         &self.summary
     }
 
+    /// Takes the bars from the screen for good: what is printed now is the last.
+    pub fn leave_screen(&mut self) {
+        drop(self.shown.take());
+    }
+
     /// Closes everything and says on `stderr` what the run was. Gives the graver of `exit` and what closing came to.
     pub fn finish(mut self, mut exit: Exit, stderr: &Stderr, verbose: bool) -> Exit {
-        // The bars leave the screen before anything else is said.
-        drop(self.shown.take());
+        // Before anything else is said.
+        self.leave_screen();
         if let Some(log) = &mut self.log {
             if let Err(refused) = log.finish(exit.code()) {
                 exit = exit.max(stderr.failure(&Failure::new(Exit::Log, refused)));

@@ -110,6 +110,16 @@ impl Stderr {
         failure.exit
     }
 
+    /// What stands below a message, each line of it on one of its own.
+    pub fn details(text: &str) {
+        let masked = MASK
+            .get()
+            .map_or(Cow::Borrowed(text), |mask| mask.text(text));
+        for line in masked.lines() {
+            Self::text(&format!("  {}\n", escape(line)));
+        }
+    }
+
     /// Masks secrets in all messages from now on. The first mask stays.
     pub fn mask(mask: &Mask) {
         MASK.get_or_init(|| mask.clone());

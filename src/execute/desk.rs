@@ -3,11 +3,12 @@
 //! Each is answered, so that an agent goes on only when all that it said has been told.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::{Answer, Arrival, CallRef, Doubt, Refused, Response, Tools};
+use crate::model::{Answer, Arrival, CallRef, Doubt, Refused, Response, Tokens, Tools};
 
 use super::agent::Around;
 
@@ -31,6 +32,8 @@ pub(super) enum Ask {
         response: Option<Box<Heard>>,
         told: oneshot::Sender<Told>,
     },
+    /// That this is counted, which a model took for an answer that broke off.
+    Lost { model: String, tokens: Tokens },
     /// That its calls run.
     Turn(InnerTurn),
 }
@@ -67,6 +70,8 @@ pub(super) struct Desk {
     /// The call that it works on.
     pub(super) call: Arc<CallRef>,
     asks: mpsc::UnboundedSender<(usize, Ask)>,
+    /// A call of it has started, or may have.
+    busy: Arc<AtomicBool>,
 }
 
 impl Desk {
@@ -76,7 +81,17 @@ impl Desk {
         call: Arc<CallRef>,
         asks: mpsc::UnboundedSender<(usize, Ask)>,
     ) -> Self {
-        Self { number, call, asks }
+        Self {
+            number,
+            call,
+            asks,
+            busy: Arc::default(),
+        }
+    }
+
+    /// Whether a call of the agent has started, or may have: known to every clone of its desk.
+    pub(super) fn busy(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.busy)
     }
 
     /// # Errors
@@ -107,6 +122,11 @@ impl Desk {
             told,
         };
         self.tell(message, heard).await
+    }
+
+    /// Nobody waits for it: the agent may have ended with it.
+    pub(super) fn lost(&self, model: String, tokens: Tokens) {
+        let _ = self.asks.send((self.number, Ask::Lost { model, tokens }));
     }
 
     /// Has a turn served whose calls come in as `calls` does. The answers are there when all are; none come where the

@@ -39,7 +39,8 @@ pub(super) fn wait(
     Some(bounded(backoff, retry_after, left, tool.retry.max_backoff))
 }
 
-/// The same for a request of an agent, which failed for this reason and has no effect but its answer.
+/// The same for a request of an agent, which failed for this reason and has no effect but its answer. A wish that is beyond
+/// what is left is not clipped: asked too early, the API would only refuse again.
 pub(super) fn wait_to_ask(
     policy: &Retry,
     attempt: u32,
@@ -48,16 +49,12 @@ pub(super) fn wait_to_ask(
     left: Duration,
     seed: u64,
 ) -> Option<Duration> {
-    if attempt > policy.times || !policy.on.contains(&why) || left.is_zero() {
+    let wish = retry_after.unwrap_or_default();
+    if attempt > policy.times || !policy.on.contains(&why) || wish >= left {
         return None;
     }
     let backoff = Backoff::new(policy, seed).nth(attempt as usize - 1)?;
-    Some(bounded(
-        backoff,
-        retry_after,
-        Some(left),
-        policy.max_backoff,
-    ))
+    Some(bounded(backoff, None, Some(left), policy.max_backoff).max(wish))
 }
 
 /// The wait of a policy and the wish of a server, within what time there is. Where the tool has no `timeout.total`, no

@@ -128,10 +128,14 @@ impl Running {
         self.calls.insert(task.id(), call);
     }
 
-    /// The next news. What a call said is heard before its end.
+    /// The next news. What a call said or asked for is heard before its end.
     pub(super) async fn next(&mut self) -> News {
         loop {
             if let Some((news, before)) = self.ended.take() {
+                if let Ok((call, ask)) = self.asks.try_recv() {
+                    self.ended = Some((news, before));
+                    return News::Asked(call, ask);
+                }
                 let Some((left, Ok((call, note)))) = before
                     .checked_sub(1)
                     .map(|left| (left, self.notes.try_recv()))

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
+use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Template;
+use super::{Template, Tokens};
 
 /// `agent`: a model that works on a task with tools of the same file, turn by turn, until it has an answer.
 #[derive(Debug, Clone)]
@@ -81,10 +81,12 @@ pub struct Response {
     pub text: String,
     /// Why it ended.
     pub stop: Stop,
+    /// The API's word for that, where toolq knows none such; it is taken for [`Stop::Done`].
+    pub unknown_stop: Option<String>,
     /// Who answered, where the answer says so.
     pub model: Option<String>,
     /// The tokens that it took.
-    pub usage: Usage,
+    pub usage: Tokens,
 }
 
 /// Why a model's answer ended.
@@ -102,43 +104,6 @@ pub enum Stop {
     Refused,
 }
 
-/// Tokens, apart where they cost apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Read, and neither from a cache nor into one.
-    pub input: u64,
-    /// Written.
-    pub output: u64,
-    /// Read from a cache.
-    pub cache_read: u64,
-    /// Read and put into a cache.
-    pub cache_write: u64,
-}
-
-impl Usage {
-    /// Tokens of all kinds.
-    pub fn total(&self) -> u64 {
-        let Self {
-            input,
-            output,
-            cache_read,
-            cache_write,
-        } = *self;
-        [output, cache_read, cache_write]
-            .into_iter()
-            .fold(input, u64::saturating_add)
-    }
-}
-
-impl AddAssign for Usage {
-    fn add_assign(&mut self, more: Self) {
-        self.input = self.input.saturating_add(more.input);
-        self.output = self.output.saturating_add(more.output);
-        self.cache_read = self.cache_read.saturating_add(more.cache_read);
-        self.cache_write = self.cache_write.saturating_add(more.cache_write);
-    }
-}
-
 /// What a call of an agent used, without what the agents that it called used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentUse {
@@ -150,8 +115,12 @@ pub struct AgentUse {
     pub calls: u64,
     /// Those of them that were rejected, so that the model had to correct itself.
     pub corrections: u64,
+    /// It was not done within its turns.
+    pub unfinished: bool,
     /// Tokens by the model that answered.
-    pub usage: BTreeMap<String, Usage>,
+    pub usage: BTreeMap<String, Tokens>,
+    /// Those of them that were told of answers that broke off.
+    pub lost: BTreeMap<String, Tokens>,
 }
 
 impl AgentUse {
@@ -163,10 +132,16 @@ impl AgentUse {
         }
     }
 
-    /// Tokens of all kinds and models.
-    pub fn tokens(&self) -> u64 {
-        let totals = self.usage.values().map(Usage::total);
-        totals.fold(0, u64::saturating_add)
+    /// Tokens of all kinds and models; none where they are not known of all answers.
+    pub fn tokens(&self) -> Option<u64> {
+        let mut totals = self.usage.values().map(Tokens::total);
+        totals.try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
+    }
+
+    /// Counts what `model` is known to have taken for an answer that broke off.
+    pub fn lose(&mut self, model: &str, tokens: Tokens) {
+        *self.usage.entry(model.to_owned()).or_default() += tokens;
+        *self.lost.entry(model.to_owned()).or_default() += tokens;
     }
 }
 
@@ -179,6 +154,15 @@ pub enum AgentFault {
         status: Option<u16>,
         /// The API's own word for it, and its message.
         said: String,
+        /// How long it asks to wait.
+        wait: Option<Duration>,
+    },
+    /// Its endpoint is no URL, so that nothing was asked.
+    NoEndpoint {
+        /// As it stands in the file.
+        declared: String,
+        /// With its variables.
+        value: String,
     },
     /// The answer is none that the API documents: why.
     Unreadable(String),
@@ -190,12 +174,14 @@ pub enum AgentFault {
     MaxTokens,
     /// The conversation is longer than the model's context.
     ContextFull,
-    /// What the agent, or one that called it, may use is used up.
+    /// What the agent, or one that called it, may use is used up, or may be.
     OverBudget {
         /// The agent whose budget it is.
         agent: String,
         /// The budget, in words: `20000 tokens`.
         budget: String,
+        /// Why nobody knows what is left of it, where that is so.
+        unknown: Option<String>,
     },
     /// The session log takes no more records: why.
     LogRefused(String),

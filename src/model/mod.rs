@@ -35,12 +35,11 @@ mod template;
 mod tool;
 mod transport;
 mod units;
+mod usage;
 mod verdict;
 mod walk;
 
-pub use agent::{
-    AgentBacking, AgentBudget, AgentFault, AgentUse, Api, Builtin, Response, Stop, Usage,
-};
+pub use agent::{AgentBacking, AgentBudget, AgentFault, AgentUse, Api, Builtin, Response, Stop};
 pub use answer::{Answer, Captured, Content};
 pub use backing::{
     Argument, Backing, Body, BodyTemplate, CommandBacking, HostPattern, HttpBacking, HttpMethod,
@@ -78,5 +77,6 @@ pub use tool::{
 };
 pub use transport::{SpawnFault, Transport, TransportPhase};
 pub use units::{format_bytes, format_duration, parse_age, parse_bytes, parse_duration};
+pub use usage::{Tokens, Usage};
 pub use verdict::{Accepted, Arrival, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
 pub(crate) use walk::check_json;

@@ -46,6 +46,8 @@ pub enum Outcome {
     TimedOut {
         /// The limit that it exceeded.
         limit: Duration,
+        /// It is an agent's, and no call of it had started: nothing was done.
+        idle: bool,
         /// What it had written by then.
         output: String,
         /// The end of its standard error; empty for a request.
@@ -132,6 +134,8 @@ pub enum Ending {
     Http(u16),
     /// An agent's last answer, or toolq's own.
     Answered,
+    /// An agent's last words, where it was not done within its turns.
+    Unfinished,
 }
 
 /// Why it isn't known whether a call had its effect.

@@ -2,7 +2,7 @@ use std::fmt::Debug;
 
 use serde_json::value::RawValue;
 
-use super::{AgentUse, CallRef, Checked, Content, Refused, Usage};
+use super::{AgentUse, CallRef, Checked, Content, Refused, Tokens};
 
 /// What runs before this one made of a call, as far as it decides what this one does with it.
 #[derive(Debug, Clone, Default)]
@@ -88,7 +88,7 @@ pub trait Memory: Debug + Send + Sync {
     fn told(&self, call: &CallRef, turn: usize) -> Result<Option<Told>, Refused>;
 
     /// What the answers took that agents heard for `call`, which one of them asked for, by the model that gave them.
-    fn taken(&self, call: &CallRef) -> Vec<(String, Usage)>;
+    fn taken(&self, call: &CallRef) -> Vec<(String, Tokens)>;
 }
 
 /// An answer of a model that the session log holds.

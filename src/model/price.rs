@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::Usage;
+use super::{Tokens, Usage};
 
 /// A price of tokens: millionths of a US dollar for a million of them, so that sums are exact.
 pub type MicroUsd = u64;
@@ -63,8 +63,9 @@ impl Prices {
         self.0.get(model).or_else(dated)
     }
 
-    /// What `usage` of `model` costs; none where it has tokens without a price.
-    pub fn cost(&self, model: &str, usage: &Usage) -> Option<PicoUsd> {
+    /// What `tokens` of `model` cost; none where some have no price, or are not known.
+    pub fn cost(&self, model: &str, tokens: &Tokens) -> Option<PicoUsd> {
+        let usage = tokens.0.as_ref()?;
         match self.of(model) {
             Some(price) => price.of(usage),
             // Nothing costs nothing, whoever answered.

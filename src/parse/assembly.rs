@@ -8,10 +8,10 @@ mod chunks;
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::response::{ResponseFault, error, failed};
+use super::response::{ResponseFault, error, failed, told};
 use super::stream::{EventFault, Events};
 use crate::model::json::{Json, Object};
-use crate::model::{Api, json_line};
+use crate::model::{Api, Usage, json_line};
 use block::{Block, Texts, member};
 
 /// An answer that is arriving.
@@ -106,6 +106,13 @@ impl Assembly {
         let texts = self.blocks.iter().filter_map(Block::text);
         let content = self.texts.get("content").map(Into::into);
         texts.chain(content).collect()
+    }
+
+    /// Who answers, where that was told, and the tokens so far; none where nothing was told of them.
+    pub fn spent(&self) -> Option<(Option<String>, Usage)> {
+        let counts = self.usage();
+        let usage = told(self.api, &Object::read(&counts).ok()??);
+        (usage.total() > 0).then(|| (serde_json::from_str(&self.model).ok(), usage))
     }
 
     fn event(&mut self, data: &str) -> Result<(), ResponseFault> {

@@ -9,7 +9,7 @@ use super::document::{Document, Origin};
 use super::recording::{finish, within};
 use super::turns::Turns;
 use crate::model::json::{Json, Object};
-use crate::model::{Api, Dialect, Response, Stop, Turn, Usage, json_line};
+use crate::model::{Api, Dialect, Response, Stop, Tokens, Turn, Usage, json_line};
 
 /// The calls that an answer may have, which no model comes near: each takes far more memory than bytes of the body.
 const MOST_CALLS: usize = 10_000;
@@ -67,16 +67,18 @@ pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn),
             }
             choice
                 .ok_or_else(|| "it has no `choices`".to_owned())
-                .and_then(|choice| of_openai(&object, &choice))
+                .and_then(|choice| of_openai(&choice))
         }
     };
-    let (message, text, stop, usage) = read.map_err(ResponseFault::Strange)?;
+    let (message, text, (stop, unknown_stop)) = read.map_err(ResponseFault::Strange)?;
+    let usage = object.object("usage");
     let response = Response {
         message,
         text,
         stop,
+        unknown_stop,
         model: object.text("model").map(Cow::into_owned),
-        usage,
+        usage: Tokens(usage.and_then(|usage| whole(api, &usage))),
         body: raw(body),
     };
     Ok((response, turn(api, body, object, number)?))
@@ -146,7 +148,16 @@ pub(super) fn failed(choice: &Object) -> Option<ResponseFault> {
     })
 }
 
-type Read = Result<(Box<RawValue>, String, Stop, Usage), String>;
+type Read = Result<(Box<RawValue>, String, Ended), String>;
+
+/// Why it ended, and the word for it that is not known.
+type Ended = (Stop, Option<String>);
+
+/// An end that says nothing else is taken for a good one, whatever it is called.
+fn done(word: Option<&str>, known: &[&str]) -> Ended {
+    let unknown = word.filter(|word| !known.contains(word));
+    (Stop::Done, unknown.map(str::to_owned))
+}
 
 fn of_anthropic(object: &Object) -> Read {
     let content = object
@@ -159,21 +170,14 @@ fn of_anthropic(object: &Object) -> Read {
         (block.text("type")? == "text").then(|| block.text("text").map(Cow::into_owned))?
     });
     let stop = match object.text("stop_reason").as_deref() {
-        Some("pause_turn") => Stop::Paused,
-        Some("max_tokens") => Stop::MaxTokens,
-        Some("model_context_window_exceeded") => Stop::ContextFull,
-        Some("refusal") => Stop::Refused,
-        _ => Stop::Done,
-    };
-    let count = |name| number(object.object("usage").as_ref(), name);
-    let usage = Usage {
-        input: count("input_tokens"),
-        output: count("output_tokens"),
-        cache_read: count("cache_read_input_tokens"),
-        cache_write: count("cache_creation_input_tokens"),
+        Some("pause_turn") => (Stop::Paused, None),
+        Some("max_tokens") => (Stop::MaxTokens, None),
+        Some("model_context_window_exceeded") => (Stop::ContextFull, None),
+        Some("refusal") => (Stop::Refused, None),
+        word => done(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
     let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
-    Ok((raw(&message), texts.collect(), stop, usage))
+    Ok((raw(&message), texts.collect(), stop))
 }
 
 /// The first choice: the others are other answers to the same question.
@@ -182,14 +186,14 @@ fn choice<'a>(object: &Object<'a>) -> Option<Object<'a>> {
 }
 
 /// Of the message only what every server takes back is kept.
-fn of_openai(object: &Object, choice: &Object) -> Read {
+fn of_openai(choice: &Object) -> Read {
     let message = choice.object("message").ok_or("it has no `message`")?;
     let refusal = message.text("refusal").filter(|words| !words.is_empty());
     let stop = match choice.text("finish_reason").as_deref() {
-        Some("length") => Stop::MaxTokens,
-        Some("content_filter") => Stop::Refused,
-        _ if refusal.is_some() => Stop::Refused,
-        _ => Stop::Done,
+        Some("length") => (Stop::MaxTokens, None),
+        Some("content_filter") => (Stop::Refused, None),
+        _ if refusal.is_some() => (Stop::Refused, None),
+        word => done(word, &["stop", "tool_calls", "function_call"]),
     };
     let text = message.get("content").map(content_text).unwrap_or_default();
     let text = if text.is_empty() {
@@ -197,24 +201,13 @@ fn of_openai(object: &Object, choice: &Object) -> Read {
     } else {
         text
     };
-    let usage = object.object("usage");
-    let details = usage
-        .as_ref()
-        .and_then(|usage| usage.object("prompt_tokens_details"));
-    let cached = number(details.as_ref(), "cached_tokens");
-    let usage = Usage {
-        input: number(usage.as_ref(), "prompt_tokens").saturating_sub(cached),
-        output: number(usage.as_ref(), "completion_tokens"),
-        cache_read: cached,
-        cache_write: 0,
-    };
     let content = message.get("content").map_or("null", Json::get);
     let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
     let calls = calls.map_or_else(String::new, |calls| {
         format!(",\"tool_calls\":{}", calls.get())
     });
     let sent = format!("{{\"role\":\"assistant\",\"content\":{content}{calls}}}");
-    Ok((raw(&sent), text, stop, usage))
+    Ok((raw(&sent), text, stop))
 }
 
 /// A text, or the texts of parts.
@@ -229,11 +222,42 @@ fn content_text(content: Json) -> String {
     texts.collect()
 }
 
-fn number(object: Option<&Object>, name: &str) -> u64 {
-    let value = object.and_then(|object| object.get(name));
-    value
-        .and_then(|value| value.get().parse().ok())
-        .unwrap_or_default()
+/// What an answer took; none where its API didn't count both what was read and what was written.
+fn whole(api: Api, usage: &Object) -> Option<Usage> {
+    let [read, written] = match api {
+        Api::Anthropic => ["input_tokens", "output_tokens"],
+        Api::OpenAiChat => ["prompt_tokens", "completion_tokens"],
+    };
+    number(usage, read).and(number(usage, written))?;
+    Some(told(api, usage))
+}
+
+/// What an API told of tokens so far. What it didn't count is 0.
+pub(super) fn told(api: Api, usage: &Object) -> Usage {
+    let count = |name| number(usage, name).unwrap_or_default();
+    match api {
+        Api::Anthropic => Usage {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_read: count("cache_read_input_tokens"),
+            cache_write: count("cache_creation_input_tokens"),
+        },
+        Api::OpenAiChat => {
+            let details = usage.object("prompt_tokens_details");
+            let cached = details.and_then(|details| number(&details, "cached_tokens"));
+            let cached = cached.unwrap_or_default();
+            Usage {
+                input: count("prompt_tokens").saturating_sub(cached),
+                output: count("completion_tokens"),
+                cache_read: cached,
+                cache_write: 0,
+            }
+        }
+    }
+}
+
+fn number(object: &Object, name: &str) -> Option<u64> {
+    object.get(name)?.get().parse().ok()
 }
 
 /// `text` was read as JSON before.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 pub use crate::execute::Process;
-use crate::model::Usage;
+use crate::model::Tokens;
 
 pub use super::fields::{EndFields as SessionEnd, TurnFields as Turn};
 pub use super::recovery::RecoveredFields as Recovered;
@@ -137,7 +137,7 @@ pub struct ModelResponse {
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: Tokens,
     #[serde(default)]
     pub masked: bool,
 }
@@ -233,7 +233,11 @@ pub(super) struct AgentUsed {
     #[serde(default)]
     pub corrections: u64,
     #[serde(default)]
-    pub usage: BTreeMap<String, Usage>,
+    pub done: Option<bool>,
+    #[serde(default)]
+    pub usage: BTreeMap<String, Tokens>,
+    #[serde(default)]
+    pub lost: BTreeMap<String, Tokens>,
 }
 
 /// Metadata of a `resolve`.

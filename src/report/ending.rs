@@ -36,6 +36,7 @@ fn ending_words(ending: Ending) -> String {
         Ending::Limit(limit) => format!("over limits.{}", limit.name()),
         Ending::Http(status) => format!("HTTP {status}"),
         Ending::Answered => "answered".to_owned(),
+        Ending::Unfinished => "not done within its turns".to_owned(),
     }
 }
 

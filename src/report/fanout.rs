@@ -31,9 +31,10 @@ impl<'a> Fanout<'a> {
         };
         log.tell(events)?;
         let ends = |event: &Event<'_>| matches!(event, Event::Finished { .. });
-        match self.hands_on && events.iter().any(ends) {
-            true => log.settle(),
-            false => Ok(()),
+        if self.hands_on && events.iter().any(ends) {
+            log.settle()
+        } else {
+            Ok(())
         }
     }
 

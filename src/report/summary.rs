@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::{Clock, Event, PicoUsd, Prices, Refused, Sink, dollars, format_duration};
+use crate::model::{
+    Clock, Event, PicoUsd, Prices, Refused, Sink, Tokens, dollars, format_duration,
+};
 
 /// Ends of calls with which a run stops early.
 const STOPPING: [&str; 3] = ["paused", "over_budget", "log_refused"];
@@ -15,7 +17,7 @@ pub struct Summary {
     succeeded: usize,
     /// Errors by their word.
     errors: BTreeMap<&'static str, usize>,
-    /// Calls of agents.
+    /// Calls of agents, but for those whose end an earlier run saw.
     inner: usize,
     /// How often agents asked their models.
     asked: usize,
@@ -56,8 +58,8 @@ impl Summary {
         self.errors.values().sum()
     }
 
-    /// Whether a call ended in a way after which somebody has to look before the session goes on. A call stays in doubt
-    /// until somebody did; a limit of an earlier run is none of this one.
+    /// Whether a call ended in a way after which somebody has to look before the session goes on. One that is in doubt or
+    /// over its budget is so in every run that tells it; a log that was full is none of a later run.
     pub fn stopped(&self) -> bool {
         self.stopped
     }
@@ -111,7 +113,23 @@ impl Summary {
         }
     }
 
+    fn spend(&mut self, model: &str, tokens: &Tokens) {
+        let cost = self.prices.cost(model, tokens);
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+
     fn hear(&mut self, event: &Event<'_>) {
+        if let Event::Finished {
+            outcome,
+            agent: Some(agent),
+            ..
+        } = event
+            && !outcome.is_recalled()
+        {
+            for (model, tokens) in &agent.lost {
+                self.spend(model, tokens);
+            }
+        }
         match event {
             Event::Queued { checked, .. } if checked.call.within.is_some() => self.inner += 1,
             Event::Queued { .. } => self.calls += 1,
@@ -125,19 +143,20 @@ impl Summary {
                 ..
             } => {
                 let model = response.model.as_deref().unwrap_or_default();
-                let cost = self.prices.cost(model, &response.usage);
-                self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+                self.spend(model, &response.usage);
             }
             Event::Finished { call, outcome, .. } if call.within.is_some() => {
                 self.stopped |= STOPPING.contains(&outcome.status());
+                // What an earlier run saw to is no work of this one, as its turns are not.
+                self.inner -= usize::from(outcome.is_recalled()).min(self.inner);
             }
             Event::Finished {
                 outcome, duration, ..
             } => {
                 let again = outcome.is_recalled();
                 self.recalled += usize::from(again);
-                self.stopped |=
-                    outcome.is_in_doubt() || !again && STOPPING.contains(&outcome.status());
+                let stays = outcome.is_in_doubt() || outcome.status() == "over_budget";
+                self.stopped |= stays || !again && STOPPING.contains(&outcome.status());
                 self.serial += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

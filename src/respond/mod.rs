@@ -7,5 +7,5 @@ mod tools_file;
 
 pub use declare::{Declare, declare};
 pub use forms::{as_text, render};
-pub use texts::answer;
+pub use texts::{answer, without_hint};
 pub use tools_file::tools_file;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::faults;
+use super::reach::tools_of;
 use super::schema::bundled;
 use crate::model::{Backing, Builtin, Call, Description, Input, Tool, Tools};
 
@@ -56,7 +57,9 @@ pub fn described(printed: &str, dir: &Path) -> Result<Description, String> {
 pub fn unasked<'c>(tools: &Tools, calls: impl IntoIterator<Item = &'c Call>) -> Vec<Arc<Tool>> {
     let mut found = Found::default();
     for call in calls {
-        found.add(tools, &call.name, Some(call));
+        if let Some(tool) = tools.get(&call.name) {
+            found.add(tools, tool, Some(call));
+        }
     }
     found.unasked
 }
@@ -69,12 +72,9 @@ struct Found {
 }
 
 impl Found {
-    /// Looks at the tool of this name, and at those behind it. `call` is what the input asks of it; what an agent may ask
+    /// Looks at a tool, and at those behind it. `call` is what the input asks of it; what an agent may ask
     /// of it is not known.
-    fn add(&mut self, tools: &Tools, name: &str, call: Option<&Call>) {
-        let Some(tool) = tools.get(name) else {
-            return;
-        };
+    fn add(&mut self, tools: &Tools, tool: &Arc<Tool>, call: Option<&Call>) {
         match &tool.backing {
             // Another call of it may name another agent.
             Some(Backing::Builtin(Builtin::NewTask(agents))) => {
@@ -86,7 +86,7 @@ impl Found {
                     None => true,
                 };
                 for agent in agents.iter().filter(|agent| is_named(agent)) {
-                    self.add(tools, &agent.name, None);
+                    self.add(tools, agent, None);
                 }
                 return;
             }
@@ -97,8 +97,8 @@ impl Found {
             self.unasked.push(Arc::clone(tool));
         }
         if let Some(Backing::Agent(agent)) = &tool.backing {
-            for name in &agent.tools {
-                self.add(tools, name, None);
+            for own in tools_of(tools, tool, agent) {
+                self.add(tools, &own, None);
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Tools that toolq has itself.
 
-use serde_json::json;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
 
 use crate::api::{Api, calls, streamed, text};
 use crate::scenes::{result, toolq, tools};
@@ -129,6 +131,120 @@ fn a_task_goes_to_a_declared_agent() {
         .iter()
         .find(|record| record["metadata"]["agent_name"] == "expert");
     assert_eq!(end.unwrap()["metadata"]["tool_name"], "new_task");
+}
+
+const ALONE: &str = "concurrency_safe: false";
+
+/// `helper` and `other` beside `expert`, each with `new_task`.
+fn with_others(keys: &str, helper: &str) -> String {
+    let mut file = with_builtins(keys);
+    for (name, keys) in [("helper", helper), ("other", "concurrency_safe: false")] {
+        write!(
+            file,
+            r#"  {name}:
+    description: Helps.
+    input_schema: {{type: object}}
+    {keys}
+    agent: {{endpoint: "${{BASE}}", model: model-2, tools: [new_task]}}
+"#
+        )
+        .unwrap();
+    }
+    file
+}
+
+/// Whom the `new_task` of the request's declarations may name.
+fn named(body: &Value) -> Value {
+    let tools = body["tools"].as_array().unwrap().iter();
+    let mut tools = tools.filter(|tool| tool["name"] == "new_task");
+    tools.next().unwrap()["input_schema"]["properties"]["agent"]["enum"].clone()
+}
+
+/// A list of tools is a list of rights: `new_task` adds none.
+#[test]
+fn a_task_goes_to_nobody_whom_the_agent_may_not_call() {
+    let task = |agent: &str| ("new_task", json!({"agent": agent, "task": "Find out."}));
+    let api = Api::new(&[
+        calls(&[task("other"), task("expert"), task("helper")]),
+        text("Helped."),
+        text("Done it."),
+    ]);
+    let file = with_others("      tools: [look, helper, new_task]", ALONE);
+    let ran = crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
+    assert_eq!(result(&ran), ("Done it.".to_owned(), false));
+    assert_eq!(api.heard().len(), 3);
+    assert_eq!(named(&api.heard()[0].body), json!(["helper"]));
+    let results = api.messages(2).last().unwrap()["content"].clone();
+    for at in [0, 1] {
+        let said = results[at].to_string();
+        assert!(
+            results[at]["is_error"] == true && said.contains("helper"),
+            "{said}"
+        );
+    }
+    assert!(results[2].to_string().contains("Helped."), "{results}");
+    // Who names no agent may name all but itself, and so may the helper.
+    assert_eq!(named(&api.heard()[1].body), json!(["expert", "other"]));
+    let api = Api::new(&[text("Done it.")]);
+    let file = with_others("      tools: [new_task]", ALONE);
+    crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
+    assert_eq!(named(&api.heard()[0].body), json!(["helper", "other"]));
+}
+
+#[test]
+fn who_runs_beside_others_hands_tasks_to_such() {
+    let check = |keys: &str| {
+        let file =
+            with_others(keys, "effect: read").replace("effect: write", "concurrency_safe: true");
+        Toolq::new()
+            .tools(&file)
+            .env("BASE", "http://h")
+            .env("KEY", "")
+            .run(&["check", "--color", "never"])
+    };
+    let all = check("      tools: [new_task]").exits(1).stderr;
+    assert!(
+        all.contains("so whom it hands tasks to must, too, and `other` may not"),
+        "{all}"
+    );
+    let own = check("      tools: [new_task, helper]").stderr;
+    assert!(!own.contains("`expert` runs beside"), "{own}");
+    let alone = with_builtins("      tools: [new_task]");
+    let alone = Toolq::new().tools(&alone).run(&["check"]).exits(1).stderr;
+    assert!(
+        alone.contains("`new_task` of `expert` has nobody"),
+        "{alone}"
+    );
+}
+
+/// Each circle once, and nothing where there is none.
+#[test]
+fn circles_of_agents_are_told() {
+    let check = |keys: &str, helper: &str| {
+        let file = with_others(keys, ALONE).replace(
+            "model: model-2, tools: [new_task]}",
+            &format!("model: model-2, tools: [{helper}]}}"),
+        );
+        let toolq = Toolq::new().tools(&file);
+        let toolq = toolq.env("BASE", "http://h").env("KEY", "k");
+        toolq.run(&["check", "--color", "never"]).exits(0).stderr
+    };
+    let circle = check("      tools: [look, helper]\n      max_depth: 5", "expert");
+    assert_eq!(circle.matches("circle").count(), 1, "{circle}");
+    assert!(
+        circle.contains("in a circle: expert › helper › expert")
+            && circle.contains("`max_depth`, 5"),
+        "{circle}"
+    );
+    let itself = check("      tools: [expert]", "look");
+    assert!(itself.contains("`expert` has itself as a tool"), "{itself}");
+    let file = with_others("      tools: [expert]", ALONE);
+    let quiet = Toolq::new().tools(&file).run(&["check", "-q"]).exits(0);
+    assert_eq!(quiet.stderr, "");
+    let strict = ["check", "-q", "--strict"];
+    assert_eq!(Toolq::new().tools(&file).run(&strict).exits(1).stderr, "");
+    let none = check("      tools: [helper, other]", "look");
+    assert!(!none.contains("circle"), "{none}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn the_time_of_an_agent_is_over_all() {
     let api = Api::new(&[Act::Hang]);
     let (told, is_error) = result(&ask(&api, "    timeout: 300ms").exits(0));
     assert!(is_error && told.contains("300ms"), "{told}");
+    assert!(!told.contains("a part of its work"), "{told}");
     assert_eq!(api.heard().len(), 1);
 }
 
@@ -34,6 +35,7 @@ fn calls_end_with_their_agent() {
         is_error && told.contains("1s") && told.contains("Let me see."),
         "{told}"
     );
+    assert!(told.contains("may have done a part of its work"), "{told}");
     let log = ran.log();
     let ends: Vec<(&str, &str)> = log
         .iter()
@@ -78,6 +80,24 @@ fn a_budget_of_turns_or_tokens_ends_an_agent() {
     let api = Api::new(&[text("enough")]);
     let ran = ask(&api, "      budget: {tokens: 1}").exits(0);
     assert_eq!(result(&ran).0, "enough");
+}
+
+/// FAULTS 117: a budget that is used up is so in a run that only tells it again.
+#[test]
+fn a_budget_is_used_up_again_where_it_is_recalled() {
+    let keys = "      tools: [look]\n      budget: {turns: 1}";
+    for (command, input) in [
+        ("run", response(&[("expert", json!({"query": "why?"}))])),
+        ("agent expert", json!({"query": "why?"}).to_string()),
+    ] {
+        let api = Api::new(&[calls(&[("look", json!({"at": "x"}))])]);
+        let run = format!("\"$TOOLQ\" {command} --log l.jsonl");
+        let script = format!("{run} < in; echo $?; {run} --resume < in; echo $?");
+        let ran = toolq(&api, keys).file("in", &input).shell(&script).exits(0);
+        let exits: Vec<&str> = ran.stdout.lines().filter(|line| *line == "3").collect();
+        assert_eq!(exits.len(), 2, "{command}: {}", ran.stdout);
+        assert_eq!(api.heard().len(), 1);
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod alone;
 mod among;
 mod builtins;
 mod coordinator;
+mod counted;
 mod cost;
 mod described;
 mod doubts;

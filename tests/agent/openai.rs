@@ -1,9 +1,10 @@
 //! Chat completions.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{Act, Api, completion, ok};
-use crate::scenes::{CANARY, ask, result};
+use crate::scenes::{CANARY, ask, events, result};
+use crate::support::Ran;
 
 const KEYS: &str = "      api: openai-chat\n      system: Be brief.\n      tools: [look]";
 
@@ -58,6 +59,26 @@ fn a_conversation_in_chat_completions() {
         end.unwrap()["metadata"]["usage"],
         json!({"gpt-1": {"input": 60, "output": 14, "cache_read": 40, "cache_write": 0}})
     );
+}
+
+/// An end that has a name of its own is a good one, and is told.
+#[test]
+fn an_end_that_is_not_known() {
+    let said = json!({"role": "assistant", "content": "It is so."});
+    let ran = ask(&Api::new(&[completion(said.clone(), "banana")]), KEYS).exits(0);
+    assert_eq!(result(&ran), ("It is so.".to_owned(), false));
+    let tip = events(&ran)
+        .into_iter()
+        .find(|event| event["type"] == "tool_status");
+    assert!(tip.unwrap().to_string().contains("ended with banana"));
+    let unknown = |ran: &Ran| {
+        let log = ran.log();
+        let answer = log.iter().find(|record| record["type"] == "model_response");
+        answer.unwrap()["metadata"]["unknown_stop"].clone()
+    };
+    assert_eq!(unknown(&ran), "banana");
+    let ran = ask(&Api::new(&[completion(said, "stop")]), KEYS).exits(0);
+    assert_eq!(unknown(&ran), Value::Null);
 }
 
 #[test]

@@ -24,8 +24,16 @@ fn an_interrupted_agent_goes_on() {
     let interrupted = interrupt(&play, || play.did("look 2") == 1);
     assert!(interrupted.contains("\"is_error\":true"), "{interrupted}");
     play.stage.write("quick", "");
-    let done = play.resume().exits(0);
+    let variables = [("BASE", play.api.url.as_str())];
+    let arguments = ["run", "--resume", "--log", "log.jsonl", "input.json"];
+    let done = play.stage.with(&variables, &arguments).exits(0);
     assert_eq!(done.texts(), ["done"]);
+    // Its own turn, and the call that ran in it.
+    assert!(
+        done.stderr.contains("agents: 1 turn, 1 call;"),
+        "{}",
+        done.stderr
+    );
     assert_eq!((play.did("pay 1"), play.did("look 2")), (1, 2));
     assert_eq!(play.api.heard().len(), 2);
     assert_eq!(
@@ -145,7 +153,24 @@ fn a_secret_in_an_answer_is_no_way_on() {
         "{}",
         stuck.stdout
     );
+    for way in [
+        "`--new` begins anew",
+        "`toolq log resolve toolu_0 --done --result TEXT`",
+    ] {
+        assert!(stuck.texts()[0].contains(way), "{}", stuck.stdout);
+    }
     assert_eq!(play.api.heard().len(), 1);
+    let resolve = [
+        "log",
+        "resolve",
+        "toolu_0",
+        "log.jsonl",
+        "--done",
+        "--result",
+        "so be it",
+    ];
+    play.stage.toolq(&resolve).exits(0);
+    assert_eq!(play.resume().exits(0).texts(), ["so be it"]);
     play.stage.log_is_in_order();
 }
 

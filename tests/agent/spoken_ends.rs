@@ -43,7 +43,8 @@ fn what_broke_off_behind_a_started_call_is_not_asked_again() {
         let (told, is_error) = result(&ran);
         assert!(is_error && told.contains(words), "{told}");
         assert!(
-            told.contains("broke off when calls of it had started") && told.contains("So far."),
+            told.contains("its model's answer broke off when calls of it had started")
+                && told.contains("So far."),
             "{told}"
         );
         assert_eq!(api.heard().len(), 1, "{words}");

@@ -31,6 +31,20 @@ fn retry_after_is_waited_for() {
     assert!(begun.elapsed() >= std::time::Duration::from_secs(1));
 }
 
+/// FAULTS 99: a wish beyond what is left of the agent's time is not clipped, but told.
+#[test]
+fn a_wish_that_is_too_long_ends_the_agent() {
+    let limited = error(429, "retry-after: 300\r\n", "rate_limit_error", "slow down");
+    let api = Api::new(&[limited, text("never")]);
+    let begun = std::time::Instant::now();
+    let keys = format!("    timeout: 200s\n{QUICK}");
+    let (told, is_error) = result(&ask(&api, &keys).exits(0));
+    let words = "slow down (rate_limit_error); the API asks to wait 300s (Retry-After)";
+    assert!(is_error && told.contains(words), "{told}");
+    assert_eq!(api.heard().len(), 1);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(100));
+}
+
 #[test]
 fn an_overloaded_model_is_replaced_once() {
     let overloaded = || error(529, "", "overloaded_error", "busy");
@@ -183,8 +197,19 @@ fn nobody_listens() {
         is_error && told.contains("variable KEY is not set"),
         "{told}"
     );
-    let wrong = toolq(&api, QUICK).env("BASE", "localhost");
-    assert!(result(&asked(wrong).exits(0)).1);
+    for (endpoint, cure) in [
+        ("localhost:8931", "write `http://localhost:8931`"),
+        ("me:pw@example.com?key=1", "write `http://example.com`"),
+        ("file:///v1", "write `https://HOST`"),
+    ] {
+        let (told, is_error) = result(&asked(toolq(&api, QUICK).env("BASE", endpoint)).exits(0));
+        let words = "its `endpoint` (${BASE}) is `";
+        assert!(
+            is_error && told.contains(words) && told.contains(cure),
+            "{told}"
+        );
+        assert!(!told.contains("pw") && !told.contains("key=1"), "{told}");
+    }
     assert!(api.heard().is_empty());
 }
 

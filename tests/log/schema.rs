@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolq::record::log_schema;
 use toolq::validate::Schema;
 
-use crate::api::{Api, calls, ok, text};
+use crate::api::{Act, Api, Step, calls, message, ok, text, uses};
 use crate::forge::Forge;
 use crate::support::{Toolq, json_lines, response};
 
@@ -102,16 +102,20 @@ fn records() -> Vec<Value> {
     json_lines(&ran.stdout)
 }
 
-/// An agent that looks and says what is secret, one that has too little to come to an end, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
+/// An agent that looks and says what is secret, one that has too little to come to an end, one that is not done and ends oddly, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
 const INTERRUPTED: &str = r#"
 secrets: [WORD]
 tools:
   ask:
     input_schema: {type: object}
+    retry: {on: [unavailable], backoff: 1ms}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look]}
   poor:
     input_schema: {type: object}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look], budget: {turns: 1}}
+  brief:
+    input_schema: {type: object}
+    agent: {endpoint: "${BASE}", model: model-2, tools: [look], max_turns: 1}
   look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
   send: {input_schema: {type: object}, effect: read, http: {method: POST, url: "${BASE}"}}
   pay:
@@ -124,16 +128,25 @@ tools:
 
 /// The records of a run with an agent that is killed, resumed, resolved and resumed.
 fn records_of_an_interruption() -> Vec<Value> {
-    let api = Api::by(|_, body| match body["messages"].as_array().map(Vec::len) {
-        None => ok("done"),
-        Some(1) => calls(&[("look", json!({}))]),
-        Some(_) => text("all is well"),
-    });
+    // The first answer breaks off when it has told what it took.
+    let usage = json!({"type": "message_start", "message": {"usage": {"input_tokens": 1}}});
+    let begun = Step::Say(format!("data: {usage}\n\n"));
+    let api = Api::by(
+        move |number, body| match body["messages"].as_array().map(Vec::len) {
+            None => ok("done"),
+            _ if body["model"] == "model-2" => {
+                ok(message(json!(uses(&[("look", json!({}))])), "odd"))
+            }
+            Some(1) if number == 0 => Act::Speak(vec![begun.clone()]),
+            Some(1) => calls(&[("look", json!({}))]),
+            Some(_) => text("all is well"),
+        },
+    );
     let resume = "\"$TOOLQ\" run -q --resume --log log in >> out";
     let resolve =
         |n| format!("\"$TOOLQ\" -q log resolve toolu_{n} log --done --result x --error --note y");
     let script = format!(
-        "cat > in; sh -c 'echo $$ > pid; exec \"$TOOLQ\" run -q --log log in'; {resume}; test $? = 3; {} && {} && {resume} && cat log",
+        "cat > in; sh -c 'echo $$ > pid; exec \"$TOOLQ\" run -q --log log in'; {resume}; test $? = 3; {} && {} && {{ {resume}; test $? = 3; }} && cat log",
         resolve(2),
         resolve(3),
     );
@@ -145,6 +158,7 @@ fn records_of_an_interruption() -> Vec<Value> {
         pay(0),
         pay(1),
         ("poor", none()),
+        ("brief", none()),
     ];
     let asked = response(&asked);
     let ran = Toolq::new()

@@ -328,6 +328,175 @@ fn a_run_that_was_resumed() {
     );
 }
 
+/// A turn of the agent that works on `call`.
+fn agents_turn(log: &mut Forge, call: u64, agent: &str, turn: usize) -> u64 {
+    let metadata = json!({"turn": turn, "agent": agent});
+    log.add("turn", Some(call), &json!(null), &metadata)
+}
+
+/// A coordinator has called a librarian, whose second turn was killed; a second session went on with it.
+fn of_agents() -> Forge {
+    let mut log = Forge::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let coordinator = log.call(turn, "coordinator", &json!({"q": "all"}));
+    log.start(coordinator, "coordinator", 1);
+    let turn = agents_turn(&mut log, coordinator, "coordinator", 0);
+    let librarian = log.call(turn, "librarian", &json!({"q": "a"}));
+    let search = log.call(turn, "search", &json!({"x": "b"}));
+    log.start(librarian, "librarian", 1);
+    log.start(search, "search", 1);
+    log.end("tool_result", search, "search", ("ok", 1, 1));
+    let turn = agents_turn(&mut log, librarian, "librarian", 0);
+    log.ran(turn, "read_file", "failed", 1);
+    let turn = agents_turn(&mut log, librarian, "librarian", 1);
+    let of_turn_1 = json!({"tool_use_id": "toolu_n", "turn": 1, "position": 2});
+    let content = json!({"name": "note", "input": {}});
+    let note = log.add("tool_call", Some(turn), &content, &of_turn_1);
+    log.start(note, "note", 1);
+    let last = log.session();
+    log.start(coordinator, "coordinator", 2);
+    log.start(librarian, "librarian", 2);
+    log.start(note, "note", 2);
+    log.end("tool_result", note, "note", ("ok", 1, 2));
+    log.end("tool_result", librarian, "librarian", ("ok", 1, 2));
+    log.end("tool_result", coordinator, "coordinator", ("ok", 1, 2));
+    log.session_end(last);
+    log
+}
+
+/// Each call stands once, below the agent whose it is, with what became of it in its session.
+#[test]
+fn calls_of_an_agent_stand_below_its_own() {
+    let text = of(of_agents().text(), &[]).exits(0).stdout;
+    let parts: Vec<&str> = text.split("session of ").collect();
+    let block = |part: &str| timeless(part.split_once('\n').unwrap().1);
+    insta::assert_snapshot!(block(parts[1]), @r#"
+
+    turn 0
+        0  coordinator
+           {"q":"all"}
+           turn 0 of coordinator
+             0  coordinator › librarian
+                {"q":"a"}
+                turn 0 of coordinator › librarian
+                  0  coordinator › librarian › read_file  failed, …
+                     {"path":"a"}
+                     this is failed
+                turn 1 of coordinator › librarian
+                  2  coordinator › librarian › note  started, and no result
+                     {}
+                coordinator › librarian  started, and no result
+             0  coordinator › search  ok, …
+                {"x":"b"}
+                this is ok
+           coordinator           started, and no result
+    "#);
+    insta::assert_snapshot!(block(parts[2]), @r#"
+
+    turn 0
+        0  coordinator
+           {"q":"all"}
+           turn 0 of coordinator
+             0  coordinator › librarian
+                {"q":"a"}
+                turn 1 of coordinator › librarian
+                  2  coordinator › librarian › note  ok, …, 2 attempts
+                     {}
+                     this is ok
+                coordinator › librarian  ok, …, 2 attempts
+                this is ok
+           coordinator           ok, …, 2 attempts
+           this is ok
+
+    exit 0 after …: 1 call
+    "#);
+}
+
+/// By itself a call says whose it is.
+#[test]
+fn calls_of_an_agent_that_are_wanted() {
+    let log = of_agents();
+    let shown = |arguments: &[&str]| {
+        let text = of(log.text(), arguments).exits(0).stdout;
+        timeless(text.split_once('\n').unwrap().1)
+    };
+    insta::assert_snapshot!(shown(&["--errors"]), @r#"
+
+    turn 0
+           coordinator › librarian › read_file  failed, …
+           {"path":"a"}
+           this is failed
+    "#);
+    insta::assert_snapshot!(shown(&["--tool", "read_file", "--errors"]), @r#"
+
+    turn 0
+           coordinator › librarian › read_file  failed, …
+           {"path":"a"}
+           this is failed
+    "#);
+    insta::assert_snapshot!(shown(&["--tool", "note"]), @"
+
+    turn 0
+           coordinator › librarian › note  started, and no result
+           {}
+
+    session of 2025-11-21 20:00:00 UTC with tools.yaml (toolq 0.1.0)
+
+    turn 0
+           coordinator › librarian › note  ok, …, 2 attempts
+           {}
+           this is ok
+    ");
+}
+
+/// What an agent has done is shown while it works.
+#[test]
+fn an_agent_that_works_is_shown() {
+    let log = of_agents();
+    let cut: Vec<&str> = log
+        .text()
+        .lines()
+        .take_while(|line| !line.contains("\"seq\":14,"))
+        .collect();
+    let cut = format!("{}\n", cut.join("\n"));
+    let mut show = toolq::report::Show::new(
+        toolq::report::LogPage {
+            width: 80,
+            color: false,
+        },
+        toolq::report::Filter::default(),
+    );
+    let folder = Toolq::new().file("log.jsonl", cut);
+    let path = folder.path().join("log.jsonl");
+    let mut text = String::new();
+    for record in toolq::record::Records::open(&path).unwrap() {
+        let record = record.unwrap();
+        let mut content = || Ok(record.content.load(&path).unwrap().get().to_owned());
+        text.push_str(&show.take(&record, &mut content).unwrap());
+    }
+    assert!(
+        text.contains("coordinator › librarian › read_file"),
+        "{text}"
+    );
+    assert!(!text.contains("no result"), "{text}");
+}
+
+/// A log may be forged: agents that stand below each other without an end.
+#[test]
+fn agents_deeper_than_any() {
+    let mut log = Forge::new();
+    let session = log.session();
+    let mut turn = log.turn(session, 0);
+    for _ in 0..2_000 {
+        let call = log.call(turn, "again", &json!({}));
+        log.start(call, "again", 1);
+        turn = agents_turn(&mut log, call, "again", 0);
+    }
+    let text = of(log.text(), &[]).exits(0).stdout;
+    assert_eq!(text.matches("started, and no result").count(), 2_000);
+}
+
 /// FAULTS 114.
 #[test]
 fn what_stands_before_a_damage_is_shown() {

@@ -22,7 +22,7 @@ fn every_misspelled_key_is_refused() {
     }
     refused(
         file,
-        r"
+        r#"
         secret: [A] ⇒ secret ⇒ unknown key
         rots: . ⇒ rots ⇒ unknown key
         concurency: 1 ⇒ concurency ⇒ unknown key
@@ -30,8 +30,12 @@ fn every_misspelled_key_is_refused() {
         defaults: {timout: 1s} ⇒ timout ⇒ unknown key
         rules: [{tools: t, concurrency_safe: true, effect: read}] ⇒ effect ⇒ unknown key
         prises: {} ⇒ prises ⇒ unknown key
+        prices: {m: {input: 1, output: abc}} ⇒ abc ⇒ a price must be a number of dollars per million tokens
+        prices: {m: {input: 1, output: "3.00"}} ⇒ "3.00" ⇒ a price must be a number of dollars per million tokens
+        prices: {m: {input: -1, output: 1}} ⇒ -1 ⇒ is no price
+        prices: {m: {input: 1, output: [1]}} ⇒ output ⇒ `output` must be a number of dollars per million tokens
         builtin: [] ⇒ builtin ⇒ unknown key
-        ",
+        "#,
     );
     refused(
         tool,
@@ -46,9 +50,38 @@ fn every_misspelled_key_is_refused() {
         agent: {endpoint: "http://h", model: m, max_turn: 1} ⇒ max_turn ⇒ unknown key
         agent: {model: m} ⇒ agent ⇒ has no `endpoint`
         agent: {endpoint: "http://h", model: m, api_key: abc} ⇒ abc ⇒ doesn't belong into a file
+        agent: {endpoint: "http://h", model: m, api_key: "${K:-sk-ant}"} ⇒ "${K:-sk-ant}" ⇒ doesn't belong into a file
+        agent: {endpoint: "http://h", model: m, api_key: "${K:-abc}${L:-def}"} ⇒ "${K:-abc}${L:-def}" ⇒ doesn't belong into a file
+        agent: {endpoint: "http://h", model: m, api_key: "sk-ant-1${K:-}"} ⇒ "sk-ant-1${K:-}" ⇒ doesn't belong into a file
+        agent: {endpoint: "http://h", model: m, api_key: "Bearer ${K}"} ⇒ "Bearer ${K}" ⇒ doesn't belong into a file
+        agent: {endpoint: "http://h", model: m, budget: {usd: abc}} ⇒ abc ⇒ `usd` must be a number
+        agent: {endpoint: "http://h", model: m, tools: [t, t]} ⇒ t ⇒ stands twice in `tools`
         agent: {endpoint: "http://{o}", model: m} ⇒ {o} ⇒ cannot stand here
         "#,
     );
+}
+
+/// FAULTS 104: what masks a key is the variable that holds all of it. The cure is for what is wrong.
+#[test]
+fn a_key_is_variables_alone() {
+    let agent = |key: &str| {
+        tool(&format!(
+            "agent: {{endpoint: 'http://h', model: m, api_key: '{key}'}}"
+        ))
+    };
+    for (key, cure) in [
+        ("sk-ant-1", "take it from the environment"),
+        ("Bearer ${K}", "leave `Bearer` out, toolq adds it"),
+        ("sk-ant-1${K:-}", "let the variable hold the whole key"),
+        ("${NOPE_KEY:-sk-ant-INFILE12345}", "leave the default out"),
+    ] {
+        let problems = read(&agent(key)).problems;
+        let hint = problems[0].hint.as_deref().unwrap();
+        assert!(hint.starts_with(cure), "{key}: {hint}");
+    }
+    for key in ["${K}", "${A}${B}", "${K:-none}"] {
+        assert!(read(&agent(key)).problems.is_empty(), "{key}");
+    }
 }
 
 /// FAULTS 20.

@@ -23,13 +23,15 @@ pub fn check(arguments: &Check, context: &Context) -> Result<Exit, Failure> {
         ));
     }
     problems.sort_by_key(|problem| problem.span);
-    context.show_problems(&file, &problems);
-
     let errors = problems
         .iter()
         .filter(|problem| problem.severity == Severity::Error)
         .count();
     let warnings = problems.len() - errors;
+    if context.stderr.quiet {
+        problems.retain(|problem| problem.severity == Severity::Error);
+    }
+    context.show_problems(&file, &problems);
     let tools = file.loaded.tools.as_ref().map(|tools| tools.tools.len());
     context.stderr.note(&verdict(
         &file.path.display().to_string(),

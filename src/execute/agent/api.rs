@@ -57,7 +57,9 @@ impl Conversation<'_> {
         loop {
             let body = address.body(model, &self.messages, self.kit.declared.as_deref());
             let digest = crate::execute::digest::of_text(&body);
-            let mut speech = Speech::new(self.backing.api, number, kit, &self.around, &self.desk);
+            let (api, around, desk) = (self.backing.api, &self.around, &self.desk);
+            let asked = (model, &self.agents.mask);
+            let mut speech = Speech::new(api, asked, number, kit, around, desk);
             let aloud = Aloud {
                 speech: &mut speech,
                 spoken,
@@ -66,6 +68,7 @@ impl Conversation<'_> {
             let trouble = match sent {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
+                    speech.is_heard();
                     return Ok(Heard {
                         response,
                         turn,

@@ -1,6 +1,7 @@
 //! The loop of an agent: its model is asked, what it calls runs, the results are sent back, and it is asked again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -11,9 +12,10 @@ use crate::execute::desk::{Answers, Desk};
 use crate::execute::queue::Job;
 use crate::execute::running::Voice;
 use crate::model::{
-    AgentBacking, AgentFault, AgentInvocation, Arrival, Halt, NotExecuted, Refused, Stop, Tool,
-    Turn, cut, pretty,
+    AgentBacking, AgentFault, AgentInvocation, Arrival, Checked, Ending, Halt, Mask, NotExecuted,
+    Refused, Stop, Tool, Turn, Verdict, cut, pretty,
 };
+use crate::validate::clipped;
 
 use super::kit::Kit;
 use super::memory::in_doubt;
@@ -22,6 +24,8 @@ use super::speech::{Served, Speech};
 use super::words::{final_text, results, text_of, unfinished};
 use super::{Agents, Around, Broken, Purse};
 
+/// Characters of a word that is told.
+const WORD: usize = 60;
 /// Characters of a model's name that are kept.
 const NAME: usize = 100;
 
@@ -72,7 +76,7 @@ impl Conversation<'_> {
         mut self,
         task: &AgentInvocation,
         spoken: &mut String,
-    ) -> Result<String, Broken> {
+    ) -> Result<(String, Ending), Broken> {
         let agents = self.agents;
         let texts = Texts(&agents.environment);
         let address = Address::of(self.backing, &texts)?;
@@ -106,18 +110,21 @@ impl Conversation<'_> {
                 return Err(fault.into());
             }
             match stop {
-                Stop::Done if turn.calls.is_empty() => return Ok(final_text(spoken)),
+                Stop::Done if turn.calls.is_empty() => {
+                    return Ok((final_text(spoken), Ending::Answered));
+                }
                 _ if turn.calls.is_empty() && !last => continue,
                 _ => {}
             }
             if let Some(result) = self.serve(turn, speech).await? {
-                return Ok(result);
+                return Ok((result, Ending::Answered));
             }
             if last {
                 break;
             }
         }
-        Ok(unfinished(spoken, self.backing.max_turns))
+        let last_words = unfinished(spoken, self.backing.max_turns);
+        Ok((last_words, Ending::Unfinished))
     }
 
     /// Asks, unless an earlier run did, and takes note of the answer. What of its calls has started by then comes with it.
@@ -136,6 +143,12 @@ impl Conversation<'_> {
             let of = u64::from(self.backing.max_turns);
             self.desk.progress(number as u64 + 1, of).await?;
             let heard = self.answer(kit, address, models, number, spoken).await?;
+            if let Some(word) = &heard.response.unknown_stop {
+                self.voice.tip(format!(
+                    "its answer ended with {}, which is not known: taken for a good end",
+                    clipped(word, WORD)
+                ));
+            }
             (
                 heard.response,
                 heard.turn,
@@ -143,12 +156,11 @@ impl Conversation<'_> {
             )
         };
         let (digest, speech) = asked.unzip();
-        // What the API calls its model is what it likes.
-        let named = response.model.take();
-        response.model = named.map(|name| cut(&self.agents.mask.text(&name), NAME).into_owned());
+        let mask = &self.agents.mask;
+        response.model = response.model.take().map(|name| named(&name, mask));
         let model = response.model.as_deref().unwrap_or(models.0);
         let price = self.kit.tools.prices.of(model);
-        self.around.purse.take(model, &response.usage, price);
+        self.around.purse.take(model, response.usage, price);
         spoken.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop);
         self.messages.push(message.clone());
@@ -217,6 +229,10 @@ impl Conversation<'_> {
             checked.call.within = Some(Arc::clone(&self.desk.call));
             checked.past = self.past(checked)?;
         }
+        let accepted = |checked: &Checked| matches!(checked.verdict, Verdict::Accepted(_));
+        self.desk
+            .busy()
+            .fetch_or(calls.iter().any(accepted), Relaxed);
         let completions = calls.iter().filter(|call| call.verdict.is_completion());
         let completions: Vec<usize> = completions.map(|checked| checked.call.position).collect();
         let (feed, arriving) = mpsc::unbounded_channel();
@@ -239,4 +255,9 @@ impl Conversation<'_> {
             completions,
         })
     }
+}
+
+/// A model as its API calls it, which may be anything.
+pub(super) fn named(model: &str, mask: &Mask) -> String {
+    cut(&mask.text(model), NAME).into_owned()
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::model::{AgentBacking, Api, Checked, Reason, Rejection, Tool, Tools, Turn, Verdict};
 use crate::model::{Detail, Invocation};
 use crate::respond::{Declare, declare};
-use crate::validate::{Arriving, Checker};
+use crate::validate::{Arriving, Checker, tools_of};
 
 use super::Around;
 
@@ -39,15 +39,14 @@ impl Kits {
     pub(super) fn of(&self, agent: &Tool, backing: &AgentBacking) -> Arc<Kit> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let kit = made.entry(agent.name.clone());
-        Arc::clone(kit.or_insert_with(|| Arc::new(Kit::new(&self.tools, backing))))
+        Arc::clone(kit.or_insert_with(|| Arc::new(Kit::new(&self.tools, agent, backing))))
     }
 }
 
 impl Kit {
-    fn new(all: &Tools, backing: &AgentBacking) -> Self {
-        let own = backing.tools.iter().filter_map(|name| all.get(name));
+    fn new(all: &Tools, agent: &Tool, backing: &AgentBacking) -> Self {
         let tools = Arc::new(Tools {
-            tools: own.cloned().collect(),
+            tools: tools_of(all, agent, backing),
             ..all.clone()
         });
         let how = match backing.api {

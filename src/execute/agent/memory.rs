@@ -5,9 +5,13 @@ use crate::model::{
     CallRef, Captured, Checked, Doubt, Invocation, Outcome, Past, Refused, Response, Turn, Verdict,
 };
 use crate::parse::response;
+use crate::validate::clipped;
 
 use super::Broken;
 use super::conversation::Conversation;
+
+/// Characters of an id.
+const MAX_ID: usize = 128;
 
 impl Conversation<'_> {
     /// The answer of the turn of this number, if an earlier run heard it.
@@ -18,6 +22,7 @@ impl Conversation<'_> {
         let Some(memory) = &self.agents.memory else {
             return Ok(None);
         };
+        let stuck = |refused| stuck(refused, &self.desk.call);
         let Some(told) = memory.told(&self.desk.call, number).map_err(stuck)? else {
             return Ok(None);
         };
@@ -39,23 +44,27 @@ impl Conversation<'_> {
         let Some(memory) = &self.agents.memory else {
             return Ok(Past::None);
         };
-        let past = memory.past(checked).map_err(stuck)?;
+        let past = memory.past(checked);
+        let past = past.map_err(|refused| stuck(refused, &self.desk.call))?;
         let is_agents = matches!(&checked.verdict, Verdict::Accepted(accepted)
             if matches!(accepted.invocation, Some(Invocation::Agent(_))));
         if let (Past::Answered(_), true) = (&past, is_agents) {
             let call = CallRef::new(&checked.call, None);
-            for (model, usage) in memory.taken(&call) {
+            for (model, tokens) in memory.taken(&call) {
                 let price = self.kit.tools.prices.of(&model);
-                self.around.purse.take(&model, &usage, price);
+                self.around.purse.take(&model, tokens, price);
             }
         }
         Ok(past)
     }
 }
 
-/// The agent was started before, and nothing of it is done in this run.
-fn stuck(Refused(why): Refused) -> Broken {
-    Broken::Outcome(Outcome::LogRefused(why))
+/// The agent was started before, and nothing of it is done in this run. Who runs it has two ways out.
+fn stuck(Refused(why): Refused, call: &CallRef) -> Broken {
+    let id = clipped(&call.tool_use_id, MAX_ID);
+    Broken::Outcome(Outcome::LogRefused(format!(
+        "{why}. `--new` begins anew; `toolq log resolve {id} --done --result TEXT` gives it a result"
+    )))
 }
 
 /// How an agent ends of which a call is in doubt: what its model would be told is not known yet.

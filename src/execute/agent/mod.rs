@@ -13,13 +13,14 @@ mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::model::{
     AgentFault, AgentInvocation, Backing, Ending, Environment, Mask, Memory, Outcome, Refused, Tool,
 };
 
 use super::EngineSettings;
-use super::attempt::{Attempt, End, Limit, Written};
+use super::attempt::{Attempt, End, Written};
 use super::budget::Meter;
 use super::http::clients::Clients;
 use super::output::Output;
@@ -118,6 +119,7 @@ impl Agents {
         ));
         // What the model said last belongs to this function, so that an agent that is ended does not lose it.
         let mut spoken = String::new();
+        let busy = desk.busy();
         let conversation = Conversation {
             agents: self,
             job: &job,
@@ -137,12 +139,20 @@ impl Agents {
                 let written = Written::new(self.output(tool, meter, &spoken), String::new());
                 return End::midway(written);
             }
-            () = control.sleep(limit.after) => return self.late(tool, meter, &spoken, limit).into(),
+            () = control.sleep(limit.after) => {
+                let (output, captured) = self.output(tool, meter, &spoken).into_text();
+                let late = Outcome::TimedOut {
+                    limit: limit.named,
+                    idle: !busy.load(Relaxed),
+                    output,
+                    stderr: String::new(),
+                    captured,
+                };
+                return late.into();
+            }
         };
         let outcome = match ended {
-            Ok(text) => self
-                .output(tool, meter, &text)
-                .succeed(Ending::Answered, String::new),
+            Ok((text, ending)) => self.output(tool, meter, &text).succeed(ending, String::new),
             Err(Broken::Outcome(outcome)) => outcome,
             Err(Broken::Fault(fault)) => {
                 let (output, captured) = self.output(tool, meter, &spoken).into_text();
@@ -171,23 +181,18 @@ impl Agents {
         output
     }
 
-    fn late(&self, tool: &Tool, meter: Meter, spoken: &str, limit: Limit) -> Outcome {
-        let (output, captured) = self.output(tool, meter, spoken).into_text();
-        Outcome::TimedOut {
-            limit: limit.named,
-            output,
-            stderr: String::new(),
-            captured,
-        }
-    }
-
     /// What an API says may repeat what it was sent.
     fn masked(&self, fault: AgentFault) -> AgentFault {
         let mask = |text: String| self.mask.text(&text).into_owned();
         match fault {
-            AgentFault::Api { status, said } => AgentFault::Api {
+            AgentFault::Api { status, said, wait } => AgentFault::Api {
                 status,
                 said: mask(said),
+                wait,
+            },
+            AgentFault::NoEndpoint { declared, value } => AgentFault::NoEndpoint {
+                declared,
+                value: mask(value),
             },
             AgentFault::Unreadable(why) => AgentFault::Unreadable(mask(why)),
             AgentFault::BrokeOff(why) => AgentFault::BrokeOff(mask(why)),

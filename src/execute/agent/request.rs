@@ -9,8 +9,11 @@ use serde_json::value::RawValue;
 use url::Url;
 
 use crate::model::{
-    AgentBacking, Api, Draft, Environment, Outcome, Part, Template, Transport, TransportPhase,
+    AgentBacking, AgentFault, Api, Draft, Environment, Outcome, Part, Template, Transport,
+    TransportPhase,
 };
+
+use super::Broken;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -54,13 +57,17 @@ pub(super) struct Address {
 impl Address {
     /// # Errors
     /// How the call ends because nothing can be sent.
-    pub(super) fn of(backing: &AgentBacking, texts: &Texts<'_>) -> Result<Self, Outcome> {
+    pub(super) fn of(backing: &AgentBacking, texts: &Texts<'_>) -> Result<Self, Broken> {
         let endpoint = texts.fixed(&backing.endpoint)?;
-        let url = endpoint_url(&endpoint, backing.api).map_err(|why| unbuilt(None, why))?;
+        let url = endpoint_url(&endpoint, backing.api);
+        let url = url.ok_or_else(|| AgentFault::NoEndpoint {
+            declared: backing.endpoint.to_string(),
+            value: endpoint,
+        })?;
         let key = texts.optional(backing.api_key.as_ref())?;
         let headers = headers(backing.api, key.as_deref()).map_err(|_| {
             let why = "the API key may not stand in a header";
-            unbuilt(Some(&url), why)
+            unbuilt(&url, why)
         })?;
         Ok(Self {
             api: backing.api,
@@ -182,10 +189,11 @@ fn headers(api: Api, key: Option<&str>) -> Result<HeaderMap, InvalidHeaderValue>
 
 /// The address of an API: an endpoint whose path is the API's own is whole, one that ends in a version lacks only its
 /// end, and any other lacks both.
-fn endpoint_url(endpoint: &str, api: Api) -> Result<Url, &'static str> {
-    let mut url = Url::parse(endpoint).map_err(|_| "the endpoint is no URL")?;
+/// None where it is no URL of http or https.
+fn endpoint_url(endpoint: &str, api: Api) -> Option<Url> {
+    let mut url = Url::parse(endpoint).ok()?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err("the endpoint is no URL of http or https");
+        return None;
     }
     let own = match api {
         Api::Anthropic => "/messages",
@@ -202,7 +210,7 @@ fn endpoint_url(endpoint: &str, api: Api) -> Result<Url, &'static str> {
         path => format!("{path}/v1{own}"),
     };
     url.set_path(&whole);
-    Ok(url)
+    Some(url)
 }
 
 /// The task as the first message of a conversation.
@@ -219,10 +227,10 @@ pub(super) fn user(text: &str) -> Box<RawValue> {
     serde_json::value::to_raw_value(&message).unwrap_or_default()
 }
 
-fn unbuilt(url: Option<&Url>, why: &str) -> Outcome {
+fn unbuilt(url: &Url, why: &str) -> Outcome {
     Outcome::Transport(Transport {
         phase: TransportPhase::Build,
-        origin: url.map_or_else(String::new, |url| url.origin().ascii_serialization()),
+        origin: url.origin().ascii_serialization(),
         detail: why.to_owned(),
     })
 }
@@ -262,7 +270,7 @@ mod tests {
         ] {
             assert_eq!(endpoint_url(endpoint, api).unwrap().as_str(), url);
         }
-        assert!(endpoint_url("localhost:8080", Api::Anthropic).is_err());
-        assert!(endpoint_url("file:///v1", Api::Anthropic).is_err());
+        assert!(endpoint_url("localhost:8080", Api::Anthropic).is_none());
+        assert!(endpoint_url("file:///v1", Api::Anthropic).is_none());
     }
 }

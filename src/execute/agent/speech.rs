@@ -3,15 +3,17 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::execute::desk::{Answers, Desk};
-use crate::model::{Api, Arrival, Doubt, Halt, NotExecuted, Verdict};
+use crate::model::{Api, Arrival, Doubt, Halt, Mask, NotExecuted, Verdict};
 use crate::parse::{Assembly, ResponseFault, bounded_calls};
 use crate::validate::Arriving;
 
 use super::Around;
+use super::conversation::named;
 use super::kit::{Kit, bounded};
 
 /// An answer as far as it was spoken.
@@ -21,6 +23,11 @@ pub(super) struct Speech<'k> {
     desk: Desk,
     /// Of its turn.
     number: usize,
+    /// Who was asked.
+    model: String,
+    mask: Arc<Mask>,
+    /// Its tokens are counted with it.
+    whole: bool,
     assembly: Assembly,
     /// Which of its calls may start.
     arriving: Arriving<'k>,
@@ -50,6 +57,7 @@ impl<'k> Speech<'k> {
     /// Nothing was spoken yet.
     pub(super) fn new(
         api: Api,
+        (model, mask): (&str, &Arc<Mask>),
         number: usize,
         kit: &'k Kit,
         around: &Arc<Around>,
@@ -59,6 +67,9 @@ impl<'k> Speech<'k> {
             around: Arc::clone(around),
             desk: desk.clone(),
             number,
+            model: model.to_owned(),
+            mask: Arc::clone(mask),
+            whole: false,
             assembly: Assembly::new(api),
             arriving: kit.arriving(),
             kit,
@@ -110,6 +121,24 @@ impl<'k> Speech<'k> {
     /// Its text so far.
     pub(super) fn text(&self) -> String {
         self.assembly.text()
+    }
+
+    /// It has become an answer.
+    pub(super) fn is_heard(&mut self) {
+        self.whole = true;
+    }
+
+    /// What was told of an answer that broke off counts, however it did.
+    fn lose(&self) {
+        if self.whole {
+            return;
+        }
+        if let Some((model, usage)) = self.assembly.spent() {
+            let model = model.map_or_else(|| self.model.clone(), |model| named(&model, &self.mask));
+            let price = self.kit.tools.prices.of(&model);
+            self.around.purse.lose(&model, usage.into(), price);
+            self.desk.lost(model, usage.into());
+        }
     }
 
     /// Lets all go, now that it is over; `cut_off` inside its last call. None where nothing had begun.
@@ -194,6 +223,7 @@ impl<'k> Speech<'k> {
     fn begin(&self) -> Open {
         let (feed, arriving) = mpsc::unbounded_channel();
         let (tools, around) = (Arc::clone(&self.kit.tools), Arc::clone(&self.around));
+        self.desk.busy().store(true, Relaxed);
         let answers = self.desk.turn(self.number, arriving, tools, around);
         Open { feed, answers }
     }
@@ -202,6 +232,7 @@ impl<'k> Speech<'k> {
 /// An agent that is ended while its model speaks drops it: what was asked by then is answered all the same.
 impl Drop for Speech<'_> {
     fn drop(&mut self) {
+        self.lose();
         self.give_up(NotExecuted::Halted(Halt::AgentOver), false);
     }
 }

@@ -71,7 +71,12 @@ pub(super) fn refused(
         (kind, message) => format!("{message} ({kind})"),
     };
     Trouble {
-        why: AgentFault::Api { status, said }.into(),
+        why: AgentFault::Api {
+            status,
+            said,
+            wait: retry_after.filter(|wait| !wait.is_zero()),
+        }
+        .into(),
         again,
         overloaded,
         retry_after,

@@ -145,6 +145,7 @@ async fn attend(
         (Over::Late, _) => {
             let (output, captured) = streams.output.into_text();
             Outcome::TimedOut {
+                idle: false,
                 limit: limit.named,
                 output,
                 stderr: streams.errors.finish(),

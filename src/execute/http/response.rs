@@ -138,6 +138,7 @@ fn late(limit: Duration, body: Output, effect: Effect) -> Outcome {
     }
     let (output, captured) = body.into_text();
     Outcome::TimedOut {
+        idle: false,
         limit,
         output,
         stderr: String::new(),

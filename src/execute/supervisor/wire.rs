@@ -180,7 +180,7 @@ impl Reply {
             Ending::Limit(_) => (4, 0),
             Ending::Exit(code) => (0, code),
             Ending::Http(status) => (0, status.into()),
-            Ending::Answered => (0, 0),
+            Ending::Answered | Ending::Unfinished => (0, 0),
         };
         let mut bytes = [0; REPLY];
         (bytes[0], bytes[1], bytes[2]) = (kind, tag, leaves.into());

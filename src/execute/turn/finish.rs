@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::execute::EngineSettings;
 use crate::execute::queue::{Run, State};
 use crate::model::{
-    AgentUse, Call, CallRef, Doubt, Effect, Event, Invocation, NotExecuted, OnFailure, Outcome,
-    Tool,
+    AgentUse, Call, CallRef, Doubt, Effect, Ending, Event, Invocation, NotExecuted, OnFailure,
+    Outcome, Tool,
 };
 use crate::respond;
 
@@ -42,10 +42,14 @@ impl Spent {
         if outcome.is_skipped() && !called_off {
             return Self::default();
         }
+        let mut agent = run.agent.clone();
+        if let Some(agent) = &mut agent {
+            agent.unfinished = outcome.ending() == Some(Ending::Unfinished);
+        }
         Self {
             duration: now.saturating_sub(run.since),
             attempts: if run.probing { run.before } else { run.attempt },
-            agent: run.agent.clone(),
+            agent,
         }
     }
 }

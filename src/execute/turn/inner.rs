@@ -141,6 +141,11 @@ impl Turn<'_> {
                 };
                 let _ = told.send(self.sink.tell(&[event]));
             }
+            Ask::Lost { model, tokens } => {
+                if let Some(known) = &mut run.agent {
+                    known.lose(&model, tokens);
+                }
+            }
             Ask::Turn(turn) => {
                 let within = Arc::new(call.clone());
                 let resting = self.inner.resting.remove(&number);

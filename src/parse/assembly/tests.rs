@@ -38,8 +38,8 @@ fn a_stream_is_the_answer_that_it_adds_up_to() {
         assert_eq!(
             (
                 answer.text.as_str(),
-                answer.usage.input,
-                answer.usage.output
+                answer.usage.0.unwrap().input,
+                answer.usage.0.unwrap().output
             ),
             ("Sö.", 7, 9)
         );
@@ -68,7 +68,8 @@ fn chat_completions_come_in_chunks() {
     ];
     let body = assembled(Api::OpenAiChat, &events, 16).unwrap().unwrap();
     let (answer, turn) = response(Api::OpenAiChat, &body, 0).unwrap();
-    assert_eq!((answer.usage.input, answer.usage.output), (5, 6));
+    let usage = answer.usage.0.unwrap();
+    assert_eq!((usage.input, usage.output), (5, 6));
     let calls: Vec<(&str, &str)> = turn
         .calls
         .iter()

@@ -98,6 +98,8 @@ impl Error for Fault {
         Self::Type {
             expected: if is_whole {
                 "a whole number that is not negative".to_owned()
+            } else if expected == "f64" {
+                "a number".to_owned()
             } else {
                 expected
             },

@@ -24,7 +24,7 @@ pub use tool::{
     Defaults, MessagesFile, RetryFile, SafetyForm, SafetyTable, StatusFile, TimeoutForm,
     TimeoutTable, ToolFile,
 };
-pub use values::{Bytes, DurationText, RetryOnText, Statuses};
+pub use values::{Bytes, DurationText, PriceNumber, RetryOnText, Statuses};
 
 /// The tools that a model may call.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -74,16 +74,16 @@ pub struct RuleFile {
 pub struct PriceFile {
     /// Of tokens that it reads.
     #[schemars(range(min = 0))]
-    pub input: Setting<f64>,
+    pub input: Setting<PriceNumber>,
     /// Of tokens that it writes.
     #[schemars(range(min = 0))]
-    pub output: Setting<f64>,
+    pub output: Setting<PriceNumber>,
     /// Of tokens read from a cache. Without it, answers with such tokens have no known cost.
     #[schemars(range(min = 0))]
-    pub cache_read: Setting<f64>,
+    pub cache_read: Setting<PriceNumber>,
     /// Of tokens put into a cache. Without it, answers with such tokens have no known cost.
     #[schemars(range(min = 0))]
-    pub cache_write: Setting<f64>,
+    pub cache_write: Setting<PriceNumber>,
 }
 
 /// For the schema of this file.

@@ -20,6 +20,11 @@ trait Spelling: Sized {
     fn from_number(_: u64) -> Option<Result<Self, String>> {
         None
     }
+
+    /// From any other number; nothing where that is no form of it.
+    fn from_fraction(_: f64) -> Option<Self> {
+        None
+    }
 }
 
 struct SpellingVisitor<T>(std::marker::PhantomData<T>);
@@ -40,6 +45,17 @@ impl<T: Spelling> Visitor<'_> for SpellingVisitor<T> {
         T::from_number(number)
             .ok_or_else(|| E::invalid_type(unexpected, &self))?
             .map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        #[expect(clippy::cast_precision_loss, reason = "it is negative, and so refused")]
+        let fraction = T::from_fraction(number as f64);
+        fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Signed(number), &self))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        let fraction = T::from_fraction(number);
+        fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(number), &self))
     }
 }
 
@@ -178,3 +194,45 @@ spelled!(RetryOnText, "RetryOn", {
     "pattern": "^(rate_limited|unavailable|timeout|exit:[0-9]{1,3}|http:[1-5][0-9][0-9])$",
     "examples": ["rate_limited", "unavailable", "timeout", "exit:75", "http:503"],
 });
+
+/// A price: US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceNumber(pub f64);
+
+impl Spelling for PriceNumber {
+    const EXPECTED: &'static str = "a number of dollars per million tokens";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        Err(format!(
+            "a price must be {}, not `{text}`; write it without quotes, a sign or a unit: `3.00`",
+            Self::EXPECTED
+        ))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "prices are small")]
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Ok(Self(number as f64)))
+    }
+
+    fn from_fraction(number: f64) -> Option<Self> {
+        Some(Self(number))
+    }
+}
+
+impl<'de> Deserialize<'de> for PriceNumber {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(SpellingVisitor(std::marker::PhantomData))
+    }
+}
+
+impl JsonSchema for PriceNumber {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        f64::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        f64::json_schema(generator)
+    }
+}

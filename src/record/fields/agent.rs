@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{AgentUse, CallRef, Mask, Response, Usage};
+use crate::model::{AgentUse, CallRef, Mask, Response, Tokens};
 
 use super::Brief;
 
@@ -16,7 +16,11 @@ pub(in crate::record) struct ResponseFields<'a> {
     /// The agent's turn.
     turn: usize,
     model: Option<Brief<'a>>,
-    usage: Usage,
+    /// Why it ended, where that is a word that is not known: it was taken for a good end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_stop: Option<Brief<'a>>,
+    /// `null` where the API told none.
+    usage: Tokens,
     /// Of the body of the request that it answers.
     request_sha256: &'a str,
     /// A secret was in the answer, so that the record has not all of it.
@@ -45,6 +49,10 @@ impl<'a> ResponseFields<'a> {
             tool_name: Brief(&call.tool_name, mask),
             turn,
             model: response.model.as_deref().map(|model| Brief(model, mask)),
+            unknown_stop: response
+                .unknown_stop
+                .as_deref()
+                .map(|word| Brief(word, mask)),
             usage: response.usage,
             request_sha256,
             masked: mask.json(response.body.get()) != response.body.get(),
@@ -57,11 +65,18 @@ impl<'a> ResponseFields<'a> {
 pub(in crate::record) struct AgentFields<'a> {
     agent_name: &'a str,
     turns_used: u64,
-    tokens_used: u64,
+    /// `null` where the API did not count those of an answer.
+    tokens_used: Option<u64>,
     tool_calls_made: u64,
     corrections: u64,
+    /// False where it was not done within its turns: its answer is its last words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<bool>,
     /// By model.
-    usage: &'a BTreeMap<String, Usage>,
+    usage: &'a BTreeMap<String, Tokens>,
+    /// What of it was told of answers that broke off, which have no `model_response`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    lost: &'a BTreeMap<String, Tokens>,
 }
 
 impl<'a> AgentFields<'a> {
@@ -72,7 +87,9 @@ impl<'a> AgentFields<'a> {
             tokens_used: agent.tokens(),
             tool_calls_made: agent.calls,
             corrections: agent.corrections,
+            done: agent.unfinished.then_some(false),
             usage: &agent.usage,
+            lost: &agent.lost,
         }
     }
 }

@@ -184,6 +184,6 @@ pub(super) fn ending(outcome: &Outcome) -> (Option<i32>, Option<i32>, Option<u16
         Some(Ending::Exit(code)) => (Some(code), None, None),
         Some(Ending::Signal(signal)) => (None, Some(signal), None),
         Some(Ending::Http(status)) => (None, None, Some(status)),
-        Some(Ending::Limit(_) | Ending::Answered) | None => (None, None, None),
+        Some(Ending::Limit(_) | Ending::Answered | Ending::Unfinished) | None => (None, None, None),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::model::{CallRef, Checked, Mask, Memory, Past, Refused, Told, Usage};
+use crate::model::{CallRef, Checked, Mask, Memory, Past, Refused, Tokens, Told};
 use crate::record::damage::Damage;
 use crate::record::{Record, metadata};
 
@@ -16,7 +16,7 @@ use super::{History, Place};
 pub(super) struct Heard {
     at: Extent,
     model: Option<Box<str>>,
-    usage: Usage,
+    usage: Tokens,
     /// The record has not all of it.
     masked: bool,
 }
@@ -131,7 +131,7 @@ impl Memory for Recollection {
         }))
     }
 
-    fn taken(&self, call: &CallRef) -> Vec<(String, Usage)> {
+    fn taken(&self, call: &CallRef) -> Vec<(String, Tokens)> {
         let Some(call) = self.history.find(call) else {
             return Vec::new();
         };

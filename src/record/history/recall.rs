@@ -266,7 +266,9 @@ fn agent_use(used: metadata::AgentUsed) -> Option<AgentUse> {
         turns: used.turns_used,
         calls: used.tool_calls_made,
         corrections: used.corrections,
+        unfinished: used.done == Some(false),
         usage: used.usage,
+        lost: used.lost,
     })
 }
 

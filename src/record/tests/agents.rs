@@ -69,11 +69,13 @@ impl Agent {
             message: raw("{}"),
             text: String::new(),
             stop: Stop::Done,
+            unknown_stop: None,
             model: Some("m".to_owned()),
             usage: Usage {
                 input: 7,
                 ..Usage::default()
-            },
+            }
+            .into(),
         };
         let heard = Event::AgentMessage {
             call: &self.lead,
@@ -136,7 +138,7 @@ fn what_an_agent_did_is_known() {
         "turn 0, call 0: the session log has look {}, the agent has look {\"n\":1}"
     );
     let taken = memory.taken(&lead);
-    assert_eq!((taken.len(), taken[0].1.input), (1, 7));
+    assert_eq!((taken.len(), taken[0].1.0.unwrap().input), (1, 7));
     assert_eq!((history.len(), history.entries().count()), (1, 2));
     drop((history, memory));
     // Nothing of it is written again.

@@ -133,6 +133,7 @@ fn the_attempt_before_is_on_record() {
         idempotency_key: "key",
     };
     let outcome = Outcome::TimedOut {
+        idle: false,
         limit: std::time::Duration::from_secs(1),
         output: String::new(),
         stderr: String::new(),

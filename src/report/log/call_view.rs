@@ -10,8 +10,9 @@ use super::preview::{self, Preview};
 use crate::model::{escape, format_bytes, format_duration};
 use crate::record::{Damage, Kind, Record, metadata};
 
-/// What stands before a line under a call.
-const INDENT: &str = "       ";
+/// Columns before a line under a call, and those by which an agent's calls stand below it.
+const INDENT: usize = 7;
+const BELOW: usize = 5;
 /// Columns of names, where they are no longer.
 const NAME: usize = 20;
 
@@ -19,8 +20,18 @@ const NAME: usize = 20;
 #[derive(Debug)]
 pub(super) struct CallView {
     pub(super) record: Uuid,
+    /// The call of an agent that it stands below.
+    pub(super) agent: Option<Uuid>,
     pub(super) name: String,
+    /// Of its agent, or of the input.
     pub(super) turn: usize,
+    /// The turn of the input that it is of, as is its agent.
+    pub(super) heading: usize,
+    /// The records of its agent's turns.
+    pub(super) turns: Vec<Uuid>,
+    /// The names of the agents that it stands below: `coordinator › librarian › `.
+    above: String,
+    depth: usize,
     position: usize,
     input: String,
     started: bool,
@@ -47,12 +58,16 @@ struct Content<'a> {
 }
 
 impl CallView {
+    /// The call of a record, below that of an agent.
     pub(super) fn new(
         record: &Record,
+        above: Option<&Self>,
         content: &Result<String, String>,
         page: &Page,
     ) -> Result<Self, Damage> {
         let call: metadata::Call = record.metadata()?;
+        let depth = above.map_or(0, |above| above.depth + 1);
+        let page = &page.inset(depth * BELOW);
         let (name, input) = match content {
             Ok(json) => match serde_json::from_str::<Content<'_>>(json) {
                 Ok(Content { name, input }) => (name, preview::json(input, page)),
@@ -62,8 +77,13 @@ impl CallView {
         };
         Ok(Self {
             record: record.id,
+            agent: above.map(|above| above.record),
             name,
             turn: call.turn,
+            heading: above.map_or(call.turn, |above| above.heading),
+            turns: Vec::new(),
+            above: above.map_or_else(String::new, |above| format!("{} › ", above.path())),
+            depth,
             position: call.position,
             input,
             started: false,
@@ -103,19 +123,78 @@ impl CallView {
         self.ended.as_ref().is_none_or(|ended| ended.is_error)
     }
 
-    /// Adds its lines.
-    pub(super) fn write(&self, text: &mut String, page: &Page) {
-        let (position, name) = (self.position, page.pad(&escape(&self.name), NAME));
-        let status = match &self.ended {
+    /// How many agents it stands below.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Its name behind those of the agents above it.
+    pub(super) fn path(&self) -> String {
+        format!("{}{}", self.above, self.name)
+    }
+
+    /// Adds its lines, by itself or at its place below its agent.
+    pub(super) fn write(&self, text: &mut String, alone: bool, page: &Page) {
+        let left = if alone { 0 } else { self.depth * BELOW };
+        let name = page.pad(&escape(&self.path()), NAME);
+        let position = self.position.to_string();
+        // Beside calls of the input it would be taken for one of theirs.
+        let position = if alone && self.depth > 0 {
+            ""
+        } else {
+            &position
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:left$}  {position:>3}  {name}  {}",
+            "",
+            self.status(page)
+        );
+        self.write_input(text, left, page);
+        self.write_output(text, left, page);
+    }
+
+    /// Adds its first lines, above those of its agent's calls.
+    pub(super) fn write_head(&self, text: &mut String, page: &Page) {
+        let (left, position) = (self.depth * BELOW, self.position);
+        let name = page.pad(&escape(&self.path()), 0);
+        let _ = writeln!(text, "{:left$}  {position:>3}  {name}", "");
+        self.write_input(text, left, page);
+    }
+
+    /// Adds the head of a turn of its agent.
+    pub(super) fn write_turn(&self, text: &mut String, turn: usize, page: &Page) {
+        let left = self.depth * BELOW + INDENT;
+        let words = page.pad(&format!("turn {turn} of {}", escape(&self.path())), 0);
+        let _ = writeln!(text, "{:left$}{}", "", page.dim(&words));
+    }
+
+    /// Adds its last lines, below those of its agent's calls.
+    pub(super) fn write_end(&self, text: &mut String, page: &Page) {
+        let left = self.depth * BELOW;
+        let name = page.pad(&escape(&self.path()), NAME);
+        let (indent, status) = (left + INDENT, self.status(page));
+        let _ = writeln!(text, "{:indent$}{name}  {status}", "");
+        self.write_output(text, left, page);
+    }
+
+    fn write_input(&self, text: &mut String, left: usize, page: &Page) {
+        let indent = left + INDENT;
+        let _ = writeln!(text, "{:indent$}{}", "", page.dim(&self.input));
+    }
+
+    fn write_output(&self, text: &mut String, left: usize, page: &Page) {
+        if let Some(ended) = &self.ended {
+            ended.output.write(text, &" ".repeat(left + INDENT), page);
+        }
+    }
+
+    fn status(&self, page: &Page) -> String {
+        match &self.ended {
             Some(ended) => page.paint(&ended.status, ended.style),
             None if self.started => page.paint("started, and no result", "33"),
             None => page.paint("not started, and no result", "33"),
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {position:>3}  {name}  {status}");
-        let _ = writeln!(text, "{INDENT}{}", page.dim(&self.input));
-        if let Some(ended) = &self.ended {
-            ended.output.write(text, INDENT, page);
         }
     }
 }

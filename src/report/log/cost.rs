@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::model::{PicoUsd, Prices, Usage, usd};
+use crate::model::{PicoUsd, Prices, Tokens, usd};
 use crate::record::metadata::{SessionStart, is_cut_short};
 use crate::record::{Damage, Kind, Record};
 
@@ -29,25 +29,25 @@ struct Open {
 #[derive(Debug, Clone, Default)]
 struct Used {
     /// By model; the empty name is an answer that has none.
-    usage: BTreeMap<Box<str>, Usage>,
+    usage: BTreeMap<Box<str>, Tokens>,
     turns: u64,
     ms: u64,
 }
 
-/// An agent in numbers.
+/// An agent in numbers. Tokens are `None` where an API did not count those of an answer.
 #[derive(Debug, Serialize)]
 pub struct AgentCost {
     /// Its name; `None` for all agents together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     /// Tokens that it read, and neither from a cache nor into one.
-    pub input_tokens: u64,
+    pub input_tokens: Option<u64>,
     /// Tokens that it wrote.
-    pub output_tokens: u64,
+    pub output_tokens: Option<u64>,
     /// Tokens that it read from a cache.
-    pub cache_read_tokens: u64,
+    pub cache_read_tokens: Option<u64>,
     /// Tokens that it read and put into a cache.
-    pub cache_write_tokens: u64,
+    pub cache_write_tokens: Option<u64>,
     /// US dollars with every digit; `None` where it has tokens without a price.
     #[serde(serialize_with = "number")]
     pub estimated_cost_usd: Option<PicoUsd>,
@@ -63,7 +63,7 @@ struct ResponseFields<'a> {
     tool_name: Cow<'a, str>,
     #[serde(borrow)]
     model: Option<Cow<'a, str>>,
-    usage: Usage,
+    usage: Tokens,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +76,10 @@ struct ResultFields<'a> {
     #[serde(default)]
     turns_used: u64,
     #[serde(borrow, default)]
-    usage: BTreeMap<Cow<'a, str>, Usage>,
+    usage: BTreeMap<Cow<'a, str>, Tokens>,
+    /// The part of it that no answer on record took.
+    #[serde(borrow, default)]
+    lost: BTreeMap<Cow<'a, str>, Tokens>,
 }
 
 impl Cost {
@@ -107,7 +110,10 @@ impl Cost {
                 let found: ResultFields<'_> = record.metadata()?;
                 if let Some(agent) = found.agent_name {
                     let call = record.parent.unwrap_or_default();
-                    let heard = self.open.remove(&call).map(|open| open.used);
+                    let heard = self.open.remove(&call).map(|mut open| {
+                        open.used.count(found.lost);
+                        open.used
+                    });
                     let models = found.usage.into_iter();
                     // It has the agent's own name. Its sum is what this run came to: each answer stands for itself.
                     let mut used = heard.unwrap_or_else(|| Used {
@@ -164,9 +170,18 @@ impl Cost {
 
     /// The models whose tokens have no price.
     pub fn unpriced(&self, prices: &Prices) -> BTreeSet<&str> {
+        self.models(|model, tokens| tokens.0.is_some() && prices.cost(model, tokens).is_none())
+    }
+
+    /// The models whose API did not say how many tokens an answer took.
+    pub fn uncounted(&self) -> BTreeSet<&str> {
+        self.models(|_, tokens| tokens.0.is_none())
+    }
+
+    fn models(&self, are: impl Fn(&str, &Tokens) -> bool) -> BTreeSet<&str> {
         let usage = self.agents.values().flat_map(|used| &used.usage);
-        let without = usage.filter(|(model, usage)| prices.cost(model, usage).is_none());
-        without.map(|(model, _)| &**model).collect()
+        let such = usage.filter(|(model, tokens)| are(model, tokens));
+        such.map(|(model, _)| &**model).collect()
     }
 
     /// `{"agents":[…],"total":{…}}` on one line.
@@ -187,15 +202,19 @@ impl Cost {
 
 impl Used {
     fn add(&mut self, more: Self) {
-        for (model, usage) in more.usage {
-            *self.usage.entry(model).or_default() += usage;
-        }
+        self.count(more.usage);
         self.turns = self.turns.saturating_add(more.turns);
         self.ms = self.ms.saturating_add(more.ms);
     }
 
+    fn count(&mut self, usage: BTreeMap<impl Into<Box<str>>, Tokens>) {
+        for (model, tokens) in usage {
+            *self.usage.entry(model.into()).or_default() += tokens;
+        }
+    }
+
     fn cost(&self, name: Option<&str>, prices: &Prices) -> AgentCost {
-        let mut all = Usage::default();
+        let mut all = Tokens::default();
         let mut cost = Some(0);
         for (model, usage) in &self.usage {
             all += *usage;
@@ -206,10 +225,10 @@ impl Used {
         }
         AgentCost {
             agent_name: name.map(str::to_owned),
-            input_tokens: all.input,
-            output_tokens: all.output,
-            cache_read_tokens: all.cache_read,
-            cache_write_tokens: all.cache_write,
+            input_tokens: all.0.map(|all| all.input),
+            output_tokens: all.0.map(|all| all.output),
+            cache_read_tokens: all.0.map(|all| all.cache_read),
+            cache_write_tokens: all.0.map(|all| all.cache_write),
             estimated_cost_usd: cost,
             turns_used: self.turns,
             duration_ms: self.ms,

@@ -23,16 +23,19 @@ impl Cost {
                 cells(|agent| row_name(agent.agent_name.as_deref())),
             ),
             right("turns", &cells(|agent| agent.turns_used.to_string())),
-            right("input", &cells(|agent| agent.input_tokens.to_string())),
-            right("output", &cells(|agent| agent.output_tokens.to_string())),
+            right("input", &cells(|agent| count(agent.input_tokens))),
+            right("output", &cells(|agent| count(agent.output_tokens))),
         ];
         // A column that says nothing is left out.
-        if agents.iter().any(|agent| agent.cache_read_tokens > 0) {
-            let cells = cells(|agent| agent.cache_read_tokens.to_string());
+        if agents.iter().any(|agent| agent.cache_read_tokens > Some(0)) {
+            let cells = cells(|agent| count(agent.cache_read_tokens));
             columns.push(right("cache read", &cells));
         }
-        if agents.iter().any(|agent| agent.cache_write_tokens > 0) {
-            let cells = cells(|agent| agent.cache_write_tokens.to_string());
+        if agents
+            .iter()
+            .any(|agent| agent.cache_write_tokens > Some(0))
+        {
+            let cells = cells(|agent| count(agent.cache_write_tokens));
             columns.push(right("cache write", &cells));
         }
         columns.push(right(
@@ -49,4 +52,8 @@ impl Cost {
         ));
         rows(&columns, color)
     }
+}
+
+fn count(tokens: Option<u64>) -> String {
+    tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
 }

@@ -16,6 +16,8 @@ mod session_view;
 mod show;
 mod stats;
 mod stats_table;
+mod tree;
+mod writer;
 
 pub use cost::{AgentCost, Cost};
 pub use durations::Durations;

@@ -24,6 +24,14 @@ impl Page {
         paint(text, style, self.color)
     }
 
+    /// The page without its first `columns` columns.
+    pub(super) fn inset(self, columns: usize) -> Self {
+        Self {
+            width: self.width.saturating_sub(columns),
+            ..self
+        }
+    }
+
     /// The text in `columns` columns at least, and in no more than the page has.
     pub(super) fn pad(&self, text: &str, columns: usize) -> String {
         let text = cut(text, self.width.max(columns));

@@ -1,9 +1,7 @@
-//! Records → what a person reads of them: a block for each turn, and in it its calls in their order. A call is shown as
-//! soon as it and all before it have ended, so that a log that grows can be followed.
+//! Records → what a person reads of them: a block for each turn, and in it its calls in their order, those of an agent
+//! below its own. A call is shown as soon as it and all before it have ended, so that a log that grows can be followed.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use uuid::Uuid;
 
@@ -11,6 +9,8 @@ use super::asked::Asked;
 use super::call_view::{CallView, Ended};
 use super::late::Late;
 use super::session_view::{ending, title};
+use super::tree::Tree;
+use super::writer::Writer;
 use super::{Filter, Page, preview};
 use crate::model::escape;
 use crate::record::{Damage, Kind, Record, metadata};
@@ -18,39 +18,30 @@ use crate::record::{Damage, Kind, Record, metadata};
 /// Shows one log.
 #[derive(Debug)]
 pub struct Show {
-    page: Page,
-    filter: Filter,
+    writer: Writer,
     /// Calls that are not shown yet.
-    calls: VecDeque<CallView>,
-    /// The number of each of them, counted from the first call that was queued.
-    numbers: HashMap<Uuid, usize>,
-    /// How many were shown or left out.
-    done: usize,
+    tree: Tree,
     /// Those that were shown without a result: a resumed run may go on with them.
     left: HashMap<Uuid, CallView>,
     asked: Asked,
     /// Those that are shown when the log is over.
     late: Option<Late>,
-    /// Shown with the first call below it, where not every call is wanted.
-    title: Option<Arc<str>>,
-    /// The turn whose calls are shown.
-    turn: Option<usize>,
 }
 
 impl Show {
     /// Shows what `filter` wants on `page`.
     pub fn new(page: Page, filter: Filter) -> Self {
         Self {
-            page,
-            filter,
-            calls: VecDeque::new(),
-            numbers: HashMap::new(),
-            done: 0,
+            writer: Writer {
+                page,
+                filter,
+                title: None,
+                turn: None,
+            },
+            tree: Tree::default(),
             left: HashMap::new(),
             asked: Asked::default(),
             late: None,
-            title: None,
-            turn: None,
         }
     }
 
@@ -75,24 +66,18 @@ impl Show {
     ) -> Result<String, Damage> {
         Ok(match &record.kind {
             Kind::Session => self.session(record)?,
-            Kind::Turn => self.rest(),
-            Kind::ToolCall => {
-                self.queue(CallView::new(record, &content(), &self.page)?);
-                String::new()
-            }
+            Kind::Turn => self.turn(record)?,
+            Kind::ToolCall => self.call(record, &content())?,
             Kind::ToolStart => {
-                let start: metadata::Start<'_> = record.metadata()?;
-                if let Some(call) = self.call(record.parent) {
-                    call.start(&start);
-                }
+                self.wake(record.parent);
+                self.tree.start(record.parent, &record.metadata()?);
                 String::new()
             }
             kind if kind.ends_call() => {
-                let ended = Ended::new(record, content(), &self.page)?;
-                if let Some(call) = self.call(record.parent) {
-                    call.end(ended);
-                }
-                self.flush(CallView::has_ended)
+                let ended = Ended::new(record, content(), &self.writer.page)?;
+                self.wake(record.parent);
+                self.tree.end(record.parent, ended);
+                self.flush(false)
             }
             Kind::DescribeStart => {
                 self.asked.start(record)?;
@@ -117,22 +102,21 @@ impl Show {
         let Some(late) = self.late.take() else {
             return text;
         };
-        self.title = None;
+        self.writer.title = None;
+        let mut last = None;
         for (title, call) in late.into_calls() {
-            if self.filter.wants(&call.name, call.is_error()) {
-                if self.title != title {
-                    text.extend(title.as_deref());
-                    (self.title, self.turn) = (title, None);
-                }
-                self.write(&call, &mut text);
+            if last != title {
+                (self.writer.turn, last) = (None, title.clone());
+                self.writer.title = title;
             }
+            self.writer.call(&call, &mut text);
         }
         text
     }
 
     /// Calls without a result, where no record of them follows in their session.
     fn rest(&mut self) -> String {
-        self.flush(|_| true)
+        self.flush(true)
     }
 
     /// Tools that were asked what they take, and of whom their session says no more.
@@ -146,12 +130,12 @@ impl Show {
         let session: metadata::SessionStart = record.metadata()?;
         let title = title(&session, record.timestamp);
         let gap = if record.seq > 0 { "\n" } else { "" };
-        let title = format!("{gap}{}\n", self.page.bold(&title));
-        self.turn = None;
-        if self.filter.is_open() {
+        let title = format!("{gap}{}\n", self.writer.page.bold(&title));
+        self.writer.turn = None;
+        if self.writer.filter.is_open() {
             return Ok(rest + &title);
         }
-        self.title = Some(title.into());
+        self.writer.title = Some(title.into());
         Ok(rest)
     }
 
@@ -165,12 +149,14 @@ impl Show {
         if let Some(late) = &mut self.late {
             late.end(
                 record.parent,
-                Ended::resolved(&resolved, content, &self.page),
+                Ended::resolved(&resolved, content, &self.writer.page),
             );
             return Ok(rest);
         }
         let found = match (resolved.done, content) {
-            (true, Ok(result)) => format!("done: {}", preview::one_line(&result, &self.page)),
+            (true, Ok(result)) => {
+                format!("done: {}", preview::one_line(&result, &self.writer.page))
+            }
             (true, Err(words)) => format!("done ({words})"),
             (false, _) => "not done".to_owned(),
         };
@@ -178,11 +164,11 @@ impl Show {
             .note
             .map_or_else(String::new, |note| format!(" ({note})"));
         let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
-        if !self.filter.wants(name, resolved.is_error) {
+        if !self.writer.filter.wants(name, resolved.is_error) {
             return Ok(rest);
         }
         let line = escape(&format!("resolved {name} {id}: {found}{note}")).into_owned();
-        Ok(rest + &format!("\n{}\n", self.page.dim(&line)))
+        Ok(rest + &format!("\n{}\n", self.writer.page.dim(&line)))
     }
 
     fn session_end(&mut self, record: &Record) -> Result<String, Damage> {
@@ -193,58 +179,70 @@ impl Show {
 
     /// A line that is of no call.
     fn remark(&self, text: &str) -> String {
-        if !self.filter.is_open() {
+        if !self.writer.filter.is_open() {
             return String::new();
         }
-        format!("\n{}\n", self.page.dim(&escape(text)))
+        format!("\n{}\n", self.writer.page.dim(&escape(text)))
     }
 
-    fn queue(&mut self, call: CallView) {
-        self.numbers
-            .insert(call.record, self.done + self.calls.len());
-        self.calls.push_back(call);
+    /// A turn of the input, before which all is over, or one of an agent.
+    fn turn(&mut self, record: &Record) -> Result<String, Damage> {
+        let turn: metadata::Turn = record.metadata()?;
+        let Some(call) = record.parent.filter(|_| turn.agent.is_some()) else {
+            return Ok(self.rest());
+        };
+        self.wake(Some(call));
+        self.tree.turn(record.id, call);
+        Ok(String::new())
     }
 
-    /// The call that a record is of; one that was left without a result is shown anew.
-    fn call(&mut self, record: Option<Uuid>) -> Option<&mut CallView> {
-        let record = record?;
+    fn call(
+        &mut self,
+        record: &Record,
+        content: &Result<String, String>,
+    ) -> Result<String, Damage> {
+        let agent = self.tree.agent_of(record.parent);
+        self.wake(agent);
+        let above = self.tree.above(agent);
+        let call = CallView::new(record, above, content, &self.writer.page)?;
+        self.tree.add(call);
+        Ok(self.flush(false))
+    }
+
+    /// A call that was left without a result is shown anew, below its agent's.
+    fn wake(&mut self, record: Option<Uuid>) {
+        let Some(record) = record else {
+            return;
+        };
         let late = self.late.as_mut().and_then(|late| late.take(record));
         if let Some(left) = self.left.remove(&record).or(late) {
-            self.queue(left.again());
+            self.wake(left.agent);
+            self.tree.add(left.again());
         }
-        let number = self.numbers.get(&record)?;
-        self.calls.get_mut(number - self.done)
     }
 
-    /// Shows the calls from the first on, as long as they are `ready`.
-    fn flush(&mut self, ready: impl Fn(&CallView) -> bool) -> String {
-        let mut text = String::new();
-        while let Some(call) = self.calls.pop_front_if(|call| ready(call)) {
-            self.numbers.remove(&call.record);
-            self.done += 1;
-            if let Some(late) = &mut self.late {
-                let keeps = !call.has_result() || call.is_error();
-                if keeps {
-                    late.add(self.title.clone(), call);
+    /// Shows the calls from the first on, as long as they have ended, or all.
+    fn flush(&mut self, all: bool) -> String {
+        let (mut text, waits) = (String::new(), self.late.is_some());
+        let left = self.tree.flush(all, &mut |call, step| {
+            if !waits {
+                self.writer.step(call, &step, &mut text);
+            }
+        });
+        for call in left {
+            if call.has_result() {
+                self.tree.forget(&call);
+            }
+            match &mut self.late {
+                Some(late) if !call.has_result() || call.is_error() => {
+                    late.add(self.writer.title.clone(), call);
                 }
-                continue;
-            }
-            if self.filter.wants(&call.name, call.is_error()) {
-                text.extend(self.title.take().as_deref());
-                self.write(&call, &mut text);
-            }
-            if !call.has_result() {
-                self.left.insert(call.record, call);
+                None if !call.has_result() => {
+                    self.left.insert(call.record, call);
+                }
+                _ => {}
             }
         }
         text
-    }
-
-    fn write(&mut self, call: &CallView, text: &mut String) {
-        if self.turn.replace(call.turn) != Some(call.turn) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "\nturn {}", call.turn);
-        }
-        call.write(text, &self.page);
     }
 }

@@ -105,6 +105,7 @@ fn trouble(sink: &mut dyn Sink, checked: &Checked) {
         ending: Ending::Http(503),
     };
     let timed_out = Outcome::TimedOut {
+        idle: false,
         limit: Duration::from_secs(30),
         output: String::new(),
         stderr: String::new(),

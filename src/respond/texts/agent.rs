@@ -13,14 +13,24 @@ const MAX_ID: usize = 128;
 /// What is told of an agent's fault; `output` is the last text of its model.
 pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
     let (error, hint) = match fault {
-        AgentFault::Api { status, said } => {
+        AgentFault::Api { status, said, wait } => {
             let said = clipped(said, MAX_SAID);
             let status = status.map_or(String::new(), |status| format!(" HTTP {status}:"));
+            let wait = wait.map_or(String::new(), |wait| {
+                format!("; the API asks to wait {}s (Retry-After)", wait.as_secs())
+            });
             (
-                format!("{name} has no answer: its model's API said{status} {said}"),
+                format!("{name} has no answer: its model's API said{status} {said}{wait}"),
                 of_status(status_of(fault)),
             )
         }
+        AgentFault::NoEndpoint { declared, value } => (
+            format!(
+                "{name} can't ask its model: {}",
+                no_endpoint(declared, value)
+            ),
+            "another input won't change that. Tell the user.",
+        ),
         AgentFault::Unreadable(why) => (
             format!(
                 "{name} has no answer: what its model's API sent is none ({})",
@@ -30,7 +40,7 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
         ),
         AgentFault::BrokeOff(why) => (
             format!(
-                "{name} has no answer: its model's broke off when calls of it had started ({})",
+                "{name} has no answer: its model's answer broke off when calls of it had started ({})",
                 clipped(why, MAX_SAID)
             ),
             "the task may be right. Try once more later, or go on without.",
@@ -47,8 +57,17 @@ pub(super) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
             format!("{name} has no answer: its conversation grew longer than its model can read"),
             "ask for less at once, in several smaller tasks.",
         ),
-        AgentFault::OverBudget { agent, budget } => (
-            format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
+        AgentFault::OverBudget {
+            agent,
+            budget,
+            unknown,
+        } => (
+            match unknown {
+                None => format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
+                Some(why) => format!(
+                    "{name} was ended: nobody knows what is left of the budget of {agent}, {budget}, since {why}"
+                ),
+            },
             "this limit is the user's. Go on with what there is, or tell the user what is missing.",
         ),
         AgentFault::LogRefused(why) => (
@@ -75,6 +94,23 @@ pub(super) fn in_doubt(name: &str, tool: &str, id: &str) -> Account {
         ),
         "look whether it did before you call either again, or tell the user.",
     )
+}
+
+/// What is wrong with an endpoint, without the user that may stand in it, and what to write.
+fn no_endpoint(declared: &str, value: &str) -> String {
+    let shown = value.rsplit('@').next().unwrap_or_default();
+    let shown = clipped(shown.split(['?', '#']).next().unwrap_or_default(), MAX_SAID);
+    let from = if declared == value {
+        String::new()
+    } else {
+        format!(" ({declared})")
+    };
+    let cure = if shown.is_empty() || shown.contains("://") {
+        "https://HOST".to_owned()
+    } else {
+        format!("http://{shown}")
+    };
+    format!("its `endpoint`{from} is `{shown}`, which is no URL of http or https; write `{cure}`")
 }
 
 fn status_of(fault: &AgentFault) -> Option<u16> {

@@ -24,6 +24,9 @@ use crate::model::{
 };
 use crate::validate::clipped;
 
+/// What begins the last line.
+const HINT: &str = "Hint: ";
+
 /// Characters of a name that a model made up.
 const MAX_NAME: usize = 100;
 
@@ -91,8 +94,16 @@ fn text(call: &Call, tool: Option<&Tool>, outcome: &Outcome, words: &Messages) -
     if let Some(template) = words.get(&key(outcome)) {
         return filled(template, &name, outcome, tool, &account);
     }
-    let hint = format!("Hint: {}", account.hint);
+    let hint = format!("{HINT}{}", account.hint);
     joined([account.error.as_str(), &account.details, &hint])
+}
+
+/// What is told to a model, without the hint that is meant for it alone.
+pub fn without_hint(text: &str) -> &str {
+    match text.rsplit_once('\n') {
+        Some((rest, last)) if last.starts_with(HINT) => rest,
+        _ => text,
+    }
 }
 
 /// The parts that are not empty, each on lines of its own.
@@ -117,7 +128,7 @@ fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
                 Ending::Signal(signal) => command::signalled(*signal, &output, stderr),
                 Ending::Limit(limit) => command::over(*limit, tool, &output, stderr),
                 Ending::Http(status) => http::status(tool, *status, &output),
-                Ending::Answered => Account::default(),
+                Ending::Answered | Ending::Unfinished => Account::default(),
             };
             match limits::suspected(tool, *ending, stderr) {
                 Some(limit) => account.with_hint(limits::suspicion(limit, tool)),
@@ -133,12 +144,13 @@ fn account(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> Account {
         } => command::bad_output(name, problem, &cut::shown(output, captured, tool), stderr),
         Outcome::TimedOut {
             limit,
+            idle,
             output,
             stderr,
             captured,
         } => {
             let output = cut::shown(output, captured, tool);
-            command::timed_out(name, tool, *limit, &output, stderr)
+            command::timed_out(name, tool.filter(|_| !idle), *limit, &output, stderr)
         }
         Outcome::NotStarted(fault) => command::not_started(fault),
         Outcome::Transport(transport) => http::transport(tool, transport),

@@ -3,13 +3,11 @@
 use std::ops::RangeInclusive;
 
 use super::address;
+use super::agent_tools::check_tool;
 use super::findings::Findings;
 use super::placeholders::Sink;
 use super::scope::Scope;
-use crate::model::{
-    AgentBacking, AgentBudget, Backing, Builtin, Safety, Span, Template, Tool, Tools,
-};
-use crate::parse::nearest;
+use crate::model::{AgentBacking, AgentBudget, Backing, Mask, Part, Span, Template, Tools};
 use crate::parse::tools_file::{AgentBudgetFile, AgentFile, Placed, Setting, ToolsFile};
 
 const FIXED: Sink = Sink::WITH_VARIABLES.refusing(
@@ -71,17 +69,42 @@ pub(super) fn resolved(
     })
 }
 
-/// A key that stands in the file can't be masked, and is read by whoever reads the file.
+/// A key that stands in the file can't be masked, and is read by whoever reads the file. So it is variables and nothing
+/// else; a default is for servers that take any key, and shorter than what would be masked.
 fn key_template(key: &Placed<String>, scope: &mut Scope<'_, '_>) -> Template {
     let template = scope.template(key, FIXED);
-    if template.env_names().next().is_none() {
-        scope.findings.error(
-            key.span,
-            "an API key doesn't belong into a file",
+    let texts = template.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Value { .. } | Part::Env { .. } => None,
+    });
+    let texts: String = texts.collect();
+    let defaults = template.parts.iter().filter_map(|part| match part {
+        Part::Env { default, .. } => default.as_deref(),
+        Part::Value { .. } | Part::Text(_) => None,
+    });
+    let in_defaults: usize = defaults.map(str::len).sum();
+    let (label, hint) = if template.env_names().next().is_none() {
+        (
             "no variable",
             "take it from the environment: `${ANTHROPIC_API_KEY}`; a server that needs none needs no `api_key`",
-        );
-    }
+        )
+    } else if texts.trim().eq_ignore_ascii_case("bearer") {
+        ("not the key alone", "leave `Bearer` out, toolq adds it")
+    } else if !texts.is_empty() {
+        (
+            "text beside the variable",
+            "let the variable hold the whole key: `${ANTHROPIC_API_KEY}`",
+        )
+    } else if in_defaults >= Mask::SHORTEST {
+        (
+            "a default, which is not masked",
+            "leave the default out: `${ANTHROPIC_API_KEY}`; without the variable a call is answered with an error",
+        )
+    } else {
+        return template;
+    };
+    let message = "an API key doesn't belong into a file";
+    scope.findings.error(key.span, message, label, hint);
     template
 }
 
@@ -139,8 +162,18 @@ pub(super) fn check_all(file: &ToolsFile, tools: &Tools, findings: &mut Findings
         let (Some(agent), Some(tool)) = (entry.value.agent.value(), tools.get(name)) else {
             continue;
         };
-        for named in agent.tools.items() {
-            check_tool(tool, named, tools, findings);
+        for (index, named) in agent.tools.items().enumerate() {
+            if agent
+                .tools
+                .items()
+                .take(index)
+                .any(|other| other.value == named.value)
+            {
+                let message = format!("`{}` stands twice in `tools`", named.value);
+                findings.error(named.span, message, "twice", "once is enough");
+            } else {
+                check_tool(tool, named, tools, findings);
+            }
         }
         if let (Some(usd), Some(Backing::Agent(backing))) = (
             agent.budget.value().and_then(|budget| budget.usd.given()),
@@ -148,50 +181,6 @@ pub(super) fn check_all(file: &ToolsFile, tools: &Tools, findings: &mut Findings
         ) {
             check_prices(backing, usd.span, tools, findings);
         }
-    }
-}
-
-fn check_tool(agent: &Tool, named: &Placed<String>, tools: &Tools, findings: &mut Findings<'_>) {
-    let Some(tool) = tools.get(&named.value) else {
-        let known = tools.tools.iter().map(|tool| tool.name.as_str());
-        let hint = match nearest(&named.value, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if is_builtin(&named.value) => {
-                format!("add `builtins: [{}]` beside `tools`", named.value)
-            }
-            None => "an agent's tools are tools of this file".to_owned(),
-        };
-        let message = format!("no tool is called `{}`", named.value);
-        return findings.error(named.span, message, "unknown", hint);
-    };
-    if is_safe(agent) == Some(true) && is_safe(tool) == Some(false) {
-        findings.error(
-            named.span,
-            format!(
-                "`{}` runs beside other calls, so its tools must, too, and `{}` may not",
-                agent.name, tool.name
-            ),
-            "not concurrency-safe",
-            format!(
-                "say `concurrency_safe: false` in `{}`, or take the tool out of its list",
-                agent.name
-            ),
-        );
-    }
-}
-
-fn is_builtin(name: &str) -> bool {
-    super::builtins::NAMES.contains(&name)
-}
-
-/// Whether every call of a tool may run beside others, or none; none where that depends on its input.
-fn is_safe(tool: &Tool) -> Option<bool> {
-    match (&tool.backing, &tool.safety) {
-        (Some(Backing::Builtin(Builtin::AttemptCompletion | Builtin::NewTask(_))), _)
-        | (_, Safety::When(_)) => None,
-        (_, Safety::Declared(safe) | Safety::Effect(safe)) => Some(*safe),
-        (_, Safety::Rule(rule)) => Some(rule.safe),
-        (_, Safety::Default) => Some(false),
     }
 }
 

@@ -80,7 +80,8 @@ fn completion(messages: &Messages) -> Tool {
     )
 }
 
-fn new_task(agents: Vec<Arc<Tool>>, messages: &Messages) -> Tool {
+/// `new_task`, whose tasks go to one of `agents`.
+pub(in crate::validate) fn new_task(agents: Vec<Arc<Tool>>, messages: &Messages) -> Tool {
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
     let each = agents
         .iter()

@@ -5,6 +5,7 @@
 
 mod address;
 mod agent;
+mod agent_tools;
 mod builtins;
 mod command;
 mod cures;
@@ -41,6 +42,7 @@ use crate::model::{Backing, Messages, Problem, Span, Template, Tool, Tools};
 use crate::parse::tools_file::{Defaults, Setting, ToolsFile};
 use crate::parse::{Node, parse_yaml};
 use crate::validate::template::is_variable_name;
+pub(super) use builtins::new_task;
 use findings::Findings;
 use rules::Rules;
 use scope::{Checks, Scope};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::findings::Findings;
 use crate::model::{MicroUsd, Price, Prices};
-use crate::parse::tools_file::{Placed, PriceFile, Setting, Table};
+use crate::parse::tools_file::{Placed, PriceFile, PriceNumber, Setting, Table};
 
 /// More than this for a million tokens is a mistake, in dollars.
 const HIGHEST: f64 = 1e6;
@@ -24,7 +24,7 @@ pub(super) fn read(file: &Setting<Table<PriceFile>>, findings: &mut Findings<'_>
                 );
             }
         }
-        let mut read = |setting: &Setting<f64>| Some(micro(setting.given()?, findings));
+        let mut read = |setting: &Setting<PriceNumber>| Some(micro(setting.given()?, findings));
         let (input, output) = (read(&price.input), read(&price.output));
         let price = Price {
             input: input.unwrap_or_default(),
@@ -37,11 +37,12 @@ pub(super) fn read(file: &Setting<Table<PriceFile>>, findings: &mut Findings<'_>
     Prices(prices)
 }
 
-fn micro(usd: &Placed<f64>, findings: &mut Findings<'_>) -> MicroUsd {
-    if !(0.0..=HIGHEST).contains(&usd.value) {
+fn micro(price: &Placed<PriceNumber>, findings: &mut Findings<'_>) -> MicroUsd {
+    let PriceNumber(usd) = price.value;
+    if !(0.0..=HIGHEST).contains(&usd) {
         findings.error(
-            usd.span,
-            format!("{} is no price", usd.value),
+            price.span,
+            format!("{usd} is no price"),
             "",
             "write US dollars for a million tokens: `3.00`",
         );
@@ -52,6 +53,6 @@ fn micro(usd: &Placed<f64>, findings: &mut Findings<'_>) -> MicroUsd {
         clippy::cast_sign_loss,
         reason = "0 to 1e12, checked above"
     )]
-    let micro = (usd.value * 1e6).round() as MicroUsd;
+    let micro = (usd * 1e6).round() as MicroUsd;
     micro
 }

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use crate::model::{
     AgentBacking, Backing, Body, BodyTemplate, Environment, HttpBacking, Part, Problem, Span,
-    Template, Tool, Tools,
+    Template, Tools,
 };
 use crate::parse::Node;
 
+use super::agent_tools::circles;
 use super::unmasked;
 
 /// Tools that one warning names.
@@ -44,9 +45,11 @@ pub fn warnings(
     found.extend(unmasked::named(tree, environment));
     found.extend(unmasked::used(tools, tree));
     found.extend(without_backing(tools, tree));
+    found.extend(circles(tools, tree));
     for tool in &tools.tools {
-        found.extend(of_tool(tool, tools, tree, environment));
+        found.extend(programs::faults(tool, tools, tree, environment));
     }
+    found.extend(unset(tools, tree, environment));
     found
 }
 
@@ -72,29 +75,51 @@ fn without_backing(tools: &Tools, tree: &Node) -> Option<Problem> {
     Some(Problem::warning(place, message, "nothing runs it").with_hint(hint))
 }
 
-fn of_tool(tool: &Tool, tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> {
-    let place = |pointer: &str| tree.place(&["tools", &tool.name], pointer);
-    let mut found = programs::faults(tool, tools, tree, environment);
-    let (key, templates) = match &tool.backing {
-        None | Some(Backing::Builtin(_)) => return found,
-        Some(Backing::Command(command)) => (
-            "/command",
-            command.env.iter().map(|(_, template)| template).collect(),
-        ),
-        Some(Backing::Http(http)) => ("/http", request_templates(http)),
-        Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
-    };
-    for name in missing_variables(&templates, environment) {
-        found.push(
-            Problem::warning(
-                place(key),
-                format!("the variable {name} is not set or empty"),
-                "needs it",
-            )
-            .with_hint(format!("set it, or give a default: `${{{name}:-…}}`")),
-        );
+/// Variables that tools need and that are not set, each once, at the first tool that needs it.
+fn unset(tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> {
+    let mut missing: Vec<(&str, Span, usize)> = Vec::new();
+    for tool in &tools.tools {
+        let (key, templates) = match &tool.backing {
+            None | Some(Backing::Builtin(_)) => continue,
+            Some(Backing::Command(command)) => (
+                "/command",
+                command.env.iter().map(|(_, template)| template).collect(),
+            ),
+            Some(Backing::Http(http)) => ("/http", request_templates(http)),
+            Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
+        };
+        for name in missing_variables(&templates, environment) {
+            match missing.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, _, more)) => *more += 1,
+                None => missing.push((name, tree.place(&["tools", &tool.name], key), 0)),
+            }
+        }
     }
-    found
+    let warning = |(name, place, more): (&str, Span, usize)| {
+        let also = match more {
+            0 => String::new(),
+            1 => " (1 more tool needs it)".to_owned(),
+            more => format!(" ({more} more tools need it)"),
+        };
+        let message = format!("the variable {name} is not set or empty{also}");
+        let mut backings = tools.tools.iter().map(|tool| tool.backing.as_ref());
+        let hint = if backings.any(|backing| is_key(name, backing)) {
+            "set it; a key has no default, for that would stand in the file".to_owned()
+        } else {
+            format!("set it, or give a default: `${{{name}:-…}}`")
+        };
+        Problem::warning(place, message, "needs it").with_hint(hint)
+    };
+    missing.into_iter().map(warning).collect()
+}
+
+/// Whether an agent's key is made of this variable.
+fn is_key(name: &str, backing: Option<&Backing>) -> bool {
+    let Some(Backing::Agent(agent)) = backing else {
+        return false;
+    };
+    let mut names = agent.api_key.iter().flat_map(Template::env_names);
+    names.any(|of_key| of_key == name)
 }
 
 fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {

@@ -10,7 +10,7 @@ use crate::cli::arguments::ToAnswer;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
 use crate::execute::Delivery;
-use crate::model::{Answer, CallRef, Content, Sink, Tools, Usage, pretty, usd};
+use crate::model::{Answer, CallRef, Content, Sink, Tokens, Tools, pretty, usd};
 
 /// The answer.
 #[derive(Default)]
@@ -55,13 +55,16 @@ struct Report<'a> {
     text: String,
     is_error: bool,
     status: &'a str,
+    /// Whether the text is an answer, and not what there was when the agent failed or its turns were used up.
+    done: bool,
     agent_name: &'a str,
     turns_used: u64,
-    tokens_used: u64,
+    /// None where an API did not count them.
+    tokens_used: Option<u64>,
     tool_calls_made: u64,
     corrections: u64,
     /// By model, with what the agents used that it called.
-    usage: &'a BTreeMap<String, Usage>,
+    usage: &'a BTreeMap<String, Tokens>,
     /// None where a price is not known.
     estimated_cost_usd: Option<Box<RawValue>>,
     duration_ms: u64,
@@ -88,6 +91,7 @@ pub(super) fn print(
             text: text(answer),
             is_error: answer.is_error,
             status: story.status,
+            done: !answer.is_error && !story.used.unfinished,
             agent_name: &story.used.agent_name,
             turns_used: story.used.turns,
             tokens_used: story.used.tokens(),

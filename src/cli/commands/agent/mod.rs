@@ -16,10 +16,12 @@ use crate::cli::observers::Observers;
 use crate::cli::running::{any_task, runtime, tick, watch_stdout};
 use crate::cli::session_log::{self, Intent};
 use crate::cli::signals::Signals;
+use crate::cli::stderr::Stderr;
 use crate::execute::{Engine, EngineSettings, Resolver};
 use crate::model::{Backing, Call, Checked, Clock, Input, MAX_INPUT_BYTES, Tool, Tools, Verdict};
 use crate::parse::nearest;
 use crate::record::SessionLog;
+use crate::respond::without_hint;
 use crate::validate::{Checker, unasked};
 use answer::Given;
 use story::Story;
@@ -166,8 +168,11 @@ impl Work<'_> {
 
     /// Prints the answer and closes log and screen; the gravest of what happened is the exit.
     fn finish(self, ended: Result<(), Failure>) -> Result<Exit, Failure> {
-        let Self { story, given, .. } = self;
+        let Self {
+            mut story, given, ..
+        } = self;
         let to = self.arguments.to;
+        story.observers.leave_screen();
         let ended = ended.and_then(|()| answer::print(&story, &given, to, &self.tools));
         let stopped = story.observers.summary().stopped();
         let exits = [
@@ -182,7 +187,13 @@ impl Work<'_> {
         self.engine.close();
         ended.map_err(|failure| Failure { exit, ..failure })?;
         match given.error() {
-            Some(error) if to == ToAnswer::Text => Ok(stderr.failure(&Failure::new(exit, error))),
+            Some(error) if to == ToAnswer::Text => {
+                let error = without_hint(&error);
+                let (first, rest) = error.split_once('\n').unwrap_or((error, ""));
+                let exit = stderr.failure(&Failure::new(exit, first.trim_end_matches('.')));
+                Stderr::details(rest);
+                Ok(exit)
+            }
             _ => Ok(exit),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::cli::observers::Observers;
-use crate::model::{AgentUse, Event, Mask, Memory, Refused, Sink, Usage};
+use crate::model::{AgentUse, Event, Mask, Memory, Refused, Sink, Tokens};
 
 /// Everybody who is told, and what is kept of the agent's story for its end.
 pub(super) struct Story {
@@ -19,7 +19,7 @@ pub(super) struct Story {
     pub(super) duration_ms: u64,
     pub(super) used: AgentUse,
     /// The same with what the agents used that it called.
-    pub(super) total: BTreeMap<String, Usage>,
+    pub(super) total: BTreeMap<String, Tokens>,
 }
 
 impl Story {
@@ -56,9 +56,12 @@ impl Story {
             } => {
                 // Of what is told from the log, what the agents used that it called is not told apart.
                 let memory = self.memory.as_ref().filter(|_| outcome.is_recalled());
-                let taken = memory.map_or_else(
+                let taken: Vec<_> = memory.map_or_else(
                     || agent.usage.clone().into_iter().collect(),
-                    |memory| memory.taken(call),
+                    |memory| {
+                        let lost = agent.lost.clone();
+                        memory.taken(call).into_iter().chain(lost).collect()
+                    },
                 );
                 for (model, usage) in taken {
                     *self.total.entry(model).or_default() += usage;

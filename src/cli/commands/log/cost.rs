@@ -1,5 +1,6 @@
 //! `toolq log cost`: what agents used and what that costs by the prices of tools.yaml, over all logs together.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{each_record, files};
@@ -28,20 +29,29 @@ pub fn cost(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         }
         LogFormat::Json => stdout::line(&cost.json(&prices))?,
     }
-    let unpriced = cost.unpriced(&prices).into_iter();
-    let unpriced: Vec<_> = unpriced
-        .map(|model| match model {
-            "" => "a model without a name".into(),
-            model => escape(model),
-        })
-        .collect();
+    let unpriced = names(&cost.unpriced(&prices));
     if !unpriced.is_empty() {
-        let (models, path) = (unpriced.join(", "), context.tools_path.display());
+        let (models, path) = (unpriced, context.tools_path.display());
         context.stderr.warning(&format!(
             "`prices` of {path} has nothing of {models}, or not of all kinds of tokens: what they cost is unknown"
         ));
     }
+    let uncounted = names(&cost.uncounted());
+    if !uncounted.is_empty() {
+        context.stderr.warning(&format!(
+            "the API of {uncounted} did not say how many tokens an answer took: what it took and cost is unknown"
+        ));
+    }
     Ok(Exit::Ok)
+}
+
+/// Models for people, separated by commas.
+fn names(models: &BTreeSet<&str>) -> String {
+    let names = models.iter().map(|model| match *model {
+        "" => "a model without a name".into(),
+        model => escape(model),
+    });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// The file whose `prices` hold. A log can be read where there is no tools.yaml, but not priced.

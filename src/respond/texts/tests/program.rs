@@ -75,6 +75,7 @@ fn signals() {
 #[test]
 fn timeouts() {
     let outcome = |output: &str, stderr: &str| Outcome::TimedOut {
+        idle: false,
         limit: Duration::from_secs(30),
         output: output.to_owned(),
         stderr: stderr.to_owned(),

@@ -122,6 +122,7 @@ fn the_authors_words_take_the_place_of_ours() {
     tool.messages
         .insert(MessageKey::InvalidInput, template("输入无效:\n{details}"));
     let late = Outcome::TimedOut {
+        idle: false,
         limit: Duration::from_millis(1_500),
         output: String::new(),
         stderr: String::new(),

@@ -49,17 +49,40 @@ tools:
         ("`g` has no `command`, `http` or `agent`", "g"),
         ("`no-such-program` is not there", "no-such-program"),
         ("`./plain` is not executable", "./plain"),
-        ("the variable UNSET is not set or empty", "command"),
         ("`./folder` is not there", "./folder"),
-        ("the variable BASE is not set or empty", "http"),
-        ("the variable UNSET is not set or empty", "http"),
         ("there is no folder `sub` in the root", "sub"),
         ("`no-describe` is not there", "no-describe"),
         ("`no-probe` is not there", "no-probe"),
         ("`./plain` is not executable", "./plain"),
+        (
+            "the variable UNSET is not set or empty (1 more tool needs it)",
+            "command",
+        ),
+        ("the variable BASE is not set or empty", "http"),
     ];
     assert_eq!(
         found,
         expected.map(|(message, at)| (message.to_owned(), at))
+    );
+}
+
+/// A default would be a key that stands in the file.
+#[test]
+fn a_missing_key_is_to_be_set() {
+    let text = "tools:\n  a: {input_schema: {type: object}, agent: {endpoint: \"${BASE}\", api_key: \"${KEY}\", model: m}}\n";
+    let loaded = load(text, Path::new("/"), Path::new("/"));
+    let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
+    let nothing = std::iter::empty::<(OsString, OsString)>().collect();
+    let found = unset(&tools, &tree, &nothing);
+    let hints: Vec<_> = found
+        .iter()
+        .map(|problem| problem.hint.as_deref().unwrap())
+        .collect();
+    assert_eq!(
+        hints,
+        [
+            "set it, or give a default: `${BASE:-…}`",
+            "set it; a key has no default, for that would stand in the file",
+        ]
     );
 }
