@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::model::{AgentInvocation, Invocation, Memory, Past, Response, Stop, Usage};
+use crate::model::{AgentInvocation, Effect, Invocation, Memory, Past, Response, Stop, Usage};
 
 /// A log below which an agent works on call 0 of turn 0.
 struct Agent {
@@ -36,9 +36,13 @@ impl Agent {
         Self { log, lead: call }
     }
 
-    /// Its call of `tool` in its turn 0.
+    /// Its call of a tool in its turn 0. All but `pay` only look.
     fn asks(&self, name: &str, input: &str) -> Checked {
-        let mut checked = accepted(0, tool(name), false, input);
+        let mut tool = tool(name);
+        if name != "pay" {
+            tool.effect = Effect::Read;
+        }
+        let mut checked = accepted(0, tool, false, input);
         checked.call.within = Some(Arc::clone(&self.lead));
         checked
     }
@@ -175,6 +179,24 @@ fn a_turn_without_its_answer_does_not_hold() {
     let turns = lines(&path);
     let turns = turns.iter().filter(|record| record["type"] == "turn");
     assert_eq!(turns.count(), 3);
+}
+
+/// FAULTS 118: what has started and writes is of an answer that was whole: another call in its place is a conflict, though
+/// the turn began while the model still spoke.
+#[test]
+fn what_writes_is_of_no_answer_that_broke_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let mut agent = Agent::at(&path, Begin::Next);
+    let pay = agent.asks("pay", "{}");
+    let other = agent.asks("pay", "{ }");
+    agent.turn(&pay);
+    agent.hears();
+    drop(agent);
+    let memory = memory(&path).1;
+    assert!(matches!(memory.past(&pay), Ok(Past::Answered(_))));
+    let conflict = memory.past(&other).unwrap_err().0;
+    assert!(conflict.contains("the session log has pay"), "{conflict}");
 }
 
 /// The answer of a later run comes whole, and that run ends before its turn begins: what stood in its places is that of
