@@ -71,7 +71,8 @@ fn sorts() -> (Sessions, File) {
     let sessions = Sessions::new();
     let old = sessions.log("a-old.jsonl", 40, true);
     fs::create_dir(sessions.path("a-old.jsonl.d")).unwrap();
-    fs::write(sessions.path("a-old.jsonl.d/body"), "x".repeat(5_000)).unwrap();
+    let body = format!("a-old.jsonl.d/{}", "0".repeat(64));
+    fs::write(sessions.path(&body), "x".repeat(5_000)).unwrap();
     fs::write(sessions.path("a-old.jsonl.torn-7"), "x".repeat(500)).unwrap();
     fs::write(sessions.path("a-older.jsonl.torn-7"), "").unwrap();
     assert!(old.exists());
