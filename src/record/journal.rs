@@ -106,6 +106,9 @@ impl Journal {
 
     /// Writes what was added, and makes it durable if that is wanted now.
     pub(super) fn commit(&mut self, durable: Durable) -> io::Result<()> {
+        if durable > Durable::Sometime {
+            self.look()?;
+        }
         self.write()?;
         self.owed |= durable > Durable::Sometime;
         match durable {
@@ -123,10 +126,14 @@ impl Journal {
         Ok(())
     }
 
-    /// Who starts something, or says how it ended, must not find out afterwards that its record is in a file that is gone.
+    /// Looks whether the file is where it was. Who starts something, or what it did matters to, must not find out afterwards
+    /// that its record is in a file that is gone.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        self.file.check()
+    }
+
     fn write(&mut self) -> io::Result<()> {
         if !self.pending.is_empty() {
-            self.file.check()?;
             self.file.append(&self.pending)?;
             self.pending.clear();
         }

@@ -31,6 +31,9 @@ impl Sink for SessionLog {
                 durable = durable.max(log.durable(event));
                 log.record(event)?;
             }
+            if durable == Durable::Sometime && events.iter().any(is_start) {
+                log.journal.look()?;
+            }
             log.journal.commit(durable)
         })
     }
@@ -38,6 +41,11 @@ impl Sink for SessionLog {
     fn settle(&mut self) -> Result<(), Refused> {
         self.heed(|log| log.journal.settle())
     }
+}
+
+/// Whether something is about to run.
+fn is_start(event: &Event<'_>) -> bool {
+    matches!(event, Event::Started { .. } | Event::Describing { .. })
 }
 
 /// Whether the event is the start of a call that does something to the world.
