@@ -7,9 +7,9 @@ use tokio::runtime::Runtime;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::running::{any_task, runtime};
+use super::running::{runtime, settings};
 use super::stderr::Stderr;
-use crate::execute::{Asking, Budgets, Engine, EngineSettings, Resolver};
+use crate::execute::{Asking, Engine};
 use crate::model::{Event, Refused, Said, Sink, Tool, Tools};
 use crate::report::Screen;
 
@@ -26,18 +26,8 @@ impl<'a> Describer<'a> {
     /// # Errors
     /// There is no runtime for it.
     pub fn new(tools: &Arc<Tools>, context: &'a Context) -> Result<Self, Failure> {
-        let engine = Engine::new(EngineSettings {
-            tools: Arc::clone(tools),
-            jobs: tools.concurrency,
-            outputs: None,
-            supervisor: Some("/proc/self/exe".into()),
-            environment: Arc::clone(&context.environment),
-            resolver: Resolver::system(),
-            mask: Arc::new(context.mask(tools)),
-            task: any_task(),
-            budgets: Budgets::default(),
-            memory: None,
-        });
+        let mask = Arc::new(context.mask(tools));
+        let engine = Engine::new(settings(tools, &mask, context));
         Ok(Self {
             runtime: runtime()?,
             asking: engine.asking(),

@@ -1,15 +1,17 @@
 //! What a command that runs calls has beside its engine: threads, a task, who watches stdout, what moves the bars.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use super::context::Context;
 use super::failure::Failure;
 use super::stdout;
-use crate::execute::Control;
-use crate::model::Halt;
+use crate::execute::{Budgets, Control, EngineSettings, Resolver};
+use crate::model::{Halt, Mask, Tools};
 use crate::report::Screen;
 
 /// Between two pictures of a moving bar.
@@ -18,6 +20,23 @@ const FRAME: Duration = Duration::from_millis(100);
 /// A task that nobody can resume, since no log tells of it.
 pub fn any_task() -> String {
     format!("{:032x}", fastrand::u128(..))
+}
+
+/// An engine's settings, where a command says nothing else: without a log, a past, or budgets.
+pub fn settings(tools: &Arc<Tools>, mask: &Arc<Mask>, context: &Context) -> EngineSettings {
+    EngineSettings {
+        tools: Arc::clone(tools),
+        jobs: tools.concurrency,
+        outputs: None,
+        // This very file, also when it was replaced meanwhile.
+        supervisor: Some("/proc/self/exe".into()),
+        environment: Arc::clone(&context.environment),
+        resolver: Resolver::system(),
+        mask: Arc::clone(mask),
+        task: any_task(),
+        budgets: Budgets::default(),
+        memory: None,
+    }
 }
 
 /// The threads that calls run on.

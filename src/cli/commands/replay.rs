@@ -10,10 +10,10 @@ use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reports;
-use crate::cli::running::{any_task, runtime};
+use crate::cli::running::{self, any_task, runtime};
 use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
-use crate::execute::{Engine, EngineSettings, Resolver};
+use crate::execute::{Engine, EngineSettings};
 use crate::model::{Clock, Dialect, Event, Mask, Refused, Sink, Tools};
 use crate::parse::Recording;
 use crate::record::{Session as SessionFacts, SessionLog, Sync, Wish};
@@ -47,16 +47,11 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     let mask = Arc::new(context.mask(&tools));
     let log = open_log(arguments, context, &tools, &mask)?;
     let engine = Engine::new(EngineSettings {
-        tools: Arc::clone(&tools),
         jobs: arguments.jobs.unwrap_or(tools.concurrency),
         outputs: log.as_ref().map(|log| log.folder().to_owned()),
-        supervisor: Some("/proc/self/exe".into()),
-        environment: Arc::clone(&context.environment),
-        resolver: Resolver::system(),
-        mask: Arc::clone(&mask),
         task: log.as_ref().map_or_else(any_task, SessionLog::task),
         budgets: (&arguments.budgets).into(),
-        memory: None,
+        ..running::settings(&tools, &mask, context)
     });
     let ended_by = signals.ended_by();
     tokio::spawn(signals.obey(engine.control(), None));

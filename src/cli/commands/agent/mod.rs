@@ -13,11 +13,11 @@ use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
-use crate::cli::running::{any_task, runtime, tick, watch_stdout};
+use crate::cli::running::{any_task, runtime, settings, tick, watch_stdout};
 use crate::cli::session_log::{self, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stderr::Stderr;
-use crate::execute::{Engine, EngineSettings, Resolver};
+use crate::execute::{Engine, EngineSettings};
 use crate::model::{Backing, Call, Checked, Clock, Input, MAX_INPUT_BYTES, Tool, Tools, Verdict};
 use crate::parse::nearest;
 use crate::record::SessionLog;
@@ -107,16 +107,12 @@ fn begin(
     let earlier = Earlier::new(earlier, &intent, true);
     observers.record(log);
     let engine = Engine::new(EngineSettings {
-        tools: Arc::clone(tools),
         jobs,
         outputs: observers.outputs(),
-        supervisor: Some("/proc/self/exe".into()),
-        environment: Arc::clone(&context.environment),
-        resolver: Resolver::system(),
-        mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
         memory: earlier.memory(),
+        ..settings(tools, &mask, context)
     });
     let story = Story::new(observers, mask, earlier.memory());
     Ok((engine, story, earlier))

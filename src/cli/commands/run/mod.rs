@@ -14,11 +14,11 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
-use crate::cli::running::{any_task, runtime, tick, watch_stdout};
+use crate::cli::running::{any_task, runtime, settings, tick, watch_stdout};
 use crate::cli::session_log::{self, BegunLog, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
-use crate::execute::{Asking, Engine, EngineSettings, Resolver};
+use crate::execute::{Asking, Engine, EngineSettings};
 use crate::model::{Call, Checked, Clock, Halt, Layout, Tools, Turn};
 use crate::parse::{Recording, Source};
 use crate::record::SessionLog;
@@ -75,17 +75,12 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let earlier = Earlier::new(earlier, &intent, turn.is_some());
     observers.record(log);
     let engine = Engine::new(EngineSettings {
-        tools: Arc::clone(&tools),
         jobs,
         outputs: observers.outputs(),
-        // This very file, also when it was replaced meanwhile.
-        supervisor: Some("/proc/self/exe".into()),
-        environment: Arc::clone(&context.environment),
-        resolver: Resolver::system(),
-        mask: Arc::clone(&mask),
         task,
         budgets: (&arguments.budgets).into(),
         memory: earlier.memory(),
+        ..settings(&tools, &mask, context)
     });
     let mut session = Session {
         arguments,
