@@ -1,4 +1,4 @@
-//! Schemas that real servers and requests declare hold; those of another language are faults with their places.
+//! Schemas that real servers and requests declare hold; those of another language are schema_faults with their places.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toolq::model::Detail;
-use toolq::validate::{Schema, faults};
+use toolq::validate::{Schema, schema_faults};
 
 /// The recordings beside the repository; none in a clone without them.
 fn recordings() -> Option<PathBuf> {
@@ -56,7 +56,7 @@ fn declaration(tool: &Value) -> Option<(&str, &Value)> {
 
 fn compiled(schema: &Value, place: &str) -> Schema {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(faults(schema, dir), [], "{place}");
+    assert_eq!(schema_faults(schema, dir), [], "{place}");
     Schema::compile(schema, dir).unwrap()
 }
 
@@ -78,7 +78,7 @@ fn the_schemas_of_mcp_servers_hold() {
 
 /// FAULTS 28.
 #[test]
-fn schemas_of_another_language_are_faults_with_places() {
+fn schemas_of_another_language_are_schema_faults_with_places() {
     let Some(data) = recordings() else { return };
     let mut count = 0;
     for file in files(&data.join("bfcl/questions"), ".jsonl") {
@@ -86,7 +86,7 @@ fn schemas_of_another_language_are_faults_with_places() {
             let question: Value = serde_json::from_str(line).unwrap();
             for tool in question["function"].as_array().into_iter().flatten() {
                 let (name, schema) = declaration(tool).unwrap();
-                let found = faults(schema, Path::new("."));
+                let found = schema_faults(schema, Path::new("."));
                 assert!(!found.is_empty(), "{} {name}", file.display());
                 for fault in found {
                     assert!(schema.pointer(&fault.pointer).is_some(), "{fault:?}");

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::running::{runtime, settings};
+use super::running::{build_runtime, settings};
 use super::stderr::Stderr;
 use crate::execute::{Asking, Engine};
 use crate::model::{Event, Refused, Said, Sink, Tool, Tools};
@@ -29,7 +29,7 @@ impl<'a> Describer<'a> {
         let mask = Arc::new(context.mask(tools));
         let engine = Engine::new(settings(tools, &mask, context));
         Ok(Self {
-            runtime: runtime()?,
+            runtime: build_runtime()?,
             asking: engine.asking(),
             context,
         })

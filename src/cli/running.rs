@@ -43,7 +43,7 @@ pub fn settings(tools: &Arc<Tools>, mask: &Arc<Mask>, context: &Context) -> Engi
 ///
 /// # Errors
 /// There are none.
-pub fn runtime() -> Result<Runtime, Failure> {
+pub fn build_runtime() -> Result<Runtime, Failure> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 8))

@@ -16,7 +16,7 @@ use super::budget::Spending;
 use super::control::Control;
 use super::pauses::Pauses;
 use super::slots::Slots;
-use super::{Delivery, Engine, EngineSettings};
+use super::{Delivery, Engine, EngineSettings, EngineState};
 
 /// Asks tools of an engine what they take. Its places, its reins and its time are shared; other budgets are of calls.
 pub struct Asking {
@@ -31,11 +31,11 @@ impl Engine {
     /// Asks the tools of this engine, also while it runs a turn.
     pub fn asking(&self) -> Asking {
         Asking {
-            settings: self.settings.clone(),
-            runner: Arc::clone(&self.runner),
-            spending: self.spending.of_time(),
-            control: self.control.clone(),
-            slots: self.slots.clone(),
+            settings: self.state.settings.clone(),
+            runner: Arc::clone(&self.state.runner),
+            spending: self.state.spending.of_time(),
+            control: self.state.control.clone(),
+            slots: self.state.slots.clone(),
         }
     }
 }
@@ -73,17 +73,19 @@ impl Asking {
 
     fn engine(&self, tools: Arc<Tools>) -> Engine {
         Engine {
-            settings: EngineSettings {
-                tools,
-                memory: None,
-                ..self.settings.clone()
+            state: EngineState {
+                settings: EngineSettings {
+                    tools,
+                    memory: None,
+                    ..self.settings.clone()
+                },
+                runner: Arc::clone(&self.runner),
+                pauses: Pauses::default(),
+                spending: self.spending.clone(),
+                control: self.control.clone(),
+                slots: self.slots.clone(),
+                around: None,
             },
-            runner: Arc::clone(&self.runner),
-            pauses: Pauses::default(),
-            spending: self.spending.clone(),
-            control: self.control.clone(),
-            slots: self.slots.clone(),
-            around: None,
         }
     }
 }

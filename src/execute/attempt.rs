@@ -13,7 +13,7 @@ use super::EngineSettings;
 use super::agent::{Agents, Around};
 use super::budget::Meter;
 use super::command::Commands;
-use super::control::Control;
+use super::control::{Control, Suspend};
 use super::desk::Desk;
 use super::http::Requests;
 use super::output::Output;
@@ -130,15 +130,9 @@ pub(super) async fn called_off(cancel: oneshot::Receiver<()>, control: &Control)
 pub(super) type Work<'r> = Pin<Box<dyn Future<Output = End> + Send + 'r>>;
 
 /// Who runs attempts. The engine's order and policies don't depend on what running means.
-pub(super) trait Runner: Send + Sync {
+pub(super) trait Runner: Suspend {
     /// Runs one attempt to its end, within its limit.
     fn run(&self, attempt: Attempt) -> Work<'_>;
-
-    /// Stops everything that runs, as a shell does, until [`Self::release`].
-    fn hold(&self) {}
-
-    /// Lets everything go on.
-    fn release(&self) {}
 
     /// Nothing runs any more, and nothing will.
     fn close(&self) {}
@@ -185,18 +179,20 @@ impl Backings {
     }
 }
 
-impl Runner for Backings {
-    fn run(&self, attempt: Attempt) -> Work<'_> {
-        Box::pin(self.back(attempt))
-    }
-
-    /// Requests are not stopped: who answers them doesn't wait. Only their limits are.
-    fn hold(&self) {
+/// Requests are not stopped: who answers them doesn't wait. Only their limits are.
+impl Suspend for Backings {
+    fn suspend(&self) {
         self.commands.hold();
     }
 
-    fn release(&self) {
+    fn resume(&self) {
         self.commands.release();
+    }
+}
+
+impl Runner for Backings {
+    fn run(&self, attempt: Attempt) -> Work<'_> {
+        Box::pin(self.back(attempt))
     }
 
     fn close(&self) {

@@ -9,7 +9,6 @@ use tokio::sync::watch;
 
 use crate::model::Halt;
 
-use super::attempt::Runner;
 use super::stopwatch::Stopwatch;
 
 /// Ends and stops the run of an engine. Clones do the same.
@@ -19,7 +18,16 @@ pub struct Control {
     /// The agents whose calls it is about, the outermost first.
     agents: Arc<[u64]>,
     time: Stopwatch,
-    runner: Arc<dyn Runner>,
+    suspend: Arc<dyn Suspend>,
+}
+
+/// Suspends everything that runs, as a shell does, and resumes it. A direct call, since a stop has to reach all at once.
+pub(super) trait Suspend: Send + Sync {
+    /// Stops everything that runs, until [`Self::resume`].
+    fn suspend(&self) {}
+
+    /// Lets everything go on.
+    fn resume(&self) {}
 }
 
 /// What was said.
@@ -53,12 +61,12 @@ impl Course {
 }
 
 impl Control {
-    pub(super) fn new(runner: Arc<dyn Runner>) -> Self {
+    pub(super) fn new(suspend: Arc<dyn Suspend>) -> Self {
         Self {
             state: Arc::default(),
             agents: Arc::default(),
             time: Stopwatch::start(),
-            runner,
+            suspend,
         }
     }
 
@@ -121,12 +129,12 @@ impl Control {
     /// Stops all that runs, and the time of every limit.
     pub fn pause(&self) {
         self.time.pause();
-        self.runner.hold();
+        self.suspend.suspend();
     }
 
     /// Lets all go on.
     pub fn resume(&self) {
-        self.runner.release();
+        self.suspend.resume();
         self.time.resume();
     }
 

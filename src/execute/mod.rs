@@ -20,6 +20,8 @@ mod private;
 mod turn;
 mod capture;
 mod output;
+mod exit;
+mod limits;
 mod spawn;
 #[cfg_attr(not(target_os = "linux"), path = "supervisor/absent.rs")]
 mod supervisor;
@@ -53,6 +55,7 @@ use turn::ears::Ears;
 
 pub use budget::Budgets;
 pub use control::Control;
+use control::Suspend;
 
 /// What an engine is made of.
 #[derive(Debug, Clone)]
@@ -92,6 +95,11 @@ pub trait Delivery: Send {
 
 /// Runs turns, one after another.
 pub struct Engine {
+    state: EngineState,
+}
+
+/// What an engine keeps from turn to turn.
+struct EngineState {
     settings: EngineSettings,
     runner: Arc<dyn Runner>,
     pauses: Pauses,
@@ -102,18 +110,12 @@ pub struct Engine {
     around: Option<Arc<Around>>,
 }
 
-impl Engine {
-    /// An engine that has run nothing yet. Nothing is opened or started before the first call needs it.
-    pub fn new(settings: EngineSettings) -> Self {
-        let runner = Arc::new(Backings::new(&settings));
-        Self::with_runner(settings, runner)
-    }
-
-    fn with_runner(settings: EngineSettings, runner: Arc<dyn Runner>) -> Self {
+impl EngineState {
+    fn new(settings: EngineSettings, runner: Arc<dyn Runner>) -> Self {
         Self {
             pauses: Pauses::default(),
             spending: Spending::new(settings.budgets),
-            control: Control::new(Arc::clone(&runner)),
+            control: Control::new(Arc::clone(&runner) as Arc<dyn Suspend>),
             slots: Slots::new(settings.jobs),
             around: None,
             settings,
@@ -121,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// An engine for the turns of an agent that this one runs: of its own are the tools and who is paused. Places,
+    /// The state for the turns of an agent that this engine runs: of its own are the tools and who is paused. Places,
     /// budgets and reins are shared.
     fn within(&self, tools: Arc<Tools>, around: Arc<Around>) -> Self {
         Self {
@@ -137,16 +139,30 @@ impl Engine {
             around: Some(around),
         }
     }
+}
+
+impl Engine {
+    /// An engine that has run nothing yet. Nothing is opened or started before the first call needs it.
+    pub fn new(settings: EngineSettings) -> Self {
+        let runner = Arc::new(Backings::new(&settings));
+        Self::with_runner(settings, runner)
+    }
+
+    fn with_runner(settings: EngineSettings, runner: Arc<dyn Runner>) -> Self {
+        Self {
+            state: EngineState::new(settings, runner),
+        }
+    }
 
     /// Ends and stops what this engine runs.
     pub fn control(&self) -> Control {
-        self.control.clone()
+        self.state.control.clone()
     }
 
     /// Ends who started its commands, and waits for them. Where nobody asks for it, that happens when the last part of the
     /// engine is dropped, and a control or a task of the runtime may be one.
     pub fn close(self) {
-        self.runner.close();
+        self.state.runner.close();
     }
 
     /// Runs a turn whose calls are all known, and returns when every one of them was delivered.
@@ -178,7 +194,7 @@ impl Engine {
         delivery: &mut dyn Delivery,
     ) {
         let sink = Mutex::new(sink);
-        Turn::new(self, number, Ears(&sink), delivery)
+        Turn::new(&mut self.state, number, Ears(&sink), delivery)
             .serve(arriving)
             .await;
     }

@@ -48,7 +48,7 @@ impl Process {
     }
 
     /// The argument by which keepers are known to be of this process.
-    pub(super) fn argument(&self) -> String {
+    pub fn argument(&self) -> String {
         format!("{OWNER}{}-{}", self.pid, self.started.unwrap_or_default())
     }
 

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::model::Limits;
+use super::limits::ResourceLimits;
 
 /// A session and group of its own.
 #[cfg(not(target_vendor = "apple"))]
@@ -54,7 +54,7 @@ pub(super) struct Order {
     /// `NAME=value`; nothing else is passed on.
     pub(super) env: Vec<CString>,
     pub(super) cwd: CString,
-    pub(super) limits: Limits,
+    pub(super) limits: ResourceLimits,
 }
 
 /// What becomes descriptors 0, 1, 2 and 3, the only ones that the program gets. None of them is below 4.

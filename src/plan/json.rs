@@ -12,7 +12,7 @@ use crate::model::{
 use super::{Batch, Estimate, Plan, Planned, Rejected, runs};
 
 /// The line, without the break behind it. Variables of the environment stand in it by name.
-pub fn line(plan: &Plan<'_>, mask: &Mask) -> String {
+pub fn plan_json(plan: &Plan<'_>, mask: &Mask) -> String {
     let line = PlanLine {
         turn: plan.turn,
         batches: Batches(&plan.batches, mask),

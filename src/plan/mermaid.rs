@@ -8,10 +8,10 @@ use crate::model::{Mask, escape, format_duration};
 use super::{Plan, Planned, Rejected};
 
 /// The first line of a diagram; the turns follow.
-pub const HEADER: &str = "flowchart LR\n";
+pub const MERMAID_HEADER: &str = "flowchart LR\n";
 
 /// One turn of a diagram.
-pub fn turn(plan: &Plan<'_>, mask: &Mask) -> String {
+pub fn plan_mermaid(plan: &Plan<'_>, mask: &Mask) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = write_turn(&mut out, plan, mask);

@@ -170,8 +170,8 @@ fn the_line_for_programs() {
     ];
     let tools = no_tools();
     let mask = Mask::new(["s3cr3t-value"]);
-    assert_snapshot!(json::line(&plan(&checked, &tools), &mask), @r#"{"turn":0,"batches":[{"parallel":true,"calls":[{"position":0,"tool_use_id":"toolu_0","tool_name":"read_file","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":4000,"runs":{"command":["cat","--","READ [masked]"]}},{"position":1,"tool_use_id":"toolu_1","tool_name":"get_rate","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":null,"runs":{"http":{"method":"POST","url":"http://127.0.0.1:8080/rates/USD","query":{"to":"EUR"},"headers":{"authorization":"Bearer ${RATES_TOKEN}"},"body":{"n":1.00}}}}]},{"parallel":false,"calls":[{"position":2,"tool_use_id":"toolu_2","tool_name":"save","concurrency_safe":false,"decided_by":"rule save_*","timeout_ms":30000,"estimate_ms":1000,"runs":null}]}],"rejected":[{"position":3,"tool_use_id":"toolu_3","tool_name":"nobody","reason":"unknown_tool","details":[{"path":"","message":"no tool has this name; did you mean `read_file`?"}]}],"estimate":{"serial_ms":5000,"planned_ms":5000,"unknown":1}}"#);
-    assert_snapshot!(json::line(&plan(&[], &tools), &mask), @r#"{"turn":0,"batches":[],"rejected":[],"estimate":{"serial_ms":0,"planned_ms":0,"unknown":0}}"#);
+    assert_snapshot!(json::plan_json(&plan(&checked, &tools), &mask), @r#"{"turn":0,"batches":[{"parallel":true,"calls":[{"position":0,"tool_use_id":"toolu_0","tool_name":"read_file","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":4000,"runs":{"command":["cat","--","READ [masked]"]}},{"position":1,"tool_use_id":"toolu_1","tool_name":"get_rate","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":null,"runs":{"http":{"method":"POST","url":"http://127.0.0.1:8080/rates/USD","query":{"to":"EUR"},"headers":{"authorization":"Bearer ${RATES_TOKEN}"},"body":{"n":1.00}}}}]},{"parallel":false,"calls":[{"position":2,"tool_use_id":"toolu_2","tool_name":"save","concurrency_safe":false,"decided_by":"rule save_*","timeout_ms":30000,"estimate_ms":1000,"runs":null}]}],"rejected":[{"position":3,"tool_use_id":"toolu_3","tool_name":"nobody","reason":"unknown_tool","details":[{"path":"","message":"no tool has this name; did you mean `read_file`?"}]}],"estimate":{"serial_ms":5000,"planned_ms":5000,"unknown":1}}"#);
+    assert_snapshot!(json::plan_json(&plan(&[], &tools), &mask), @r#"{"turn":0,"batches":[],"rejected":[],"estimate":{"serial_ms":0,"planned_ms":0,"unknown":0}}"#);
 }
 
 /// FAULTS 45, 78, 137.
@@ -194,7 +194,7 @@ fn the_timeline_for_people() {
         color: false,
     };
     let mask = Mask::default();
-    assert_snapshot!(text::draw(&plan, look(80), &mask), @r#"
+    assert_snapshot!(text::plan_text(&plan, look(80), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
       batch 1: 2 in parallel
@@ -217,7 +217,7 @@ fn the_timeline_for_people() {
 
     7s in series, 5s as planned; 1 call without an estimate
     "#);
-    assert_snapshot!(text::draw(&plan, look(40), &mask), @r#"
+    assert_snapshot!(text::plan_text(&plan, look(40), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
       batch 1: 2 in parallel
@@ -245,13 +245,13 @@ fn the_timeline_for_people() {
     7s in series, 5s as planned; 1 call without an estimate
     "#);
     for width in (0..200).chain([usize::MAX]) {
-        text::draw(&plan, look(width), &mask);
+        text::plan_text(&plan, look(width), &mask);
     }
     let colored = Look {
         width: 80,
         color: true,
     };
-    assert!(text::draw(&plan, colored, &mask).contains("\x1b[36m"));
+    assert!(text::plan_text(&plan, colored, &mask).contains("\x1b[36m"));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_timeline_of_nothing() {
         color: false,
     };
     let checked = [accepted(0, tool("date"), false, "{}")];
-    let drawn = |checked| text::draw(&plan(checked, &tools), look, &Mask::default());
+    let drawn = |checked| text::plan_text(&plan(checked, &tools), look, &Mask::default());
     assert_snapshot!(drawn(&[]), @"turn 0: no calls");
     assert_snapshot!(drawn(&checked), @r"
     turn 0: 1 call, 1 batch
@@ -283,7 +283,7 @@ fn the_diagram() {
         rejected(3, "nobody"),
     ];
     let tools = no_tools();
-    assert_snapshot!(mermaid::turn(&plan(&checked, &tools), &Mask::default()), @r#"
+    assert_snapshot!(mermaid::plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
     subgraph t0["turn 0: 7s in series, 5s as planned"]
       direction LR
       subgraph t0b0["batch 1: 2 in parallel"]
@@ -317,7 +317,7 @@ fn a_hundred_thousand_calls() {
     let plan = plan(&checked, &tools);
     assert_eq!(plan.calls(), 100_000);
     assert_eq!(plan.estimate.serial, Duration::from_secs(66_666));
-    let line = json::line(&plan, &Mask::default());
+    let line = json::plan_json(&plan, &Mask::default());
     assert_eq!(line.matches("tool_use_id").count(), 100_000);
 }
 

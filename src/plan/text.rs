@@ -33,7 +33,7 @@ pub struct Look {
 }
 
 /// The plan of one turn, ending in a line break.
-pub fn draw(plan: &Plan<'_>, look: Look, mask: &Mask) -> String {
+pub fn plan_text(plan: &Plan<'_>, look: Look, mask: &Mask) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = write_plan(&mut out, plan, look, mask);

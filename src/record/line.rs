@@ -177,10 +177,10 @@ pub(super) fn read(line: &[u8]) -> Result<Read<'_>, Flaw> {
     let text = std::str::from_utf8(line).map_err(|_| Flaw::NotUtf8)?;
     let seal = line.len().checked_sub(SEAL).ok_or(Flaw::NoSeal)?;
     let (sealed, seal) = line.split_at(seal);
-    let digits = seal.strip_prefix(b",\"crc\":\"");
-    let digits = digits.and_then(|digits| digits.strip_suffix(b"\"}"));
-    let crc = crc32fast::hash(sealed).to_be_bytes().map(self::digits);
-    if digits.ok_or(Flaw::NoSeal)? != crc.as_flattened() {
+    let sealed_digits = seal.strip_prefix(b",\"crc\":\"");
+    let sealed_digits = sealed_digits.and_then(|digits| digits.strip_suffix(b"\"}"));
+    let crc = crc32fast::hash(sealed).to_be_bytes().map(digits);
+    if sealed_digits.ok_or(Flaw::NoSeal)? != crc.as_flattened() {
         return Err(Flaw::Checksum);
     }
     match as_written(&text[..sealed.len()]) {

@@ -71,7 +71,7 @@ pub struct ToolsFile {
 
 /// Content of a `tool_call`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CallContent {
+pub struct LoggedCallContent {
     /// The tool that was asked for.
     pub name: String,
     /// What is executed; `None` where what came was no object.

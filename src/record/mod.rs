@@ -53,7 +53,7 @@ pub use order::Order;
 pub use place::{default_path, sessions_folder};
 pub use prune::{Prune, Pruned};
 pub use records::Records;
-pub use remains::remains;
+pub use remains::stale_blob_dirs;
 pub use resolve::{Resolution, ResolveError, Resolved, resolve};
 pub use schema::log_schema;
 pub use session::{Session, SessionLog, Sync};

@@ -14,7 +14,7 @@ use super::{LogError, Prune, Pruned};
 ///
 /// # Errors
 /// The folder can't be read.
-pub fn remains(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
+pub fn stale_blob_dirs(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
     let mut found = files(folder, |name| log_of(name).is_some_and(is_default_name))?;
     found.retain(|bodies| fs::symlink_metadata(bodies).is_ok_and(|found| found.is_dir()));
     found.retain(|bodies| {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::faults;
 use super::reach::tools_of;
 use super::schema::bundled;
+use super::schema_faults;
 use crate::model::{Backing, Builtin, Call, Description, Input, Tool, Tools};
 
 /// Bytes that a tool may print of itself.
@@ -32,7 +32,7 @@ pub fn described(printed: &str, dir: &Path) -> Result<Description, String> {
         format!("what it prints is no {{\"description\": …, \"input_schema\": …}}: {error}")
     })?;
     let mut schema = printed.input_schema;
-    if let Some(fault) = faults(&schema, dir).into_iter().next() {
+    if let Some(fault) = schema_faults(&schema, dir).into_iter().next() {
         return Err(format!(
             "its input_schema can't be used: {}{}{}",
             fault.pointer,

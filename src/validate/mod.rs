@@ -26,6 +26,6 @@ pub use described::{MAX_DESCRIPTION, described, unasked};
 pub use names::clipped;
 pub use public::is_public;
 pub use reach::tools_of;
-pub use schema::{Schema, SchemaFault, faults};
+pub use schema::{Schema, SchemaFault, schema_faults};
 pub use template::parse_template;
 pub use tools_file::{Loaded, load, warnings};

@@ -12,8 +12,10 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::stdout;
 use crate::model::{Call, Mask, Tool, Tools, Turn};
-use crate::plan::text::Look;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
+use crate::plan::json::plan_json;
+use crate::plan::mermaid::{MERMAID_HEADER, plan_mermaid};
+use crate::plan::text::{Look, plan_text};
 use crate::validate::{Checker, unasked};
 
 /// Columns of a plan that goes to no terminal.
@@ -41,7 +43,7 @@ pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         rejects: false,
     };
     if arguments.format == PlanFormat::Mermaid {
-        stdout::line(plan::mermaid::HEADER.trim_end())?;
+        stdout::line(MERMAID_HEADER.trim_end())?;
     }
     let mut broke_off = Exit::Ok;
     for input in inputs {
@@ -139,14 +141,14 @@ impl Drawing<'_> {
 
 fn draw(plan: &Plan<'_>, format: PlanFormat, mask: &Mask, context: &Context) -> String {
     match format {
-        PlanFormat::Json => plan::json::line(plan, mask),
-        PlanFormat::Mermaid => plan::mermaid::turn(plan, mask),
+        PlanFormat::Json => plan_json(plan, mask),
+        PlanFormat::Mermaid => plan_mermaid(plan, mask),
         PlanFormat::Text => {
             let look = Look {
                 width: stdout::width().unwrap_or(WIDTH),
                 color: context.stderr.color_of_stdout(),
             };
-            plan::text::draw(plan, look, mask)
+            plan_text(plan, look, mask)
         }
     }
 }

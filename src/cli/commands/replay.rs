@@ -10,7 +10,7 @@ use crate::cli::describe::Warned;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reports;
-use crate::cli::running::{self, any_task, runtime};
+use crate::cli::running::{self, any_task, build_runtime};
 use crate::cli::signals::Signals;
 use crate::cli::stdout::OutputLost;
 use crate::execute::{Engine, EngineSettings};
@@ -40,7 +40,7 @@ pub fn replay(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
         return Err(Failure::usage("stdin can't be updated").with_hint("name the file"));
     }
     let tools = Arc::new(tools);
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let entered = runtime.enter();
     let signals = Signals::catch()
         .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;

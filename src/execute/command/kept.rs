@@ -8,9 +8,10 @@ use tokio::time::timeout;
 use super::child::Exit;
 use super::groups::{Groups, Leader, Member};
 use crate::execute::control::Control;
+use crate::execute::exit::{ExceededLimit, ProgramExit};
 use crate::execute::spawn::{Descriptors, Order};
 use crate::execute::supervisor::{Keeper, Keepers, Reply, Request};
-use crate::model::Leftovers;
+use crate::model::{Ending, Leftovers, Limit};
 
 /// How long a keeper may take for its part, beside the grace of a program. It itself looks for less than that whether
 /// those that it killed are gone. A program that has stopped its keeper is answered so much later.
@@ -128,12 +129,15 @@ impl Kept {
         match self.heard {
             Some(Reply::NotStarted(errno)) => Exit::NotStarted(errno),
             Some(Reply::Exited { ending, .. }) => Exit::Ended {
-                ending,
+                ending: ending_of(ending),
                 leftovers: 0,
             },
             Some(Reply::Gone {
                 ending, leftovers, ..
-            }) => Exit::Ended { ending, leftovers },
+            }) => Exit::Ended {
+                ending: ending_of(ending),
+                leftovers,
+            },
             None => Exit::Unknown,
         }
     }
@@ -167,5 +171,16 @@ impl Kept {
         if let Some(keeper) = self.keeper.take() {
             self.keepers.kill(&keeper);
         }
+    }
+}
+
+/// The end that a reaper reports, as the outcome of a call has it.
+fn ending_of(exit: ProgramExit) -> Ending {
+    match exit {
+        ProgramExit::Code(code) => Ending::Exit(code),
+        ProgramExit::Signal(signal) => Ending::Signal(signal),
+        ProgramExit::LimitExceeded(ExceededLimit::Cpu) => Ending::Limit(Limit::Cpu),
+        ProgramExit::LimitExceeded(ExceededLimit::Processes) => Ending::Limit(Limit::Processes),
+        ProgramExit::LimitExceeded(ExceededLimit::FileSize) => Ending::Limit(Limit::FileSize),
     }
 }

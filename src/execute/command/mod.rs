@@ -25,6 +25,7 @@ use super::attempt::{Attempt, End, Written, called_off};
 use super::capture::Tail;
 use super::control::Control;
 use super::output::Output;
+use super::process::Process;
 use super::supervisor::Supervisor;
 use child::{Child, Exit};
 use groups::Groups;
@@ -62,7 +63,10 @@ impl Commands {
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.outputs.clone(),
-            supervisor: settings.supervisor.as_deref().and_then(Supervisor::new),
+            supervisor: settings
+                .supervisor
+                .as_deref()
+                .and_then(|program| Supervisor::new(program, &Process::current().argument())),
             groups: Groups::default(),
         }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use crate::execute::limits::ResourceLimits;
 use crate::execute::queue::Job;
 use crate::execute::spawn::{Order, spawn};
 use crate::execute::supervisor::Supervisor;
@@ -66,7 +67,9 @@ impl<'a> Recipe<'a> {
             env: variables(&commands.environment, backing, command, (&job.call, key))?
                 .into_strings()
                 .map_err(|_| fault(Errno::INVAL))?,
-            limits: backing.map(|backing| backing.limits).unwrap_or_default(),
+            limits: backing
+                .map(|backing| resource_limits(backing.limits))
+                .unwrap_or_default(),
         };
         Ok(Self {
             program,
@@ -99,14 +102,14 @@ impl<'a> Recipe<'a> {
             Some(never) => match *never {},
             #[cfg(target_os = "linux")]
             Some(supervisor) => {
-                let keepers = supervisor.keepers(self.leftovers);
+                let keepers = supervisor.keepers(self.leftovers == Leftovers::Allow);
                 Child::Kept(
                     Kept::start(keepers, &self.order, &ends.descriptors())
                         .await
                         .map_err(fault)?,
                 )
             }
-            None if self.order.limits == Limits::default() => {
+            None if self.order.limits == ResourceLimits::default() => {
                 let started = spawn(&self.order, &ends.descriptors());
                 Child::Alone(Alone::new(started.map_err(|errno| self.refused(errno))?))
             }
@@ -155,4 +158,22 @@ fn errno_of(error: &io::Error) -> i32 {
 
 fn c_path(path: &Path) -> Result<CString, Errno> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// The limits of tools.yaml, for the process that applies them.
+fn resource_limits(limits: Limits) -> ResourceLimits {
+    let Limits {
+        cpu,
+        memory,
+        files,
+        processes,
+        file_size,
+    } = limits;
+    ResourceLimits {
+        cpu,
+        memory,
+        files,
+        processes,
+        file_size,
+    }
 }

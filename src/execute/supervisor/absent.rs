@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub(super) enum Supervisor {}
 
 impl Supervisor {
-    pub(super) fn new(_: &Path) -> Option<Self> {
+    pub(super) fn new(_: &Path, _: &str) -> Option<Self> {
         None
     }
 

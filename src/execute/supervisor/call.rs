@@ -11,7 +11,8 @@ use super::grace::Grace;
 use super::keeper::Keeper;
 use super::system::Ended;
 use super::wire::{Reply, Request};
-use crate::model::{Ending, Limit, Limits};
+use crate::execute::exit::{ExceededLimit, ProgramExit};
+use crate::execute::limits::ResourceLimits;
 
 /// How long killed processes may take to be gone. Those that the system can't end are left to the root.
 const KILL_PATIENCE: Duration = Duration::from_millis(300);
@@ -22,9 +23,9 @@ const COUNT: Duration = Duration::from_millis(20);
 pub(super) struct Call<'k> {
     keeper: &'k Keeper,
     program: Pid,
-    limits: Limits,
+    limits: ResourceLimits,
     /// How the program ended. It was waited for.
-    ending: Option<Ending>,
+    ending: Option<ProgramExit>,
     /// More processes lived than may.
     too_many: bool,
     /// All were stopped, and not yet told to go on.
@@ -39,7 +40,7 @@ pub(super) enum Next {
 }
 
 impl<'k> Call<'k> {
-    pub(super) fn new(keeper: &'k Keeper, program: Pid, limits: Limits) -> Self {
+    pub(super) fn new(keeper: &'k Keeper, program: Pid, limits: ResourceLimits) -> Self {
         Self {
             keeper,
             program,
@@ -127,7 +128,7 @@ impl<'k> Call<'k> {
             return self.kill().map(|_| Next::Leave);
         }
         let leaves = self.kill()?;
-        let ending = self.ending.unwrap_or(Ending::Signal(libc::SIGKILL));
+        let ending = self.ending.unwrap_or(ProgramExit::Signal(libc::SIGKILL));
         let leftovers = leftovers.try_into().unwrap_or(u32::MAX);
         self.keeper.reply(Reply::Gone {
             ending,
@@ -194,7 +195,9 @@ impl<'k> Call<'k> {
         {
             self.too_many = true;
             self.kill()?;
-            let ending = *self.ending.get_or_insert(Ending::Limit(Limit::Processes));
+            let ending = *self
+                .ending
+                .get_or_insert(ProgramExit::LimitExceeded(ExceededLimit::Processes));
             self.keeper.reply(Reply::Exited {
                 ending,
                 alone: false,
@@ -205,17 +208,27 @@ impl<'k> Call<'k> {
 }
 
 /// Notes how the program ended, by its limits if that was why.
-fn note(noted: &mut Option<Ending>, program: Pid, limits: &Limits, too_many: bool, ended: Ended) {
+fn note(
+    noted: &mut Option<ProgramExit>,
+    program: Pid,
+    limits: &ResourceLimits,
+    too_many: bool,
+    ended: Ended,
+) {
     if ended.pid != program {
         return;
     }
     let spent = limits.cpu.is_some_and(|limit| ended.cpu >= limit);
     *noted = Some(match ended.ending {
-        Ending::Signal(_) if too_many => Ending::Limit(Limit::Processes),
-        Ending::Signal(libc::SIGXCPU) if limits.cpu.is_some() => Ending::Limit(Limit::Cpu),
-        Ending::Signal(libc::SIGKILL) if spent => Ending::Limit(Limit::Cpu),
-        Ending::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {
-            Ending::Limit(Limit::FileSize)
+        ProgramExit::Signal(_) if too_many => ProgramExit::LimitExceeded(ExceededLimit::Processes),
+        ProgramExit::Signal(libc::SIGXCPU) if limits.cpu.is_some() => {
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
+        }
+        ProgramExit::Signal(libc::SIGKILL) if spent => {
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
+        }
+        ProgramExit::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {
+            ProgramExit::LimitExceeded(ExceededLimit::FileSize)
         }
         other => other,
     });

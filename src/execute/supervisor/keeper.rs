@@ -11,8 +11,8 @@ use super::call::{Call, Next};
 use super::signals::Signals;
 use super::system;
 use super::wire::{Reply, Request};
+use crate::execute::limits::ResourceLimits;
 use crate::execute::spawn::{Order, spawn};
-use crate::model::Limits;
 
 /// A keeper without a call.
 pub(super) struct Keeper {
@@ -62,7 +62,7 @@ fn start(order: &Order, descriptors: &[OwnedFd]) -> Result<Pid, i32> {
         return Err(libc::EBADF);
     };
     let descriptors = [stdin, stdout, stderr, status].map(OwnedFd::as_fd);
-    if order.limits == Limits::default() {
+    if order.limits == ResourceLimits::default() {
         spawn(order, &descriptors)
     } else {
         system::start_limited(order, &descriptors)

@@ -18,9 +18,8 @@ use tokio::net::UnixStream;
 use super::beside::send_with;
 use super::line::Keeper;
 use super::{ARGUMENT, LENIENT, kin, root, strays};
-use crate::execute::process::Process;
+use crate::execute::limits::ResourceLimits;
 use crate::execute::spawn::{Order, spawn};
-use crate::model::{Leftovers, Limits};
 
 /// How long a root may take to end at the end of a run. What it keeps is gone by then; it itself is not to stay a zombie.
 const ROOT_PATIENCE: Duration = Duration::from_secs(1);
@@ -37,6 +36,8 @@ pub(in crate::execute) struct Supervisor {
 pub(in crate::execute) struct Keepers {
     /// This program.
     program: PathBuf,
+    /// An argument of the root and its keepers, by which they can be found.
+    owner: String,
     lenient: bool,
     root: Mutex<Option<Root>>,
     idle: Mutex<Vec<Arc<Keeper>>>,
@@ -53,13 +54,14 @@ struct Root {
 impl Supervisor {
     /// Keepers are made out of `program`, which is this one; none where it or its children can't be seen (there may be
     /// no /proc, or another namespace's).
-    pub(in crate::execute) fn new(program: &Path) -> Option<Self> {
+    pub(in crate::execute) fn new(program: &Path, owner: &str) -> Option<Self> {
         if !program.exists() || !kin::is_visible() {
             return None;
         }
         let keepers = |lenient| {
             Arc::new(Keepers {
                 program: program.to_owned(),
+                owner: owner.to_owned(),
                 lenient,
                 root: Mutex::new(None),
                 idle: Mutex::new(Vec::new()),
@@ -71,12 +73,9 @@ impl Supervisor {
         })
     }
 
-    /// Those for a program of which this is to become of what it leaves running.
-    pub(in crate::execute) fn keepers(&self, leftovers: Leftovers) -> &Arc<Keepers> {
-        match leftovers {
-            Leftovers::Kill | Leftovers::Report => &self.strict,
-            Leftovers::Allow => &self.lenient,
-        }
+    /// The pool for programs whose leftovers are killed, or, if `lenient`, may be released.
+    pub(in crate::execute) fn keepers(&self, lenient: bool) -> &Arc<Keepers> {
+        if lenient { &self.lenient } else { &self.strict }
     }
 
     /// Ends the keepers that wait for a call, and their roots.
@@ -103,7 +102,7 @@ impl Keepers {
             Some(Ok(number)) => number,
             // A program may have killed it; its keepers are on their own then, and work on.
             _ => root
-                .insert(Root::start(&self.program, self.lenient)?)
+                .insert(Root::start(&self.program, &self.owner, self.lenient)?)
                 .make_keeper(&theirs)?,
         };
         Ok(Arc::new(Keeper {
@@ -151,7 +150,7 @@ impl Drop for Keepers {
 }
 
 impl Root {
-    fn start(program: &Path, lenient: bool) -> io::Result<Self> {
+    fn start(program: &Path, owner: &str, lenient: bool) -> io::Result<Self> {
         let (control, theirs) = Blocking::pair()?;
         let theirs = above_childs(&theirs.into())?;
         let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -161,13 +160,13 @@ impl Root {
         if lenient {
             argv.push(CString::new(LENIENT)?);
         }
-        argv.push(CString::new(Process::current().argument())?);
+        argv.push(CString::new(owner)?);
         let order = Order {
             path,
             argv,
             env: Vec::new(),
             cwd: c"/".to_owned(),
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         };
         let nothing = nothing.as_fd();
         let pid = spawn(&order, &[nothing, nothing, nothing, theirs.as_fd()])

@@ -17,7 +17,7 @@ use super::keeper::Keeper;
 use super::signals::Signals;
 use super::wire::Reply;
 use super::{family, system};
-use crate::model::Ending;
+use crate::execute::exit::ProgramExit;
 
 /// How long keepers may take to end what they keep once toolq is gone.
 const KEEPERS_PATIENCE: Duration = Duration::from_millis(800);
@@ -164,7 +164,7 @@ impl Root {
                 .find(|(_, keeper)| **keeper == ended.pid)
                 .map(|(number, _)| *number);
             let keeper = number.and_then(|number| keepers.remove(&number));
-            orphans |= keeper.is_none() || ended.ending != Ending::Exit(0);
+            orphans |= keeper.is_none() || ended.ending != ProgramExit::Code(0);
         });
         if orphans && self.strict {
             self.kill_orphans()?;

@@ -11,8 +11,9 @@ use std::time::Duration;
 use libc::{c_char, c_int};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::execute::exit::ProgramExit;
+use crate::execute::limits::ResourceLimits;
 use crate::execute::spawn::{Descriptors, Order, pointers};
-use crate::model::{Ending, Limits};
 
 /// The descriptor on which a supervisor is talked to.
 const CONTROL: c_int = 3;
@@ -21,7 +22,7 @@ const CONTROL: c_int = 3;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) pid: Pid,
-    pub(super) ending: Ending,
+    pub(super) ending: ProgramExit,
     /// The processor time of it and of the children that it waited for.
     pub(super) cpu: Duration,
 }
@@ -76,9 +77,9 @@ pub(super) fn wait_any() -> io::Result<Option<Ended>> {
         (checked(pid)?, usage.assume_init())
     };
     let ending = if libc::WIFSIGNALED(status) {
-        Ending::Signal(libc::WTERMSIG(status))
+        ProgramExit::Signal(libc::WTERMSIG(status))
     } else {
-        Ending::Exit(libc::WEXITSTATUS(status))
+        ProgramExit::Code(libc::WEXITSTATUS(status))
     };
     let time = |time: libc::timeval| {
         let seconds = Duration::from_secs(time.tv_sec.try_into().unwrap_or_default());
@@ -168,7 +169,7 @@ fn become_program(
 }
 
 /// Lowers the limits of this process; never raises one that the system has set.
-fn limit(limits: &Limits) -> io::Result<()> {
+fn limit(limits: &ResourceLimits) -> io::Result<()> {
     let seconds = limits.cpu.map(|cpu| cpu.as_secs());
     // At the lower one it is told, at the upper one killed.
     let rows = [

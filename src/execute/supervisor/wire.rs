@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::beside::receive_with;
+use crate::execute::exit::{ExceededLimit, ProgramExit};
+use crate::execute::limits::ResourceLimits;
 use crate::execute::spawn::Order;
-use crate::model::{Ending, Limit, Limits};
 
 /// Bytes before a request's body: its length and its kind.
 const HEAD: usize = 5;
@@ -37,13 +38,13 @@ pub(in crate::execute) enum Reply {
     NotStarted(i32),
     /// The program has ended.
     Exited {
-        ending: Ending,
+        ending: ProgramExit,
         /// Nothing that it started still runs.
         alone: bool,
     },
     /// Nothing that was started runs any more.
     Gone {
-        ending: Ending,
+        ending: ProgramExit,
         /// How many had to be ended after the program itself had.
         leftovers: u32,
         /// Somebody could not be ended. The keeper leaves him to the root, and serves no more.
@@ -111,9 +112,9 @@ fn framed(kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
-/// Limits and the number of arguments, then all strings, each ended by its NUL.
+/// ResourceLimits and the number of arguments, then all strings, each ended by its NUL.
 fn write_order(order: &Order, bytes: &mut Vec<u8>) {
-    let Limits {
+    let ResourceLimits {
         cpu,
         memory,
         files,
@@ -141,7 +142,7 @@ fn read_order(body: &[u8]) -> Option<Order> {
         .copied()
         .map(u64::from_le_bytes);
     let mut limit = || numbers.next().filter(|limit| *limit != NONE);
-    let limits = Limits {
+    let limits = ResourceLimits {
         cpu: limit().map(Duration::from_secs),
         memory: limit(),
         files: limit(),
@@ -165,7 +166,7 @@ fn read_order(body: &[u8]) -> Option<Order> {
 impl Reply {
     pub(super) fn bytes(self) -> [u8; REPLY] {
         let (kind, ending, number, leaves) = match self {
-            Self::NotStarted(errno) => (b'N', Ending::Exit(errno), 0, false),
+            Self::NotStarted(errno) => (b'N', ProgramExit::Code(errno), 0, false),
             Self::Exited { ending, alone } => (b'X', ending, u32::from(alone), false),
             Self::Gone {
                 ending,
@@ -174,13 +175,11 @@ impl Reply {
             } => (b'G', ending, leftovers, leaves),
         };
         let (tag, code) = match ending {
-            Ending::Signal(signal) => (1, signal),
-            Ending::Limit(Limit::Cpu) => (2, 0),
-            Ending::Limit(Limit::FileSize) => (3, 0),
-            Ending::Limit(_) => (4, 0),
-            Ending::Exit(code) => (0, code),
-            Ending::Http(status) => (0, status.into()),
-            Ending::Answered | Ending::Unfinished => (0, 0),
+            ProgramExit::Signal(signal) => (1, signal),
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu) => (2, 0),
+            ProgramExit::LimitExceeded(ExceededLimit::FileSize) => (3, 0),
+            ProgramExit::LimitExceeded(ExceededLimit::Processes) => (4, 0),
+            ProgramExit::Code(code) => (0, code),
         };
         let mut bytes = [0; REPLY];
         (bytes[0], bytes[1], bytes[2]) = (kind, tag, leaves.into());
@@ -194,11 +193,11 @@ impl Reply {
         let [kind, tag, leaves, _, code @ .., a, b, c, d] = bytes;
         let (code, number) = (i32::from_le_bytes(code), u32::from_le_bytes([a, b, c, d]));
         let ending = match tag {
-            0 => Ending::Exit(code),
-            1 => Ending::Signal(code),
-            2 => Ending::Limit(Limit::Cpu),
-            3 => Ending::Limit(Limit::FileSize),
-            4 => Ending::Limit(Limit::Processes),
+            0 => ProgramExit::Code(code),
+            1 => ProgramExit::Signal(code),
+            2 => ProgramExit::LimitExceeded(ExceededLimit::Cpu),
+            3 => ProgramExit::LimitExceeded(ExceededLimit::FileSize),
+            4 => ProgramExit::LimitExceeded(ExceededLimit::Processes),
             _ => return None,
         };
         Some(match kind {
@@ -233,10 +232,10 @@ mod tests {
             cwd: text("/"),
             argv: vec![text("cat"), text(""), text("a b\n")],
             env: vec![text("A="), text("B=\u{e9}")],
-            limits: Limits {
+            limits: ResourceLimits {
                 files: Some(0),
                 cpu: Some(Duration::from_secs(3)),
-                ..Limits::default()
+                ..ResourceLimits::default()
             },
         };
         let (told, heard) = UnixStream::pair().unwrap();
@@ -255,14 +254,14 @@ mod tests {
     #[test]
     fn a_reply_arrives_as_it_was_given() {
         let endings = [
-            Ending::Exit(255),
-            Ending::Signal(9),
-            Ending::Limit(Limit::Cpu),
+            ProgramExit::Code(255),
+            ProgramExit::Signal(9),
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu),
         ];
         let gone = endings.map(|ending| Reply::Gone {
             ending,
             leftovers: 70_000,
-            leaves: ending == Ending::Signal(9),
+            leaves: ending == ProgramExit::Signal(9),
         });
         let exited = endings.map(|ending| Reply::Exited {
             ending,

@@ -15,12 +15,15 @@ use crate::model::{
 };
 
 use crate::execute::attempt::{Attempt, End, Runner, Work, Written};
+use crate::execute::control::Suspend;
 use crate::execute::{Budgets, Delivery, Engine, EngineSettings, Resolver};
 
 /// Attempts that wait for the test, by the id of their call.
 pub(super) struct Remote(mpsc::UnboundedSender<(String, oneshot::Sender<Outcome>)>);
 
 pub(super) type Attempts = mpsc::UnboundedReceiver<(String, oneshot::Sender<Outcome>)>;
+
+impl Suspend for Remote {}
 
 impl Runner for Remote {
     fn run(&self, attempt: Attempt) -> Work<'_> {

@@ -1,12 +1,12 @@
 //! The run is to end: nothing new starts, what runs is ended, and every call is answered.
 
-use crate::execute::Engine;
+use crate::execute::EngineState;
 use crate::model::{Halt, NotExecuted, Outcome};
 
 use super::Turn;
 
 /// Waits until the run is to end, or a budget of it may be used up.
-pub(super) async fn halting(engine: &Engine) {
+pub(super) async fn halting(engine: &EngineState) {
     tokio::select! {
         () = engine.control.ending() => {}
         () = engine.spending.run_out(&engine.control) => {}

@@ -11,7 +11,7 @@ use crate::execute::agent;
 use crate::execute::attempt::End;
 use crate::execute::control::Control;
 use crate::execute::desk::{Answers, Ask, InnerTurn};
-use crate::execute::{Delivery, Engine};
+use crate::execute::{Delivery, EngineState};
 use crate::model::{AgentUse, Answer, CallRef, Event, Sink};
 
 use super::ears::Ears;
@@ -21,7 +21,7 @@ use super::{Tally, Turn};
 #[derive(Default)]
 pub(super) struct Inner<'e> {
     serving: Vec<Serving<'e>>,
-    resting: HashMap<usize, Engine>,
+    resting: HashMap<usize, EngineState>,
     /// How attempts ended whose last turn is still served.
     ended: HashMap<usize, End>,
 }
@@ -35,7 +35,7 @@ struct Serving<'e> {
 
 /// A turn that was served.
 pub(super) struct Served {
-    engine: Engine,
+    engine: EngineState,
     tally: Tally,
     answers: Vec<Answer>,
     to: tokio::sync::oneshot::Sender<Answers>,
@@ -45,12 +45,12 @@ impl<'e> Inner<'e> {
     fn serve(
         &mut self,
         call: usize,
-        mut engine: Engine,
+        mut engine: EngineState,
         within: Arc<CallRef>,
         turn: InnerTurn,
         sink: Ears<'e>,
     ) {
-        let control = engine.control();
+        let control = engine.control.clone();
         let work = Box::pin(async move {
             let mut collected = Collected::default();
             let serving = Turn::new(&mut engine, turn.number, sink, &mut collected);

@@ -25,7 +25,7 @@ use crate::plan::Partition;
 use super::gate::Gate;
 use super::queue::Queue;
 use super::running::Running;
-use super::{Delivery, Engine};
+use super::{Delivery, EngineState};
 use ears::Ears;
 use halt::halting;
 use inner::Inner;
@@ -43,7 +43,7 @@ pub(super) struct Tally {
 /// The state of a turn that is being served.
 pub(super) struct Turn<'e> {
     number: usize,
-    engine: &'e mut Engine,
+    engine: &'e mut EngineState,
     sink: Ears<'e>,
     delivery: &'e mut dyn Delivery,
     /// The call of the agent whose turn it is.
@@ -73,7 +73,7 @@ pub(super) struct Turn<'e> {
 
 impl<'e> Turn<'e> {
     pub(super) fn new(
-        engine: &'e mut Engine,
+        engine: &'e mut EngineState,
         number: usize,
         sink: Ears<'e>,
         delivery: &'e mut dyn Delivery,

@@ -79,7 +79,7 @@ impl Turn<'_> {
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
         run.last = Some(outcome);
-        let control = self.engine.control();
+        let control = self.engine.control.clone();
         self.running.rest(number, wait, cancelled, control);
     }
 

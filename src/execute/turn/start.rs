@@ -125,7 +125,7 @@ impl Turn<'_> {
             desk,
             around: self.engine.around.clone(),
             meter: self.engine.spending.meter(),
-            control: self.engine.control(),
+            control: self.engine.control.clone(),
         };
         let runner = Arc::clone(&self.engine.runner);
         let _ = failpoint("start.before");

@@ -199,7 +199,7 @@ impl<'a> Object<'a> {
 
 /// A key stands twice in one object.
 #[derive(Debug)]
-pub(crate) struct Twice<'a> {
+pub struct Twice<'a> {
     pub key: Cow<'a, str>,
     /// Its second value.
     pub second: Json<'a>,

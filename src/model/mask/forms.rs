@@ -3,8 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use super::Mask;
 use super::view::{View, said};
+
+/// Values shorter than this, in bytes, are never masked: they would hide innocent text.
+pub(super) const SHORTEST: usize = 6;
 
 /// A spelling of a secret.
 pub(super) struct Form {
@@ -49,7 +51,7 @@ fn read(text: &str) -> Vec<Vec<u8>> {
             texts.push(said(text, first..View::STAGES - 1));
         }
     }
-    texts.retain(|text| text.len() >= Mask::SHORTEST);
+    texts.retain(|text| text.len() >= SHORTEST);
     texts
 }
 
@@ -87,7 +89,7 @@ fn named(value: &str) -> [String; 4] {
 /// As it stands where a text was clipped in the midst of it: half a secret would be a secret told by half.
 fn clipped(value: &str) -> impl Iterator<Item = String> {
     let ends = value.char_indices().map(|(end, _)| end).take(CLIPPED);
-    let ends = ends.filter(|end| *end >= Mask::SHORTEST);
+    let ends = ends.filter(|end| *end >= SHORTEST);
     ends.map(|end| format!("{}…", &value[..end]))
 }
 

@@ -37,7 +37,7 @@ pub struct Mask {
 
 impl Mask {
     /// Values shorter than this, in bytes, are never masked: they would hide innocent text.
-    pub const SHORTEST: usize = 6;
+    pub const SHORTEST: usize = forms::SHORTEST;
 
     /// A mask over these values, without the space around them, which gets lost on the way.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {

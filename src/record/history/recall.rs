@@ -14,7 +14,7 @@ use crate::model::{
 use crate::record::decide::{Decision, State, Work, decide};
 use crate::record::fields::{Brief, tool_sha256};
 use crate::record::line::sha256;
-use crate::record::metadata::CallContent;
+use crate::record::metadata::LoggedCallContent;
 use crate::record::{BodyError, Damage, Record, Records, metadata};
 
 use super::call::{Answered, Entry, Extent};
@@ -241,7 +241,7 @@ impl History {
 
     fn conflict(&self, entry: &Entry, call: &Call, mask: &Mask) -> Conflict {
         let logged = self.body(entry.asked).ok();
-        let logged: Option<CallContent> =
+        let logged: Option<LoggedCallContent> =
             logged.and_then(|body| serde_json::from_str(body.get()).ok());
         let input = logged.and_then(|content| content.input);
         let given = call.input.as_ref().ok().map(Input::text);

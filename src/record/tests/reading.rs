@@ -74,7 +74,8 @@ fn metadata_has_the_form_of_its_type() {
                 let call: metadata::Call = record.metadata().unwrap();
                 assert_eq!(call.tool_use_id, format!("toolu_{}", call.position));
                 let content = record.content.load(Path::new("")).unwrap();
-                let content: metadata::CallContent = serde_json::from_str(content.get()).unwrap();
+                let content: metadata::LoggedCallContent =
+                    serde_json::from_str(content.get()).unwrap();
                 assert_eq!(content.input.unwrap().get(), "{}");
             }
             Kind::ToolStart => {

@@ -70,7 +70,7 @@ fn value_at(input: &Input, name: &str) -> String {
 
 /// What was found on the way, so that all of it is told at once.
 #[derive(Default)]
-struct Problems(Vec<Detail>);
+struct Problems(pub(super) Vec<Detail>);
 
 impl Problems {
     /// What was filled, unless there were problems.

@@ -207,7 +207,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::validate::schema::{Schema, faults};
+    use crate::validate::schema::{Schema, schema_faults};
 
     /// FAULTS 26: what a model is told needs no file.
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         );
         write("named.json", json!({"items": {"$anchor": "x"}}));
         let told = |schema: Value| {
-            assert_eq!(faults(&schema, dir.path()), []);
+            assert_eq!(schema_faults(&schema, dir.path()), []);
             let bundled = bundled(&schema, dir.path());
             if let Ok(Some(whole)) = &bundled {
                 Schema::compile(whole, Path::new("/nowhere")).unwrap();

@@ -43,7 +43,7 @@ const TYPES: [&str; 7] = [
 
 /// Everything that makes `schema` none, without compiling it; files that it refers to are read from `dir`, the folder
 /// of tools.yaml.
-pub fn faults(schema: &Value, dir: &Path) -> Vec<SchemaFault> {
+pub fn schema_faults(schema: &Value, dir: &Path) -> Vec<SchemaFault> {
     let draft = Draft::default().detect(schema);
     if draft == Draft::Unknown {
         return vec![

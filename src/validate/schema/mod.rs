@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::model::Detail;
 
 pub(super) use bundle::bundled;
-pub use faults::faults;
+pub use faults::schema_faults;
 pub(super) use jsonschema::JsonType;
 pub(super) use keywords::{strays, type_of};
 use library::Library;
@@ -86,7 +86,7 @@ impl Schema {
         let links = Links::of(schema, draft, &library);
         let known = draft != Draft::Unknown && unreachable.is_empty();
         let (true, Ok(links)) = (known, links) else {
-            return Err(faults(schema, dir));
+            return Err(schema_faults(schema, dir));
         };
         match options(library).build(schema) {
             Ok(validator) => Ok(Self {
@@ -95,7 +95,7 @@ impl Schema {
                 depth: links.as_ref().map_or(usize::MAX, nameable_depth),
             }),
             Err(error) => {
-                let found = faults(schema, dir);
+                let found = schema_faults(schema, dir);
                 let rest = || vec![faults::of_build_error(&error, schema)];
                 Err(if found.is_empty() { rest() } else { found })
             }

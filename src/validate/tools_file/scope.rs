@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::findings::Findings;
 use crate::model::Problem;
 use crate::parse::Node;
-use crate::validate::schema::{faults, strays};
+use crate::validate::schema::{schema_faults, strays};
 
 /// What checking a file needs everywhere.
 pub(super) struct Checks<'c, 't> {
@@ -19,7 +19,7 @@ pub(super) struct Checks<'c, 't> {
 impl Checks<'_, '_> {
     /// Reports every fault of the schema that stands behind `keys` in the file; whether it has none.
     pub(super) fn schema(&mut self, schema: &Value, keys: &[&str]) -> bool {
-        let faults = faults(schema, self.dir);
+        let faults = schema_faults(schema, self.dir);
         let holds = faults.is_empty();
         for fault in faults {
             let span = self.tree.place(keys, &fault.pointer);

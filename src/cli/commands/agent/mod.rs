@@ -13,7 +13,7 @@ use crate::cli::earlier::Earlier;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
-use crate::cli::running::{any_task, runtime, settings, tick, watch_stdout};
+use crate::cli::running::{any_task, build_runtime, settings, tick, watch_stdout};
 use crate::cli::session_log::{self, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stderr::Stderr;
@@ -48,7 +48,7 @@ pub fn agent(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
     if !agent.is_unasked() {
         valid(&checked)?;
     }
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let entered = runtime.enter();
     let signals = Signals::catch()
         .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;

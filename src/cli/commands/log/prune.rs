@@ -24,7 +24,7 @@ pub fn prune(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> 
     let folder = record::sessions_folder(&context.environment).map_err(refused)?;
     let logs = record::sessions(&folder).map_err(refused)?;
     let torn = record::torn_ends(&folder).map_err(refused)?;
-    let remains = record::remains(&folder).map_err(refused)?;
+    let remains = record::stale_blob_dirs(&folder).map_err(refused)?;
     let now = Clock::system().ms();
     let older = u64::try_from(arguments.older.as_millis()).unwrap_or(u64::MAX);
     let prune = Prune {

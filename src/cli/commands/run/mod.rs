@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::observers::Observers;
 use crate::cli::printer::Printer;
-use crate::cli::running::{any_task, runtime, settings, tick, watch_stdout};
+use crate::cli::running::{any_task, build_runtime, settings, tick, watch_stdout};
 use crate::cli::session_log::{self, BegunLog, Intent};
 use crate::cli::signals::Signals;
 use crate::cli::stdout;
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     }
     let tools = Arc::new(tools);
     let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let entered = runtime.enter();
     // Before the log is begun: from then on it must be closed.
     let signals = Signals::catch()

@@ -8,7 +8,7 @@ use crate::validate::schema::Schema;
 
 fn lines(schema: &Value) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let found = faults(schema, dir.path());
+    let found = schema_faults(schema, dir.path());
     let line = |f: SchemaFault| {
         format!(
             "{}: {} ({})",
@@ -144,7 +144,7 @@ fn a_file_beside_tools_yaml_is_a_part() {
     save("bad.json", json!({"properties": {"a": {"type": "dict"}}}));
     save("away.json", json!({"$ref": "http://example.com/x.json"}));
     let schema = json!({"properties": {"a": {"$ref": "defs.json#/$defs/far"}}});
-    assert_eq!(faults(&schema, dir.path()), []);
+    assert_eq!(schema_faults(&schema, dir.path()), []);
     let compiled = Schema::compile(&schema, dir.path()).unwrap();
     assert!(compiled.accepts(&json!({"a": [1]})) && !compiled.accepts(&json!({"a": ["x"]})));
     for (name, message) in [
@@ -155,7 +155,7 @@ fn a_file_beside_tools_yaml_is_a_part() {
         ("away.json", "`http://example.com/x.json` is not beside"),
         ("sub", "the file `sub` is no regular file"),
     ] {
-        let found = faults(&json!({"items": {"$ref": name}}), dir.path());
+        let found = schema_faults(&json!({"items": {"$ref": name}}), dir.path());
         assert_eq!(found[0].pointer, "/items/$ref");
         assert!(found[0].message.starts_with(message), "{found:?}");
     }
@@ -247,7 +247,7 @@ proptest! {
     #[test]
     fn what_has_no_fault_compiles(schema in any_schema()) {
         let dir = Path::new("/nonexistent");
-        let found = faults(&schema, dir);
+        let found = schema_faults(&schema, dir);
         let compiled = Schema::compile(&schema, dir);
         prop_assert_eq!(found.is_empty(), compiled.is_ok(), "{:?} {:?}", found, compiled.err());
         for fault in found {
