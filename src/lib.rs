@@ -9,13 +9,17 @@
 //! The modules are the stages, in the order in which data meets them. A stage imports what stands before it, never what
 //! comes after.
 
-pub mod model;
-pub mod parse;
-pub mod validate;
-pub mod plan;
-pub mod respond;
-pub mod execute;
-pub mod record;
-pub mod report;
-pub mod replay;
-pub mod cli;
+mod args;
+mod commands;
+mod context;
+mod environment;
+mod events;
+mod input;
+pub mod log_view;
+mod man_page;
+mod output;
+#[doc(hidden)]
+pub mod program;
+mod replay;
+mod session;
+mod terminal;

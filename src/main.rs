@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    toolq::cli::main(std::env::args_os())
+    toolq::program::main(std::env::args_os())
 }

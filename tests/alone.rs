@@ -4,7 +4,7 @@
 mod scene;
 
 use scene::{Scene, sh};
-use toolq::model::Outcome;
+use toolq_core::types::Outcome;
 
 /// Without a supervisor a group is ended, and limits are refused rather than forgotten.
 #[test]

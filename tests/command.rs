@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use scene::{Scene, command, sh, text, text_of};
-use toolq::model::{
+use toolq_core::types::{
     Captured, Content, Ending, Leftovers, Limit, Limits, Outcome, OutputKind, Piece, StdinDraft,
 };
 
@@ -84,7 +84,7 @@ fn the_environment_is_read_when_the_call_is_made() {
                 name: "SOURCE".to_owned(),
                 default: default.map(str::to_owned),
             };
-            command.env = vec![("X".to_owned(), toolq::model::Draft(vec![piece]))];
+            command.env = vec![("X".to_owned(), toolq_core::types::Draft(vec![piece]))];
         })
     };
     let ran = Scene::default()

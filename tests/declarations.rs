@@ -7,8 +7,8 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolq::parse::{Declaration, InputError, Source, declarations};
-use toolq::respond::tools_file;
+use toolq_core::tools_file::tools_file;
+use toolq_core::transcript::{Declaration, InputError, Source, declarations};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
 

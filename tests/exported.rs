@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use support::{Toolq, response};
-use toolq::validate::Schema;
+use toolq_core::json_schema::Schema;
 
 /// Every key that says something of a tool: words for people and models, a schema beside the file, one that the tool
 /// prints, types that are mended, effects, a built-in tool, and one of the file that takes its place.

@@ -197,7 +197,7 @@ fn the_pages_show_what_is_printed() {
 
 /// The quoted words of a source between two marks.
 fn words(file: &str, from: &str, to: &str) -> Vec<String> {
-    let source = fs::read_to_string(repository().join("src").join(file)).unwrap();
+    let source = fs::read_to_string(repository().join(file)).unwrap();
     let (_, source) = source.split_once(from).unwrap();
     let source = source.split(to).next().unwrap();
     let quoted = source.split('"').skip(1).step_by(2);
@@ -207,9 +207,21 @@ fn words(file: &str, from: &str, to: &str) -> Vec<String> {
 /// Every word that a program may meet in a log, an event or a plan is explained.
 #[test]
 fn every_word_has_its_row() {
-    let status = words("model/outcome.rs", "fn status(", "fn ending(");
-    let reasons = words("model/verdict.rs", "fn name(", "/// One problem");
-    let types = words("record/kind.rs", "fn name(", "/// Whether");
+    let status = words(
+        "crates/toolq-core/src/types/outcome.rs",
+        "fn status(",
+        "fn ending(",
+    );
+    let reasons = words(
+        "crates/toolq-core/src/types/verdict.rs",
+        "fn name(",
+        "/// One problem",
+    );
+    let types = words(
+        "crates/toolq-log/src/records/kind.rs",
+        "fn name(",
+        "/// Whether",
+    );
     let all = [&status[..], &reasons, &types].concat();
     assert!(all.len() > 20, "{all:?}");
     for (page, words) in [("session-log.md", &all), ("plan.md", &reasons)] {

@@ -1,4 +1,4 @@
-//! Schemas that real servers and requests declare hold; those of another language are schema_faults with their places.
+//! Schemas that real servers and requests declare hold; those of another language are problems with their places.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use toolq::model::Detail;
-use toolq::validate::{Schema, schema_faults};
+use toolq_core::json_schema::{Schema, schema_faults};
+use toolq_core::types::Detail;
 
 /// The recordings beside the repository; none in a clone without them.
 fn recordings() -> Option<PathBuf> {

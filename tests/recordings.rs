@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use toolq::model::{Call, Turn};
-use toolq::parse::{Recording, Source, Stream, turns_of};
+use toolq_core::transcript::{Recording, Source, Stream, turns as turns_of};
+use toolq_core::types::{Call, Turn};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
 

@@ -1,4 +1,4 @@
-//! The repository checks itself: the order of the stages, generated files, the README's commands.
+//! The repository checks itself: who writes to stdout, what is pure, generated files, the README's commands.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,11 +12,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use support::{Toolq, repository};
-
-/// The stages in the order of the data's way. Each may know those before it.
-const STAGES: [&str; 10] = [
-    "model", "parse", "validate", "plan", "respond", "execute", "record", "report", "replay", "cli",
-];
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -32,75 +27,35 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The stages that a file imports: every `crate::NAME` in its code, and the names of `use crate::{…}`.
-fn imports(code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
-        let names = match rest.strip_prefix('{') {
-            Some(group) => group
-                .split('}')
-                .next()
-                .unwrap_or_default()
-                .split(',')
-                .collect(),
-            None => vec![rest],
-        };
-        found.extend(names.iter().map(|name| {
-            name.trim()
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect::<String>()
-        }));
-    }
-    found
-}
-
+/// Results must never mix with anything else.
 #[test]
-fn a_stage_imports_only_what_stands_before_it() {
-    let mut wrong = Vec::new();
-    for (place, stage) in STAGES.iter().enumerate() {
-        for file in rust_files(&repository().join("src").join(stage)) {
-            for import in imports(&fs::read_to_string(&file).unwrap()) {
-                if !STAGES[..=place].contains(&import.as_str()) {
-                    wrong.push(format!("{}: crate::{import}", file.display()));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn every_folder_of_src_is_a_stage() {
-    for entry in fs::read_dir(repository().join("src")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            assert!(STAGES.contains(&name), "src/{name} is no stage");
+fn only_one_file_writes_to_stdout() {
+    for directory in ["src", "crates"] {
+        for file in rust_files(&repository().join(directory)) {
+            let code = fs::read_to_string(&file).unwrap();
+            assert!(
+                !code.contains("io::stdout") || file.ends_with("src/output/stdout.rs"),
+                "{} touches stdout",
+                file.display()
+            );
         }
     }
 }
 
-/// Only one file writes to stdout, and only `execute` and `cli` know async.
+/// The core is pure: no task, no process, no request. The log needs no runtime either.
 #[test]
-fn rooms_keep_to_their_purpose() {
-    for file in rust_files(&repository().join("src")) {
-        let code = fs::read_to_string(&file).unwrap();
-        let name = file
-            .strip_prefix(repository().join("src"))
-            .unwrap()
-            .display()
-            .to_string();
-        assert!(
-            !code.contains("io::stdout") || name == "cli/stdout.rs",
-            "{name} touches stdout"
-        );
-        let pure = ["model/", "parse/", "validate/", "plan/", "respond/"];
-        if pure.iter().any(|stage| name.starts_with(stage)) {
-            for word in ["tokio::", "reqwest::", "process::Command"] {
-                assert!(!code.contains(word), "{name} knows {word}");
-            }
+fn only_the_engine_and_the_program_are_async() {
+    for crate_name in ["redact", "toolq-core", "toolq-log"] {
+        let manifest = repository()
+            .join("crates")
+            .join(crate_name)
+            .join("Cargo.toml");
+        let manifest = fs::read_to_string(manifest).unwrap();
+        for dependency in ["tokio", "reqwest", "procfence"] {
+            assert!(
+                !manifest.contains(dependency),
+                "{crate_name} depends on {dependency}"
+            );
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolq::parse::{parse_yaml, tools_schema};
-use toolq::validate::{Schema, load};
+use toolq_core::json_schema::Schema;
+use toolq_core::tools_file::load;
+use toolq_core::tools_file::{parse_yaml, tools_schema};
 
 /// Every key once.
 const EVERYTHING: &str = r#"

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::model::CallRef;
+use toolq_core::types::CallRef;
 
 /// What became of one recorded call.
 #[derive(Debug)]

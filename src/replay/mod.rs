@@ -5,20 +5,20 @@
 //! and `report` tells what was found. Calls run on the engine of `toolq run`. Nothing here knows the command line or
 //! stdout.
 
-mod answers;
 mod case;
+mod classify;
 mod compare;
-mod ends;
 mod files;
-mod judge;
-pub mod report;
+mod policy;
+mod reports;
+mod result_collector;
 mod session;
 mod settings;
 mod update;
 
-pub use case::{Case, Difference, End, Kind, Open, Totals};
-pub use files::{FilesError, Shard, files};
-pub use judge::Execute;
-pub use session::{Replay, ReplayError};
-pub use settings::Settings;
-pub use update::{Edit, Stamp, UpdateError, update};
+pub(crate) use files::{FilesError, Shard, files};
+pub(crate) use policy::Execute;
+pub(crate) use reports::{JsonReport, JunitReport, MarkdownReport, Report, Screen, summary};
+pub(crate) use session::{Replay, ReplayError};
+pub(crate) use settings::Settings;
+pub(crate) use update::{Edit, Stamp, update};

@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::answers::{Ears, Nobody};
-use super::case::{Case, Totals};
-use super::compare::Renaming;
-use super::judge::{self, Execute};
-use super::report::Report;
-use super::settings::Settings;
-use super::update::Edit;
-use crate::execute::Engine;
-use crate::model::{Call, CallRef, Checked, Mask, Sink, Tools, Verdict};
-use crate::parse::{InputError, Recording};
-use crate::validate::{Checker, unasked};
+use crate::replay::case::{Case, Totals};
+use crate::replay::compare::Renaming;
+use crate::replay::policy;
+use crate::replay::policy::Execute;
+use crate::replay::reports::Report;
+use crate::replay::result_collector::{Ears, Nobody};
+use crate::replay::settings::Settings;
+use crate::replay::update::Edit;
+use redact::Mask;
+use toolq_core::check::{Checker, unasked};
+use toolq_core::transcript::{InputError, Recording};
+use toolq_core::types::{Call, CallRef, Checked, Sink, Tools, Verdict};
+use toolq_engine::Engine;
 
 /// Why a recording could not be replayed to its end.
 #[derive(Debug, Error)]
@@ -45,7 +47,7 @@ pub struct Replay {
 }
 
 /// What is at hand while one recording is replayed.
-pub(super) struct File<'f> {
+pub(crate) struct File<'f> {
     name: &'f str,
     pub(super) recording: &'f Recording,
     /// The last turn that asks for something: its calls need no results.
@@ -192,7 +194,7 @@ impl Replay {
         let is_run = |checked: &&Checked| match &checked.verdict {
             Verdict::Accepted(accepted) => {
                 let skipped = recording.is_skipped(turn, checked.call.position);
-                judge::is_run(accepted, skipped, self.settings.execute)
+                policy::is_run(accepted, skipped, self.settings.execute)
             }
             Verdict::Rejected(_) => false,
         };

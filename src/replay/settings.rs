@@ -1,5 +1,5 @@
-use super::judge::Execute;
-use crate::model::Ignored;
+use crate::replay::policy::Execute;
+use toolq_core::types::Ignored;
 
 /// How a replay is done.
 #[derive(Debug, Clone)]

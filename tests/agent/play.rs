@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use toolq::record::digest_of;
+use toolq_log::digest_of;
 
 use crate::api::{Act, Api, Asked, calls, text};
 use crate::stage::{Done, Stage, callees};

@@ -10,11 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use redact::Mask;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolq::execute::{Budgets, Delivery, Engine, EngineSettings, Resolver};
-use toolq::model::{Answer, Call, CallRef, Environment, Event, Input, Mask, Refused, Sink};
-use toolq::validate::{Checker, load};
+use toolq_core::check::Checker;
+use toolq_core::json::Input;
+use toolq_core::os::Environment;
+use toolq_core::tools_file::load;
+use toolq_core::types::{Answer, Call, CallRef, Event, Refused, Sink};
+use toolq_engine::{Budgets, Delivery, Engine, EngineSettings, Resolver};
 
 use crate::api::{Api, completion, ok, text};
 

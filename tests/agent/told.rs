@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolq::record::log_schema;
-use toolq::validate::Schema;
+use toolq_core::json_schema::Schema;
+use toolq_log::log_schema;
 
 use crate::api::{Api, calls, text};
 use crate::scenes::{ask, events};

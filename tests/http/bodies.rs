@@ -1,6 +1,6 @@
 //! Bodies that are something else than was declared.
 
-use toolq::model::{Content, Outcome, OutputKind};
+use toolq_core::types::{Content, Outcome, OutputKind};
 
 use crate::server::{Act, Server, response};
 

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use toolq::model::{Effect, HttpMethod, Outcome, TransportPhase};
+use toolq_core::types::{Effect, HttpMethod, Outcome, TransportPhase};
 
 use crate::phase;
 use crate::scene::http;
@@ -219,6 +219,6 @@ fn an_encoded_body_is_refused() {
     let failing = Server::saying("HTTP/1.1 500 No\r\ncontent-encoding: gzip\r\n\r\nxxx");
     assert_eq!(
         failing.get("/").run().outcome().ending(),
-        Some(toolq::model::Ending::Http(500))
+        Some(toolq_core::types::Ending::Http(500))
     );
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use std::{fs, future, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
-use toolq::execute::Resolver;
-use toolq::model::{
+use toolq_core::types::{
     Doubt, Effect, Ending, HttpMethod, NotExecuted, OnFailure, Outcome, RetryOn, TransportPhase,
 };
+use toolq_engine::Resolver;
 
 use crate::phase;
 use crate::scene::{Asked, Ran, Scene, http, sh, text_of};

@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolq::execute::Resolver;
-use toolq::model::{
-    Call, Form, HostPattern, HttpMethod, Input, Part, Template, TransportPhase, Turn, Verdict,
+use toolq_core::check::Checker;
+use toolq_core::json::Input;
+use toolq_core::tools_file::load;
+use toolq_core::types::{
+    Call, Form, HostPattern, HttpMethod, Part, Template, TransportPhase, Turn, Verdict,
 };
-use toolq::validate::{Checker, load};
+use toolq_engine::Resolver;
 
 use crate::phase;
 use crate::scene::{Asked, Scene, http};
@@ -46,7 +48,7 @@ fn checked(checker: &mut Checker, url: &str) -> Result<String, String> {
     match checker.turn(turn).remove(0).verdict {
         Verdict::Rejected(rejection) => Err(rejection.details[0].message.clone()),
         Verdict::Accepted(accepted) => match accepted.invocation {
-            Some(toolq::model::Invocation::Http(request)) => Ok(request.url.to_string()),
+            Some(toolq_core::types::Invocation::Http(request)) => Ok(request.url.to_string()),
             other => panic!("{other:?}"),
         },
     }

@@ -16,7 +16,7 @@ mod server;
 #[path = "../support/mod.rs"]
 mod support;
 
-use toolq::model::{Outcome, TransportPhase};
+use toolq_core::types::{Outcome, TransportPhase};
 
 /// How far a request came that found no answer.
 #[track_caller]

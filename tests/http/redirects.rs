@@ -1,6 +1,6 @@
 //! Redirects: none, or to the same origin and not for ever.
 
-use toolq::model::Ending;
+use toolq_core::types::Ending;
 
 use crate::server::{Act, Server, response};
 

@@ -1,6 +1,6 @@
 //! What is sent: as declared, and nothing more.
 
-use toolq::model::{Effect, HttpMethod, JsonDraft, Template, TransportPhase};
+use toolq_core::types::{Effect, HttpMethod, JsonDraft, Template, TransportPhase};
 
 use crate::phase;
 use crate::scene::{http, text};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolq::model::{Effect, Ending, RetryOn};
+use toolq_core::types::{Effect, Ending, RetryOn};
 
 use crate::scene::Asked;
 use crate::server::{Act, Server, response};

@@ -1,6 +1,6 @@
 //! Keys are sent, and told to nobody.
 
-use toolq::model::{Draft, Ending, Outcome, Piece};
+use toolq_core::types::{Draft, Ending, Outcome, Piece};
 
 use crate::scene::Scene;
 use crate::server::{Act, Server, response};

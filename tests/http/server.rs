@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use toolq::model::HttpMethod;
+use toolq_core::types::HttpMethod;
 
 use crate::scene::{Asked, http};
 

@@ -1,6 +1,6 @@
 //! The calls of a recording: which are open, what they are called, what they ask.
 
-use toolq::model::InputFault;
+use toolq_core::json::InputFault;
 
 use super::shapes::{CHAT_CALL, ITEM, USE};
 use super::{calls, read};

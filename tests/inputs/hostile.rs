@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use proptest::prelude::*;
-use toolq::parse::{Place, Recording, Source};
+use toolq_core::transcript::{Place, Recording, Source};
 
 use super::shapes::{USE, shapes};
 use super::{MAX, calls, error, read};

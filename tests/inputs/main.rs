@@ -9,8 +9,9 @@ mod shapes;
 
 use std::io::Cursor;
 
-use toolq::model::{Dialect, Input, Turn};
-use toolq::parse::{InputError, Place, Recording, Source};
+use toolq_core::json::Input;
+use toolq_core::transcript::{InputError, Place, Recording, Source};
+use toolq_core::types::{Dialect, Turn};
 
 /// The largest document, in bytes.
 const MAX: u64 = 1 << 20;

@@ -1,7 +1,9 @@
 //! The documented shapes.
 
-use toolq::model::Dialect::{self, Anthropic, ClaudeCode, Codex, Toolq};
-use toolq::model::{Form, Layout};
+use toolq_core::types::{
+    Dialect, Dialect::Anthropic, Dialect::ClaudeCode, Dialect::Codex, Dialect::Toolq,
+};
+use toolq_core::types::{Form, Layout};
 
 use super::{error, read_as, turns};
 

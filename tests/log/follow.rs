@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use toolq::record::metadata::Process;
+use toolq_core::os::Process;
 
 use crate::forge::Forge;
 use crate::support::Toolq;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use toolq::record::metadata::Process;
+use toolq_core::os::Process;
 
 /// A log that is being written.
 pub struct Forge {

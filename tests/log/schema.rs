@@ -7,8 +7,8 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
-use toolq::record::log_schema;
-use toolq::validate::Schema;
+use toolq_core::json_schema::Schema;
+use toolq_log::log_schema;
 
 use crate::api::{Act, Api, Step, calls, message, ok, text, uses};
 use crate::forge::Forge;

@@ -460,17 +460,17 @@ fn an_agent_that_works_is_shown() {
         .take_while(|line| !line.contains("\"seq\":14,"))
         .collect();
     let cut = format!("{}\n", cut.join("\n"));
-    let mut show = toolq::report::Show::new(
-        toolq::report::LogPage {
+    let mut show = toolq::log_view::Show::new(
+        toolq::log_view::Page {
             width: 80,
             color: false,
         },
-        toolq::report::Filter::default(),
+        toolq::log_view::Filter::default(),
     );
     let folder = Toolq::new().file("log.jsonl", cut);
     let path = folder.path().join("log.jsonl");
     let mut text = String::new();
-    for record in toolq::record::Records::open(&path).unwrap() {
+    for record in toolq_log::Records::open(&path).unwrap() {
         let record = record.unwrap();
         let mut content = || Ok(record.content.load(&path).unwrap().get().to_owned());
         text.push_str(&show.take(&record, &mut content).unwrap());

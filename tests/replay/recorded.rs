@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Deserializer, Value, json};
-use toolq::parse::{Recording, Source};
+use toolq_core::transcript::{Recording, Source};
 
 use crate::support::Toolq;
 use crate::{counts, differ};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
-use toolq::record::{Order, Records};
+use toolq_log::{Order, Records};
 
 use crate::support::Toolq;
 

@@ -12,14 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolq::execute::{Budgets, Delivery, Engine, EngineSettings, Resolver};
-use toolq::model::{
+use redact::Mask;
+use toolq_core::json::Input;
+use toolq_core::os::Environment;
+use toolq_core::types::{
     Accepted, Answer, Backing, Body, Call, CallRef, Checked, CommandBacking, CommandInvocation,
-    Compare, Content, DecidedBy, Draft, Effect, Environment, Event, HttpBacking, HttpInvocation,
-    HttpMethod, Input, Invocation, JsonDraft, Leftovers, Limits, Mask, OnFailure, Outcome,
-    OutputKind, Past, Piece, Refused, Retry, Safety, Sink, Status, Stdin, StdinDraft, Template,
-    Timeout, Tool, Tools, Verdict,
+    Compare, Content, DecidedBy, Draft, Effect, Event, HttpBacking, HttpInvocation, HttpMethod,
+    Invocation, JsonDraft, Leftovers, Limits, OnFailure, Outcome, OutputKind, Past, Piece, Refused,
+    Retry, Safety, Sink, Status, Stdin, StdinDraft, Template, Timeout, Tool, Tools, Verdict,
 };
+use toolq_engine::{Budgets, Delivery, Engine, EngineSettings, Resolver};
 
 /// A tool with wide limits and no backing.
 pub fn tool(name: &str) -> Tool {
@@ -323,7 +325,7 @@ impl Scene {
                 dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests"),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
-                prices: toolq::model::Prices::default(),
+                prices: toolq_core::types::Prices::default(),
                 digest: String::new(),
             }),
             jobs,

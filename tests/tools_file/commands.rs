@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolq::model::{Backing, CommandBacking, Leftovers, Limits};
+use toolq_core::types::{Backing, CommandBacking, Leftovers, Limits};
 
 use crate::{quiet, refused, tool, tools, warned};
 

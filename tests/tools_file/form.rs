@@ -1,6 +1,6 @@
 //! What is no file of tools at all, or guesses.
 
-use toolq::model::Backing;
+use toolq_core::types::Backing;
 
 use crate::{file, quiet, read, refused, tool, tools};
 

@@ -14,8 +14,8 @@ mod slips;
 
 use std::path::Path;
 
-use toolq::model::{Severity, Tools};
-use toolq::validate::{Loaded, load};
+use toolq_core::tools_file::{Loaded, load};
+use toolq_core::types::{Severity, Tools};
 
 fn read(text: &str) -> Loaded {
     load(text, Path::new("/srv/tools"), Path::new("/srv"))

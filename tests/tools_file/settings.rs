@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolq::model::{Effect, OnFailure, OutputKind, RetryOn, Rule, Safety, Template};
+use toolq_core::types::{Effect, OnFailure, OutputKind, RetryOn, Rule, Safety, Template};
 
 use crate::{file, quiet, refused, tool, tools, warned};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_current_process_group, kill_process, setsid,
 };
-use toolq::model::Limit;
+use toolq_core::types::Limit;
 
 use crate::visits::End;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use toolq::model::{Ending, Limit, Limits, Outcome};
+use toolq_core::types::{Ending, Limit, Limits, Outcome};
 
 use crate::machine::{Span, fair};
 use crate::scene::{Asked, Scene, command, text, text_of};

@@ -1,12 +1,12 @@
 //! Numbers as JSON knows them: one kind, of any length.
 
 /// Whether two JSON numbers are the same number, however they are written (`1`, `1.0`, `10e-1`), to the last digit.
-pub(super) fn same(one: &str, other: &str) -> bool {
+pub(crate) fn same(one: &str, other: &str) -> bool {
     one == other || decimal(one).is_some_and(|one| Some(one) == decimal(other))
 }
 
 /// Whether they are no farther apart than `tolerance`, or than so much of the larger one.
-pub(super) fn near(one: &str, other: &str, tolerance: f64) -> bool {
+pub(crate) fn near(one: &str, other: &str, tolerance: f64) -> bool {
     let (Ok(one), Ok(other)) = (one.parse::<f64>(), other.parse::<f64>()) else {
         return false;
     };
@@ -15,7 +15,7 @@ pub(super) fn near(one: &str, other: &str, tolerance: f64) -> bool {
 }
 
 /// Whether a text is a JSON number.
-pub(super) fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     begins && serde_json::from_str::<f64>(text).is_ok()
 }

@@ -24,7 +24,7 @@ pub struct Renaming {
 
 impl Renaming {
     /// Whether today's id may stand for the recorded one. That it does is only tried until the next `keep`.
-    pub(super) fn allows(&mut self, recorded: &str, today: &str) -> bool {
+    pub(crate) fn allows(&mut self, recorded: &str, today: &str) -> bool {
         if !is_id(recorded) || !is_id(today) {
             return false;
         }
@@ -43,7 +43,7 @@ impl Renaming {
     }
 
     /// Ends a comparison: what was tried holds from now on if the results are the same.
-    pub(super) fn keep(&mut self, same: bool) {
+    pub(crate) fn keep(&mut self, same: bool) {
         for (recorded, today) in self.tried.drain(..).filter(|_| same) {
             self.today.insert(recorded.clone(), today.clone());
             self.recorded.insert(today, recorded);

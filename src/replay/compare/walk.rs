@@ -5,10 +5,11 @@ use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
 
-use super::number;
-use super::{Mismatch, Renaming, Rules};
-use crate::model::Compare;
-use crate::model::json::{Json, Object};
+use crate::replay::compare::mismatch::{Mismatch, Rules};
+use crate::replay::compare::number;
+use crate::replay::compare::renaming::Renaming;
+use toolq_core::json::{Json, Object};
+use toolq_core::types::Compare;
 
 /// Values that are nested deeper are compared as text, in levels.
 const DEPTH: usize = 100;
@@ -16,15 +17,15 @@ const DEPTH: usize = 100;
 const MOST: usize = 100;
 
 /// A comparison on its way.
-pub(super) struct Walk<'w> {
-    pub(super) rules: &'w Rules<'w>,
-    pub(super) ids: &'w mut Renaming,
-    pub(super) found: Vec<Mismatch>,
+pub(crate) struct Walk<'w> {
+    pub(crate) rules: &'w Rules<'w>,
+    pub(crate) ids: &'w mut Renaming,
+    pub(crate) found: Vec<Mismatch>,
     path: Vec<String>,
 }
 
 impl<'w> Walk<'w> {
-    pub(super) fn new(rules: &'w Rules<'w>, ids: &'w mut Renaming) -> Self {
+    pub(crate) fn new(rules: &'w Rules<'w>, ids: &'w mut Renaming) -> Self {
         Self {
             rules,
             ids,
@@ -34,7 +35,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Compares two values that stand at the present path.
-    pub(super) fn values(&mut self, recorded: Json, today: Json) {
+    pub(crate) fn values(&mut self, recorded: Json, today: Json) {
         if recorded.get() == today.get() || self.is_ignored() || self.found.len() >= MOST {
             return;
         }
@@ -53,7 +54,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Compares two texts; those that are JSON as that. False where they differ as texts.
-    pub(super) fn texts(&mut self, recorded: &str, today: &str) -> bool {
+    pub(crate) fn texts(&mut self, recorded: &str, today: &str) -> bool {
         if recorded == today {
             return true;
         }
@@ -180,13 +181,13 @@ fn by_key<'o, 'a>(object: &'o Object<'a>) -> HashMap<&'o str, Json<'a>> {
 }
 
 /// A text that is a JSON array or object.
-pub(super) fn document(text: &str) -> Option<Json<'_>> {
+pub(crate) fn document(text: &str) -> Option<Json<'_>> {
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     let begins = text.starts_with(['{', '[']);
     (begins && serde_json::from_str::<IgnoredAny>(text).is_ok()).then(|| Json::new(text))
 }
 
 /// A text as JSON.
-pub(super) fn quoted(text: &str) -> Cow<'static, str> {
+pub(crate) fn quoted(text: &str) -> Cow<'static, str> {
     serde_json::to_string(text).map_or(Cow::Borrowed("\"\""), Cow::Owned)
 }

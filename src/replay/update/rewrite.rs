@@ -1,11 +1,10 @@
 //! The JSON of a recorded result with today's content in it; whatever else it has stays, byte for byte.
 
-use crate::model::json::{Json, Object};
-use crate::model::{Answer, Dialect, Form, json_line};
-use crate::parse::Reply;
-use crate::respond;
-
-use super::Edit;
+use crate::replay::update::recording::Edit;
+use toolq_core::answer;
+use toolq_core::json::{Json, Object, json_line};
+use toolq_core::transcript::Reply;
+use toolq_core::types::{Answer, Dialect, Form};
 
 /// The recorded result with today's content; none where a log is to stay what it was, or where there is no place for it.
 pub fn rewritten(reply: &Reply, dialect: Dialect, today: &Answer) -> Option<Edit> {
@@ -85,7 +84,7 @@ fn other(object: &Object, key: &str, content: &str) -> String {
 
 /// Today's content in the JSON of a form, on one line.
 fn new(form: Form, today: &Answer) -> Option<String> {
-    let rendered = respond::render(form, std::slice::from_ref(today));
+    let rendered = answer::render(form, std::slice::from_ref(today));
     let json = Json::new(&rendered);
     let object = match json.list() {
         Some(list) => list.first()?.object()?,
@@ -114,7 +113,8 @@ fn added(whole: Json, key: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Content, Recorded};
+
+    use toolq_core::types::{Content, Recorded};
 
     fn after(dialect: Dialect, json: &str, text: &str, is_error: bool) -> String {
         let reply = Reply {

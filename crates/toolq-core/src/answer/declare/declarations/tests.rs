@@ -1,0 +1,158 @@
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::answer::declare::declarations::{Declare, declare};
+use crate::types::{
+    Compare, Effect, OnFailure, OutputKind, Retry, Safety, Status, Timeout, Tool, Tools,
+};
+
+fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value) -> Arc<Tool> {
+    Arc::new(Tool {
+        name: name.to_owned(),
+        description: format!("What {name} does."),
+        display_name: (effect == Effect::Read).then(|| "Reading".to_owned()),
+        category: category.map(str::to_owned),
+        input_schema,
+        describe: None,
+        safety: Safety::Default,
+        effect,
+        timeout: Timeout {
+            after: Duration::ZERO,
+            grace: Duration::ZERO,
+            slow: None,
+            total: None,
+        },
+        estimate: None,
+        paths: Vec::new(),
+        status: Status::default(),
+        backing: None,
+        probe: None,
+        output: OutputKind::Text,
+        max_output: 0,
+        max_saved: 0,
+        retry: Retry {
+            times: 0,
+            on: Vec::new(),
+            backoff: Duration::ZERO,
+            max_backoff: Duration::ZERO,
+        },
+        on_failure: OnFailure::Continue,
+        pause_after_failures: None,
+        coerce: true,
+        compare: Compare::Json,
+        ignore: Vec::new(),
+        messages: std::collections::BTreeMap::new(),
+    })
+}
+
+fn tools() -> Tools {
+    let schema = json!({
+        "type": "object",
+        "required": ["path"],
+        "properties": {
+            "path": {"type": "string", "description": "Where.\nRelative."},
+            "lines": {"type": "array", "items": {"type": ["integer", "null"]}},
+            "mode": {"enum": ["a", 1]},
+            "any": {"anyOf": [{"type": "string"}, {}]},
+        },
+    });
+    Tools {
+        tools: vec![
+            tool("now", None, Effect::Idempotent, json!({"type": "object"})),
+            tool("read", Some("files"), Effect::Read, schema.clone()),
+            tool("write", Some("files"), Effect::Write, schema),
+        ],
+        concurrency: NonZeroUsize::MIN,
+        root: PathBuf::new(),
+        dir: PathBuf::new(),
+        secrets: Vec::new(),
+        messages: std::collections::BTreeMap::default(),
+        prices: crate::types::Prices::default(),
+        digest: String::new(),
+    }
+}
+
+#[test]
+fn the_prompt_section_groups_by_category() {
+    insta::assert_snapshot!(declare(&tools(), Declare::Markdown));
+}
+
+#[test]
+fn each_api_gets_its_own_keys() {
+    let declared = |how| serde_json::from_str::<Value>(&declare(&tools(), how)).unwrap();
+    let schema = &tools().tools[1].input_schema;
+    assert_eq!(&declared(Declare::Anthropic)[1]["input_schema"], schema);
+    assert_eq!(
+        &declared(Declare::OpenAiChat)[1]["function"]["parameters"],
+        schema
+    );
+    assert_eq!(declared(Declare::OpenAiResponses)[1]["strict"], false);
+    let mcp = declared(Declare::Mcp);
+    let hints = |index: usize| mcp["tools"][index]["annotations"].clone();
+    assert_eq!(
+        hints(0),
+        json!({"readOnlyHint": false, "idempotentHint": true})
+    );
+    assert_eq!(
+        hints(1),
+        json!({"readOnlyHint": true, "idempotentHint": true})
+    );
+    assert_eq!(
+        hints(2),
+        json!({"readOnlyHint": false, "idempotentHint": false})
+    );
+    assert_eq!(mcp["tools"][1]["title"], "Reading");
+}
+
+/// What stands inside of an input is shown, also where it is named elsewhere; what contains itself, once.
+#[test]
+fn a_prompt_names_every_field() {
+    let schema = json!({
+        "type": "object",
+        "required": ["node"],
+        "properties": {
+            "node": {"$ref": "#/$defs/node"},
+            "rows": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {
+                "id": {"type": "integer", "description": "Whose\nrow."},
+                "mode": {"const": "fast"},
+            }}},
+            "size": {"allOf": [{}, {"type": "number"}], "description": "How large."},
+            "kind": {"anyOf": [{"$ref": "#/$defs/kind"}, {"type": "null"}]},
+            "lost": {"$ref": "#/$defs/gone"},
+        },
+        "$defs": {
+            "node": {"type": "object", "description": "A node.", "properties": {
+                "child": {"$ref": "#/$defs/node"}, "name": {"type": "string"},
+            }},
+            "kind": {"enum": ["a", "b"]},
+        },
+    });
+    let one = Tools {
+        tools: vec![tool("t", None, Effect::Write, schema)],
+        ..tools()
+    };
+    insta::assert_snapshot!(declare(&one, Declare::Markdown), @r#"
+    # Available Tools
+
+    ## t
+
+    What t does.
+
+    Parameters:
+
+    - `node` (object, required): A node.
+      - `child` (any, optional)
+      - `name` (string, optional)
+    - `rows` (array of object, optional)
+      - `id` (integer, required): Whose
+        row.
+      - `mode` (always "fast", optional)
+    - `size` (number, optional): How large.
+    - `kind` (one of "a", "b" or null, optional)
+    - `lost` (any, optional)
+    "#);
+}

@@ -1,0 +1,71 @@
+//! The environment of a child: a little of toolq's own, what the tool declares, and what every child is told.
+
+use std::ffi::{CString, NulError, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use toolq_core::os::Environment;
+use toolq_core::types::{Call, CommandBacking, CommandInvocation, Outcome};
+
+/// Variables that every child inherits, beside those whose names begin with `LC_`.
+const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ"];
+
+/// The variables of a child; of one name the last counts.
+#[derive(Debug, Default)]
+pub(crate) struct Variables(Vec<(OsString, OsString)>);
+
+impl Variables {
+    fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+        let (name, value) = (name.as_ref(), value.as_ref().to_owned());
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// As a program gets them: `NAME=value`.
+    pub(crate) fn into_strings(self) -> Result<Vec<CString>, NulError> {
+        let join = |(mut name, value): (OsString, OsString)| {
+            name.push("=");
+            name.push(value);
+            CString::new(name.into_vec())
+        };
+        self.0.into_iter().map(join).collect()
+    }
+}
+
+/// The variables of a call.
+///
+/// # Errors
+/// How the call ends because a variable that it needs is not set.
+pub(crate) fn variables(
+    environment: &Environment,
+    backing: Option<&CommandBacking>,
+    command: &CommandInvocation,
+    (call, key): (&Call, &str),
+) -> Result<Variables, Outcome> {
+    let mut variables = Variables(inherited(environment));
+    for name in backing.iter().flat_map(|backing| &backing.pass_env) {
+        if let Some(value) = environment.raw(name) {
+            variables.set(name, value);
+        }
+    }
+    for (name, draft) in &command.env {
+        let value = draft.resolve(&|name| environment.get(name));
+        variables.set(name, value.map_err(Outcome::MissingVariable)?);
+    }
+    variables.set("TOOLQ_TOOL_NAME", call.name.replace('\0', "\u{FFFD}"));
+    variables.set("TOOLQ_TOOL_USE_ID", call.id.replace('\0', "\u{FFFD}"));
+    variables.set("TOOLQ_IDEMPOTENCY_KEY", key);
+    variables.set("TOOLQ_STATUS_FD", "3");
+    Ok(variables)
+}
+
+fn inherited(environment: &Environment) -> Vec<(OsString, OsString)> {
+    let passes = |name: &OsStr| {
+        INHERITED.iter().any(|inherited| name == *inherited) || name.as_bytes().starts_with(b"LC_")
+    };
+    let variables = environment.iter().filter(|(name, _)| passes(name));
+    variables
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}

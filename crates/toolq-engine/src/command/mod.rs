@@ -1,0 +1,16 @@
+//! Commands: start a program with a call's arguments, feed its stdin, collect its output, and end its whole process tree.
+
+mod child;
+mod direct_child;
+mod environment;
+mod pipe_io;
+mod pipes;
+mod process_groups;
+mod program_lookup;
+mod runner;
+mod spec;
+mod status_lines;
+#[cfg(target_os = "linux")]
+mod supervised_child;
+
+pub(crate) use runner::Commands;

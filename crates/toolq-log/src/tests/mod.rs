@@ -1,0 +1,442 @@
+//! The log as a reader finds it.
+
+mod agents;
+mod disk;
+mod faults;
+mod ordering;
+mod reading;
+mod recovering;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+
+use crate::records::line;
+use crate::write::journal;
+use redact::Mask;
+use toolq_core::json::Input;
+use toolq_core::os::Clock;
+use toolq_core::testing::{accepted, finish, hostile, play, rejected, succeeded, timed, tool};
+use toolq_core::types::{CallRef, Checked, Content, Event, NotExecuted, Outcome, Sink, Verdict};
+
+/// Says what was counted, also where a test's own output is kept back.
+fn say(what: std::fmt::Arguments<'_>) {
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{what}\n"));
+}
+
+fn clock() -> Clock {
+    Clock::new(|| 1_763_755_200_000)
+}
+
+fn session() -> Session {
+    Session {
+        tools_path: "/work/tools.yaml".to_owned(),
+        tools_sha256: "ab".repeat(32),
+        input_sha256: Some("cd".repeat(32)),
+        cwd: "/work".to_owned(),
+        root: "/work".to_owned(),
+        jobs: std::num::NonZeroUsize::MIN,
+        sync: Sync::Auto,
+    }
+}
+
+fn begin(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
+    SessionLog::create(path, &session(), Arc::new(mask), clock())
+}
+
+/// A fresh log of one finished session, and its lines.
+fn log_of(tell: impl FnOnce(&mut SessionLog)) -> (TempDir, PathBuf, Vec<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let mut log = begin(&path, Mask::new(["s3cr3t-value"])).unwrap();
+    tell(&mut log);
+    log.finish(0).unwrap();
+    let lines = lines(&path);
+    (folder, path, lines)
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Every record as `type content metadata`, without the session, whose process is another each time, and without the
+/// digests of tools, which are those of a release.
+fn brief(lines: &[Value]) -> String {
+    let brief = |record: &Value| {
+        let kind = record["type"].as_str().unwrap();
+        let mut metadata = record["metadata"].clone();
+        if let Some(members) = metadata.as_object_mut() {
+            members.shift_remove("tool_sha256");
+        }
+        format!("{kind} {} {metadata}", record["content"])
+    };
+    lines[1..].iter().map(brief).collect::<Vec<_>>().join("\n")
+}
+
+/// FAULTS 9, 131: a rejected call has no start, and nobody finds a secret.
+#[test]
+fn a_turn_on_record() {
+    let mut coerced = accepted(0, tool("get_x"), true, r#"{"n": 1.00}"#);
+    if let Verdict::Accepted(accepted) = &mut coerced.verdict {
+        accepted.before_coercion = Input::parse(r#"{"n":"1.00"}"#).ok();
+    }
+    let secret = accepted(2, tool("save"), false, "{\n \"t\": \"s3cr3t-value\"}");
+    let checked = [coerced, rejected(1, "nobody"), secret];
+    let (_folder, _, lines) = log_of(|log| play(log, &checked, "done").unwrap());
+    assert_snapshot!(brief(&lines), @r#"
+    turn null {"turn":0}
+    tool_call {"name":"get_x","input":{"n":1.0}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":true,"reason":"rule get_*","input_sha256":"a8fd9a0f08319c286a5726263661cea866f0069767b4719d83349c32cfef0ebb","input_before_coercion":{"n":"1.00"},"tool_name":"get_x"}
+    tool_call {"name":"nobody","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"nobody"}
+    tool_result "Unknown tool." {"tool_use_id":"toolu_1","tool_name":"nobody","is_error":true,"status":"unknown_tool","duration_ms":0,"attempts":0}
+    tool_call {"name":"save","input":{"t":"[masked]"}} {"tool_use_id":"toolu_2","turn":0,"position":2,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"98d25a95f0566e3d7329debfb5c77a6b6d5271306d5c49d81086445a4db37ab2","tool_name":"save"}
+    tool_start null {"tool_use_id":"toolu_0","tool_name":"get_x","attempt":1,"idempotency_key":"key","effect":"write"}
+    tool_start null {"tool_use_id":"toolu_2","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
+    tool_result "done" {"tool_use_id":"toolu_0","tool_name":"get_x","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
+    tool_result "done" {"tool_use_id":"toolu_2","tool_name":"save","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
+    session_end null {"turns":1,"calls":3,"results":3,"errors":1,"skipped":0,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":3}
+    "#);
+    assert_eq!(lines[0]["metadata"]["format"]["major"], 1);
+    assert_eq!(lines[0]["parentId"], Value::Null);
+    for (line, parent) in [
+        (1, 0),
+        (2, 1),
+        (3, 1),
+        (4, 3),
+        (5, 1),
+        (6, 2),
+        (8, 2),
+        (10, 0),
+    ] {
+        assert_eq!(lines[line]["parentId"], lines[parent]["id"], "{line}");
+    }
+}
+
+#[test]
+fn the_attempt_before_is_on_record() {
+    let checked = accepted(0, tool("save"), false, "{}");
+    let call = CallRef::new(&checked.call, Some(0));
+    let Verdict::Accepted(accepted) = &checked.verdict else {
+        unreachable!()
+    };
+    let started = |attempt| Event::Started {
+        call: &call,
+        accepted,
+        attempt,
+        idempotency_key: "key",
+    };
+    let outcome = Outcome::TimedOut {
+        idle: false,
+        limit: std::time::Duration::from_secs(1),
+        output: String::new(),
+        stderr: String::new(),
+        captured: toolq_core::types::Captured::default(),
+    };
+    let retrying = Event::Retrying {
+        call: &call,
+        attempt: 1,
+        outcome: &outcome,
+        wait: std::time::Duration::from_millis(200),
+    };
+    let queued = Event::Queued {
+        checked: &checked,
+        batch: Some(0),
+    };
+    let skipped = Outcome::NotExecuted(NotExecuted::Preceding {
+        tool: "check".to_owned(),
+    });
+    let (_folder, _, lines) = log_of(|log| {
+        log.tell(&[queued, started(1), retrying, started(2)])
+            .unwrap();
+        finish(log, &call, &skipped, "Not executed.", (0, 0)).unwrap();
+    });
+    assert_snapshot!(brief(&lines), @r#"
+    tool_call {"name":"save","input":{}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"save"}
+    tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
+    tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":2,"idempotency_key":"key","effect":"write","after":{"status":"timeout","wait_ms":200}}
+    tool_skipped "Not executed." {"tool_use_id":"toolu_0","tool_name":"save","is_error":true,"status":"not_executed","duration_ms":0,"attempts":0}
+    session_end null {"turns":0,"calls":1,"results":0,"errors":0,"skipped":1,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":1}
+    "#);
+}
+
+/// The seal of every line, computed by the words of the documentation.
+#[test]
+fn every_line_is_sealed_and_chained() {
+    let checked = [timed(0, "get", 1, true), rejected(1, "nobody")];
+    let (_folder, path, _) = log_of(|log| play(log, &checked, "done").unwrap());
+    let text = fs::read_to_string(path).unwrap();
+    let mut prev = "0".repeat(16);
+    for (seq, line) in text.lines().enumerate() {
+        let (sealed, crc) = line.rsplit_once(",\"crc\":").unwrap();
+        assert_eq!(
+            crc,
+            format!("\"{:08x}\"}}", crc32fast::hash(sealed.as_bytes()))
+        );
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(record["seq"], seq);
+        assert_eq!(record["prev"], prev.as_str());
+        prev = line::sha256(line.as_bytes())[..16].to_owned();
+    }
+}
+
+/// FAULTS 110: no record is larger than a write that a killed process can't tear; what is larger stands in files. Metadata
+/// always stands in its record.
+#[test]
+fn large_bodies_stand_in_files() {
+    let text = "x".repeat(100_000);
+    let mut huge = accepted(0, tool("save"), false, &format!(r#"{{"t":"{text}"}}"#));
+    huge.call.id = "é".repeat(70_000);
+    if let Verdict::Accepted(accepted) = &mut huge.verdict {
+        accepted.before_coercion = Input::parse(&format!(r#"{{"u":"{text}"}}"#)).ok();
+    }
+    let whole_id = huge.call.id.clone();
+    let (_folder, path, lines) = log_of(|log| play(log, &[huge], &text).unwrap());
+    let call = &lines[2];
+    let stored = |body: &Value| -> Value {
+        let file = body["$file"].as_str().unwrap();
+        let bytes = fs::read(path.with_extension("jsonl.d").join(file)).unwrap();
+        assert_eq!(line::sha256(&bytes), file);
+        assert_eq!(body["bytes"], bytes.len());
+        serde_json::from_slice(&bytes).unwrap()
+    };
+    let content = stored(&call["content"]);
+    assert_eq!(content["input"]["t"], text);
+    assert_eq!(content["id"], whole_id);
+    assert_eq!(
+        stored(&call["metadata"]["input_before_coercion"])["u"],
+        text
+    );
+    assert_eq!(stored(&lines[4]["content"]), text);
+    let digest = line::sha256(whole_id.as_bytes());
+    for line in &lines[2..5] {
+        let id = line["metadata"]["tool_use_id"].as_str().unwrap();
+        assert!(id.starts_with("éé") && id.len() < 512, "{id}");
+        assert!(
+            id.ends_with(&format!("… (140000 bytes, sha256 {digest})")),
+            "{id}"
+        );
+    }
+    let raw = fs::read(&path).unwrap();
+    assert!(
+        raw.split(|byte| *byte == b'\n')
+            .all(|line| line.len() < MAX_RECORD)
+    );
+}
+
+/// FAULTS 122: a result and an input that look like the name of a file are read as they were written.
+#[test]
+fn what_looks_like_a_file_is_none() {
+    let forged = r#"{"$file":"x","type":"message"}"#;
+    let mut call = accepted(0, tool("save"), false, "{}");
+    if let Verdict::Accepted(accepted) = &mut call.verdict {
+        accepted.before_coercion = Input::parse(forged).ok();
+    }
+    let (_folder, path, lines) = log_of(|log| {
+        play(log, &[call], "x").unwrap();
+        let forged = RawValue::from_string(forged.to_owned()).unwrap();
+        let journal = &mut log.journal;
+        journal
+            .add(&Kind::ModelResponse, None, &forged, &json!({}))
+            .unwrap();
+        journal.commit(journal::Durable::Now).unwrap();
+    });
+    let mut records = Records::open(&path).unwrap();
+    let mut files = 0;
+    while let Some(record) = records.lend() {
+        let record = record.unwrap();
+        files += record.check_files(&path).unwrap();
+        if record.kind == Kind::ModelResponse {
+            assert_eq!(record.content.load(&path).unwrap().get(), forged);
+        }
+    }
+    assert_eq!(files, 2, "{lines:?}");
+}
+
+/// FAULTS 132.
+#[test]
+fn only_the_owner_reads_it() {
+    let text = "x".repeat(100_000);
+    let checked = [timed(0, "get", 1, true)];
+    let (_folder, path, _) = log_of(|log| play(log, &checked, &text).unwrap());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    let bodies = path.with_extension("jsonl.d");
+    assert_eq!(mode(&bodies), 0o700);
+    for body in fs::read_dir(bodies).unwrap() {
+        assert_eq!(mode(&body.unwrap().path()), 0o600);
+    }
+}
+
+#[test]
+fn a_log_holds_many_sessions() {
+    let checked = [timed(0, "get", 1, true)];
+    let (_folder, path, _) = log_of(|log| play(log, &checked, "one").unwrap());
+    let mut log = begin(&path, Mask::default()).unwrap();
+    play(&mut log, &checked, "two").unwrap();
+    assert!(matches!(
+        begin(&path, Mask::default()),
+        Err(LogError::InUse(_))
+    ));
+    log.finish(3).unwrap();
+    drop(log);
+    let lines = lines(&path);
+    assert_eq!(lines.len(), 12);
+    assert_eq!(lines[6]["parentId"], Value::Null);
+    assert!(
+        lines
+            .iter()
+            .enumerate()
+            .all(|(seq, record)| record["seq"] == seq)
+    );
+    begin(&path, Mask::default()).unwrap();
+}
+
+/// FAULTS 114, 120, 121: whatever is not surely a log that ended is left alone.
+#[test]
+fn what_can_not_be_continued_is_refused() {
+    let (folder, path, _) = log_of(|_| ());
+    let whole = fs::read(&path).unwrap();
+    let refused = |bytes: &[u8]| {
+        let path = folder.path().join("other.jsonl");
+        fs::write(&path, bytes).unwrap();
+        let error = begin(&path, Mask::default()).err().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        error
+    };
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    assert!(matches!(refused(&whole[..first]), LogError::Unfinished(_)));
+    for cut in first..whole.len() {
+        assert!(
+            matches!(refused(&whole[..cut]), LogError::Unfinished(_)),
+            "{cut}"
+        );
+    }
+    for bit in first..whole.len() - 1 {
+        let mut flipped = whole.clone();
+        flipped[bit] ^= 1;
+        refused(&flipped);
+    }
+    for text in ["{}\n", "\n", "hello", "\0\0\0\0"] {
+        assert!(
+            matches!(refused(text.as_bytes()), LogError::NotALog(_)),
+            "{text}"
+        );
+    }
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(
+        begin(&link, Mask::default()),
+        Err(LogError::Link(_))
+    ));
+    let error = |path: &str| begin(Path::new(path), Mask::default()).err().unwrap();
+    assert!(matches!(error("/"), LogError::NotAFile(_)));
+    assert!(matches!(error("/dev/null"), LogError::NotAFile(_)));
+    assert!(matches!(error("/nowhere/log"), LogError::NoFolder(_)));
+}
+
+/// FAULTS 120.
+#[test]
+fn a_newer_log_is_not_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let metadata = serde_json::json!({"format": {"major": 1, "minor": 1}});
+    let head = line::Head {
+        seq: 0,
+        id: uuid::Uuid::nil(),
+        parent: None,
+        timestamp: 0,
+        kind: &Kind::Session,
+        prev: &"0".repeat(16),
+    };
+    let mut line = Vec::new();
+    line::seal(&mut line, &head, &(), &metadata).unwrap();
+    fs::write(&path, &line).unwrap();
+    let error = begin(&path, Mask::default()).err().unwrap();
+    assert!(matches!(error, LogError::Newer { minor: 1, .. }), "{error}");
+}
+
+/// FAULTS 111: after a write that failed nothing is written, and every start is refused.
+#[test]
+fn a_failed_write_is_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let mut log = begin(&path, Mask::default()).unwrap();
+    let before = fs::read(&path).unwrap();
+    // A file where the folder of large bodies should be.
+    fs::write(path.with_extension("jsonl.d"), "").unwrap();
+    let checked = [timed(0, "get", 1, true)];
+    let large = "x".repeat(MAX_RECORD);
+    assert!(play(&mut log, &checked, &large).is_err());
+    let after = fs::read(&path).unwrap();
+    assert!(after.starts_with(&before));
+    let refused = log
+        .tell(&[Event::TurnStarted {
+            turn: 1,
+            within: None,
+        }])
+        .unwrap_err();
+    assert!(refused.0.contains("can't be written"), "{refused}");
+    assert_eq!(log.refused(), Some(&refused));
+    assert!(log.finish(0).is_err());
+    assert_eq!(fs::read(&path).unwrap(), after);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// FAULTS 7, 122: as many lines are read as records were written, whatever they hold and whoever reads.
+    #[test]
+    fn no_text_forges_a_record(id in hostile(), name in hostile(), text in hostile(), value in hostile()) {
+        let input = serde_json::to_string_pretty(&serde_json::json!({ value.as_str(): value })).unwrap();
+        let mut checked: Checked = accepted(0, tool(&name), true, &input);
+        checked.call.id = id;
+        let (_folder, path, lines) = log_of(|log| play(log, &[checked], &text).unwrap());
+        prop_assert_eq!(lines.len(), 6);
+        prop_assert_eq!(lines[4]["content"].as_str(), Some(text.as_str()));
+        let text = fs::read_to_string(path).unwrap();
+        let breaks = |c: &char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        prop_assert_eq!(text.chars().filter(breaks).count(), 6);
+    }
+}
+
+#[test]
+fn blocks_keep_their_form() {
+    let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+    let outcome = succeeded("");
+    let checked = timed(0, "get", 1, true);
+    let call = CallRef::new(&checked.call, Some(0));
+    let answer = toolq_core::types::Answer {
+        tool_use_id: String::new(),
+        tool_name: String::new(),
+        content: Content::Blocks(vec![raw("{\"type\": \"text\",\n \"text\": \"a\"}")]),
+        is_error: false,
+    };
+    let finished = Event::Finished {
+        call: &call,
+        outcome: &outcome,
+        answer: &answer,
+        duration: std::time::Duration::ZERO,
+        attempts: 1,
+        agent: None,
+    };
+    let queued = Event::Queued {
+        checked: &checked,
+        batch: Some(0),
+    };
+    let (_folder, _, lines) = log_of(|log| log.tell(&[queued, finished]).unwrap());
+    assert_eq!(
+        lines[2]["content"],
+        serde_json::json!([{"type": "text", "text": "a"}])
+    );
+}

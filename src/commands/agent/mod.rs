@@ -1,0 +1,7 @@
+//! `toolq agent`.
+
+mod answer;
+mod session;
+mod transcript;
+
+pub(crate) use session::agent;

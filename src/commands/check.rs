@@ -1,0 +1,60 @@
+//! `toolq check`: every problem of tools.yaml, placed.
+
+use crate::args::Check;
+use crate::context::Context;
+use crate::output::{Exit, Failure};
+use toolq_core::tools_file;
+use toolq_core::types::Severity;
+
+/// Shows the problems and what they come to.
+///
+/// # Errors
+/// The file can't be read.
+pub fn check(arguments: &Check, context: &Context) -> Result<Exit, Failure> {
+    let file = context.read_tools()?;
+    let mut problems = file.loaded.problems.clone();
+    if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
+        problems.extend(tools_file::warnings(
+            tools,
+            tree,
+            &file.path,
+            &context.environment,
+        ));
+    }
+    problems.sort_by_key(|problem| problem.span);
+    let errors = problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error)
+        .count();
+    let warnings = problems.len() - errors;
+    if context.stderr.quiet {
+        problems.retain(|problem| problem.severity == Severity::Error);
+    }
+    context.show_problems(&file, &problems);
+    let tools = file.loaded.tools.as_ref().map(|tools| tools.tools.len());
+    context.stderr.note(&verdict(
+        &file.path.display().to_string(),
+        tools,
+        errors,
+        warnings,
+    ));
+    Ok(match (errors, warnings) {
+        (0, 0) => Exit::Ok,
+        (0, _) if !arguments.strict => Exit::Ok,
+        _ => Exit::Found,
+    })
+}
+
+fn verdict(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {
+    let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let found = match (errors, warnings) {
+        (0, 0) => "no problems".to_owned(),
+        (0, warnings) => count(warnings, "warning"),
+        (errors, 0) => count(errors, "error"),
+        (errors, warnings) => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
+    };
+    match tools {
+        Some(tools) => format!("{path}: {}, {found}", count(tools, "tool")),
+        None => format!("{path}: {found}"),
+    }
+}

@@ -1,0 +1,11 @@
+//! One file per command.
+
+pub(crate) mod agent;
+pub(crate) mod check;
+pub(crate) mod generate;
+pub(crate) mod init;
+pub(crate) mod log;
+pub(crate) mod plan;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod tools;

@@ -1,0 +1,6 @@
+//! `toolq run`.
+
+mod session;
+mod streaming;
+
+pub(crate) use session::run;

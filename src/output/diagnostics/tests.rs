@@ -1,0 +1,169 @@
+use std::path::Path;
+
+use insta::assert_snapshot;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::*;
+
+use toolq_core::tools_file::load;
+
+fn shown(text: &str) -> String {
+    let loaded = load(text, Path::new("/srv"), Path::new("/srv"));
+    render(&loaded.problems, "tools.yaml", text, false, 100)
+}
+
+#[test]
+fn all_problems_at_once_in_the_order_of_the_file() {
+    let text = r#"concurrency: 0
+tools:
+  read_file:
+    input_schema:
+      type: object
+      properties: {path: {type: strin}, 名: {type: string, pattern: "(?=x)"}}
+      required: [path]
+    timout: 5s
+    timeout: 5
+    command: [cat, "{pat}", 12]
+  run:
+    input_schema: {type: object, properties: {script: {type: string}}, required: [script]}
+    command: [sh, -c, "cd /tmp; {script}"]
+"#;
+    assert_snapshot!(shown(text), @r##"
+     × 0 calls cannot run at once
+      ╭─[tools.yaml:1:14]
+    1 │ concurrency: 0
+      ·              ┬
+      ·              ╰── 1 to 10000
+      ╰────
+     help: 1 turns parallelism off
+
+     × `strin` is no type of JSON Schema
+      ╭─[tools.yaml:6:33]
+    6 │       properties: {path: {type: strin}, 名: {type: string, pattern: "(?=x)"}}
+      ·                                 ──┬──
+      ·                                   ╰── in this schema
+      ╰────
+     help: did you mean `string`?
+
+     × the pattern looks around, which needs a backtracking engine
+      ╭─[tools.yaml:6:68]
+    6 │       properties: {path: {type: strin}, 名: {type: string, pattern: "(?=x)"}}
+      ·                                                                     ───┬───
+      ·                                                                        ╰── in this schema
+      ╰────
+     help: patterns are matched in linear time, without look-around and back references; check the
+           rest in the tool
+
+     × unknown key `timout`
+      ╭─[tools.yaml:8:5]
+    8 │     timout: 5s
+      ·     ───┬──
+      ·        ╰── no key of `read_file`
+      ╰────
+     help: did you mean `timeout`?
+
+     × a duration needs a unit
+      ╭─[tools.yaml:9:14]
+    9 │     timeout: 5
+      ·              ─
+      ╰────
+     help: write `5s` for seconds or `5ms` for milliseconds
+
+     × the input has no `pat`
+       ╭─[tools.yaml:10:21]
+    10 │     command: [cat, "{pat}", 12]
+       ·                     ──┬──
+       ·                       ╰── not in `input_schema`
+       ╰────
+     help: did you mean `path`? Or write `{{pat}` if the text `{pat}` is meant
+
+     × an element of `command` must be text
+       ╭─[tools.yaml:10:29]
+    10 │     command: [cat, "{pat}", 12]
+       ·                             ─┬
+       ·                              ╰── this is a number
+       ╰────
+     help: quotes make it text
+
+     × a value of the input cannot stand in a text that is run
+       ╭─[tools.yaml:13:33]
+    13 │     command: [sh, -c, "cd /tmp; {script}"]
+       ·                                 ────┬───
+       ·                                     ╰── a value of the input
+       ╰────
+     help: hand it over beside the text: as `"$1"` in `[sh, -c, 'grep -e "$1" notes', --, "{x}"]`, or
+           by `env` or `stdin`
+    "##);
+}
+
+#[test]
+fn a_text_that_is_no_yaml() {
+    assert_snapshot!(shown("tools:\n  a: {b: [1\n"), @r##"
+     × unclosed bracket '['
+      ╭─[tools.yaml:2:10]
+    2 │   a: {b: [1
+      ·          ▲
+      ╰────
+    "##);
+}
+
+#[test]
+fn a_label_stays_in_its_line() {
+    let text = "a: |\n  one\n  two\n";
+    let span = Span { start: 7, len: 9 };
+    let problem = Problem::warning(span, "two lines", "this").with_hint("none");
+    assert_snapshot!(render(&[problem], "f", text, false, 80), @r##"
+     ⚠ two lines
+      ╭─[f:2:3]
+    2 │   one
+      ·   ─┬─
+      ·    ╰── this
+      ╰────
+     help: none
+    "##);
+}
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let text = "a: 1\r\nb: 2\r\nc: 3\r\n";
+    let problem = Problem::error(Span { start: 6, len: 1 }, "two", "");
+    assert_snapshot!(render(&[problem], "f", text, false, 80), @r"
+     × two
+      ╭─[f:2:1]
+    2 │ b: 2
+      · ─
+      ╰────
+    ");
+}
+
+/// A place that the text doesn't have costs the picture, not the words.
+#[test]
+fn words_survive_a_wrong_place() {
+    let problem = Problem::error(Span { start: 99, len: 3 }, "lost", "");
+    assert!(render(&[problem], "f", "a", false, 80).contains("lost"));
+}
+
+#[test]
+fn color_is_the_callers_choice() {
+    let problem = Problem::error(Span::default(), "red", "");
+    let escaped =
+        |color| render(std::slice::from_ref(&problem), "f", "a", color, 80).contains('\x1b');
+    assert!(escaped(true) && !escaped(false));
+}
+
+#[test]
+fn a_long_line_is_shown_around_its_problem() {
+    let long = format!("n: {{title: {}}}, ", "名".repeat(5_000));
+    for place in ["x: {type: strin}, ", ""] {
+        let text = format!(
+            "tools:\n  a:\n    input_schema: {{type: object, properties: {{{place}{long}y: {{type: strin}}}}}}\n    command: [a]\n"
+        );
+        let shown = shown(&text);
+        assert!(shown.len() < 4_000 && shown.contains('…'), "{shown}");
+        let lines: Vec<&str> = shown.lines().collect();
+        let caret = lines.iter().position(|line| line.contains('┬')).unwrap();
+        let before = |line: &str, mark: &str| line.split(mark).next().unwrap().width();
+        let wrong = before(lines[caret - 1], "strin}");
+        assert_eq!(before(lines[caret], "──┬"), wrong, "{shown}");
+    }
+}
