@@ -1,66 +1,70 @@
-//! What every command starts from: the environment, stderr, and tools.yaml loaded with its problems shown.
+//! What every command needs: the environment, stderr, and a loaded tools.yaml.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::Common;
+use crate::args::CommonFlags;
 use crate::environment;
 use crate::output::diagnostics;
-use crate::output::{Failure, Stderr};
+use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::tools_file;
-use toolq_core::tools_file::Loaded;
-use toolq_core::types::{Problem, Severity, Tools};
+use toolq_core::tools_file::ParsedToolsFile;
+use toolq_core::types::{FileProblem, Severity, ToolsConfig};
 
-/// The settings that all commands share.
+/// The settings shared by all commands.
 #[derive(Debug)]
-pub struct Context {
+pub struct CommandContext {
     pub environment: Arc<Environment>,
-    pub stderr: Stderr,
+    pub stderr: StderrWriter,
     pub verbose: bool,
-    /// tools.yaml as it was named.
+    /// The path of tools.yaml, as given.
     pub tools_path: PathBuf,
 }
 
-/// tools.yaml as a text and what it means.
+/// tools.yaml as text and parsed.
 #[derive(Debug)]
 pub struct ToolsFile {
     pub path: PathBuf,
     pub text: String,
-    pub loaded: Loaded,
+    pub loaded: ParsedToolsFile,
 }
 
-impl Context {
+impl CommandContext {
     /// Reads the environment once.
-    pub fn new(common: &Common) -> Self {
+    pub fn new(common: &CommonFlags) -> Self {
         let environment = Arc::new(environment::read());
         Self {
-            stderr: Stderr::new(common.color, common.quiet, &environment),
+            stderr: StderrWriter::new(common.color, common.quiet, &environment),
             environment,
             verbose: common.verbose,
             tools_path: common.tools.clone(),
         }
     }
 
-    /// Reads tools.yaml without judging it.
+    /// Reads and parses tools.yaml. Its problems are returned as part of the file, not as an error.
     ///
     /// # Errors
-    /// It isn't there, or can't be read.
-    pub fn read_tools(&self) -> Result<ToolsFile, Failure> {
+    /// The file is missing, unreadable, or not UTF-8.
+    pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
         let path = &self.tools_path;
-        let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+        let bytes = std::fs::read(path).map_err(|error| unreadable_tools_file(path, &error))?;
         let text = String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            Failure::usage(format!("{} is no UTF-8 (at byte {at})", path.display()))
+            let offset = error.utf8_error().valid_up_to();
+            CommandError::usage(format!(
+                "{} isn't valid UTF-8 (at byte {offset})",
+                path.display()
+            ))
         })?;
-        let here = std::env::current_dir()
-            .map_err(|error| Failure::usage(format!("the current directory is gone: {error}")))?;
+        let current_dir = std::env::current_dir().map_err(|error| {
+            CommandError::usage(format!("can't determine the current directory: {error}"))
+        })?;
         let dir = match path.parent() {
-            Some(parent) => here.join(parent),
-            None => here.clone(),
+            Some(parent) => current_dir.join(parent),
+            None => current_dir.clone(),
         };
-        let loaded = tools_file::load(&text, &dir, &here);
+        let loaded = tools_file::parse_tools_file(&text, &dir, &current_dir);
         Ok(ToolsFile {
             path: path.clone(),
             text,
@@ -68,60 +72,59 @@ impl Context {
         })
     }
 
-    /// tools.yaml as a file that holds: errors end the command, warnings are left to `check`.
-    /// From now on messages are masked.
+    /// Loads tools.yaml and starts masking its secrets in messages. Warnings are left to `check`.
     ///
     /// # Errors
-    /// Every problem, shown.
-    pub fn load_tools(&self) -> Result<Tools, Failure> {
+    /// The file can't be read or has errors, which are printed.
+    pub fn load_tools(&self) -> Result<ToolsConfig, CommandError> {
         self.load_tools_file().map(|(tools, _)| tools)
     }
 
-    /// The same, with the file that says where everything stands.
+    /// Like [`load_tools`](Self::load_tools), but also returns the file, for the source locations.
     ///
     /// # Errors
-    /// Every problem, shown.
-    pub fn load_tools_file(&self) -> Result<(Tools, ToolsFile), Failure> {
-        let mut file = self.read_tools()?;
+    /// As [`load_tools`](Self::load_tools).
+    pub fn load_tools_file(&self) -> Result<(ToolsConfig, ToolsFile), CommandError> {
+        let mut file = self.read_tools_file()?;
         if let Some(tools) = &file.loaded.tools {
-            Stderr::mask(&self.mask(tools));
+            StderrWriter::set_mask(&self.build_mask(tools));
         }
         if self.verbose {
             self.stderr
-                .note(&format!("tools from {}", file.path.display()));
+                .print_note(&format!("tools from {}", file.path.display()));
         }
         if let Some(tools) = file.loaded.tools.take() {
             return Ok((tools, file));
         }
-        let is_error = |problem: &Problem| problem.severity == Severity::Error;
+        let is_error = |problem: &FileProblem| problem.severity == Severity::Error;
         let problems = file
             .loaded
             .problems
             .iter()
             .filter(|problem| is_error(problem));
-        let errors: Vec<Problem> = problems.cloned().collect();
-        self.show_problems(&file, &errors);
-        Err(Failure::usage(format!(
+        let errors: Vec<FileProblem> = problems.cloned().collect();
+        self.print_problems(&file, &errors);
+        Err(CommandError::usage(format!(
             "{} can't be used; nothing ran",
             file.path.display()
         )))
     }
 
-    /// Shows problems of tools.yaml on stderr.
-    pub fn show_problems(&self, file: &ToolsFile, problems: &[Problem]) {
+    /// Prints problems of tools.yaml to stderr.
+    pub fn print_problems(&self, file: &ToolsFile, problems: &[FileProblem]) {
         if !problems.is_empty() {
-            Stderr::text(&diagnostics::render(
+            StderrWriter::write_text(&diagnostics::render(
                 problems,
                 &file.path.display().to_string(),
                 &file.text,
-                self.stderr.color(),
-                Stderr::width(),
+                self.stderr.is_colored(),
+                StderrWriter::width(),
             ));
         }
     }
 
-    /// The mask over the secrets that `tools` names.
-    pub fn mask(&self, tools: &Tools) -> Mask {
+    /// Builds the mask for the secrets that `tools` names.
+    pub fn build_mask(&self, tools: &ToolsConfig) -> Mask {
         let values: Vec<String> = tools
             .secrets
             .iter()
@@ -131,11 +134,11 @@ impl Context {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::usage(format!("{} can't be read: {error}", path.display()));
+fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
+    let failure = CommandError::usage(format!("{} can't be read: {error}", path.display()));
     match error.kind() {
         std::io::ErrorKind::NotFound => failure.with_hint(
-            "name it with -c FILE or TOOLQ_TOOLS, or write one to start from with `toolq init`",
+            "name it with -c FILE or TOOLQ_TOOLS, or create a starter file with `toolq init`",
         ),
         _ => failure,
     }

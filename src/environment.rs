@@ -2,7 +2,7 @@
 
 use toolq_core::os::Environment;
 
-/// The variables as they are now.
+/// Returns a snapshot of the environment variables.
 pub fn read() -> Environment {
     std::env::vars_os().collect()
 }

@@ -1,4 +1,4 @@
-//! Arguments in, exit code out.
+//! Runs the program on its command line and exits with its code.
 
 use std::process::ExitCode;
 

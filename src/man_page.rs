@@ -1,24 +1,24 @@
-//! The command line as a man page: one page for all commands, since they share their flags and exit codes.
+//! The man page: one page for all commands, because they share flags and exit codes.
 
 use std::io;
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
-use crate::args::{Arguments, EXAMPLES, EXIT_CODES};
+use crate::args::{EXAMPLES, EXIT_CODES, ProgramArguments};
 
-const ENVIRONMENT: &str = "\
-TOOLQ_TOOLS     the tools file, where -c names none
+const ENVIRONMENT_VARIABLES: &str = "\
+TOOLQ_TOOLS     the tools file, unless -c is given
 XDG_STATE_HOME  session logs are kept in toolq/sessions below it [default: ~/.local/state]
-NO_COLOR        no colours, unless --color asks for them
-CI              --progress auto writes lines, where stderr is no terminal";
+NO_COLOR        disables colors, unless --color always is given
+CI              makes --progress auto print lines if stderr isn't a terminal";
 
-/// The page in roff.
+/// Renders the page as roff.
 ///
 /// # Errors
-/// None but those of memory: it is written to a buffer.
-pub fn page() -> io::Result<String> {
-    let command = Arguments::command();
+/// Only what writing to a buffer can return.
+pub fn render_man_page() -> io::Result<String> {
+    let command = ProgramArguments::command();
     let page = Man::new(command.clone().disable_help_subcommand(true));
     let mut out = Vec::new();
     page.render_title(&mut out)?;
@@ -26,50 +26,55 @@ pub fn page() -> io::Result<String> {
     page.render_synopsis_section(&mut out)?;
     page.render_description_section(&mut out)?;
     for subcommand in command.get_subcommands() {
-        write_command(&mut out, "toolq", subcommand)?;
+        write_command_section(&mut out, "toolq", subcommand)?;
     }
     page.render_options_section(&mut out)?;
-    write_lines(&mut out, "EXAMPLES", EXAMPLES)?;
-    write_lines(&mut out, "EXIT STATUS", EXIT_CODES)?;
-    write_lines(&mut out, "ENVIRONMENT", ENVIRONMENT)?;
+    write_verbatim_section(&mut out, "EXAMPLES", EXAMPLES)?;
+    write_verbatim_section(&mut out, "EXIT STATUS", EXIT_CODES)?;
+    write_verbatim_section(&mut out, "ENVIRONMENT", ENVIRONMENT_VARIABLES)?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// A section for the command, or for each of its own commands. Flags of every command are not in it.
-fn write_command(out: &mut dyn io::Write, parent: &str, command: &Command) -> io::Result<()> {
+/// Writes a section for the command, or one for each of its subcommands. Global flags have a section of their own.
+fn write_command_section(
+    out: &mut dyn io::Write,
+    parent: &str,
+    command: &Command,
+) -> io::Result<()> {
     let name = format!("{parent} {}", command.get_name());
     if command.has_subcommands() {
         let mut subcommands = command.get_subcommands();
-        return subcommands.try_for_each(|subcommand| write_command(out, &name, subcommand));
+        return subcommands
+            .try_for_each(|subcommand| write_command_section(out, &name, subcommand));
     }
-    let mut alone = command.clone().bin_name(&name).disable_help_flag(true);
-    let usage = alone.render_usage().to_string();
+    let mut standalone = command.clone().bin_name(&name).disable_help_flag(true);
+    let usage = standalone.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
-    let page = Man::new(alone);
+    let page = Man::new(standalone);
     let (mut about, mut options) = (Vec::new(), Vec::new());
     page.render_description_section(&mut about)?;
     page.render_options_section(&mut options)?;
-    writeln!(out, ".SH \"{}\"", escaped(&name).to_uppercase())?;
-    writeln!(out, ".B {}", escaped(usage))?;
+    writeln!(out, ".SH \"{}\"", escape_roff(&name).to_uppercase())?;
+    writeln!(out, ".B {}", escape_roff(usage))?;
     writeln!(out, ".PP")?;
-    write!(out, "{}{}", body(&about), body(&options))
+    write!(out, "{}{}", section_body(&about), section_body(&options))
 }
 
-/// A section whose lines stay as they are.
-fn write_lines(out: &mut dyn io::Write, title: &str, lines: &str) -> io::Result<()> {
-    writeln!(out, ".SH \"{title}\"\n.nf\n{}\n.fi", escaped(lines))
+/// Writes a section whose lines aren't filled.
+fn write_verbatim_section(out: &mut dyn io::Write, title: &str, lines: &str) -> io::Result<()> {
+    writeln!(out, ".SH \"{title}\"\n.nf\n{}\n.fi", escape_roff(lines))
 }
 
-/// What stands behind the title of a section.
-fn body(section: &[u8]) -> String {
+/// Returns a rendered section without its title.
+fn section_body(section: &[u8]) -> String {
     let section = String::from_utf8_lossy(section);
     let titled = section.split_once(".SH ");
     let body = titled.and_then(|(_, titled)| titled.split_once('\n'));
     body.map_or_else(String::new, |(_, body)| body.to_owned())
 }
 
-/// Backslashes and dashes as they are typed. No line here begins with roff's dot.
-fn escaped(text: &str) -> String {
+/// Escapes backslashes and dashes. Leading dots need no escape, because no line here starts with one.
+fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
@@ -77,20 +82,20 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn leaves(command: &Command) -> Vec<&Command> {
-        let below: Vec<_> = command.get_subcommands().flat_map(leaves).collect();
-        if below.is_empty() {
+    fn leaf_commands(command: &Command) -> Vec<&Command> {
+        let descendants: Vec<_> = command.get_subcommands().flat_map(leaf_commands).collect();
+        if descendants.is_empty() {
             vec![command]
         } else {
-            below
+            descendants
         }
     }
 
     #[test]
     fn the_page_has_every_command_and_flag() {
-        let page = page().unwrap();
-        let command = Arguments::command();
-        for leaf in leaves(&command) {
+        let page = render_man_page().unwrap();
+        let command = ProgramArguments::command();
+        for leaf in leaf_commands(&command) {
             let title = format!("{}\"\n", leaf.get_name().to_uppercase());
             let (_, section) = page.split_once(&title).unwrap();
             let section = section.split(".SH").next().unwrap_or_default();

@@ -1,14 +1,13 @@
-//! The command line: arguments, settings, one file per command in `commands`, and the only stdout.
+//! The program's entry point: parses arguments and runs a command; errors become a message and an exit code.
 //!
-//! Nothing here decides what happens to a call; it opens files, wires the stages together, and turns what went wrong
-//! into words and an exit code.
+//! Commands don't decide what happens to a call. They open files and wire up the stages that do.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Command, ProgramArguments};
 use crate::commands::agent;
 use crate::commands::check;
 use crate::commands::generate;
@@ -18,43 +17,43 @@ use crate::commands::plan;
 use crate::commands::replay;
 use crate::commands::run;
 use crate::commands::tools;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::output::panics;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
+use crate::output::{CommandError, Exit};
 use crate::session::signals;
 use toolq_core::os::arm_failpoints;
 
-/// Runs the program on its arguments, the first being its own name.
+/// Runs the program. The first argument is the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(exit) = procfence::supervise(&arguments) {
         return exit;
     }
-    panics::tell();
-    signals::survive_file_limit();
-    let exit = match Arguments::try_parse_from(arguments) {
+    panics::install_hook();
+    signals::catch_file_size_signal();
+    let exit = match ProgramArguments::try_parse_from(arguments) {
         Ok(arguments) => {
-            let context = Context::new(&arguments.common);
+            let context = CommandContext::new(&arguments.common);
             arm_failpoints(&context.environment);
-            dispatch(&arguments.command, &context)
-                .unwrap_or_else(|failure| context.stderr.failure(&failure))
+            run_command(&arguments.command, &context)
+                .unwrap_or_else(|failure| context.stderr.print_error(&failure))
         }
-        Err(usage) => stdout::usage(&usage),
+        Err(error) => stdout::print_clap_message(&error),
     };
     exit.into()
 }
 
-fn dispatch(command: &Command, context: &Context) -> Result<Exit, Failure> {
+fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, CommandError> {
     match command {
         Command::Run(arguments) => run::run(arguments, context),
-        Command::Agent(arguments) => agent::agent(arguments, context),
-        Command::Plan(arguments) => plan::plan(arguments, context),
-        Command::Replay(arguments) => replay::replay(arguments, context),
-        Command::Check(arguments) => check::check(arguments, context),
-        Command::Tools(arguments) => tools::tools(arguments, context),
-        Command::Log(arguments) => log::log(arguments, context),
-        Command::Generate(arguments) => generate::generate(arguments),
-        Command::Init(arguments) => init::init(arguments, context),
+        Command::Agent(arguments) => agent::run_agent(arguments, context),
+        Command::Plan(arguments) => plan::print_plans(arguments, context),
+        Command::Replay(arguments) => replay::replay_recordings(arguments, context),
+        Command::Check(arguments) => check::check_tools_file(arguments, context),
+        Command::Tools(arguments) => tools::print_declarations(arguments, context),
+        Command::Log(arguments) => log::run_log_command(arguments, context),
+        Command::Generate(arguments) => generate::print_generated_file(arguments),
+        Command::Init(arguments) => init::init_tools_file(arguments, context),
     }
 }

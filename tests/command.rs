@@ -1,32 +1,32 @@
-//! Commands: what a program is given, what is taken from it, and how it is ended.
+//! Commands: what a program receives, how its output is captured, and how it is terminated.
 
-#![expect(clippy::unwrap_used, reason = "tests may")]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-mod scene;
+mod engine_turn;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use scene::{Scene, command, sh, text, text_of};
+use engine_turn::{TestTurn, command_call, shell_call, success_text, text_template};
 use toolq_core::types::{
-    Captured, Content, Ending, Leftovers, Limit, Limits, Outcome, OutputKind, Piece, StdinDraft,
+    CallEnding, CaptureStats, CommandLimits, Leftovers, LimitKind, Outcome, OutputKind,
+    ResultContent, Segment, StdinContent,
 };
 
 #[test]
-fn input_comes_on_stdin_and_output_loses_one_line_break() {
-    let ran = command(&["cat"])
+fn input_is_on_stdin_and_output_loses_one_trailing_newline() {
+    let ran = command_call(&["cat"])
         .input(r#"{"n":12345678901234567890123}"#)
         .run();
     assert_eq!(ran.text(), r#"{"n":12345678901234567890123}"#);
-    assert_eq!(sh("printf 'a\n\n'", &[]).run().text(), "a\n");
-    // FAULTS 77.
-    assert_eq!(sh("printf '\n'", &[]).run().text(), "");
-    assert_eq!(sh(":", &[]).run().text(), "");
+    assert_eq!(shell_call("printf 'a\n\n'", &[]).run().text(), "a\n");
+    assert_eq!(shell_call("printf '\n'", &[]).run().text(), "");
+    assert_eq!(shell_call(":", &[]).run().text(), "");
 }
 
-/// FAULTS 34, 37: whatever a value holds, it is one argument and itself.
+/// A value is passed verbatim as a single argument, whatever characters it contains.
 #[test]
 fn arguments_are_literal() {
     let values = [
@@ -43,33 +43,37 @@ fn arguments_are_literal() {
         "\u{202e}é",
         "",
     ];
-    let ran = sh("printf '%s\\0' \"$@\"", &values).run();
+    let ran = shell_call("printf '%s\\0' \"$@\"", &values).run();
     let printed: Vec<&str> = ran.text().split_terminator('\0').collect();
     assert_eq!(printed, values);
 }
 
-/// FAULTS 41, 67: a child sees the declared variables and descriptors, and no others.
-#[cfg(target_os = "linux")] // It looks into /proc.
+/// A child inherits only the declared environment variables and file descriptors.
+#[cfg(target_os = "linux")] // It reads /proc.
 #[test]
 fn a_child_inherits_what_is_declared() {
     let names = "env | sed 's/=.*//' | grep -v '^_$\\|^PWD$\\|^SHLVL$\\|^OLDPWD$' | sort | tr '\n' ' '; ls /proc/self/fd";
-    let ran = Scene::default()
+    let ran = TestTurn::default()
         .env("HOME", "/home/someone")
         .env("LC_ALL", "C")
         .env("LD_PRELOAD", "/nowhere.so")
         .env("PASSED", "yes")
         .env("OTHER", "no")
         .call(
-            sh(names, &[])
-                .backing(|backing| backing.pass_env = vec!["PASSED".to_owned(), "UNSET".to_owned()])
-                .command(|command| command.env = vec![("DECLARED".to_owned(), text("x"))]),
+            shell_call(names, &[])
+                .command_backing(|backing| {
+                    backing.pass_env = vec!["PASSED".to_owned(), "UNSET".to_owned()];
+                })
+                .command_invocation(|command| {
+                    command.env = vec![("DECLARED".to_owned(), text_template("x"))];
+                }),
         )
         .run();
     let expected = "DECLARED HOME LC_ALL PASSED PATH TOOLQ_IDEMPOTENCY_KEY TOOLQ_STATUS_FD TOOLQ_TOOL_NAME \
                     TOOLQ_TOOL_USE_ID ";
     let (names, descriptors) = ran.text().split_once('0').unwrap();
     assert_eq!(names, expected);
-    // The last one is the folder that `ls` reads.
+    // The last one is the directory that `ls` reads.
     assert_eq!(
         descriptors.split_whitespace().collect::<Vec<_>>(),
         ["1", "2", "3", "4"]
@@ -79,15 +83,18 @@ fn a_child_inherits_what_is_declared() {
 #[test]
 fn the_environment_is_read_when_the_call_is_made() {
     let from_env = |default: Option<&str>| {
-        sh("printf %s \"$X\"", &[]).command(|command| {
-            let piece = Piece::Env {
+        shell_call("printf %s \"$X\"", &[]).command_invocation(|command| {
+            let segment = Segment::Env {
                 name: "SOURCE".to_owned(),
                 default: default.map(str::to_owned),
             };
-            command.env = vec![("X".to_owned(), toolq_core::types::Draft(vec![piece]))];
+            command.env = vec![(
+                "X".to_owned(),
+                toolq_core::types::PartialTemplate(vec![segment]),
+            )];
         })
     };
-    let ran = Scene::default()
+    let ran = TestTurn::default()
         .env("SOURCE", "set")
         .call(from_env(None))
         .run();
@@ -97,27 +104,32 @@ fn the_environment_is_read_when_the_call_is_made() {
     assert!(matches!(missing.outcome(), Outcome::MissingVariable(name) if name == "SOURCE"));
 }
 
-/// FAULTS 47: every way to end is its own value.
+/// Exit codes and signals are reported as distinct endings.
 #[test]
 fn exit_codes_and_signals() {
-    let mut scene = Scene::default();
+    let mut turn = TestTurn::default();
     for code in [0, 1, 2, 75, 126, 255] {
-        scene = scene.call(sh("echo out; echo err >&2; exit $1", &[&code.to_string()]));
+        turn = turn.call(shell_call(
+            "echo out; echo err >&2; exit $1",
+            &[&code.to_string()],
+        ));
     }
     for signal in ["TERM", "KILL", "SEGV"] {
-        scene = scene.call(sh("kill -$1 $$", &[signal]));
+        turn = turn.call(shell_call("kill -$1 $$", &[signal]));
     }
-    let ran = scene
-        .call(sh("exit 1", &[]).backing(|backing| backing.success_exit = vec![0, 1]))
+    let ran = turn
+        .call(
+            shell_call("exit 1", &[]).command_backing(|backing| backing.success_exit = vec![0, 1]),
+        )
         .run();
-    let endings: Vec<Option<Ending>> = ran.outcomes.values().map(Outcome::ending).collect();
-    let exits = [0, 1, 2, 75, 126, 255].map(|code| Some(Ending::Exit(code)));
+    let endings: Vec<Option<CallEnding>> = ran.outcomes.values().map(Outcome::ending).collect();
+    let exits = [0, 1, 2, 75, 126, 255].map(|code| Some(CallEnding::ExitCode(code)));
     assert_eq!(endings[..6], exits);
     assert_eq!(
         endings[6..9],
-        [15, 9, 11].map(|signal| Some(Ending::Signal(signal)))
+        [15, 9, 11].map(|signal| Some(CallEnding::Signal(signal)))
     );
-    assert_eq!(text_of(&ran.outcomes[&9]), "");
+    assert_eq!(success_text(&ran.outcomes[&9]), "");
     match &ran.outcomes[&1] {
         Outcome::Failed { output, stderr, .. } => {
             assert_eq!((&**output, &**stderr), ("out", "err"));
@@ -126,65 +138,68 @@ fn exit_codes_and_signals() {
     }
 }
 
-/// FAULTS 33, 39, 40: what can't be started says why, by the system's own number.
+/// A program that can't be started reports the operating system's error number.
 #[test]
 fn start_errors() {
-    let folder = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, mode: u32| {
-        let path = folder.path().join(name);
+        let path = temp_dir.path().join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path.to_str().unwrap().to_owned()
     };
     let plain = file("plain", "echo x", 0o644);
     let no_shebang = file("no_shebang", "echo x", 0o755);
-    let dir = folder.path().to_str().unwrap().to_owned();
+    let dir = temp_dir.path().to_str().unwrap().to_owned();
     let long = "x".repeat(131_072);
     let errnos = [
-        (command(&["no-such-program"]), rustix::io::Errno::NOENT),
-        (command(&["./no-such-program"]), rustix::io::Errno::NOENT),
-        (command(&[&plain]), rustix::io::Errno::ACCESS),
-        (command(&[&no_shebang]), rustix::io::Errno::NOEXEC),
-        (command(&[&dir]), rustix::io::Errno::ISDIR),
-        (command(&["echo", &long]), rustix::io::Errno::TOOBIG),
-        (command(&["echo", "a\0b"]), rustix::io::Errno::INVAL),
+        (command_call(&["no-such-program"]), rustix::io::Errno::NOENT),
         (
-            command(&["/bin/echo"])
-                .backing(|backing| backing.cwd = PathBuf::from("/no/such/folder")),
+            command_call(&["./no-such-program"]),
+            rustix::io::Errno::NOENT,
+        ),
+        (command_call(&[&plain]), rustix::io::Errno::ACCESS),
+        (command_call(&[&no_shebang]), rustix::io::Errno::NOEXEC),
+        (command_call(&[&dir]), rustix::io::Errno::ISDIR),
+        (command_call(&["echo", &long]), rustix::io::Errno::TOOBIG),
+        (command_call(&["echo", "a\0b"]), rustix::io::Errno::INVAL),
+        (
+            command_call(&["/bin/echo"])
+                .command_backing(|backing| backing.cwd = PathBuf::from("/no/such/directory")),
             rustix::io::Errno::NOENT,
         ),
     ];
-    for (asked, errno) in errnos {
-        match asked.run().outcome() {
-            Outcome::NotStarted(fault) => {
-                assert_eq!(fault.errno, errno.raw_os_error(), "{fault:?}");
+    for (call, errno) in errnos {
+        match call.run().outcome() {
+            Outcome::NotStarted(error) => {
+                assert_eq!(error.errno, errno.raw_os_error(), "{error:?}");
             }
             other => panic!("{other:?}"),
         }
     }
-    let longest = command(&["echo", &long[1..]]).run();
-    assert_eq!(longest.outcome().captured().unwrap().bytes, 131_072);
+    let longest = command_call(&["echo", &long[1..]]).run();
+    assert_eq!(longest.outcome().captured().unwrap().total_bytes, 131_072);
 }
 
-/// FAULTS 48, 50: asked to end, and answered soon after.
+/// The programs get a SIGTERM, so the call ends long before its grace period does. A stopped program is terminated too.
 #[test]
-fn a_timeout_ends_the_group() {
+fn a_timeout_terminates_the_process_group() {
     for script in ["echo begun; sleep 1000 & wait", "echo begun; kill -STOP $$"] {
-        let ran = sh(script, &[]).timeout(150, 20_000).run();
+        let ran = shell_call(script, &[]).timeout(150, 20_000).run();
         match ran.outcome() {
             Outcome::TimedOut { output, limit, .. } => {
                 assert_eq!((&**output, *limit), ("begun", Duration::from_millis(150)));
             }
             other => panic!("{other:?}"),
         }
-        assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
+        assert!(ran.elapsed < Duration::from_secs(10), "{:?}", ran.elapsed);
     }
 }
 
-/// What it said last tells why it took so long.
+/// The last lines of stderr often explain why a call took so long.
 #[test]
-fn a_timeout_keeps_what_was_said_on_stderr() {
-    let ran = sh("echo begun; echo waiting for the lock >&2; sleep 1000", &[])
+fn a_timeout_keeps_stderr() {
+    let ran = shell_call("echo begun; echo waiting for the lock >&2; sleep 1000", &[])
         .timeout(150, 50)
         .run();
     assert!(
@@ -194,51 +209,50 @@ fn a_timeout_keeps_what_was_said_on_stderr() {
     );
 }
 
-/// FAULTS 49: who doesn't listen is killed.
 #[test]
-fn a_deaf_program_is_killed() {
-    let ran = sh(
+fn a_program_that_ignores_term_is_killed() {
+    let ran = shell_call(
         "trap '' TERM; echo begun; while :; do sleep 1000; done",
         &[],
     )
     .timeout(150, 50)
     .run();
     assert!(matches!(ran.outcome(), Outcome::TimedOut { output, .. } if output == "begun"));
-    assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
+    assert!(ran.elapsed < Duration::from_secs(10), "{:?}", ran.elapsed);
 }
 
-/// FAULTS 51, 53: a grandchild that holds the pipes does not hold the call, and what was written before is there.
+/// A grandchild that keeps the pipes open doesn't block the call, and output written before the exit is kept.
 #[cfg(target_os = "linux")] // It needs the program `setsid`.
 #[test]
-fn a_pipe_held_by_a_grandchild_hangs_nothing() {
+fn a_pipe_held_by_a_grandchild_does_not_block_the_call() {
     for script in ["sleep 1000 & echo done", "setsid sleep 10 & echo done"] {
-        let ran = sh(script, &[]).run();
+        let ran = shell_call(script, &[]).run();
         assert_eq!(ran.text(), "done");
-        assert!(ran.took < Duration::from_secs(8), "{:?}", ran.took);
+        assert!(ran.elapsed < Duration::from_secs(8), "{:?}", ran.elapsed);
     }
 }
 
-/// What stays behind in the group is gone when the call is answered.
+/// Processes that are left in the process group are killed before the call ends.
 #[test]
-fn the_rest_of_the_group_is_killed() {
-    let ran = sh("sleep 1000 >/dev/null 2>&1 3>&1 & echo $!", &[]).run();
-    wait_for_end(ran.text());
+fn the_rest_of_the_process_group_is_killed() {
+    let ran = shell_call("sleep 1000 >/dev/null 2>&1 3>&1 & echo $!", &[]).run();
+    wait_until_exited(ran.text());
 }
 
 #[test]
-fn dropping_a_turn_ends_what_it_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pid");
-    let asked = sh(
+fn dropping_a_turn_kills_its_programs() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let file = temp_dir.path().join("pid");
+    let call = shell_call(
         "sleep 1000 & echo $! >$1.new; mv $1.new $1; wait",
         &[file.to_str().unwrap()],
     );
-    Scene::default().call(asked).drop_at(&file);
-    wait_for_end(fs::read_to_string(file).unwrap().trim());
+    TestTurn::default().call(call).drop_when_exists(&file);
+    wait_until_exited(fs::read_to_string(file).unwrap().trim());
 }
 
-/// Waits until a process has ended. It may stay a zombie of whoever adopted it.
-fn wait_for_end(pid: &str) {
+/// Waits until a process has exited. It may remain a zombie of the process that adopted it.
+fn wait_until_exited(pid: &str) {
     let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
     while rustix::process::test_kill_process(pid).is_ok() && !is_zombie(pid) {
         std::thread::yield_now();
@@ -250,7 +264,7 @@ fn is_zombie(pid: rustix::process::Pid) -> bool {
     stat.is_ok_and(|stat| stat.contains(") Z "))
 }
 
-/// FAULTS 57, 58: nobody has to read or write anything, or keep a pipe open.
+/// A program doesn't have to read its stdin, write anything, or keep its pipes open.
 #[test]
 fn pipes_may_be_ignored_and_closed() {
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(1 << 20));
@@ -261,27 +275,29 @@ fn pipes_may_be_ignored_and_closed() {
         "echo fine; exec >&- 2>&- 3>&-; sleep 0.05",
     ] {
         assert_eq!(
-            sh(script, &[]).input(&large).run().text(),
+            shell_call(script, &[]).input(&large).run().text(),
             "fine",
             "{script}"
         );
     }
     assert_eq!(
-        sh("wc -c", &[]).input(&large).run().text().trim(),
+        shell_call("wc -c", &[]).input(&large).run().text().trim(),
         large.len().to_string()
     );
-    let deaf = sh("sleep 1000", &[])
+    let ignores_stdin = shell_call("sleep 1000", &[])
         .input(&large)
         .timeout(100, 20_000)
         .run();
-    assert!(matches!(deaf.outcome(), Outcome::TimedOut { .. }));
+    assert!(matches!(ignores_stdin.outcome(), Outcome::TimedOut { .. }));
 }
 
-/// FAULTS 55, 56: floods are drained, kept in part, and counted.
+/// A flood of output is drained and counted. Only its head and tail are kept.
 #[test]
-fn floods_are_cut_and_counted() {
+fn large_outputs_are_truncated_and_counted() {
     let script = "yes 0123456789 | head -c 3000000; yes error | head -c 300000 >&2; exit 3";
-    let ran = sh(script, &[]).tool(|tool| tool.max_output = 1000).run();
+    let ran = shell_call(script, &[])
+        .tool(|tool| tool.max_output = 1000)
+        .run();
     match ran.outcome() {
         Outcome::Failed {
             output,
@@ -292,37 +308,44 @@ fn floods_are_cut_and_counted() {
             assert_eq!(output.len(), 1000);
             assert!(output.starts_with("0123456789\n0123"));
             assert_eq!(
-                (captured.bytes, captured.cut, captured.cut_at),
+                (
+                    captured.total_bytes,
+                    captured.cut_bytes,
+                    captured.cut_offset
+                ),
                 (3_000_000, 2_999_000, 500)
             );
-            assert_eq!(captured.saved, None);
+            assert_eq!(captured.saved_path, None);
             assert!(stderr.len() <= 4096 && stderr.ends_with("error"));
         }
         other => panic!("{other:?}"),
     }
 }
 
-/// FAULTS 75, 132: the whole of what was cut is in a file that only its owner reads.
+/// The full text of truncated output is saved in a file that only its owner can read.
 #[test]
-fn the_whole_output_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let outputs = folder.path().join("new").join("outputs");
+fn truncated_output_is_saved_in_full() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let outputs = temp_dir.path().join("new").join("outputs");
     let saved = |bytes: usize, max_saved: u64| {
         let script = format!("head -c {bytes} /dev/zero | tr '\\0' x");
-        let asked = sh(&script, &[]).tool(|tool| {
+        let call = shell_call(&script, &[]).tool(|tool| {
             tool.max_output = 100;
             tool.max_saved = max_saved;
         });
-        let ran = Scene::default().outputs(outputs.clone()).call(asked).run();
+        let ran = TestTurn::default()
+            .outputs(outputs.clone())
+            .call(call)
+            .run();
         ran.outcome().captured().cloned().unwrap()
     };
     for bytes in [99, 100] {
         assert_eq!(
             saved(bytes, 1 << 20),
-            Captured {
-                bytes: bytes as u64,
-                cut_at: bytes,
-                ..Captured::default()
+            CaptureStats {
+                total_bytes: bytes as u64,
+                cut_offset: bytes,
+                ..CaptureStats::default()
             }
         );
     }
@@ -333,8 +356,8 @@ fn the_whole_output_is_kept() {
         (100_000, 5_000, 5_000),
     ] {
         let captured = saved(bytes, max_saved);
-        assert_eq!(captured.cut, bytes as u64 - 100);
-        let path = captured.saved.unwrap();
+        assert_eq!(captured.cut_bytes, bytes as u64 - 100);
+        let path = captured.saved_path.unwrap();
         assert_eq!(fs::read(&path).unwrap(), "x".repeat(kept).as_bytes());
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
@@ -348,10 +371,9 @@ fn the_whole_output_is_kept() {
     assert_eq!(fs::read_dir(&outputs).unwrap().count(), 3);
 }
 
-/// FAULTS 74: bytes that are no text.
 #[test]
-fn broken_text_is_mended_and_said() {
-    let ran = sh("printf 'a\\377b\\000c'", &[]).run();
+fn invalid_utf8_is_replaced_and_marked_lossy() {
+    let ran = shell_call("printf 'a\\377b\\000c'", &[]).run();
     assert_eq!(ran.text(), "a\u{FFFD}b\0c");
     assert!(ran.outcome().captured().unwrap().lossy);
 }
@@ -359,7 +381,7 @@ fn broken_text_is_mended_and_said() {
 #[test]
 fn json_is_compact_and_checked() {
     let json = |script: &str| {
-        sh(script, &[])
+        shell_call(script, &[])
             .tool(|tool| tool.output = OutputKind::Json)
             .run()
     };
@@ -382,11 +404,11 @@ fn json_is_compact_and_checked() {
     }
 }
 
-/// The cause stands in what it wrote instead of JSON; of much, head and tail are kept, without secrets.
+/// Output that should have been JSON usually explains what went wrong, so its head and tail are kept.
 #[test]
-fn what_is_no_json_is_kept_for_its_cause() {
+fn output_that_is_not_json_is_kept_for_diagnosis() {
     let script = "echo 'token expired' >&2; echo '<html>'; head -c 100000 /dev/zero | tr '\\0' x; echo '</html>'";
-    let ran = sh(script, &[])
+    let ran = shell_call(script, &[])
         .tool(|tool| tool.output = OutputKind::Json)
         .run();
     match ran.outcome() {
@@ -398,26 +420,26 @@ fn what_is_no_json_is_kept_for_its_cause() {
         } => {
             assert_eq!(stderr, "token expired");
             assert!(output.starts_with("<html>\nx") && output.ends_with("x</html>"));
-            assert_eq!((captured.bytes, output.len()), (100_015, 4_096));
-            // The last line break is taken off, which is no cut.
-            assert_eq!(captured.cut, 100_014 - 4_096);
+            assert_eq!((captured.total_bytes, output.len()), (100_015, 4_096));
+            // The trailing newline is removed, which doesn't count as truncation.
+            assert_eq!(captured.cut_bytes, 100_014 - 4_096);
         }
         other => panic!("{other:?}"),
     }
 }
 
-/// FAULTS 79: a block is passed on as it is, and so must be what every reader of the results can read.
+/// Content blocks are passed on verbatim, so they must be valid for every consumer of the results.
 #[test]
 fn content_blocks_are_checked() {
     let blocks = |json: &str| {
-        sh("printf %s \"$1\"", &[json])
+        shell_call("printf %s \"$1\"", &[json])
             .tool(|tool| tool.output = OutputKind::Content)
             .run()
     };
     let good = r#"[{"type":"text","text":"x"},{"type":"image","source":{"type":"base64"}}]"#;
     match blocks(good).outcome() {
         Outcome::Succeeded {
-            content: Content::Blocks(blocks),
+            content: ResultContent::Blocks(blocks),
             ..
         } => assert_eq!(blocks.len(), 2),
         other => panic!("{other:?}"),
@@ -444,17 +466,17 @@ fn content_blocks_are_checked() {
     }
 }
 
-/// FAULTS 131: a secret that a tool prints goes nowhere, also where it is cut.
+/// Secrets that a tool prints are masked everywhere, even if truncation would split one.
 #[test]
 fn secrets_are_masked_at_the_source() {
-    let folder = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let script = "printf '{\"tip\":\"hunter-22\"}\\n' >&3; printf 'xxxxxxxxxxhunter-22xxxxxxxxxxhunter-22'; \
                   printf 'hunter-22' >&2; exit 1";
-    let asked = sh(script, &[]).tool(|tool| tool.max_output = 20);
-    let ran = Scene::default()
+    let call = shell_call(script, &[]).tool(|tool| tool.max_output = 20);
+    let ran = TestTurn::default()
         .secret("hunter-22")
-        .outputs(folder.path().to_owned())
-        .call(asked)
+        .outputs(temp_dir.path().to_owned())
+        .call(call)
         .run();
     match ran.outcome() {
         Outcome::Failed {
@@ -464,8 +486,8 @@ fn secrets_are_masked_at_the_source() {
             ..
         } => {
             assert_eq!((&**output, &**stderr), ("xxxxxxxxxxxx[masked]", "[masked]"));
-            let whole = fs::read_to_string(captured.saved.as_ref().unwrap()).unwrap();
-            assert_eq!(whole, "xxxxxxxxxx[masked]xxxxxxxxxx[masked]");
+            let full_output = fs::read_to_string(captured.saved_path.as_ref().unwrap()).unwrap();
+            assert_eq!(full_output, "xxxxxxxxxx[masked]xxxxxxxxxx[masked]");
         }
         other => panic!("{other:?}"),
     }
@@ -473,12 +495,12 @@ fn secrets_are_masked_at_the_source() {
 }
 
 #[test]
-fn status_lines_are_for_people() {
+fn status_lines_are_not_part_of_the_result() {
     let script = "echo '{\"tip\":\"half way\",\"progress\":0.5}' >&$TOOLQ_STATUS_FD; cat >/dev/null; echo result";
-    let ran = sh(script, &[]).run();
+    let ran = shell_call(script, &[]).run();
     assert_eq!(ran.text(), "result");
     assert_eq!(ran.statuses, [(Some("half way".to_owned()), Some(0.5))]);
-    let flood = sh(
+    let flood = shell_call(
         "yes '{\"tip\":\"x\"}' | head -c 5000000 >&3; head -c 5000000 /dev/zero >&3; echo fine",
         &[],
     );
@@ -486,77 +508,79 @@ fn status_lines_are_for_people() {
 }
 
 #[test]
-fn a_slow_call_is_said_to_be_slow() {
-    let folder = tempfile::tempdir().unwrap();
-    let said = folder.path().join("said");
+fn a_slow_call_reports_that_it_is_still_running() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let status_marker = temp_dir.path().join("status-seen");
     let script = "while ! [ -e $1 ]; do sleep 0.01; done";
-    let slow = sh(script, &[said.to_str().unwrap()])
-        .tool(|tool| tool.timeout.slow = Some(Duration::from_millis(10)));
-    let ran = Scene::default().call(slow).touch_at_status(said).run();
+    let slow = shell_call(script, &[status_marker.to_str().unwrap()])
+        .tool(|tool| tool.timeout.slow_after = Some(Duration::from_millis(10)));
+    let ran = TestTurn::default()
+        .call(slow)
+        .touch_on_status(status_marker)
+        .run();
     assert_eq!(
         ran.statuses,
         [(Some("still running after 10ms".to_owned()), None)]
     );
 }
 
-/// FAULTS 72: an unsafe call overlaps nothing, and the limit holds.
+/// An unsafe call runs alone, and safe calls respect the concurrency limit.
 #[test]
 fn nothing_overlaps_an_unsafe_call() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().to_str().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
+    let dir = temp_dir.path().to_str().unwrap();
     let safe = "mkdir $1/$2; ls $1; sleep 0.02; rmdir $1/$2";
     let alone = "mkdir $1/alone; ls $1; sleep 0.02; rmdir $1/alone";
-    let mut scene = Scene::default().jobs(3);
+    let mut turn = TestTurn::default().jobs(3);
     for position in 0..24 {
-        scene = scene.call(if position % 6 == 5 {
-            sh(alone, &[dir]).unsafely()
+        turn = turn.call(if position % 6 == 5 {
+            shell_call(alone, &[dir]).not_concurrency_safe()
         } else {
-            sh(safe, &[dir, &format!("safe-{position}")])
+            shell_call(safe, &[dir, &format!("safe-{position}")])
         });
     }
-    let ran = scene.run();
+    let ran = turn.run();
     for (position, outcome) in &ran.outcomes {
-        let beside: Vec<&str> = text_of(outcome).lines().collect();
+        let concurrent: Vec<&str> = success_text(outcome).lines().collect();
         match position % 6 {
-            5 => assert_eq!(beside, ["alone"]),
+            5 => assert_eq!(concurrent, ["alone"]),
             _ => assert!(
-                beside.len() <= 3 && !beside.contains(&"alone"),
-                "{beside:?}"
+                concurrent.len() <= 3 && !concurrent.contains(&"alone"),
+                "{concurrent:?}"
             ),
         }
     }
-    assert_eq!(ran.delivered, (0..24).collect::<Vec<_>>());
+    assert_eq!(ran.delivery_order, (0..24).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_template_on_stdin() {
-    let ran = sh("cat", &[])
-        .command(|command| command.stdin = StdinDraft::Text("a\nb".to_owned()))
+    let ran = shell_call("cat", &[])
+        .command_invocation(|command| command.stdin = StdinContent::Text("a\nb".to_owned()))
         .run();
     assert_eq!(ran.text(), "a\nb");
-    let ran = sh("cat", &[])
-        .command(|command| command.stdin = StdinDraft::None)
+    let ran = shell_call("cat", &[])
+        .command_invocation(|command| command.stdin = StdinContent::None)
         .run();
     assert_eq!(ran.text(), "");
 }
 
-/// FAULTS 59: nobody is left as a zombie.
 #[test]
-fn no_zombies() {
-    let calls = (0..50).map(|_| sh(":", &[]));
-    calls.fold(Scene::default(), Scene::call).run();
-    // Tests beside this one have short-lived zombies of their own; none of those seen now may stay.
+fn no_zombies_are_left() {
+    let calls = (0..50).map(|_| shell_call(":", &[]));
+    calls.fold(TestTurn::default(), TestTurn::call).run();
+    // Concurrent tests have short-lived zombies of their own. None of those seen now may remain.
     let deadline = Instant::now() + Duration::from_secs(20);
-    let mut seen = zombies();
+    let mut seen = zombie_children();
     while !seen.is_empty() {
         assert!(Instant::now() < deadline, "{seen:?}");
-        let now = zombies();
+        let now = zombie_children();
         seen.retain(|pid| now.contains(pid));
     }
 }
 
-/// Our own children that have ended and were not waited for.
-fn zombies() -> Vec<String> {
+/// Returns the process IDs of our own children that have exited but haven't been reaped.
+fn zombie_children() -> Vec<String> {
     let ours = format!(") Z {} ", std::process::id());
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter(|process| {
@@ -567,92 +591,99 @@ fn zombies() -> Vec<String> {
         .collect()
 }
 
-/// FAULTS 69: each limit holds, and the outcome names it where the system says which it was.
+/// Each limit is enforced. The outcome names the limit if the operating system reports which one was hit.
 #[cfg(target_os = "linux")]
 #[test]
-fn limits_strike_and_are_named() {
-    let limited = |script: &str, change: fn(&mut Limits)| {
-        let ran = sh(script, &[]).backing(|backing| change(&mut backing.limits));
+fn limits_are_enforced_and_named() {
+    let limited = |script: &str, change: fn(&mut CommandLimits)| {
+        let ran = shell_call(script, &[]).command_backing(|backing| change(&mut backing.limits));
         ran.run().outcome().clone()
     };
     let ending = |script: &str, change| limited(script, change).ending().unwrap();
-    let spins = ending("exec sh -c 'while :; do :; done'", |limits| {
+    let cpu_exceeded = ending("exec sh -c 'while :; do :; done'", |limits| {
         limits.cpu = Some(Duration::from_secs(1));
     });
-    assert_eq!(spins, Ending::Limit(Limit::Cpu));
-    let deaf = ending("trap '' XCPU; while :; do :; done", |limits| {
+    assert_eq!(cpu_exceeded, CallEnding::LimitExceeded(LimitKind::Cpu));
+    let ignores_xcpu = ending("trap '' XCPU; while :; do :; done", |limits| {
         limits.cpu = Some(Duration::from_secs(1));
     });
-    assert_eq!(deaf, Ending::Limit(Limit::Cpu));
-    let writes = ending("f=$(mktemp); rm $f; exec yes 1<>$f 2>&1", |limits| {
+    assert_eq!(ignores_xcpu, CallEnding::LimitExceeded(LimitKind::Cpu));
+    let file_size_exceeded = ending("f=$(mktemp); rm $f; exec yes 1<>$f 2>&1", |limits| {
         limits.file_size = Some(10_000);
     });
-    assert_eq!(writes, Ending::Limit(Limit::FileSize));
-    let forks = ending(
+    assert_eq!(
+        file_size_exceeded,
+        CallEnding::LimitExceeded(LimitKind::FileSize)
+    );
+    let processes_exceeded = ending(
         "for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait",
         |limits| {
             limits.processes = Some(4);
         },
     );
-    assert_eq!(forks, Ending::Limit(Limit::Processes));
-    let allocates = limited("x=x; while :; do x=$x$x; done", |limits| {
+    assert_eq!(
+        processes_exceeded,
+        CallEnding::LimitExceeded(LimitKind::Processes)
+    );
+    let memory_exceeded = limited("x=x; while :; do x=$x$x; done", |limits| {
         limits.memory = Some(64 << 20);
     });
-    assert!(allocates.is_error(), "{allocates:?}");
-    let opens = limited("exec 4</dev/null 5</dev/null", |limits| {
+    assert!(memory_exceeded.is_error(), "{memory_exceeded:?}");
+    let files_exceeded = limited("exec 4</dev/null 5</dev/null", |limits| {
         limits.files = Some(5);
     });
     assert!(
-        matches!(&opens, Outcome::Failed { stderr, .. } if stderr.contains("open files")),
-        "{opens:?}"
+        matches!(&files_exceeded, Outcome::Failed { stderr, .. } if stderr.contains("open files")),
+        "{files_exceeded:?}"
     );
-    let told = limited("ulimit -n; ulimit -c; ulimit -f", |limits| {
+    let ulimits = limited("ulimit -n; ulimit -c; ulimit -f", |limits| {
         limits.files = Some(50);
         limits.file_size = Some(1 << 20);
     });
-    assert!(text_of(&told).starts_with("50\n0\n"), "{told:?}");
+    assert!(success_text(&ulimits).starts_with("50\n0\n"), "{ulimits:?}");
 }
 
-/// FAULTS 53: what is left running is ended and counted, or let go where the tool says so.
+/// Processes left running after the program exits are killed and counted, or released with `leftovers: allow`.
 #[cfg(target_os = "linux")]
 #[test]
-fn leftovers_are_ended_and_counted_or_let_go() {
+fn leftovers_are_killed_and_counted_or_allowed() {
     let script = "for i in 1 2; do setsid sleep 1000 >/dev/null 2>&1 3>&1 & echo $!; done";
-    let ran = sh(script, &[]).run();
-    assert_eq!(ran.outcome().captured().unwrap().leftovers, 2);
-    ran.text().lines().for_each(wait_for_end);
-    let none = sh("sleep 0.01 & wait", &[]).run();
-    assert_eq!(none.outcome().captured().unwrap().leftovers, 0);
-    let asked = sh(script, &[]).backing(|backing| backing.leftovers = Leftovers::Allow);
-    let ran = asked.run();
-    assert_eq!(ran.outcome().captured().unwrap().leftovers, 0);
+    let ran = shell_call(script, &[]).run();
+    assert_eq!(ran.outcome().captured().unwrap().killed_leftovers, 2);
+    ran.text().lines().for_each(wait_until_exited);
+    let ran = shell_call("sleep 0.01 & wait", &[]).run();
+    assert_eq!(ran.outcome().captured().unwrap().killed_leftovers, 0);
+    let call =
+        shell_call(script, &[]).command_backing(|backing| backing.leftovers = Leftovers::Allow);
+    let ran = call.run();
+    assert_eq!(ran.outcome().captured().unwrap().killed_leftovers, 0);
     for pid in ran.text().lines() {
         let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
 }
 
-/// FAULTS 66: a keeper that is killed while it waits for a call takes none with it: the next call gets another.
+/// If an idle reaper is killed, no call is lost: the next call gets a new reaper.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_keeper_that_is_killed_while_it_waits_is_replaced() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().to_str().unwrap();
-    // Each waits for the other, so that there are two keepers.
+fn an_idle_reaper_that_is_killed_is_replaced() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let temp_dir = temp_dir.path().to_str().unwrap();
+    // Each waits for the other, so that there are two reapers.
     let meet = r#"touch "$1/$2"; while [ ! -e "$1/$3" ]; do sleep 0.01; done; echo met"#;
-    let kill = r"root=$(sed -n 's/^PPid:\s*//p' /proc/$PPID/status)
-        for keeper in $(cat /proc/$root/task/$root/children); do
-            [ $keeper = $PPID ] && continue
-            kill -9 $keeper && echo killed
-            while [ -e /proc/$keeper ]; do sleep 0.01; done
+    let kill = r"supervisor=$(sed -n 's/^PPid:\s*//p' /proc/$PPID/status)
+        for reaper in $(cat /proc/$supervisor/task/$supervisor/children); do
+            [ $reaper = $PPID ] && continue
+            kill -9 $reaper && echo killed
+            while [ -e /proc/$reaper ]; do sleep 0.01; done
         done";
-    let ran = Scene::default()
-        .call(sh(meet, &[folder, "a", "b"]))
-        .call(sh(meet, &[folder, "b", "a"]))
-        .call(sh(kill, &[]).unsafely())
-        .call(sh(meet, &[folder, "c", "d"]))
-        .call(sh(meet, &[folder, "d", "c"]))
+    let ran = TestTurn::default()
+        .call(shell_call(meet, &[temp_dir, "a", "b"]))
+        .call(shell_call(meet, &[temp_dir, "b", "a"]))
+        .call(shell_call(kill, &[]).not_concurrency_safe())
+        .call(shell_call(meet, &[temp_dir, "c", "d"]))
+        .call(shell_call(meet, &[temp_dir, "d", "c"]))
         .run();
-    let texts: Vec<&str> = ran.outcomes.values().map(text_of).collect();
+    let texts: Vec<&str> = ran.outcomes.values().map(success_text).collect();
     assert_eq!(texts, ["met", "met", "killed", "met", "met"]);
 }

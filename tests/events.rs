@@ -1,35 +1,31 @@
-//! `--events` from the outside: where they go.
+//! `--events`: the files, pipes and descriptors that events can be written to.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that can't go on fails"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod support;
 
 use serde_json::json;
-use support::{Toolq, json_lines, response};
+use support::{CliSandbox, model_response, parse_json_lines};
 
 const TOOLS: &str = "
 version: 1
 tools:
   echo:
-    description: Answer with the input.
+    description: Print the input.
     input_schema: {type: object}
     effect: read
     command: [cat]
 ";
 
-fn toolq() -> Toolq {
-    Toolq::new()
+fn toolq() -> CliSandbox {
+    CliSandbox::new()
         .tools(TOOLS)
-        .file("asked.json", response(&[("echo", json!({}))]))
+        .file("input.json", model_response(&[("echo", json!({}))]))
 }
 
-/// Everything that a whole stream of one call holds.
-fn assert_whole(events: &str) {
-    let types: Vec<_> = json_lines(events)
+/// Asserts that these are all events of a run with one call.
+fn assert_complete_events(events: &str) {
+    let types: Vec<_> = parse_json_lines(events)
         .iter()
         .map(|event| event["type"].as_str().unwrap().to_owned())
         .collect();
@@ -38,46 +34,46 @@ fn assert_whole(events: &str) {
     assert_eq!(types.join(" "), expected);
 }
 
-/// The shell and toolq write to one place in the file: nobody overwrites what the other wrote.
+/// The shell and toolq share one file offset, so neither overwrites what the other wrote.
 #[test]
 fn a_descriptor_is_shared_with_the_shell() {
     let ran = toolq()
-        .shell(r#"{ echo before >&3; "$TOOLQ" run asked.json --events fd:3; echo behind >&3; } 3>events"#)
-        .exits(0);
+        .run_shell(r#"{ echo before >&3; "$TOOLQ" run input.json --events fd:3; echo after >&3; } 3>events"#)
+        .assert_exit(0);
     let events = ran.file("events").unwrap();
     let events = events.strip_prefix("before\n").unwrap();
-    assert_whole(events.strip_suffix("behind\n").unwrap());
-    let piped = toolq().shell(r#""$TOOLQ" run asked.json --events fd:3 3>&1 >/dev/null | cat"#);
-    assert_whole(&piped.exits(0).stdout);
+    assert_complete_events(events.strip_suffix("after\n").unwrap());
+    let piped = toolq().run_shell(r#""$TOOLQ" run input.json --events fd:3 3>&1 >/dev/null | cat"#);
+    assert_complete_events(&piped.assert_exit(0).stdout);
 }
 
-/// A number that nobody opened may be that of a file of toolq's own, as of the input: it stays as it was.
+/// A descriptor that wasn't passed to toolq may have the number of a file that toolq itself opens, such as its input.
+/// That file must stay unchanged.
 #[test]
-fn a_descriptor_must_be_handed_over_for_writing() {
-    for (number, redirect, why) in [
+fn a_descriptor_must_be_inherited_and_writable() {
+    for (number, redirect, message) in [
         ("3", "", "not open"),
         ("4", "", "not open"),
         ("5", "", "not open"),
-        ("3", "3<asked.json", "for reading only"),
-        ("1", "", "stdout is for the results"),
-        ("x", "", "no number"),
-        ("-1", "", "no number"),
+        ("3", "3<input.json", "only for reading"),
+        ("1", "", "stdout is reserved for results"),
+        ("x", "", "isn't a file descriptor number"),
+        ("-1", "", "isn't a file descriptor number"),
     ] {
-        let script = format!(r#""$TOOLQ" run asked.json --events fd:{number} {redirect}"#);
-        let ran = toolq().shell(&script).exits(2);
-        assert!(ran.stderr.contains(why), "{script}: {}", ran.stderr);
+        let script = format!(r#""$TOOLQ" run input.json --events fd:{number} {redirect}"#);
+        let ran = toolq().run_shell(&script).assert_exit(2);
+        assert!(ran.stderr.contains(message), "{script}: {}", ran.stderr);
         assert_eq!(ran.stdout, "");
         assert_eq!(
-            ran.file("asked.json").unwrap(),
-            response(&[("echo", json!({}))])
+            ran.file("input.json").unwrap(),
+            model_response(&[("echo", json!({}))])
         );
     }
 }
 
-/// FAULTS 121: nobody waits for the reader of a pipe, and it may come late.
-/// The log is no place for events, by whatever name it goes. Nothing runs, and nothing is written.
+/// Events can't be written to the session log, whatever path it is given by. Nothing runs, and nothing is written.
 #[test]
-fn events_are_kept_apart_from_the_log() {
+fn events_and_log_must_be_different_files() {
     for events in ["log.jsonl", "./log.jsonl", "link"] {
         let toolq = toolq().file("log.jsonl", "");
         std::os::unix::fs::symlink("log.jsonl", toolq.path().join("link")).unwrap();
@@ -87,9 +83,9 @@ fn events_are_kept_apart_from_the_log() {
             events,
             "--log",
             "log.jsonl",
-            "asked.json",
+            "input.json",
         ]);
-        let ran = ran.exits(2);
+        let ran = ran.assert_exit(2);
         assert!(
             ran.stderr.contains("it is the session log"),
             "{}",
@@ -102,15 +98,18 @@ fn events_are_kept_apart_from_the_log() {
     }
 }
 
+/// A run doesn't wait for the reader of a named pipe, which may open it late or never.
 #[test]
-fn a_pipe_with_a_name_is_written_when_its_reader_comes() {
+fn a_named_pipe_is_written_once_it_has_a_reader() {
     let read = toolq()
-        .shell(r#"mkfifo events; "$TOOLQ" run asked.json --events events >/dev/null & cat events"#)
-        .exits(0);
-    assert_whole(&read.stdout);
+        .run_shell(
+            r#"mkfifo events; "$TOOLQ" run input.json --events events >/dev/null & cat events"#,
+        )
+        .assert_exit(0);
+    assert_complete_events(&read.stdout);
     let unread = toolq()
-        .shell(r#"mkfifo events; "$TOOLQ" run asked.json --events events"#)
-        .exits(0);
+        .run_shell(r#"mkfifo events; "$TOOLQ" run input.json --events events"#)
+        .assert_exit(0);
     assert!(unread.stdout.contains("tool_result"), "{}", unread.stdout);
     assert!(unread.stderr.contains("warning: "), "{}", unread.stderr);
 }

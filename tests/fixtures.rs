@@ -1,20 +1,16 @@
-//! The fixtures run and plan as their files say.
+//! The fixtures plan and run as documented.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that can't go on fails"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
-#[path = "agent/api.rs"]
-mod api;
+#[path = "agent/scripted_api.rs"]
+mod scripted_api;
 mod support;
 
 use serde_json::{Value, json};
-use support::{Toolq, json_lines};
+use support::{CliSandbox, parse_json_lines};
 
-fn plan(agent: &str, turn: &str) -> Value {
-    let ran = Toolq::in_repository()
+fn plan_fixture(agent: &str, turn: &str) -> Value {
+    let ran = CliSandbox::in_repository()
         .run(&[
             "plan",
             "--format",
@@ -23,11 +19,11 @@ fn plan(agent: &str, turn: &str) -> Value {
             &format!("fixtures/{agent}/tools.yaml"),
             &format!("fixtures/{agent}/turns/{turn}.json"),
         ])
-        .exits(0);
-    json_lines(&ran.stdout).remove(0)
+        .assert_exit(0);
+    parse_json_lines(&ran.stdout).remove(0)
 }
 
-/// The names of the calls of each batch.
+/// Returns the tool names of each batch.
 fn batches(plan: &Value) -> Vec<Vec<String>> {
     plan["batches"]
         .as_array()
@@ -44,10 +40,10 @@ fn batches(plan: &Value) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The experts are agents: here they answer at once.
-fn run(agent: &str, turn: &str) -> support::Ran {
-    let api = api::Api::new(&[api::text("先核对客户需求。")]);
-    Toolq::in_repository()
+/// Runs a turn of a fixture. Its experts are agents, whose model is scripted here and answers immediately.
+fn run_fixture(agent: &str, turn: &str) -> support::CliOutput {
+    let api = scripted_api::ScriptedApi::new(&[scripted_api::text_response("先核对客户需求。")]);
+    CliSandbox::in_repository()
         .env("ANTHROPIC_BASE_URL", &api.url)
         .env("ANTHROPIC_API_KEY", "none")
         .run(&[
@@ -56,18 +52,18 @@ fn run(agent: &str, turn: &str) -> support::Ran {
             &format!("fixtures/{agent}/tools.yaml"),
             &format!("fixtures/{agent}/turns/{turn}.json"),
         ])
-        .exits(0)
+        .assert_exit(0)
 }
 
 #[test]
-fn the_coordinator_plans_its_four_scenes() {
+fn the_coordinator_plans_its_four_turns() {
     for (turn, serial, planned, in_batches) in [
         ("assess", 8_000, 4_000, 1),
         ("remember", 5_000, 5_000, 2),
         ("pay", 7_000, 7_000, 3),
         ("mixed", 10_000, 8_000, 3),
     ] {
-        let plan = plan("coordinator", turn);
+        let plan = plan_fixture("coordinator", turn);
         assert_eq!(
             plan["estimate"],
             json!({"serial_ms": serial, "planned_ms": planned, "unknown": 0}),
@@ -79,8 +75,8 @@ fn the_coordinator_plans_its_four_scenes() {
 }
 
 #[test]
-fn the_coordinators_safety_comes_from_names() {
-    let plan = plan("coordinator", "remember");
+fn the_coordinators_safety_is_decided_by_name_rules() {
+    let plan = plan_fixture("coordinator", "remember");
     let decided: Vec<(bool, String)> = plan["batches"]
         .as_array()
         .unwrap()
@@ -105,15 +101,15 @@ fn the_coordinators_safety_comes_from_names() {
 #[test]
 fn the_coding_agent_plans_its_three_turns() {
     assert_eq!(
-        batches(&plan("coding", "reads")),
+        batches(&plan_fixture("coding", "reads")),
         [["file_read", "file_read", "file_read"]]
     );
     assert_eq!(
-        batches(&plan("coding", "write_then_validate")),
+        batches(&plan_fixture("coding", "write_then_validate")),
         [["file_write"], ["validate"]]
     );
     assert_eq!(
-        batches(&plan("coding", "mixed")),
+        batches(&plan_fixture("coding", "mixed")),
         [
             vec!["glob", "file_read", "file_read"],
             vec!["file_write"],
@@ -123,14 +119,14 @@ fn the_coding_agent_plans_its_three_turns() {
 }
 
 #[test]
-fn all_turns_of_the_fixtures_run() {
+fn all_turns_of_the_fixtures_succeed() {
     for (agent, turns) in [
         ("coordinator", &["assess", "remember", "pay", "mixed"][..]),
         ("coding", &["reads", "write_then_validate", "mixed"]),
     ] {
         for turn in turns {
-            let ran = run(agent, turn);
-            for (text, error) in ran.texts() {
+            let ran = run_fixture(agent, turn);
+            for (text, error) in ran.result_texts() {
                 assert!(!error, "{agent}/{turn}: {text}");
             }
         }
@@ -138,25 +134,25 @@ fn all_turns_of_the_fixtures_run() {
 }
 
 #[test]
-fn what_the_coding_agent_wrote_is_read_by_the_calls_behind_it() {
-    let ran = run("coding", "mixed");
-    let texts = ran.texts();
+fn later_calls_read_what_the_coding_agent_wrote() {
+    let ran = run_fixture("coding", "mixed");
+    let texts = ran.result_texts();
     assert!(texts[5].0.contains("notes.md"), "{}", texts[5].0);
-    let ran = run("coding", "write_then_validate");
-    assert!(ran.texts()[1].0.contains("syntax ok"));
+    let ran = run_fixture("coding", "write_then_validate");
+    assert!(ran.result_texts()[1].0.contains("syntax ok"));
 }
 
 #[test]
-fn the_coordinators_model_reads_chinese() {
-    let asked = support::response(&[
+fn the_coordinators_model_gets_messages_in_chinese() {
+    let input = support::model_response(&[
         ("search_knowledge", json!({"question": "x"})),
         ("no_such_tool", json!({})),
     ]);
-    let ran = Toolq::in_repository()
-        .stdin(asked)
+    let ran = CliSandbox::in_repository()
+        .stdin(input)
         .run(&["run", "-c", "fixtures/coordinator/tools.yaml"])
-        .exits(0);
-    let texts = ran.texts();
+        .assert_exit(0);
+    let texts = ran.result_texts();
     assert!(
         texts[0].0.starts_with("工具 search_knowledge 的参数无效"),
         "{}",
@@ -171,13 +167,13 @@ fn the_coordinators_model_reads_chinese() {
 }
 
 #[test]
-fn every_fixture_has_no_problems() {
+fn fixtures_pass_a_strict_check() {
     for file in [
         "tools.yaml",
         "fixtures/coding/tools.yaml",
         "fixtures/coordinator/tools.yaml",
     ] {
-        let toolq = Toolq::in_repository().env("ANTHROPIC_API_KEY", "none");
+        let toolq = CliSandbox::in_repository().env("ANTHROPIC_API_KEY", "none");
         let ran = toolq.run(&["check", "--strict", "-c", file]);
         assert_eq!(ran.code, 0, "{file}: {}", ran.stderr);
     }
@@ -185,9 +181,13 @@ fn every_fixture_has_no_problems() {
 
 #[test]
 fn the_quick_start_answers_seven_calls() {
-    let ran = Toolq::in_repository()
+    let ran = CliSandbox::in_repository()
         .run(&["run", "fixtures/response.json"])
-        .exits(0);
-    let errors: Vec<bool> = ran.texts().into_iter().map(|(_, error)| error).collect();
+        .assert_exit(0);
+    let errors: Vec<bool> = ran
+        .result_texts()
+        .into_iter()
+        .map(|(_, error)| error)
+        .collect();
     assert_eq!(errors, [false, false, true, false, false, false, true]);
 }

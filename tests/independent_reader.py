@@ -1,10 +1,10 @@
-"""Counts the tool calls of recorded data, written apart from the program that is tested with it.
+"""Counts the tool calls in recorded data, independently of the program that is tested with the counts.
 
-    python3 tests/independent_reader.py FOLDER > tests/recordings.json
+    python3 tests/independent_reader.py DIRECTORY > tests/recordings.json
 
-What a file is comes from where it lies and from the HTTP status in its folder's index, not from its form. For each
-file: null where it holds no model's answer, else [turns, calls, answered, cut off, digest]. The digest is over a line
-for each call: turn, position, id, name, input. No content leaves the folder.
+The format of a file is determined by its path and by the HTTP status in its directory's index, not by its contents.
+The output has, for each file, null if it holds no model response, else [turns, calls, answered, truncated, digest].
+The digest covers one line per call: turn, position, id, name, input. No other content of the files is output.
 """
 
 import hashlib
@@ -14,23 +14,23 @@ import os
 import struct
 import sys
 
-CUT = {"max_tokens", "length", "incomplete"}
+TRUNCATED = {"max_tokens", "length", "incomplete"}
 STREAMS = (".sse", ".chunks.txt")
 
 
 class Recording:
     def __init__(self):
         self.turns = []  # lists of [id, name, input, answered]
-        self.cut = 0
+        self.truncated = 0
 
-    def turn(self, calls, cut=False):
+    def add_turn(self, calls, truncated=False):
         self.turns.append([[*call, False] for call in calls])
-        self.cut += bool(cut and calls)
+        self.truncated += bool(truncated and calls)
 
-    def answer(self, answer_id):
+    def mark_answered(self, call_id):
         for calls in reversed(self.turns):
             for call in reversed(calls):
-                if call[0] == answer_id and not call[3]:
+                if call[0] == call_id and not call[3]:
                     call[3] = True
                     return
 
@@ -43,11 +43,11 @@ class Recording:
                 digest.update(("\t".join(line) + "\n").encode())
                 calls += 1
         answered = sum(call[3] for turn in self.turns for call in turn)
-        return [len(self.turns), calls, answered, self.cut, digest.hexdigest()[:16]]
+        return [len(self.turns), calls, answered, self.truncated, digest.hexdigest()[:16]]
 
 
 def canonical(value):
-    """Sorted keys, no white space, floats by their bits; `!` for what is no object."""
+    """Formats a JSON object with sorted keys, no whitespace, and floats by their bits. Other values become `!`."""
 
     def bits(value):
         if isinstance(value, float):
@@ -73,7 +73,7 @@ def arguments(text):
 
 
 def values(text):
-    """Values one after another, on lines or not."""
+    """Iterates over the JSON values in a text, whether or not they are on separate lines."""
     decoder, at = json.JSONDecoder(), 0
     while True:
         while at < len(text) and text[at] in " \t\r\n":
@@ -93,11 +93,11 @@ def anthropic_messages(recording, messages):
     for message in messages:
         content = message["content"]
         if message["role"] == "assistant":
-            recording.turn(tool_uses(content))
+            recording.add_turn(tool_uses(content))
         elif isinstance(content, list):
             for block in content:
                 if block["type"] == "tool_result":
-                    recording.answer(block["tool_use_id"])
+                    recording.mark_answered(block["tool_use_id"])
 
 
 def chat_calls(message):
@@ -108,10 +108,10 @@ def chat_calls(message):
 def chat_messages(recording, messages):
     for message in messages:
         if message["role"] == "assistant":
-            recording.turn(chat_calls(message))
+            recording.add_turn(chat_calls(message))
         elif message["role"] == "tool":
-            for answer_id in message.get("tool_call_ids") or [message["tool_call_id"]]:
-                recording.answer(answer_id)
+            for call_id in message.get("tool_call_ids") or [message["tool_call_id"]]:
+                recording.mark_answered(call_id)
 
 
 def item_calls(items):
@@ -119,16 +119,16 @@ def item_calls(items):
 
 
 def response_items(recording, items):
-    def of_model(item):
+    def is_from_model(item):
         return item.get("role", "assistant") == "assistant" and item.get("type") != "function_call_output"
 
-    for model, run in itertools.groupby(items, of_model):
-        run = list(run)
-        if model:
-            recording.turn(item_calls(run))
-        for item in run:
+    for from_model, group in itertools.groupby(items, is_from_model):
+        group = list(group)
+        if from_model:
+            recording.add_turn(item_calls(group))
+        for item in group:
             if item.get("type") == "function_call_output":
-                recording.answer(item["call_id"])
+                recording.mark_answered(item["call_id"])
 
 
 def request(body, recording):
@@ -150,19 +150,19 @@ def is_anthropic(body):
 def response(body, recording):
     if "choices" in body:
         choice = body["choices"][0]
-        recording.turn(chat_calls(choice["message"]), choice["finish_reason"] in CUT)
+        recording.add_turn(chat_calls(choice["message"]), choice["finish_reason"] in TRUNCATED)
     elif "output" in body:
-        recording.turn(item_calls(body["output"]), body["status"] in CUT)
+        recording.add_turn(item_calls(body["output"]), body["status"] in TRUNCATED)
     elif body.get("type") == "message":
         calls = tool_uses(body["content"])
-        recording.turn(calls, body["stop_reason"] in CUT and body["content"][-1]["type"] == "tool_use")
+        recording.add_turn(calls, body["stop_reason"] in TRUNCATED and body["content"][-1]["type"] == "tool_use")
     else:
         return None
     return recording
 
 
 def payloads(path, text):
-    """The data of a stream's events."""
+    """Returns the data of a stream's events."""
     if path.endswith(".txt"):
         return [line for line in text.splitlines() if line]
     events = text.replace("\r\n", "\n").split("\n\n")
@@ -177,8 +177,8 @@ def add_pieces(calls, pieces):
         calls[piece["index"]]["function"]["arguments"] += piece["function"].get("arguments") or ""
 
 
-def answers(events):
-    """The answers that a stream adds up to, as the API would have given them whole; None where one breaks off."""
+def assembled_responses(events):
+    """Assembles the responses of a stream as the API returns them without streaming; None for an aborted one."""
     message, chat = None, None
     for event in events:
         kind = event.get("type", "")
@@ -217,28 +217,28 @@ def answers(events):
 
 def stream(path, text):
     recording = Recording()
-    found = list(answers(json.loads(data) for data in payloads(path, text) if data != "[DONE]"))
+    found = list(assembled_responses(json.loads(data) for data in payloads(path, text) if data != "[DONE]"))
     if not found or None in found:
         return None
-    for answer in found:
-        response(answer, recording)
+    for body in found:
+        response(body, recording)
     return recording
 
 
 def claude_code(lines):
-    """All lines of one message.id are one turn; in the order of their first lines."""
+    """Lines with the same message.id are one turn. Turns are in the order of their first lines."""
     recording, groups = Recording(), {}
     for line in lines:
         if line.get("type") == "assistant":
             message = line["message"]
             if message["id"] not in groups:
-                recording.turn([])
+                recording.add_turn([])
                 groups[message["id"]] = recording.turns[-1]
             groups[message["id"]] += [[*call, False] for call in tool_uses(message["content"])]
         elif line.get("type") == "user" and isinstance(line["message"]["content"], list):
             for block in line["message"]["content"]:
                 if block["type"] == "tool_result":
-                    recording.answer(block["tool_use_id"])
+                    recording.mark_answered(block["tool_use_id"])
     return recording
 
 
@@ -272,9 +272,9 @@ def read(path, status):
     return None
 
 
-def statuses(folder):
+def statuses(directory):
     found = {}
-    for root, _, names in os.walk(folder):
+    for root, _, names in os.walk(directory):
         if "index.jsonl" in names:
             for line in open(os.path.join(root, "index.jsonl"), encoding="utf-8"):
                 entry = json.loads(line)
@@ -282,15 +282,15 @@ def statuses(folder):
     return found
 
 
-def main(folder):
-    status = statuses(folder)
+def main(directory):
+    status = statuses(directory)
     files = {}
-    for root, _, names in os.walk(folder):
+    for root, _, names in os.walk(directory):
         for name in names:
             if name.endswith((".json", ".jsonl", ".traj", *STREAMS)):
                 path = os.path.join(root, name)
                 recording = read(path, status.get(path, 200))
-                files[os.path.relpath(path, folder)] = recording and recording.summary()
+                files[os.path.relpath(path, directory)] = recording and recording.summary()
     rows = [f"{json.dumps(name)}:{json.dumps(files[name], separators=(',', ':'))}" for name in sorted(files)]
     print("{" + ",\n".join(rows) + "}")
 

@@ -1,58 +1,59 @@
-//! The README and the pages of docs/ show what the program prints: every `console` block is run, and what it shows is
-//! compared. A `yaml` block that is a whole tools.yaml must pass `toolq check`, and is the tools.yaml of the `console`
-//! blocks behind it, up to the next `##` heading. There the one of this repository is back.
+//! The examples in the README and in docs/ are true: every `console` block is run and its output compared. A `yaml`
+//! block that is a complete tools.yaml must pass `toolq check`. The `console` blocks after it use it, up to the next
+//! `##` heading, where the tools.yaml of this repository is restored.
 //!
-//! With `README=update` in the environment the `console` blocks are written anew instead.
+//! With `README=update` in the environment, the `console` blocks are updated instead.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 #![allow(
     clippy::print_stdout,
     clippy::format_push_string,
-    reason = "a test may"
+    reason = "tests print why they are skipped, and don't have to be fast"
 )]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the environment of the tests themselves"
+    reason = "tests read their own environment"
 )]
 
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::repository;
+use support::repository_root;
 use tempfile::TempDir;
 
-/// A page in pieces: what stands between blocks, and blocks with their language.
-enum Piece<'p> {
+/// A segment of a page: the prose between code blocks, or a code block with its language and text.
+enum PageSegment<'p> {
     Prose(&'p str),
     Block(&'p str, &'p str),
 }
 
-/// The pieces; put together again they are the page.
-fn pieces(page: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
+/// Splits a page into its segments.
+fn split_page(page: &str) -> Vec<PageSegment<'_>> {
+    let mut segments = Vec::new();
     let mut parts = page.split("```");
     while let Some(prose) = parts.next() {
-        pieces.push(Piece::Prose(prose));
+        segments.push(PageSegment::Prose(prose));
         if let Some(block) = parts.next() {
             let (language, text) = block.split_once('\n').unwrap();
-            pieces.push(Piece::Block(language, text));
+            segments.push(PageSegment::Block(language, text));
         }
     }
-    pieces
+    segments
 }
 
-/// The tools.yaml that a `yaml` block is, or belongs into; none where it is a piece of a tool. An agent has tools beside
-/// it, which are those of this repository: its file ends with them.
-fn tools_file(block: &str) -> Option<String> {
+/// Returns the tools.yaml that a `yaml` block is, or one with the tool in the block; `None` if it is only part of a
+/// tool. An agent needs tools to call, so it is added to the tools.yaml of this repository.
+fn tools_file_for(block: &str) -> Option<String> {
     if block.contains("\ntools:") {
         Some(block.to_owned())
     } else {
         let is_tool = block.starts_with("  ");
         let before = if block.contains("\n    agent:") {
-            fs::read_to_string(repository().join("tools.yaml")).unwrap()
+            fs::read_to_string(repository_root().join("tools.yaml")).unwrap()
         } else {
             "version: 1\ntools:\n".to_owned()
         };
@@ -60,32 +61,32 @@ fn tools_file(block: &str) -> Option<String> {
     }
 }
 
-/// What is typed in a block: lines that begin with `$ `, each with those behind it that begin with `> `.
-fn commands(block: &str) -> Vec<String> {
+/// Returns the commands typed in a block: the lines that begin with `$ `, with their continuation lines (`> `).
+fn typed_commands(block: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
-    let mut is_typed = false;
+    let mut in_command = false;
     for line in block.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
             commands.push(command.to_owned());
-            is_typed = true;
-        } else if is_typed && let Some(more) = line.strip_prefix("> ") {
+            in_command = true;
+        } else if in_command && let Some(more) = line.strip_prefix("> ") {
             let last = commands.last_mut().unwrap();
             last.push('\n');
             last.push_str(more);
         } else {
-            is_typed = false;
+            in_command = false;
         }
     }
     commands
 }
 
-/// The output of a block's commands, in the order of its lines, each behind its command.
-fn output(block: &str, folder: &Path) -> Option<String> {
-    let mut shown = String::new();
-    for command in commands(block) {
+/// Runs the commands of a block and returns them, each followed by its output; `None` if a program isn't installed.
+fn run_block(block: &str, dir: &Path) -> Option<String> {
+    let mut transcript = String::new();
+    for command in typed_commands(block) {
         for program in ["jq", "python3", "bash"] {
             if command.contains(&format!("{program} ")) && !is_installed(program) {
-                println!("skipped, since there is no {program}: {command}");
+                println!("skipped, {program} isn't installed: {command}");
                 return None;
             }
         }
@@ -93,18 +94,18 @@ fn output(block: &str, folder: &Path) -> Option<String> {
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let ran = Command::new("sh")
             .args(["-c", &format!("{{ {command}\n}} 2>&1")])
-            .current_dir(folder)
+            .current_dir(dir)
             .env("PATH", path)
-            .env("XDG_STATE_HOME", folder.join("state"))
+            .env("XDG_STATE_HOME", dir.join("state"))
             .env_remove("CI")
             .stdin(Stdio::null())
             .output()
             .unwrap();
         let typed = command.replace('\n', "\n> ");
         let printed = String::from_utf8(ran.stdout).unwrap();
-        shown.push_str(&format!("$ {typed}\n{printed}"));
+        transcript.push_str(&format!("$ {typed}\n{printed}"));
     }
-    Some(shown)
+    Some(transcript)
 }
 
 fn is_installed(program: &str) -> bool {
@@ -114,110 +115,171 @@ fn is_installed(program: &str) -> bool {
     found.unwrap().status.success()
 }
 
-/// The text with every duration as `…`, since no two runs take the same time.
-fn timeless(text: &str) -> String {
-    let mut timeless = String::new();
+/// Replaces every duration by `…`, since they differ between runs.
+fn mask_durations(text: &str) -> String {
+    let mut masked = String::new();
     for word in text.split_inclusive([' ', '\n']) {
         let bare = word.trim_end_matches([' ', '\n', ',', ':']);
         let number = bare.trim_end_matches("ms").trim_end_matches('s');
         if number.len() < bare.len() && number.parse::<f64>().is_ok() {
-            timeless.push_str(&word.replace(bare, "…"));
+            masked.push_str(&word.replace(bare, "…"));
         } else {
-            timeless.push_str(word);
+            masked.push_str(word);
         }
     }
-    timeless
+    masked
 }
 
-/// Runs the blocks of a page in a folder of their own, and gives the page with what was printed, and what is wrong.
-fn walked(page: &str, name: &str) -> (String, Vec<String>) {
-    let folder = TempDir::new().unwrap();
+/// Runs the blocks of a page in a temporary directory. Returns the updated page and a list of what was wrong.
+fn run_page(page: &str, name: &str) -> (String, Vec<String>) {
+    let temp_dir = TempDir::new().unwrap();
     for name in ["fixtures", "tools.yaml"] {
         let copied = Command::new("cp")
             .arg("-r")
-            .arg(repository().join(name))
-            .arg(folder.path())
+            .arg(repository_root().join(name))
+            .arg(temp_dir.path())
             .status();
         assert!(copied.unwrap().success());
     }
     let (mut updated, mut wrong) = (String::new(), Vec::new());
-    for piece in pieces(page) {
-        let (language, text) = match piece {
-            Piece::Prose(text) => {
+    for segment in split_page(page) {
+        let (language, text) = match segment {
+            PageSegment::Prose(text) => {
                 if text.contains("\n## ") {
-                    let own = repository().join("tools.yaml");
-                    fs::copy(own, folder.path().join("tools.yaml")).unwrap();
+                    let repository_tools = repository_root().join("tools.yaml");
+                    fs::copy(repository_tools, temp_dir.path().join("tools.yaml")).unwrap();
                 }
                 updated.push_str(text);
                 continue;
             }
-            Piece::Block(language, text) => (language, text),
+            PageSegment::Block(language, text) => (language, text),
         };
-        let mut shown = text.to_owned();
+        let mut rendered = text.to_owned();
         if language == "yaml"
-            && let Some(tools) = tools_file(text)
+            && let Some(tools) = tools_file_for(text)
         {
-            fs::write(folder.path().join("tools.yaml"), tools).unwrap();
-            let checked = output("$ toolq check || echo WRONG", folder.path()).unwrap();
+            fs::write(temp_dir.path().join("tools.yaml"), tools).unwrap();
+            let checked = run_block("$ toolq check || echo WRONG", temp_dir.path()).unwrap();
             if checked.contains("\nWRONG\n") {
                 wrong.push(format!("{name} has:\n{text}\n{checked}"));
             }
         } else if language == "console" {
-            shown = output(text, folder.path()).unwrap_or(shown);
-            if timeless(&shown) != timeless(text) {
-                wrong.push(format!("{name} shows:\n{text}\nprinted is:\n{shown}"));
+            rendered = run_block(text, temp_dir.path()).unwrap_or(rendered);
+            if mask_durations(&rendered) != mask_durations(text) {
+                wrong.push(format!("{name} shows:\n{text}\nprinted is:\n{rendered}"));
             }
         }
-        updated.push_str(&format!("```{language}\n{shown}```"));
+        updated.push_str(&format!("```{language}\n{rendered}```"));
     }
     (updated, wrong)
 }
 
-/// What other systems' programs print is as true, but not the same to the letter.
-#[cfg_attr(not(target_os = "linux"), ignore = "shows what GNU programs print")]
+/// The blocks show the output of GNU programs, which differs in details on other systems.
+#[cfg_attr(not(target_os = "linux"), ignore = "shows the output of GNU programs")]
 #[test]
 fn the_pages_show_what_is_printed() {
-    let docs = fs::read_dir(repository().join("docs")).unwrap();
+    let docs = fs::read_dir(repository_root().join("docs")).unwrap();
     let mut pages: Vec<_> = docs.map(|entry| entry.unwrap().path()).collect();
-    pages.push(repository().join("README.md"));
+    pages.push(repository_root().join("README.md"));
     let update = std::env::var("README").is_ok_and(|value| value == "update");
     let mut wrong = Vec::new();
     for path in pages {
-        let name = path.strip_prefix(repository()).unwrap().display();
+        let name = path.strip_prefix(repository_root()).unwrap().display();
         let page = fs::read_to_string(&path).unwrap();
-        let (updated, found) = walked(&page, &name.to_string());
+        let (updated, found) = run_page(&page, &name.to_string());
         if update {
             fs::write(&path, updated).unwrap();
         }
-        let is_left = |found: &String| !update || found.contains("\nWRONG\n");
-        wrong.extend(found.into_iter().filter(is_left));
+        let still_wrong = |found: &String| !update || found.contains("\nWRONG\n");
+        wrong.extend(found.into_iter().filter(still_wrong));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The quoted words of a source between two marks.
-fn words(file: &str, from: &str, to: &str) -> Vec<String> {
-    let source = fs::read_to_string(repository().join(file)).unwrap();
+/// The agent loop of the README, with a fake `curl` as the model: two responses with a call, then one without.
+#[test]
+fn the_agent_loop_ends() {
+    let page = fs::read_to_string(repository_root().join("README.md")).unwrap();
+    let blocks = split_page(&page);
+    let agent_loop = blocks.iter().find_map(|segment| match segment {
+        PageSegment::Block("sh", text) if text.contains("\nwhile ") => Some(*text),
+        _ => None,
+    });
+    if !is_installed("jq") {
+        println!("skipped, jq isn't installed");
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let curl = dir.path().join("bin/curl");
+    fs::create_dir(dir.path().join("bin")).unwrap();
+    fs::write(&curl, FAKE_CURL).unwrap();
+    fs::set_permissions(&curl, fs::Permissions::from_mode(0o755)).unwrap();
+    let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
+    let path = format!(
+        "{}:{}:{}",
+        dir.path().join("bin").display(),
+        bin.display(),
+        std::env::var("PATH").unwrap()
+    );
+    let output = Command::new("sh")
+        .args(["-euc", agent_loop.unwrap()])
+        .current_dir(dir.path())
+        .env("PATH", path)
+        .env("TOOLQ_TOOLS", repository_root().join("tools.yaml"))
+        .env("ANTHROPIC_API_KEY", "unused")
+        .env("XDG_STATE_HOME", dir.path().join("state"))
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "Done.\n",
+        "{error}"
+    );
+    let request = fs::read_to_string(dir.path().join("request-3.json")).unwrap();
+    let request: serde_json::Value = serde_json::from_str(&request).unwrap();
+    assert_eq!(request["messages"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        request["messages"][4]["content"][0]["tool_use_id"],
+        "toolu_2"
+    );
+}
+
+/// Saves each request, and responds to the third one without a call.
+const FAKE_CURL: &str = r#"#!/bin/sh
+count=$(($(cat count 2> /dev/null || echo 0) + 1))
+echo "$count" > count
+cat > "request-$count.json"
+case $count in
+3) printf '%s' '{"type":"message","role":"assistant","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn"}' ;;
+*) printf '{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_%s","name":"current_date","input":{}}],"stop_reason":"tool_use"}' "$count" ;;
+esac
+"#;
+
+/// Returns the string literals in a source file between two markers.
+fn quoted_words(file: &str, from: &str, to: &str) -> Vec<String> {
+    let source = fs::read_to_string(repository_root().join(file)).unwrap();
     let (_, source) = source.split_once(from).unwrap();
     let source = source.split(to).next().unwrap();
     let quoted = source.split('"').skip(1).step_by(2);
     quoted.map(str::to_owned).collect()
 }
 
-/// Every word that a program may meet in a log, an event or a plan is explained.
+/// The documentation explains every status, reason and record type in logs, events and plans.
 #[test]
-fn every_word_has_its_row() {
-    let status = words(
+fn every_log_word_is_documented() {
+    let status = quoted_words(
         "crates/toolq-core/src/types/outcome.rs",
         "fn status(",
         "fn ending(",
     );
-    let reasons = words(
+    let reasons = quoted_words(
         "crates/toolq-core/src/types/verdict.rs",
         "fn name(",
         "/// One problem",
     );
-    let types = words(
+    let types = quoted_words(
         "crates/toolq-log/src/records/kind.rs",
         "fn name(",
         "/// Whether",
@@ -225,11 +287,11 @@ fn every_word_has_its_row() {
     let all = [&status[..], &reasons, &types].concat();
     assert!(all.len() > 20, "{all:?}");
     for (page, words) in [("session-log.md", &all), ("plan.md", &reasons)] {
-        let text = fs::read_to_string(repository().join("docs").join(page)).unwrap();
+        let text = fs::read_to_string(repository_root().join("docs").join(page)).unwrap();
         for word in words {
             assert!(
                 text.contains(&format!("`{word}`")),
-                "docs/{page} lacks `{word}`"
+                "docs/{page} doesn't mention `{word}`"
             );
         }
     }

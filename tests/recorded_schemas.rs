@@ -1,8 +1,9 @@
-//! Schemas that real servers and requests declare hold; those of another language are problems with their places.
+//! Schemas that real servers and requests declare compile. Schemas in other languages are reported with their
+//! positions.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test stops where it can't read its recordings, and says where it has none"
+    reason = "tests may panic, and print why they are skipped"
 )]
 
 use std::collections::BTreeSet;
@@ -10,28 +11,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use toolq_core::json_schema::{Schema, schema_faults};
-use toolq_core::types::Detail;
+use toolq_core::json_schema::{CompiledSchema, find_schema_errors};
+use toolq_core::types::ProblemDetail;
 
-/// The recordings beside the repository; none in a clone without them.
-fn recordings() -> Option<PathBuf> {
+/// Returns the directory of the recordings next to the repository. They aren't part of it.
+fn recordings_dir() -> Option<PathBuf> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data"));
     if data.is_dir() {
         return Some(data.to_owned());
     }
-    println!("no recordings beside the repository: nothing to compare with");
+    println!("skipped: no recorded data next to this repository");
     None
 }
 
-/// Every file below `folder` whose name ends so, sorted.
-fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
-    let mut open = vec![folder.to_owned()];
+/// Returns all files below `dir` whose name ends in `suffix`, sorted.
+fn files_with_suffix(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut pending = vec![dir.to_owned()];
     let mut found = Vec::new();
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                open.push(path);
+                pending.push(path);
             } else if path.to_string_lossy().ends_with(suffix) {
                 found.push(path);
             }
@@ -41,12 +42,12 @@ fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
     found
 }
 
-fn json(file: &Path) -> Value {
+fn read_json(file: &Path) -> Value {
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
-/// The name and the schema of a declared tool, in any of the three forms.
-fn declaration(tool: &Value) -> Option<(&str, &Value)> {
+/// Returns the name and the schema of a declared tool, in any of the three forms.
+fn name_and_schema(tool: &Value) -> Option<(&str, &Value)> {
     let declared = tool.get("function").unwrap_or(tool);
     let schema = ["input_schema", "inputSchema", "parameters"]
         .iter()
@@ -54,43 +55,43 @@ fn declaration(tool: &Value) -> Option<(&str, &Value)> {
     Some((declared.get("name")?.as_str()?, schema))
 }
 
-fn compiled(schema: &Value, place: &str) -> Schema {
+fn compile_schema(schema: &Value, label: &str) -> CompiledSchema {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(schema_faults(schema, dir), [], "{place}");
-    Schema::compile(schema, dir).unwrap()
+    assert_eq!(find_schema_errors(schema, dir), [], "{label}");
+    CompiledSchema::compile(schema, dir).unwrap()
 }
 
 #[test]
-fn the_schemas_of_mcp_servers_hold() {
-    let Some(data) = recordings() else { return };
+fn schemas_of_mcp_servers_compile() {
+    let Some(data) = recordings_dir() else { return };
     let mut count = 0;
-    for file in files(&data.join("mcp"), ".json") {
-        let answer = json(&file);
-        let list = answer.pointer("/result/tools").and_then(Value::as_array);
-        for tool in list.map_or_else(|| vec![&answer], |tools| tools.iter().collect()) {
-            let (name, schema) = declaration(tool).unwrap();
-            compiled(schema, &format!("{} {name}", file.display()));
+    for file in files_with_suffix(&data.join("mcp"), ".json") {
+        let response = read_json(&file);
+        let list = response.pointer("/result/tools").and_then(Value::as_array);
+        for tool in list.map_or_else(|| vec![&response], |tools| tools.iter().collect()) {
+            let (name, schema) = name_and_schema(tool).unwrap();
+            compile_schema(schema, &format!("{} {name}", file.display()));
             count += 1;
         }
     }
     assert_eq!(count, 173);
 }
 
-/// FAULTS 28.
+/// The data set's schemas use names of Python types, which toolq reports with a hint.
 #[test]
-fn schemas_of_another_language_are_schema_faults_with_places() {
-    let Some(data) = recordings() else { return };
+fn schemas_in_another_language_are_reported_with_their_positions() {
+    let Some(data) = recordings_dir() else { return };
     let mut count = 0;
-    for file in files(&data.join("bfcl/questions"), ".jsonl") {
+    for file in files_with_suffix(&data.join("bfcl/questions"), ".jsonl") {
         for line in fs::read_to_string(&file).unwrap().lines() {
             let question: Value = serde_json::from_str(line).unwrap();
             for tool in question["function"].as_array().into_iter().flatten() {
-                let (name, schema) = declaration(tool).unwrap();
-                let found = schema_faults(schema, Path::new("."));
+                let (name, schema) = name_and_schema(tool).unwrap();
+                let found = find_schema_errors(schema, Path::new("."));
                 assert!(!found.is_empty(), "{} {name}", file.display());
-                for fault in found {
-                    assert!(schema.pointer(&fault.pointer).is_some(), "{fault:?}");
-                    assert!(fault.hint.is_some(), "{} {name}: {fault:?}", file.display());
+                for error in found {
+                    assert!(schema.pointer(&error.pointer).is_some(), "{error:?}");
+                    assert!(error.hint.is_some(), "{} {name}: {error:?}", file.display());
                 }
                 count += 1;
             }
@@ -99,10 +100,10 @@ fn schemas_of_another_language_are_schema_faults_with_places() {
     assert!(count > 2_000, "{count}");
 }
 
-/// The calls of an answer, in any form: name and input.
-fn calls(answer: &Value, found: &mut Vec<(String, Value)>) {
-    match answer {
-        Value::Array(items) => items.iter().for_each(|item| calls(item, found)),
+/// Collects the name and input of each call in a response or request, in any form.
+fn collect_calls(document: &Value, found: &mut Vec<(String, Value)>) {
+    match document {
+        Value::Array(items) => items.iter().for_each(|item| collect_calls(item, found)),
         Value::Object(members) => {
             let text = |key: &str| members.get(key).and_then(Value::as_str);
             let arguments = |text: &str| serde_json::from_str(text).unwrap_or_default();
@@ -111,7 +112,9 @@ fn calls(answer: &Value, found: &mut Vec<(String, Value)>) {
                     found.push((name.to_owned(), members["input"].clone()));
                 }
                 (_, Some(name), Some(text)) => found.push((name.to_owned(), arguments(text))),
-                _ => members.values().for_each(|value| calls(value, found)),
+                _ => members
+                    .values()
+                    .for_each(|value| collect_calls(value, found)),
             }
         }
         _ => {}
@@ -120,19 +123,19 @@ fn calls(answer: &Value, found: &mut Vec<(String, Value)>) {
 
 #[test]
 fn recorded_inputs_validate_as_declared() {
-    let Some(data) = recordings() else { return };
+    let Some(data) = recordings_dir() else { return };
     let (mut schemas, mut inputs, mut invalid) = (0, 0, Vec::new());
-    for file in files(&data, ".request.json") {
-        let request = json(&file);
-        let declared: Vec<(&str, Schema)> = request["tools"]
+    for file in files_with_suffix(&data, ".request.json") {
+        let request = read_json(&file);
+        let declared: Vec<(&str, CompiledSchema)> = request["tools"]
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(declaration)
+            .filter_map(name_and_schema)
             .map(|(name, schema)| {
                 (
                     name,
-                    compiled(schema, &format!("{} {name}", file.display())),
+                    compile_schema(schema, &format!("{} {name}", file.display())),
                 )
             })
             .collect();
@@ -140,10 +143,10 @@ fn recorded_inputs_validate_as_declared() {
         let response = PathBuf::from(file.to_string_lossy().replace(".request.", ".response."));
         let mut found = Vec::new();
         for part in ["messages", "input"] {
-            calls(&request[part], &mut found);
+            collect_calls(&request[part], &mut found);
         }
         if response.is_file() {
-            calls(&json(&response), &mut found);
+            collect_calls(&read_json(&response), &mut found);
         }
         for (name, input) in found {
             let Some((_, schema)) = declared.iter().find(|(tool, _)| *tool == name) else {
@@ -151,18 +154,18 @@ fn recorded_inputs_validate_as_declared() {
             };
             inputs += 1;
             if !schema.accepts(&input) {
-                invalid.push((name, schema.details(&input)));
+                invalid.push((name, schema.problem_details(&input)));
             }
         }
     }
     assert!(schemas > 1_000 && inputs > 800, "{schemas} {inputs}");
-    // One model guessed the input of a tool that it had not searched for; another was provoked by its prompt.
+    // One model guessed the input of a tool it hadn't looked up. Another one's prompt provoked an invalid input.
     let known = ["stock_lookup", "get_something_by_name"];
     let other = invalid
         .iter()
         .filter(|(name, _)| !known.contains(&name.as_str()));
     assert_eq!(other.count(), 0, "{invalid:#?}");
-    let line = |detail: &Detail| format!("{}: {}", detail.path, detail.message);
+    let line = |detail: &ProblemDetail| format!("{}: {}", detail.path, detail.message);
     let lines: BTreeSet<String> = invalid
         .iter()
         .flat_map(|(_, all)| all.iter().map(line))

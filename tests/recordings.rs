@@ -1,9 +1,9 @@
-//! Recorded data of many vendors, against the counts of an independent reader (`independent_reader.py`).
+//! Recorded data of many vendors, compared with the counts of an independent reader (`independent_reader.py`).
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test that says why it was skipped"
+    reason = "tests may panic, and print why they are skipped"
 )]
 
 use std::collections::BTreeMap;
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use toolq_core::transcript::{Recording, Source, Stream, turns as turns_of};
+use toolq_core::transcript::{InputSource, Recording, StreamDecoder, collect_turns as turns_of};
 use toolq_core::types::{Call, Turn};
 
-const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
+const DATA_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
 
-/// FAULTS 14: every documented shape, as vendors and programs really write it.
+/// The recordings have every documented form, as vendors and programs actually write it.
 #[test]
 fn every_recorded_call_is_found() {
-    if !Path::new(DATA).exists() {
-        println!("skipped: the recorded data are not beside this repository");
+    if !Path::new(DATA_DIR).exists() {
+        println!("skipped: no recorded data next to this repository");
         return;
     }
     let expected: BTreeMap<String, Value> =
@@ -38,51 +38,51 @@ fn every_recorded_call_is_found() {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// FAULTS 17: a stream is the same however its bytes arrive.
+/// A stream decodes to the same events, whatever the sizes of the chunks it arrives in.
 #[test]
-fn every_recorded_stream_is_the_same_byte_by_byte() {
-    let streams: Vec<Vec<u8>> = streams(Path::new(DATA))
+fn recorded_streams_decode_the_same_in_any_chunk_size() {
+    let streams: Vec<Vec<u8>> = stream_files(Path::new(DATA_DIR))
         .iter()
-        .map(|path| stream(path))
+        .map(|path| read_stream(path))
         .collect();
     if streams.is_empty() {
-        println!("skipped: the recorded data are not beside this repository");
+        println!("skipped: no recorded data next to this repository");
         return;
     }
     assert!(streams.len() > 300);
     let mut random = fastrand::Rng::with_seed(17);
     for text in streams {
-        let whole = read_in(&text, || usize::MAX);
-        assert_eq!(read_in(&text, || 1), whole);
-        assert_eq!(read_in(&text, || random.usize(1..200)), whole);
+        let unsplit = read_in_chunks(&text, || usize::MAX);
+        assert_eq!(read_in_chunks(&text, || 1), unsplit);
+        assert_eq!(read_in_chunks(&text, || random.usize(1..200)), unsplit);
     }
 }
 
-/// What a stream tells that arrives in pieces of these lengths.
-fn read_in(text: &[u8], mut length: impl FnMut() -> usize) -> Vec<String> {
-    let mut stream = Stream::new("stream", None, 256 << 20);
-    let mut told = Vec::new();
+/// Decodes a stream that arrives in chunks of the given lengths and returns its events.
+fn read_in_chunks(text: &[u8], mut length: impl FnMut() -> usize) -> Vec<String> {
+    let mut stream = StreamDecoder::new("stream", None, 256 << 20);
+    let mut events = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (piece, behind) = rest.split_at(length().min(rest.len()));
-        stream.push(piece);
-        told.extend(stream.by_ref());
-        rest = behind;
+        let (chunk, remaining) = rest.split_at(length().min(rest.len()));
+        stream.push(chunk);
+        events.extend(stream.by_ref());
+        rest = remaining;
     }
-    stream.end();
-    told.extend(stream.by_ref());
-    told.iter().map(|told| format!("{told:?}")).collect()
+    stream.finish();
+    events.extend(stream.by_ref());
+    events.iter().map(|event| format!("{event:?}")).collect()
 }
 
-fn streams(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
+fn stream_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths
         .flat_map(|path| {
             if is_stream(&path) {
                 vec![path]
             } else {
-                streams(&path)
+                stream_files(&path)
             }
         })
         .collect()
@@ -93,8 +93,8 @@ fn is_stream(path: &Path) -> bool {
     name.ends_with(".sse") || name.ends_with(".chunks.txt")
 }
 
-/// The bytes of a recorded stream. Some are kept without the names of their fields.
-fn stream(path: &Path) -> Vec<u8> {
+/// Returns the bytes of a recorded stream. Some recordings have only the data of the events, without field names.
+fn read_stream(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     if path.extension().is_some_and(|end| end == "sse") {
         return bytes;
@@ -104,30 +104,30 @@ fn stream(path: &Path) -> Vec<u8> {
     events.collect::<String>().into_bytes()
 }
 
-/// The turns of a file, and how many calls of them are answered in it.
-fn turns(name: &str) -> Option<(Vec<Turn>, usize)> {
-    let path = Path::new(DATA).join(name);
+/// Returns the turns of a file, and how many of their calls have a result in it.
+fn read_turns(name: &str) -> Option<(Vec<Turn>, usize)> {
+    let path = Path::new(DATA_DIR).join(name);
     if is_stream(&path) {
-        let mut read = Stream::new(name, None, 256 << 20);
-        read.push(&stream(&path));
-        read.end();
+        let mut read = StreamDecoder::new(name, None, 256 << 20);
+        read.push(&read_stream(&path));
+        read.finish();
         let (turns, broke) = turns_of(read);
         return broke.is_none().then_some((turns, 0));
     }
-    let source = Source::file(name, File::open(path).unwrap()).unwrap();
+    let source = InputSource::from_file(name, File::open(path).unwrap()).unwrap();
     let recording = Recording::read(source, None, 256 << 20).ok()?;
     let numbers = 0..recording.len();
     let open = numbers
         .clone()
         .map(|number| recording.turn(number, false).unwrap());
-    let answered = open.map(|turn| turn.answered).sum();
+    let result_count = open.map(|turn| turn.answered_count).sum();
     let turns = numbers.map(|number| recording.turn(number, true).unwrap());
-    Some((turns.collect(), answered))
+    Some((turns.collect(), result_count))
 }
 
-/// What the independent reader writes down of a file.
+/// Returns the same summary of a file that the independent reader writes.
 fn summary(name: &str) -> Value {
-    let Some((turns, answered)) = turns(name) else {
+    let Some((turns, result_count)) = read_turns(name) else {
         return Value::Null;
     };
     let (mut calls, mut cut_off) = (0, 0);
@@ -135,36 +135,38 @@ fn summary(name: &str) -> Value {
     for turn in &turns {
         calls += turn.calls.len();
         cut_off += usize::from(turn.cut_off);
-        turn.calls.iter().for_each(|call| digest.update(line(call)));
+        turn.calls
+            .iter()
+            .for_each(|call| digest.update(digest_line(call)));
     }
     let digest = digest
         .finalize()
         .iter()
         .take(8)
         .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-    serde_json::json!([turns.len(), calls, answered, cut_off, digest])
+    serde_json::json!([turns.len(), calls, result_count, cut_off, digest])
 }
 
-fn line(call: &Call) -> String {
+fn digest_line(call: &Call) -> String {
     let input = call
         .input
         .as_ref()
-        .map_or("!".to_owned(), |input| canonical(&input.value()));
+        .map_or("!".to_owned(), |input| canonical_json(&input.to_value()));
     format!(
         "{}\t{}\t{}\t{}\t{input}\n",
         call.turn, call.position, call.id, call.name
     )
 }
 
-/// Sorted keys, no white space, floats by their bits.
-fn canonical(value: &Value) -> String {
+/// Returns a value as JSON with sorted keys, without whitespace, and with floats as their bits.
+fn canonical_json(value: &Value) -> String {
     match value {
         Value::Number(number) if number.is_f64() => {
             let bits = number.as_f64().unwrap_or_default().to_bits();
             format!("\"f{bits:016x}\"")
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical).collect();
+            let items: Vec<String> = items.iter().map(canonical_json).collect();
             format!("[{}]", items.join(","))
         }
         Value::Object(members) => {
@@ -176,7 +178,7 @@ fn canonical(value: &Value) -> String {
                     text,
                     "{comma}{}:{}",
                     Value::from(key.as_str()),
-                    canonical(value)
+                    canonical_json(value)
                 );
             }
             format!("{{{text}}}")

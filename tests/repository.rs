@@ -1,4 +1,4 @@
-//! The repository checks itself: who writes to stdout, what is pure, generated files, the README's commands.
+//! The repository checks itself: who writes to stdout, what is pure, generated files, the commands and tests that pages name.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,11 +11,11 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{Toolq, repository};
+use support::{CliSandbox, repository_root};
 
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(rust_files(&path));
@@ -31,7 +31,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn only_one_file_writes_to_stdout() {
     for directory in ["src", "crates"] {
-        for file in rust_files(&repository().join(directory)) {
+        for file in rust_files(&repository_root().join(directory)) {
             let code = fs::read_to_string(&file).unwrap();
             assert!(
                 !code.contains("io::stdout") || file.ends_with("src/output/stdout.rs"),
@@ -46,7 +46,7 @@ fn only_one_file_writes_to_stdout() {
 #[test]
 fn only_the_engine_and_the_program_are_async() {
     for crate_name in ["redact", "toolq-core", "toolq-log"] {
-        let manifest = repository()
+        let manifest = repository_root()
             .join("crates")
             .join(crate_name)
             .join("Cargo.toml");
@@ -77,16 +77,19 @@ fn generated_files_are_current() {
         ),
         ("man/toolq.1", &["generate", "man"]),
     ] {
-        let made = Toolq::new().run(arguments).exits(0).stdout;
-        let kept = fs::read_to_string(repository().join(file)).unwrap_or_default();
-        assert_eq!(kept, made, "{file} is not current: run tests/regenerate");
+        let generated = CliSandbox::new().run(arguments).assert_exit(0).stdout;
+        let committed = fs::read_to_string(repository_root().join(file)).unwrap_or_default();
+        assert_eq!(
+            committed, generated,
+            "{file} is not current: run tests/regenerate"
+        );
     }
 }
 
 /// The first code block of the README is what a newcomer types: exactly two commands.
 #[test]
 fn the_quick_start_is_two_commands() {
-    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let readme = fs::read_to_string(repository_root().join("README.md")).unwrap();
     let quick = &readme[readme.find("## Quick start").unwrap()..];
     let block = quick.split("```").nth(1).unwrap();
     let commands: Vec<&str> = block
@@ -98,4 +101,32 @@ fn the_quick_start_is_two_commands() {
         commands,
         ["cargo run -- run fixtures/response.json", "cargo test"]
     );
+}
+
+/// The last cell of each row names files, each followed by its tests: functions, or hostile programs of the macro.
+#[test]
+fn every_test_that_the_fault_catalogue_names_exists() {
+    let page = fs::read_to_string(repository_root().join("docs/faults.md")).unwrap();
+    let is_fault = |row: &&str| {
+        row.starts_with("| ") && !row.starts_with("| what goes wrong") && !row.starts_with("| ---")
+    };
+    let mut missing = Vec::new();
+    for row in page.lines().filter(is_fault) {
+        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let (mut path, mut code) = ("", String::new());
+        let mut test_count = 0;
+        for name in shown_by.split('`').skip(1).step_by(2) {
+            if Path::new(name).extension().is_some_and(|end| end == "rs") {
+                path = name;
+                code = fs::read_to_string(repository_root().join(path)).unwrap_or_default();
+                continue;
+            }
+            test_count += 1;
+            if !code.contains(&format!("fn {name}(")) && !code.contains(&format!(" {name} => ")) {
+                missing.push(format!("{path} has no {name}"));
+            }
+        }
+        assert!(test_count > 0, "no test shows this fault: {row}");
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }

@@ -1,14 +1,14 @@
-//! tools.schema.json: what editors are told is what toolq reads.
+//! tools.schema.json, the schema that editors use, agrees with the loader.
 
 use std::path::Path;
 
 use serde_json::Value;
-use toolq_core::json_schema::Schema;
-use toolq_core::tools_file::load;
-use toolq_core::tools_file::{parse_yaml, tools_schema};
+use toolq_core::json_schema::CompiledSchema;
+use toolq_core::tools_file::parse_tools_file;
+use toolq_core::tools_file::{generate_tools_schema, parse_yaml};
 
-/// Every key once.
-const EVERYTHING: &str = r#"
+/// A tools.yaml that has every key.
+const FILE_WITH_EVERY_KEY: &str = r#"
 version: 1
 concurrency: 4
 root: work
@@ -77,39 +77,40 @@ tools:
     command: [wc, -l]
 "#;
 
-fn schema() -> Schema {
-    Schema::compile(&tools_schema(), Path::new("/")).unwrap_or_else(|faults| panic!("{faults:#?}"))
+fn compiled_schema() -> CompiledSchema {
+    CompiledSchema::compile(&generate_tools_schema(), Path::new("/"))
+        .unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-fn as_json(text: &str) -> Value {
+fn yaml_to_json(text: &str) -> Value {
     parse_yaml(text)
         .unwrap_or_else(|problems| panic!("{problems:#?}"))
-        .to_value()
+        .to_json()
 }
 
 #[test]
 fn the_file_in_the_repository_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tools.schema.json");
     let file = std::fs::read_to_string(path).expect("tools.schema.json");
-    let generated = format!("{:#}\n", tools_schema());
+    let generated = format!("{:#}\n", generate_tools_schema());
     assert!(
         file == generated,
-        "renew it: toolq generate schema > tools.schema.json"
+        "out of date; regenerate it: toolq generate schema > tools.schema.json"
     );
 }
 
 #[test]
-fn a_file_with_every_key_is_taken_by_both() {
-    let loaded = load(EVERYTHING, Path::new("/srv"), Path::new("/srv"));
+fn a_file_with_every_key_passes_schema_and_loader() {
+    let loaded = parse_tools_file(FILE_WITH_EVERY_KEY, Path::new("/srv"), Path::new("/srv"));
     assert!(loaded.problems.is_empty(), "{:#?}", loaded.problems);
     assert_eq!(loaded.tools.expect("tools").tools.len(), 3);
-    let problems = schema().details(&as_json(EVERYTHING));
+    let problems = compiled_schema().problem_details(&yaml_to_json(FILE_WITH_EVERY_KEY));
     assert!(problems.is_empty(), "{problems:#?}");
 }
 
-/// Whatever the schema refuses, toolq refuses too: an editor never complains of a good file.
+/// The loader rejects whatever the schema rejects, so an editor never reports an error in a valid file.
 #[test]
-fn what_the_schema_refuses_is_refused() {
+fn the_loader_rejects_what_the_schema_rejects() {
     for (good, bad) in [
         ("version: 1", "version: 2"),
         ("concurrency: 4", "concurrency: 0"),
@@ -132,10 +133,15 @@ fn what_the_schema_refuses_is_refused() {
             "    concurrency_safe",
         ),
     ] {
-        assert!(EVERYTHING.contains(good), "{good}");
-        let text = EVERYTHING.replacen(good, bad, 1);
-        assert!(!schema().details(&as_json(&text)).is_empty(), "{bad}");
-        let loaded = load(&text, Path::new("/srv"), Path::new("/srv"));
+        assert!(FILE_WITH_EVERY_KEY.contains(good), "{good}");
+        let text = FILE_WITH_EVERY_KEY.replacen(good, bad, 1);
+        assert!(
+            !compiled_schema()
+                .problem_details(&yaml_to_json(&text))
+                .is_empty(),
+            "{bad}"
+        );
+        let loaded = parse_tools_file(&text, Path::new("/srv"), Path::new("/srv"));
         assert!(loaded.tools.is_none(), "{bad}");
     }
 }

@@ -1,139 +1,142 @@
-//! What a row asks for: a figure made of two samples, and the bound that it must keep.
+//! The requirement of a row: a figure computed from two samples, and the bound that it must meet.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::contestant::Sample;
+use crate::bench_program::RunSample;
 
-/// A figure and its bound.
+/// A figure and the bound that it must meet.
 #[derive(Debug, Clone, Copy)]
-pub struct Bar {
-    figure: Figure,
+pub struct PerformanceBar {
+    kind: FigureKind,
     bound: f64,
+    /// A value that would be good to reach, beyond the bound.
     aim: Option<f64>,
 }
 
-/// What is compared of toolq and its rival.
+/// How the figure is computed from the samples of toolq and its rival.
 #[derive(Debug, Clone, Copy)]
-enum Figure {
-    /// Toolq's rate as a multiple of the rival's: the more the better.
+enum FigureKind {
+    /// toolq's rate as a multiple of the rival's. More is better.
     Rate,
-    /// Toolq's time as a multiple of the rival's.
+    /// toolq's time as a multiple of the rival's.
     Time,
-    /// The same of what either takes beyond the time that the work itself takes.
+    /// toolq's overhead as a multiple of the rival's: the time beyond what the work itself takes.
     Overhead(Duration),
-    /// What toolq takes longer, in ms.
-    Longer,
-    /// What toolq takes by itself, in ms.
-    Alone,
-    /// The most memory that toolq held, in MB.
+    /// How much longer toolq takes than the rival, in ms.
+    ExtraTime,
+    /// toolq's time, in ms.
+    OwnTime,
+    /// toolq's peak memory, in MB.
     Memory,
-    /// How many of these MB toolq passes in a second of processor time.
-    Speed(f64),
+    /// MB that toolq processes per second of CPU time; the value is the size of the input in MB.
+    Throughput(f64),
 }
 
-impl Bar {
-    /// At least `bound` times the rival's rate; `aim` is what would be good.
+impl PerformanceBar {
+    /// Requires at least `bound` times the rival's rate. `aim` is a value that would be good to reach.
     pub fn rate(bound: f64, aim: f64) -> Self {
         Self {
             aim: Some(aim),
-            ..Self::new(Figure::Rate, bound)
+            ..Self::new(FigureKind::Rate, bound)
         }
     }
 
-    /// At most `bound` times the rival's time.
+    /// Requires at most `bound` times the rival's time.
     pub fn time(bound: f64) -> Self {
-        Self::new(Figure::Time, bound)
+        Self::new(FigureKind::Time, bound)
     }
 
-    /// At most `bound` times the rival's overhead over `work`, the time that the work takes by itself.
+    /// Requires at most `bound` times the rival's overhead beyond `work`, the time that the work itself takes.
     pub fn overhead(work: Duration, bound: f64) -> Self {
-        Self::new(Figure::Overhead(work), bound)
+        Self::new(FigureKind::Overhead(work), bound)
     }
 
-    /// At most `bound` ms more than the rival.
-    pub fn longer(bound: f64) -> Self {
-        Self::new(Figure::Longer, bound)
+    /// Requires at most `bound` ms more than the rival's time.
+    pub fn extra_time(bound: f64) -> Self {
+        Self::new(FigureKind::ExtraTime, bound)
     }
 
-    /// At most `bound` ms, whatever others take.
-    pub fn alone(bound: f64) -> Self {
-        Self::new(Figure::Alone, bound)
+    /// Requires at most `bound` ms, with no rival.
+    pub fn own_time(bound: f64) -> Self {
+        Self::new(FigureKind::OwnTime, bound)
     }
 
-    /// At most `bound` MB, whatever others hold.
+    /// Requires at most `bound` MB of peak memory, with no rival.
     pub fn memory(bound: f64) -> Self {
-        Self::new(Figure::Memory, bound)
+        Self::new(FigureKind::Memory, bound)
     }
 
-    /// At least `bound` MB a second of toolq's processor time, of `megabytes` in all.
-    pub fn speed(megabytes: f64, bound: f64) -> Self {
-        Self::new(Figure::Speed(megabytes), bound)
+    /// Requires at least `bound` MB per second of toolq's CPU time, for an input of `megabytes` MB.
+    pub fn throughput(megabytes: f64, bound: f64) -> Self {
+        Self::new(FigureKind::Throughput(megabytes), bound)
     }
 
-    fn new(figure: Figure, bound: f64) -> Self {
+    fn new(kind: FigureKind, bound: f64) -> Self {
         Self {
-            figure,
+            kind,
             bound,
             aim: None,
         }
     }
 
-    /// The figure of one round.
-    pub fn figure(&self, ours: &Sample, theirs: &Sample) -> f64 {
-        match self.figure {
-            Figure::Rate => theirs.ms() / ours.ms(),
-            Figure::Time => ours.ms() / theirs.ms(),
-            Figure::Overhead(work) => {
+    /// Computes the figure of one round.
+    pub fn measure(&self, ours: &RunSample, theirs: &RunSample) -> f64 {
+        match self.kind {
+            FigureKind::Rate => theirs.ms() / ours.ms(),
+            FigureKind::Time => ours.ms() / theirs.ms(),
+            FigureKind::Overhead(work) => {
                 let work = work.as_secs_f64() * 1e3;
                 (ours.ms() - work) / (theirs.ms() - work)
             }
-            Figure::Longer => ours.ms() - theirs.ms(),
-            Figure::Alone => ours.ms(),
-            Figure::Memory => ours.usage.memory_mb,
-            Figure::Speed(megabytes) => megabytes / ours.usage.processor.as_secs_f64(),
+            FigureKind::ExtraTime => ours.ms() - theirs.ms(),
+            FigureKind::OwnTime => ours.ms(),
+            FigureKind::Memory => ours.usage.peak_memory_mb,
+            FigureKind::Throughput(megabytes) => megabytes / ours.usage.cpu_time.as_secs_f64(),
         }
     }
 
-    /// A figure in the words of the table.
-    pub fn show(&self, figure: f64) -> String {
-        match self.figure {
-            Figure::Rate | Figure::Time | Figure::Overhead(_) => format!("{figure:.2} ×"),
-            Figure::Longer => format!("{figure:+.1} ms"),
-            Figure::Alone => format!("{figure:.1} ms"),
-            Figure::Memory => format!("{figure:.0} MB"),
-            Figure::Speed(_) => format!("{figure:.0} MB/s"),
+    /// Formats a figure for the table.
+    pub fn format_figure(&self, figure: f64) -> String {
+        match self.kind {
+            FigureKind::Rate | FigureKind::Time | FigureKind::Overhead(_) => {
+                format!("{figure:.2} ×")
+            }
+            FigureKind::ExtraTime => format!("{figure:+.1} ms"),
+            FigureKind::OwnTime => format!("{figure:.1} ms"),
+            FigureKind::Memory => format!("{figure:.0} MB"),
+            FigureKind::Throughput(_) => format!("{figure:.0} MB/s"),
         }
     }
 
-    /// Whether `figure` keeps the bound.
+    /// Returns whether `figure` meets the bound.
     pub fn holds(&self, figure: f64) -> bool {
         self.reaches(figure, self.bound)
     }
 
-    /// Whether `figure` is as good as it should one day be.
+    /// Returns whether `figure` reaches the aim.
     pub fn reaches_aim(&self, figure: f64) -> bool {
         self.aim.is_some_and(|aim| self.reaches(figure, aim))
     }
 
     fn reaches(&self, figure: f64, bound: f64) -> bool {
-        match self.figure {
-            Figure::Rate | Figure::Speed(_) => figure >= bound,
+        match self.kind {
+            FigureKind::Rate | FigureKind::Throughput(_) => figure >= bound,
             _ => figure <= bound,
         }
     }
 }
 
-/// `at least 0.80 ×, aim 0.95 ×`.
-impl fmt::Display for Bar {
+/// Formats the bound for the table, such as `≥ 0.80 ×, aim 0.95 ×`.
+impl fmt::Display for PerformanceBar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sense = if matches!(self.figure, Figure::Rate | Figure::Speed(_)) {
+        let relation = if matches!(self.kind, FigureKind::Rate | FigureKind::Throughput(_)) {
             "≥"
         } else {
             "≤"
         };
-        write!(f, "{sense} {}", self.show(self.bound))?;
+        write!(f, "{relation} {}", self.format_figure(self.bound))?;
         self.aim
-            .map_or(Ok(()), |aim| write!(f, ", aim {}", self.show(aim)))
+            .map_or(Ok(()), |aim| write!(f, ", aim {}", self.format_figure(aim)))
     }
 }

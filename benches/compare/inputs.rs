@@ -1,51 +1,56 @@
-//! What the contestants read: recorded-looking turns of any size, the same on every run, written as they are made.
+//! The inputs of the benchmarks: realistic turns of any size, identical on every run, and written as they're generated.
 
 use std::io::{Result, Write};
 
-/// Stands once in the input of each call, and so once in each answer that holds what it was asked.
-pub const PROOF: &str = "notes/call-";
+/// Appears once in the input of each call, and so once in each result that echoes its input.
+pub const OUTPUT_MARKER: &str = "notes/call-";
 
-/// Text with what makes texts hard to read: quotes, line ends, letters beyond ASCII; escaped for JSON, about 240 bytes.
+/// Text with what is hard to parse: quotes, line breaks, and non-ASCII letters. Escaped for JSON, about 240 bytes.
 const PROSE: &str = concat!(
     r#"The café on the corner opens at 7:30 and \"never\" closes before midnight.\n\tIts owner, Zoë, keeps two cats; "#,
     r#"the grey one sleeps on the till.\nAsk her about C:\\notes\\may.txt, or see https://example.org/?q=a&b=c … \u00b5"#,
 );
 
-/// The input of call `number`, as `tools.yaml` wants it.
-pub fn input(number: usize) -> String {
+/// Returns the input of call `number`, valid for `tools.yaml`.
+pub fn call_input(number: usize) -> String {
     format!(
-        r#"{{"path":"{PROOF}{number}.md","lines":[1,{}],"mode":"text","question":"Who wrote note {number}, and \"why\"?\nOne line."}}"#,
+        r#"{{"path":"{OUTPUT_MARKER}{number}.md","lines":[1,{}],"mode":"text","question":"Who wrote note {number}, and \"why\"?\nOne line."}}"#,
         number % 400 + 1
     )
 }
 
-/// One input a line: what programs get that know nothing of models.
-pub fn lines(out: &mut impl Write, calls: usize) -> Result<()> {
-    (0..calls).try_for_each(|number| writeln!(out, "{}", input(number)))
+/// Writes one input per line, for programs that know nothing about models.
+pub fn write_inputs(out: &mut impl Write, calls: usize) -> Result<()> {
+    (0..calls).try_for_each(|number| writeln!(out, "{}", call_input(number)))
 }
 
-/// A response whose `calls` blocks all name `tool`.
-pub fn response(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
+/// Writes a response with `calls` calls of `tool`.
+pub fn write_response(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
     write!(
         out,
         r#"{{"id":"msg_bench","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":["#
     )?;
-    blocks(out, tool, calls)?;
+    write_call_blocks(out, tool, calls)?;
     write!(
         out,
         r#"],"stop_reason":"tool_use","stop_sequence":null,"usage":{{"input_tokens":2051,"output_tokens":{calls}}}}}"#
     )
 }
 
-/// A request of at least `bytes` bytes whose calls all have their results, but for the `calls` of its last message.
-pub fn transcript(out: &mut impl Write, tool: &str, calls: usize, bytes: usize) -> Result<()> {
+/// Writes a request of at least `bytes` bytes. All calls have results but the last message's `calls` calls.
+pub fn write_transcript(
+    out: &mut impl Write,
+    tool: &str,
+    calls: usize,
+    bytes: usize,
+) -> Result<()> {
     let prose = PROSE.repeat(16);
     write!(
         out,
         r#"{{"model":"claude-sonnet-4-5","max_tokens":1024,"messages":[{{"role":"user","content":"Read my notes."}},"#
     )?;
     for number in 0..bytes / prose.len() {
-        let input = input(number);
+        let input = call_input(number);
         write!(
             out,
             r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"toolu_old_{number}","name":"{tool}","input":{input}}}]}},"#
@@ -56,18 +61,18 @@ pub fn transcript(out: &mut impl Write, tool: &str, calls: usize, bytes: usize) 
         )?;
     }
     write!(out, r#"{{"role":"assistant","content":["#)?;
-    blocks(out, tool, calls)?;
+    write_call_blocks(out, tool, calls)?;
     write!(out, "]}}]}}")
 }
 
-/// At least `bytes` bytes of JSONL: in each line a message with some text and two calls, one of them with a long input.
-/// Returns how many lines there are.
-pub fn turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
+/// Writes at least `bytes` bytes of JSONL. Each line is a message with some text and two calls, one with a long input.
+/// Returns the number of lines.
+pub fn write_turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
     let content = PROSE.repeat(24);
     let mut written = 0;
     let mut number = 0;
     while written < bytes {
-        let input = input(number);
+        let input = call_input(number);
         let line = format!(
             concat!(
                 r#"{{"id":"msg_{n}","type":"message","role":"assistant","content":[{{"type":"text","text":"{text}"}},"#,
@@ -87,14 +92,14 @@ pub fn turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
     Ok(number)
 }
 
-/// At least `bytes` bytes of JSONL: in turns a message with some text and two calls, and one with their results. Returns
-/// how many turns there are.
-pub fn conversation(out: &mut impl Write, bytes: usize) -> Result<usize> {
+/// Writes at least `bytes` bytes of JSONL, alternating between a message with some text and two calls, and a message
+/// with their results. Returns the number of turns.
+pub fn write_conversation(out: &mut impl Write, bytes: usize) -> Result<usize> {
     let content = PROSE.repeat(12);
     let mut written = 0;
     let mut number = 0;
     while written < bytes {
-        let input = input(number);
+        let input = call_input(number);
         let turn = format!(
             concat!(
                 r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}},"#,
@@ -116,8 +121,8 @@ pub fn conversation(out: &mut impl Write, bytes: usize) -> Result<usize> {
     Ok(number)
 }
 
-/// tools.yaml with `count` tools of the usual size, all like `read_note` but for their names.
-pub fn tools(out: &mut impl Write, count: usize) -> Result<()> {
+/// Writes a tools.yaml with `count` tools of typical size, all like `read_note`.
+pub fn write_tools_file(out: &mut impl Write, count: usize) -> Result<()> {
     writeln!(out, "version: 1\ntools:")?;
     (0..count).try_for_each(|number| {
         writeln!(
@@ -142,10 +147,10 @@ pub fn tools(out: &mut impl Write, count: usize) -> Result<()> {
     })
 }
 
-fn blocks(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
+fn write_call_blocks(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
     (0..calls).try_for_each(|number| {
         let comma = if number == 0 { "" } else { "," };
-        let input = input(number);
+        let input = call_input(number);
         write!(
             out,
             r#"{comma}{{"type":"tool_use","id":"toolu_{number:08}","name":"{tool}","input":{input}}}"#

@@ -1,24 +1,24 @@
-//! What toolq costs, beside what people use instead and beside the least that the same work can cost.
+//! Compares the cost of toolq with that of the alternatives, and with the least that the same work can cost.
 //!
-//! `cargo bench --bench compare [-- [--rounds N] [NAME…]]` prints a Markdown table. The contestants of a row take turns
-//! within every round, and a figure is the median of what the rounds say each for itself: the speed of a machine drifts,
-//! ratios stay. What other work on the machine leaves to a contestant depends on how many processes it has; the last
-//! column, toolq's processor time as a multiple of the rival's, tells what waiting hides. A contestant that is not
-//! installed is skipped with a word on how to get it (`benches/setup`).
+//! `cargo bench --bench compare [-- [--rounds N] [NAME…]]` prints a Markdown table. Within every round of a row, each
+//! program runs once, and a figure is the median of the figures of the rounds: the speed of a machine drifts, but
+//! ratios are stable. On a busy machine, a program's share of the CPU depends on how many processes it has. So the last
+//! column has toolq's CPU time as a multiple of the rival's, which shows costs that waiting hides. Programs that aren't
+//! installed are skipped with a hint on how to install them (`benches/setup`).
 
 mod bar;
-mod contestant;
+mod bench_context;
+mod bench_program;
+mod comparison;
 mod floors;
-#[path = "../../tests/log/forge.rs"]
-mod forge;
 mod inputs;
+#[path = "../../tests/log/log_builder.rs"]
+mod log_builder;
+mod log_timing;
 mod programs;
-mod race;
+mod resource_usage;
 mod rows;
-mod session;
 mod table;
-mod usage;
-mod workbench;
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -26,57 +26,57 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use floors::Floor;
-use workbench::Workbench;
+use bench_context::BenchContext;
+use floors::FloorCommand;
 
-/// Nothing here recovers from anything: an error is a text for whoever measures.
+/// Errors are only printed, never handled.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Compares toolq with what people use instead, and with the least that the same work can cost.
+/// Compare toolq with its alternatives, and with the least that the same work can cost
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
-struct Arguments {
-    /// Rows to run: those whose name holds one of these words [default: all]
+struct BenchArguments {
+    /// Run only rows whose name contains one of these words [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Measured rounds of each row; one more warms up
+    /// Number of measured rounds of each row, after a warm-up round
     #[arg(long, value_name = "N", default_value = "7")]
     rounds: NonZeroUsize,
-    /// What `cargo bench` adds
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
     #[command(subcommand)]
-    floor: Option<Floor>,
+    floor: Option<FloorCommand>,
 }
 
 fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse();
+    let arguments = BenchArguments::parse();
     match arguments.floor {
         Some(floor) => floor.run().map(|()| ExitCode::SUCCESS),
-        None => compare(&arguments),
+        None => run_rows(&arguments),
     }
 }
 
-/// Runs the chosen rows; fails where a bar is missed or a row breaks.
-fn compare(arguments: &Arguments) -> Result<ExitCode> {
-    let bench = Workbench::new(arguments.rounds.get())?;
-    let chosen = |name: &str| {
+/// Runs the selected rows. Fails if a bar is missed or a row can't be run.
+fn run_rows(arguments: &BenchArguments) -> Result<ExitCode> {
+    let bench = BenchContext::new(arguments.rounds.get())?;
+    let is_selected = |name: &str| {
         arguments.names.is_empty() || arguments.names.iter().any(|word| name.contains(&**word))
     };
-    let mut holds = true;
-    table::head();
-    for (name, run) in rows::ALL {
-        if chosen(name) {
-            holds &= match run(&bench) {
+    let mut all_hold = true;
+    table::print_head();
+    for (name, run) in rows::ALL_ROWS {
+        if is_selected(name) {
+            all_hold &= match run(&bench) {
                 Ok(lines) => lines
                     .iter()
-                    .map(table::line)
-                    .fold(true, |all, held| all & held),
-                Err(error) => table::broken(name, &*error),
+                    .map(table::print_line)
+                    .fold(true, |all, holds| all & holds),
+                Err(error) => table::print_broken(name, &*error),
             };
         }
     }
-    Ok(if holds {
+    Ok(if all_hold {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -1,28 +1,28 @@
-//! The contestants by kind: toolq itself, floors, scripts, and programs that people have.
+//! The programs to compare: toolq itself, floors, scripts, and installed programs.
 
 use std::path::{Path, PathBuf};
 
 use crate::Result;
-use crate::contestant::Contestant;
-use crate::workbench::Workbench;
+use crate::bench_context::BenchContext;
+use crate::bench_program::BenchProgram;
 
-const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
-/// How to get what only `benches/setup` installs.
-const SETUP: &str = "run benches/setup";
+const REPOSITORY_DIR: &str = env!("CARGO_MANIFEST_DIR");
+/// How to install what only `benches/setup` installs.
+const SETUP_HINT: &str = "run benches/setup";
 
-/// Toolq, with the tools of the benchmarks.
-pub fn toolq() -> Contestant {
-    Contestant::new("toolq", env!("CARGO_BIN_EXE_toolq"))
-        .variable("TOOLQ_TOOLS", source("tools.yaml"))
+/// Returns toolq, with the tools of the benchmarks.
+pub fn toolq() -> BenchProgram {
+    BenchProgram::new("toolq", env!("CARGO_BIN_EXE_toolq"))
+        .env("TOOLQ_TOOLS", benches_path("tools.yaml"))
 }
 
-/// Their file.
-pub fn tools() -> PathBuf {
-    source("tools.yaml")
+/// Returns the path of the benchmarks' tools.yaml.
+pub fn tools_path() -> PathBuf {
+    benches_path("tools.yaml")
 }
 
-/// `toolq run`, everything on but events, its log beside the input.
-pub fn toolq_run(bench: &Workbench, jobs: usize, input: &Path) -> Contestant {
+/// Returns `toolq run` with everything on but events, and its log next to the input.
+pub fn toolq_run(bench: &BenchContext, jobs: usize, input: &Path) -> BenchProgram {
     let log = bench.path("session.jsonl");
     toolq()
         .args(["run", "-j"])
@@ -33,49 +33,51 @@ pub fn toolq_run(bench: &Workbench, jobs: usize, input: &Path) -> Contestant {
         .log(log)
 }
 
-/// `toolq plan --format json`.
-pub fn toolq_plan(input: &Path) -> Contestant {
+/// Returns `toolq plan --format json`.
+pub fn toolq_plan(input: &Path) -> BenchProgram {
     toolq().args(["plan", "--format", "json"]).arg(input)
 }
 
-/// `toolq replay` that checks every call and runs none.
-pub fn toolq_replay(recording: &Path) -> Contestant {
+/// Returns a `toolq replay` that checks every call and runs none.
+pub fn toolq_replay(recording: &Path) -> BenchProgram {
     toolq()
         .args(["replay", "--execute", "none", "--json", "-"])
         .arg(recording)
 }
 
-/// A floor: this program in another role.
-pub fn floor(name: &'static str, role: &str) -> Result<Contestant> {
-    Ok(Contestant::new(name, std::env::current_exe()?).args(["floor", role]))
+/// Returns a floor: this program in another role.
+pub fn floor(name: &'static str, role: &str) -> Result<BenchProgram> {
+    Ok(BenchProgram::new(name, std::env::current_exe()?).args(["floor", role]))
 }
 
-/// A program that people have, or install as `cure` says.
-pub fn installed(name: &'static str, program: &str, cure: &'static str) -> Contestant {
-    Contestant::new(name, program).needs(["--version"], cure)
+/// Returns a program that may be installed; `hint` says how to install it.
+pub fn installed(name: &'static str, program: &str, hint: &'static str) -> BenchProgram {
+    BenchProgram::new(name, program).require(["--version"], hint)
 }
 
-/// A script of `benches/floors` for Python, which needs `module`.
-pub fn python(name: &'static str, script: &str, module: &str) -> Contestant {
-    Contestant::new(name, environment("bin/python"))
-        .arg(source("floors").join(script))
-        .needs(["-c", &format!("import {module}")], SETUP)
+/// Returns a Python script in `benches/floors` that needs `module`.
+pub fn python(name: &'static str, script: &str, module: &str) -> BenchProgram {
+    BenchProgram::new(name, bench_env_path("bin/python"))
+        .arg(benches_path("floors").join(script))
+        .require(["-c", &format!("import {module}")], SETUP_HINT)
 }
 
-/// A script of `benches/floors` for Node, which needs `module`.
-pub fn node(name: &'static str, script: &str, module: &str) -> Contestant {
-    Contestant::new(name, "node")
-        .variable("NODE_PATH", environment("node_modules"))
-        .arg(source("floors").join(script))
-        .needs(["-e", &format!("require('{module}')")], SETUP)
+/// Returns a Node script in `benches/floors` that needs `module`.
+pub fn node(name: &'static str, script: &str, module: &str) -> BenchProgram {
+    BenchProgram::new(name, "node")
+        .env("NODE_PATH", bench_env_path("node_modules"))
+        .arg(benches_path("floors").join(script))
+        .require(["-e", &format!("require('{module}')")], SETUP_HINT)
 }
 
-/// A file of `benches`.
-fn source(name: &str) -> PathBuf {
-    Path::new(REPOSITORY).join("benches").join(name)
+/// Returns the path of a file in `benches`.
+fn benches_path(name: &str) -> PathBuf {
+    Path::new(REPOSITORY_DIR).join("benches").join(name)
 }
 
-/// A file that `benches/setup` made.
-fn environment(name: &str) -> PathBuf {
-    Path::new(REPOSITORY).join("target/bench-env").join(name)
+/// Returns the path of a file that `benches/setup` created.
+fn bench_env_path(name: &str) -> PathBuf {
+    Path::new(REPOSITORY_DIR)
+        .join("target/bench-env")
+        .join(name)
 }

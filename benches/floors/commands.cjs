@@ -1,4 +1,4 @@
-// What one writes in Node: child processes, eight at a time, inputs validated by ajv.
+// What a developer would write in Node: child processes, eight at a time, with inputs validated by ajv.
 
 const { spawn } = require("node:child_process");
 const { readFileSync } = require("node:fs");
@@ -41,9 +41,9 @@ async function main(path) {
   let next = 0;
   const worker = async () => {
     while (next < calls.length) {
-      const place = next++;
-      if (!validate(calls[place].input)) throw new Error(JSON.stringify(validate.errors));
-      results[place] = await run(calls[place]);
+      const index = next++;
+      if (!validate(calls[index].input)) throw new Error(JSON.stringify(validate.errors));
+      results[index] = await run(calls[index]);
     }
   };
   await Promise.all(Array.from({ length: 8 }, worker));

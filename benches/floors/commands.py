@@ -1,4 +1,4 @@
-"""What one writes in Python: asyncio subprocesses, eight at a time, inputs validated by a compiled schema."""
+"""What a developer would write in Python: asyncio subprocesses, eight at a time, with a compiled schema for inputs."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ SCHEMA = {
 }
 
 
-async def answer(call, validate, slots):
+async def run(call, validate, slots):
     validate(call["input"])
     async with slots:
         process = await asyncio.create_subprocess_exec(
@@ -39,7 +39,7 @@ async def main(path):
         calls = [block for block in json.load(file)["content"] if block["type"] == "tool_use"]
     validate = fastjsonschema.compile(SCHEMA)
     slots = asyncio.Semaphore(8)
-    results = await asyncio.gather(*(answer(call, validate, slots) for call in calls))
+    results = await asyncio.gather(*(run(call, validate, slots) for call in calls))
     json.dump({"role": "user", "content": results}, sys.stdout)
 
 

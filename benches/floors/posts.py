@@ -1,4 +1,4 @@
-"""What one writes in Python: aiohttp, 64 requests at a time. Nothing is validated."""
+"""What a developer would write in Python: aiohttp, 64 requests at a time. Nothing is validated."""
 
 import asyncio
 import sys
@@ -19,8 +19,8 @@ async def main(address, path):
     connector = aiohttp.TCPConnector(limit=64)
     async with aiohttp.ClientSession(connector=connector) as session:
         url = f"http://{address}/notes"
-        answers = await asyncio.gather(*(post(session, url, line, slots) for line in lines))
-    sys.stdout.write("\n".join(answers))
+        responses = await asyncio.gather(*(post(session, url, line, slots) for line in lines))
+    sys.stdout.write("\n".join(responses))
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-//! `toolq log` as it was typed.
+//! The arguments of `toolq log`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,90 +9,90 @@ use toolq_core::text::parse_age;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Log {
+pub struct LogArguments {
     #[command(subcommand)]
-    pub verb: LogVerb,
+    pub command: LogCommand,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  toolq log show                      what the latest session asked, ran and answered
-  toolq log show -f session.jsonl     the same of a run that goes on
-  toolq log stats logs/*.jsonl        runs, failures and durations of each tool
-  toolq log cost                      tokens, turns and dollars of each agent
-  toolq log verify session.jsonl      whether every line is as it was written
-  toolq log prune --older 30d         remove sessions that nobody needs any more";
+  toolq log show                      show the calls of the latest session and their results
+  toolq log show -f session.jsonl     the same, following a run in progress
+  toolq log stats logs/*.jsonl        count runs and failures of each tool, with durations
+  toolq log cost                      show tokens, turns, and dollars of each agent
+  toolq log verify session.jsonl      check that no line was changed
+  toolq log prune --older 30d         remove sessions older than 30 days";
 
 #[derive(Debug, Subcommand)]
-pub enum LogVerb {
-    /// What was asked, ran and was answered, turn by turn
-    Show(LogShow),
-    /// Runs, successes, failures and durations of each tool, over all logs
-    Stats(LogStats),
-    /// Tokens, turns and estimated cost of each agent, by the `prices` of tools.yaml, over all logs
-    Cost(LogCost),
-    /// Whether every line is as it was written; exit 4 where one is not
-    Verify(LogFiles),
-    /// Say what became of a call in doubt, so that `run --resume` knows
+pub enum LogCommand {
+    /// Show the calls and their results, turn by turn
+    Show(LogShowArguments),
+    /// Show runs, successes, failures, and durations of each tool, over all given logs
+    Stats(LogStatsArguments),
+    /// Show tokens, turns, and estimated cost (by `prices` in tools.yaml) of each agent, over all given logs
+    Cost(LogCostArguments),
+    /// Check that every line is intact; exit 4 if one isn't
+    Verify(LogFileArguments),
+    /// Record what became of a call in doubt, for `run --resume`
     #[command(after_help = RESOLVE_EXAMPLES)]
-    Resolve(LogResolve),
-    /// Remove old sessions of the default folder, with all that stands beside them
-    Prune(LogPrune),
+    Resolve(LogResolveArguments),
+    /// Remove old sessions from the default directory, with all their files
+    Prune(LogPruneArguments),
 }
 
-/// The logs that are read.
+/// The logs to read.
 #[derive(Debug, Args)]
-pub struct LogFiles {
+pub struct LogFileArguments {
     /// Session logs [default: the latest below `$XDG_STATE_HOME/toolq/sessions`]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub struct LogShow {
+pub struct LogShowArguments {
     #[command(flatten)]
-    pub from: LogFiles,
-    /// Go on while the log grows, until its session ends or its process is gone
+    pub logs: LogFileArguments,
+    /// Keep showing new records until the session ends or its process is gone
     #[arg(short, long)]
     pub follow: bool,
-    /// How to show it
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: LogFormat,
-    /// Only calls that failed, did not run, or have no result; in JSON, their results
+    /// Only calls that failed, did not run, or have no result; in JSON, only their results
     #[arg(long)]
     pub errors: bool,
-    /// Only calls of this tool; may be given again
+    /// Only calls of this tool; can be repeated
     #[arg(long, value_name = "NAME")]
     pub tool: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct LogStats {
+pub struct LogStatsArguments {
     #[command(flatten)]
-    pub from: LogFiles,
-    /// How to show them
+    pub logs: LogFileArguments,
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: LogFormat,
 }
 
 #[derive(Debug, Args)]
-pub struct LogCost {
+pub struct LogCostArguments {
     #[command(flatten)]
-    pub from: LogFiles,
-    /// How to show it
+    pub logs: LogFileArguments,
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: LogFormat,
 }
 
 #[derive(Debug, Args)]
-pub struct LogPrune {
-    /// Sessions whose last record is older than this
+pub struct LogPruneArguments {
+    /// Remove sessions whose last record is older than this
     #[arg(long, value_name = "DURATION", value_parser = parse_age)]
     pub older: Duration,
-    /// Say what would be removed, and remove nothing
+    /// List what would be removed, without removing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Remove sessions without an end, too: they could be resumed
+    /// Also remove unfinished sessions, which could still be resumed
     #[arg(long)]
     pub unfinished: bool,
 }
@@ -109,21 +109,21 @@ const RESOLVE_EXAMPLES: &str = "\
 Examples:
   toolq log resolve toolu_01 session.jsonl --done --result 'paid, receipt 4711'
   toolq log resolve toolu_01 session.jsonl --done --result 'refused by the bank' --error
-  toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank knows of none'";
+  toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank has no record of it'";
 
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
-pub struct LogResolve {
+pub struct LogResolveArguments {
     /// The call: its `tool_use_id`, or the `id` of its `tool_call` record
     #[arg(value_name = "ID")]
     pub id: String,
     /// The session log [default: the latest session]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// It did its work; `--result` is what the model reads of it from now on
+    /// It did its work; the model gets `--result` from now on
     #[arg(long, requires = "result")]
     pub done: bool,
-    /// The result of a call that is done
+    /// The result of a call that was done
     #[arg(
         long,
         value_name = "TEXT",
@@ -132,13 +132,13 @@ pub struct LogResolve {
         allow_hyphen_values = true
     )]
     pub result: Option<String>,
-    /// That result is an error
+    /// The result is an error
     #[arg(long, requires = "done", conflicts_with = "not_done")]
     pub error: bool,
     /// It did nothing: the next `run --resume` runs it
     #[arg(long, conflicts_with = "done")]
     pub not_done: bool,
-    /// How you know; kept in the log
+    /// How you know; recorded in the log
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Option<String>,
 }

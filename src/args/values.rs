@@ -1,59 +1,63 @@
-//! The words that an option takes, and what each means to the stages.
+//! The values of enumerated options, and what each means to the rest of the program.
+
+use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
 
-use crate::replay::Execute;
-use toolq_core::transcript::Vendor;
-use toolq_core::types::{Dialect, Form};
+use crate::replay::ExecutePolicy;
+use toolq_core::transcript::StreamVendor;
+use toolq_core::types::{AnswerForm, Dialect};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sync {
+pub enum SyncFlag {
+    /// Those of calls that may have side effects
     Auto,
+    /// Those of all calls
     All,
 }
 
-impl From<Sync> for toolq_log::Sync {
-    fn from(sync: Sync) -> Self {
+impl From<SyncFlag> for toolq_log::SyncPolicy {
+    fn from(sync: SyncFlag) -> Self {
         match sync {
-            Sync::Auto => Self::Auto,
-            Sync::All => Self::All,
+            SyncFlag::Auto => Self::Auto,
+            SyncFlag::All => Self::All,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Progress {
-    /// A bar on a terminal, lines where CI is set, else nothing but the summary
+pub enum ProgressFlag {
+    /// A bar on a terminal, lines if CI is set, else only the summary
     Auto,
-    /// A bar; lines where stderr is no terminal
+    /// A bar, or lines if stderr isn't a terminal
     Bar,
-    /// A line for each thing that happens
+    /// A line per event
     Plain,
-    /// Nothing
+    /// No progress
     None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
-    /// For people: a timeline
+    /// A timeline for people
     Text,
-    /// One object a line and turn
+    /// One JSON object per turn, one per line
     Json,
-    /// A diagram for a page that renders mermaid
+    /// A Mermaid diagram
     Mermaid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExecuteFlag {
-    /// Those of tools that only read
+    /// Calls of read-only tools
     Read,
-    /// All that have a backing
+    /// All calls whose tool has a backing
     All,
-    /// None
+    /// No calls
     None,
 }
 
-impl From<ExecuteFlag> for Execute {
+impl From<ExecuteFlag> for ExecutePolicy {
     fn from(flag: ExecuteFlag) -> Self {
         match flag {
             ExecuteFlag::Read => Self::Read,
@@ -64,10 +68,10 @@ impl From<ExecuteFlag> for Execute {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Ids {
-    /// They may be others, one for one
+pub enum IdsFlag {
+    /// New ids may replace recorded ones, consistently one for one
     Rename,
-    /// They are compared like any text
+    /// Ids are compared like any other text
     Exact,
 }
 
@@ -77,66 +81,66 @@ pub enum ToolsFormat {
     OpenaiChat,
     OpenaiResponses,
     Mcp,
-    /// A section for a prompt
+    /// A section to paste into a prompt
     Markdown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FromDialect {
+pub enum DialectFlag {
     Anthropic,
     OpenaiChat,
     OpenaiResponses,
     ClaudeCode,
     Codex,
     Toolq,
-    /// A stream of the Messages API
+    /// A Messages API stream
     AnthropicSse,
-    /// A stream of chat completions or responses
+    /// A chat completions or responses stream
     OpenaiSse,
 }
 
-impl FromDialect {
-    /// Whose stream it is, if it is one.
-    pub fn vendor(self) -> Option<Vendor> {
+impl DialectFlag {
+    /// Returns the vendor of a stream dialect.
+    pub fn stream_vendor(self) -> Option<StreamVendor> {
         match self {
-            Self::AnthropicSse => Some(Vendor::Anthropic),
-            Self::OpenaiSse => Some(Vendor::OpenAi),
+            Self::AnthropicSse => Some(StreamVendor::Anthropic),
+            Self::OpenaiSse => Some(StreamVendor::OpenAi),
             _ => None,
         }
     }
 }
 
-impl From<FromDialect> for Dialect {
-    fn from(dialect: FromDialect) -> Self {
+impl From<DialectFlag> for Dialect {
+    fn from(dialect: DialectFlag) -> Self {
         match dialect {
-            FromDialect::Anthropic | FromDialect::AnthropicSse => Self::Anthropic,
-            FromDialect::OpenaiChat | FromDialect::OpenaiSse => Self::OpenAiChat,
-            FromDialect::OpenaiResponses => Self::OpenAiResponses,
-            FromDialect::ClaudeCode => Self::ClaudeCode,
-            FromDialect::Codex => Self::Codex,
-            FromDialect::Toolq => Self::Toolq,
+            DialectFlag::Anthropic | DialectFlag::AnthropicSse => Self::Anthropic,
+            DialectFlag::OpenaiChat | DialectFlag::OpenaiSse => Self::OpenAiChat,
+            DialectFlag::OpenaiResponses => Self::OpenAiResponses,
+            DialectFlag::ClaudeCode => Self::ClaudeCode,
+            DialectFlag::Codex => Self::Codex,
+            DialectFlag::Toolq => Self::Toolq,
         }
     }
 }
 
 /// What `toolq agent` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ToAnswer {
+pub enum AnswerFormat {
     /// The answer
     Text,
-    /// The whole conversation, in the form of the agent's API
+    /// The whole conversation, in the format of the agent's API
     Messages,
-    /// The answer with what it took: turns, tokens, cost
+    /// The answer with its turns, tokens, and cost
     Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ToForm {
+pub enum FormFlag {
     /// An Anthropic user message
     Message,
     /// An array of Anthropic blocks
     Blocks,
-    /// One block a line, each as soon as it and all before it are there
+    /// One block per line, each printed as soon as it and all before it are ready
     BlockLines,
     /// An array of `role: tool` messages
     OpenaiChat,
@@ -144,14 +148,20 @@ pub enum ToForm {
     OpenaiResponses,
 }
 
-impl From<ToForm> for Form {
-    fn from(form: ToForm) -> Self {
+impl From<FormFlag> for AnswerForm {
+    fn from(form: FormFlag) -> Self {
         match form {
-            ToForm::Message => Self::Message,
-            ToForm::Blocks => Self::Blocks,
-            ToForm::BlockLines => Self::BlockLines,
-            ToForm::OpenaiChat => Self::OpenAiChat,
-            ToForm::OpenaiResponses => Self::OpenAiResponses,
+            FormFlag::Message => Self::Message,
+            FormFlag::Blocks => Self::Blocks,
+            FormFlag::BlockLines => Self::BlockLines,
+            FormFlag::OpenaiChat => Self::OpenAiChat,
+            FormFlag::OpenaiResponses => Self::OpenAiResponses,
         }
     }
+}
+
+/// Parses the value of `--jobs`.
+pub fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse()
+        .map_err(|_| "must be a whole number, 1 or more")
 }

@@ -1,20 +1,23 @@
-//! `toolq check`: every problem of tools.yaml, placed.
+//! `toolq check`: reports every problem of tools.yaml with its location.
 
-use crate::args::Check;
-use crate::context::Context;
-use crate::output::{Exit, Failure};
+use crate::args::CheckArguments;
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
 use toolq_core::tools_file;
 use toolq_core::types::Severity;
 
-/// Shows the problems and what they come to.
+/// Prints the problems and a summary.
 ///
 /// # Errors
 /// The file can't be read.
-pub fn check(arguments: &Check, context: &Context) -> Result<Exit, Failure> {
-    let file = context.read_tools()?;
+pub fn check_tools_file(
+    arguments: &CheckArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let file = context.read_tools_file()?;
     let mut problems = file.loaded.problems.clone();
     if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
-        problems.extend(tools_file::warnings(
+        problems.extend(tools_file::find_warnings(
             tools,
             tree,
             &file.path,
@@ -30,9 +33,9 @@ pub fn check(arguments: &Check, context: &Context) -> Result<Exit, Failure> {
     if context.stderr.quiet {
         problems.retain(|problem| problem.severity == Severity::Error);
     }
-    context.show_problems(&file, &problems);
+    context.print_problems(&file, &problems);
     let tools = file.loaded.tools.as_ref().map(|tools| tools.tools.len());
-    context.stderr.note(&verdict(
+    context.stderr.print_note(&summarize(
         &file.path.display().to_string(),
         tools,
         errors,
@@ -41,11 +44,11 @@ pub fn check(arguments: &Check, context: &Context) -> Result<Exit, Failure> {
     Ok(match (errors, warnings) {
         (0, 0) => Exit::Ok,
         (0, _) if !arguments.strict => Exit::Ok,
-        _ => Exit::Found,
+        _ => Exit::ProblemsFound,
     })
 }
 
-fn verdict(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {
+fn summarize(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {
     let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let found = match (errors, warnings) {
         (0, 0) => "no problems".to_owned(),

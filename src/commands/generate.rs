@@ -1,31 +1,39 @@
-//! `toolq generate`: the files that are made from the program itself.
+//! `toolq generate`: prints files that are generated from the program itself.
 
 use clap::CommandFactory as _;
 
-use crate::args::{Arguments, Generate, Generated};
+use crate::args::{GenerateArguments, GeneratedFile, ProgramArguments};
 use crate::man_page;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
+use crate::output::{CommandError, Exit};
 use toolq_core::tools_file;
 
-/// Prints the file that was asked for.
+/// Prints the requested file.
 ///
 /// # Errors
-/// A stdout that takes no more.
-pub fn generate(arguments: &Generate) -> Result<Exit, Failure> {
-    let text = match arguments.what {
-        Generated::Schema { log: true } => format!("{:#}", toolq_log::log_schema()),
-        Generated::Schema { log: false } => format!("{:#}", tools_file::tools_schema()),
-        Generated::Completions { shell } => completions(shell),
-        Generated::Man => man_page::page()
-            .map_err(|error| Failure::usage(format!("the man page can't be made: {error}")))?,
+/// Stdout can't be written.
+pub fn print_generated_file(arguments: &GenerateArguments) -> Result<Exit, CommandError> {
+    let text = match arguments.file {
+        GeneratedFile::Schema { log: true } => format!("{:#}", toolq_log::log_schema()),
+        GeneratedFile::Schema { log: false } => {
+            format!("{:#}", tools_file::generate_tools_schema())
+        }
+        GeneratedFile::Completions { shell } => render_completions(shell),
+        GeneratedFile::Man => man_page::render_man_page().map_err(|error| {
+            CommandError::usage(format!("failed to render the man page: {error}"))
+        })?,
     };
-    stdout::line(text.trim_end())?;
+    stdout::write_line(text.trim_end())?;
     Ok(Exit::Ok)
 }
 
-fn completions(shell: clap_complete::Shell) -> String {
+fn render_completions(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "toolq", &mut script);
+    clap_complete::generate(
+        shell,
+        &mut ProgramArguments::command(),
+        "toolq",
+        &mut script,
+    );
     String::from_utf8_lossy(&script).into_owned()
 }

@@ -1,59 +1,63 @@
-//! `toolq init`: a tools.yaml to start from.
+//! `toolq init`: creates a starter tools.yaml.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::args::Init;
-use crate::context::Context;
+use crate::args::InitArguments;
+use crate::context::CommandContext;
 use crate::input::files;
-use crate::output::{Exit, Failure, Stderr};
+use crate::output::{CommandError, Exit, StderrWriter};
 use toolq_core::tools_file;
 use toolq_core::transcript;
-use toolq_core::transcript::Declarations;
+use toolq_core::transcript::ToolDeclarations;
 
-/// What a new file holds: one tool of each kind, with the words that explain it.
+/// The starter file: commented examples of tools.
 const STARTER: &str = include_str!("starter.yaml");
 
-/// The largest document of declarations, in bytes.
-const LARGEST: u64 = 64 << 20;
+/// Maximum size of the document with declarations.
+const MAX_DECLARATIONS_BYTES: u64 = 64 << 20;
 
-/// Writes the file that `-c` names.
+/// Creates the file that `-c` names.
 ///
 /// # Errors
-/// The file exists and `--force` was not given, it can't be written, or `--from` holds no declarations.
-pub fn init(arguments: &Init, context: &Context) -> Result<Exit, Failure> {
+/// The file exists and `--force` isn't given, it can't be written, or `--from` has no declarations.
+pub fn init_tools_file(
+    arguments: &InitArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let text = match &arguments.from {
         None => STARTER.to_owned(),
         Some(from) => {
-            let declared = transcript::declarations(files::source(from)?, LARGEST)?;
-            tell_what_is_missing(&declared, &context.stderr);
-            tools_file::tools_file(&declared.tools)
+            let declared =
+                transcript::read_declarations(files::open_source(from)?, MAX_DECLARATIONS_BYTES)?;
+            warn_of_omissions(&declared, &context.stderr);
+            tools_file::starter_tools_file(&declared.tools)
         }
     };
     let path = &context.tools_path;
-    write(path, &text, arguments.force)?;
-    context.stderr.note(&format!(
-        "wrote {}; `toolq check` tells what is left to do",
+    write_tools_file(path, &text, arguments.force)?;
+    context.stderr.print_note(&format!(
+        "wrote {}; run `toolq check` to see what is left to do",
         path.display()
     ));
     Ok(Exit::Ok)
 }
 
-/// Nothing that was declared is left out without a word.
-fn tell_what_is_missing(declared: &Declarations, stderr: &Stderr) {
-    if declared.is_partial {
-        stderr.warning("the server has more tools than this answer to `tools/list`: ask it with its `nextCursor`, too");
+/// Warns about declarations that aren't imported.
+fn warn_of_omissions(declarations: &ToolDeclarations, stderr: &StderrWriter) {
+    if declarations.is_partial {
+        stderr.print_warning("the server has more tools than this `tools/list` result: request the rest with its `nextCursor`");
     }
-    if !declared.left_to_api.is_empty() {
-        let names = declared.left_to_api.join("`, `");
-        stderr.note(&format!(
-            "left out, since the API runs them itself: `{names}`"
+    if !declarations.api_tools.is_empty() {
+        let names = declarations.api_tools.join("`, `");
+        stderr.print_note(&format!(
+            "left out, because the API runs them itself: `{names}`"
         ));
     }
 }
 
-fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+fn write_tools_file(path: &Path, text: &str, force: bool) -> Result<(), CommandError> {
     let replaces = force && path.exists();
     let opened = if force {
         OpenOptions::new()
@@ -67,16 +71,16 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let written = opened.and_then(|mut file| {
         let written = file.write_all(text.as_bytes());
         if written.is_err() && !replaces {
-            // Half of a file is none.
+            // Don't leave a partial file behind.
             let _ = fs::remove_file(path);
         }
         written
     });
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{} exists already", path.display()))
+            CommandError::usage(format!("{} already exists", path.display()))
                 .with_hint("name another file with -c FILE, or replace it with --force")
         }
-        _ => Failure::usage(format!("{} can't be written: {error}", path.display())),
+        _ => CommandError::usage(format!("{} can't be written: {error}", path.display())),
     })
 }

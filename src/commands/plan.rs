@@ -1,152 +1,168 @@
-//! `toolq plan`: what would run, in which batches, and why. Runs nothing, opens no connection, writes no log.
+//! `toolq plan`: prints what would run, in which batches, and why. Runs no calls, opens no connections, and writes no
+//! log.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::args::{Plan as Arguments, PlanFormat};
-use crate::context::Context;
-use crate::input::Incoming;
+use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::context::CommandContext;
+use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
-use crate::session::Describer;
+use crate::output::{CommandError, Exit};
+use crate::session::ToolDescriber;
 use redact::Mask;
-use toolq_core::check::{Checker, unasked};
-use toolq_core::plan::{Look, MERMAID_HEADER, Plan, plan_json, plan_mermaid, plan_text};
-use toolq_core::types::{Call, Tool, Tools, Turn};
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::plan::{
+    MERMAID_HEADER, PlanStyle, TurnPlan, render_plan_json, render_plan_mermaid, render_plan_text,
+};
+use toolq_core::types::{Call, Tool, ToolsConfig, Turn};
 
-/// Columns of a plan that goes to no terminal.
-const WIDTH: usize = 100;
+/// Width of a plan if stdout isn't a terminal, in columns.
+const FALLBACK_WIDTH: usize = 100;
 
 /// Prints the plan of every turn.
 ///
 /// # Errors
-/// A wrong tools.yaml or input, or a stdout that takes no more.
-pub fn plan(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+/// tools.yaml or an input is invalid, or stdout can't be written.
+pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
-    let describer = arguments.describe.then(|| Describer::new(&tools, context));
-    let mask = context.mask(&tools);
-    let inputs = files::open(&arguments.input, |source| source)?;
-    let mut drawing = Drawing {
+    let describer = arguments
+        .describe
+        .then(|| ToolDescriber::new(&tools, context));
+    let mask = context.build_mask(&tools);
+    let inputs = files::open_inputs(&arguments.input, |source| source)?;
+    let mut printer = PlanPrinter {
         arguments,
         context,
-        checker: Checker::new(Arc::clone(&tools)),
+        checker: CallChecker::new(Arc::clone(&tools)),
         describer: describer.transpose()?,
-        open: BTreeSet::new(),
+        undescribed: BTreeSet::new(),
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
         tools,
         mask,
-        turns: 0,
-        rejects: false,
+        turns_printed: 0,
+        has_rejected: false,
     };
     if arguments.format == PlanFormat::Mermaid {
-        stdout::line(MERMAID_HEADER.trim_end())?;
+        stdout::write_line(MERMAID_HEADER.trim_end())?;
     }
-    let mut broke_off = Exit::Ok;
+    let mut stream_exit = Exit::Ok;
     for input in inputs {
         match input {
-            Incoming::Recording(recording) => {
+            CommandInput::Recording(recording) => {
                 for index in 0..recording.len() {
-                    drawing.turn(recording.turn(index, arguments.input.all)?)?;
+                    printer.print_turn(recording.turn(index, arguments.input.all)?)?;
                 }
             }
-            Incoming::Stream(mut live) => {
-                let (turns, broke) = live.whole();
-                turns.into_iter().try_for_each(|turn| drawing.turn(turn))?;
-                if let Some(error) = broke {
-                    let broken = files::broken(error, live.messages());
-                    broke_off = broke_off.max(context.stderr.failure(&broken));
+            CommandInput::Stream(mut stream) => {
+                let (turns, stream_error) = stream.read_to_end();
+                turns
+                    .into_iter()
+                    .try_for_each(|turn| printer.print_turn(turn))?;
+                if let Some(error) = stream_error {
+                    let failure = files::stream_failure(error, stream.message_count());
+                    stream_exit = stream_exit.max(context.stderr.print_error(&failure));
                 }
             }
-            Incoming::Lines(_) => {}
+            CommandInput::Follow(_) => {}
         }
     }
-    drawing.tell_open();
-    let found = arguments.strict && drawing.rejects;
-    Ok(broke_off.max(if found { Exit::Found } else { Exit::Ok }))
+    printer.note_undescribed();
+    let has_problems = arguments.strict && printer.has_rejected;
+    Ok(stream_exit.max(if has_problems {
+        Exit::ProblemsFound
+    } else {
+        Exit::Ok
+    }))
 }
 
-/// Plans on their way to stdout.
-struct Drawing<'a> {
+/// Prints plans to stdout.
+struct PlanPrinter<'a> {
     arguments: &'a Arguments,
-    context: &'a Context,
-    tools: Arc<Tools>,
-    checker: Checker,
+    context: &'a CommandContext,
+    tools: Arc<ToolsConfig>,
+    checker: CallChecker,
     mask: Mask,
-    /// Asks tools what they take, where that is wanted.
-    describer: Option<Describer<'a>>,
-    /// The names of tools that were called and not asked.
-    open: BTreeSet<String>,
+    /// Runs the `describe` programs of tools, with `--describe`.
+    describer: Option<ToolDescriber<'a>>,
+    /// Tools with calls whose `describe` program didn't run.
+    undescribed: BTreeSet<String>,
     jobs: NonZeroUsize,
-    /// How many were drawn.
-    turns: usize,
-    /// A call is rejected.
-    rejects: bool,
+    /// Number of turns printed.
+    turns_printed: usize,
+    /// At least one call was rejected.
+    has_rejected: bool,
 }
 
-impl Drawing<'_> {
+impl PlanPrinter<'_> {
     /// Prints the plan of the next turn.
-    fn turn(&mut self, turn: Turn) -> Result<(), Failure> {
-        self.tell_started(&turn);
-        let (number, format) = (self.turns, self.arguments.format);
-        // Of an agent only its own input is known.
+    fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
+        self.note_started(&turn);
+        let (number, format) = (self.turns_printed, self.arguments.format);
+        // Only tools called directly: a plan doesn't know which tools an agent will call.
         let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| call.name == tool.name);
-        let mut unasked = unasked(&self.tools, &turn.calls);
-        unasked.retain(is_called);
+        let mut undescribed = undescribed_tools(&self.tools, &turn.calls);
+        undescribed.retain(is_called);
         match &self.describer {
-            Some(describer) => describer.ask(&unasked),
+            Some(describer) => describer.describe_tools(&undescribed),
             None => self
-                .open
-                .extend(unasked.iter().map(|tool| tool.name.clone())),
+                .undescribed
+                .extend(undescribed.iter().map(|tool| tool.name.clone())),
         }
-        let calls = self.checker.turn(turn.numbered(number));
-        let plan = Plan::of(number, &calls, &self.tools, self.jobs);
-        self.rejects |= !plan.rejected.is_empty();
+        let calls = self.checker.check_turn(turn.with_number(number));
+        let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
+        self.has_rejected |= !plan.rejected.is_empty();
         if number > 0 && format == PlanFormat::Text {
-            stdout::line("")?;
+            stdout::write_line("")?;
         }
-        stdout::line(draw(&plan, format, &self.mask, self.context).trim_end())?;
-        self.turns += 1;
+        stdout::write_line(render_plan(&plan, format, &self.mask, self.context).trim_end())?;
+        self.turns_printed += 1;
         Ok(())
     }
 
-    fn tell_open(&self) {
-        if !self.open.is_empty() {
-            let names: Vec<&str> = self.open.iter().map(String::as_str).collect();
-            self.context.stderr.note(&format!(
-                "any input is taken for {}, which --describe would ask for its schema",
+    fn note_undescribed(&self) {
+        if !self.undescribed.is_empty() {
+            let names: Vec<&str> = self.undescribed.iter().map(String::as_str).collect();
+            self.context.stderr.print_note(&format!(
+                "any input is accepted for {}; use --describe to check it against the tool's own schema",
                 names.join(", ")
             ));
         }
     }
 }
 
-impl Drawing<'_> {
-    /// What another run has started is not what a plan can tell: only the world knows how it ended.
-    fn tell_started(&self, turn: &Turn) {
-        let started = |call: &&Call| turn.started.contains(&call.position);
+impl PlanPrinter<'_> {
+    /// Notes calls that another run has started, because a plan can't tell whether they will run again.
+    fn note_started(&self, turn: &Turn) {
+        let started = |call: &&Call| turn.started_positions.contains(&call.position);
         let started = turn.calls.iter().filter(started);
         let started: Vec<&str> = started.map(|call| call.id.as_str()).collect();
         if !started.is_empty() {
-            self.context.stderr.note(&format!(
-                "started before, without a result: {}; of these `run` runs only what may run twice or surely did nothing",
+            self.context.stderr.print_note(&format!(
+                "started before, without a result: {}; `run` repeats only those that can safely run again",
                 started.join(", ")
             ));
         }
     }
 }
 
-fn draw(plan: &Plan<'_>, format: PlanFormat, mask: &Mask, context: &Context) -> String {
+fn render_plan(
+    plan: &TurnPlan<'_>,
+    format: PlanFormat,
+    mask: &Mask,
+    context: &CommandContext,
+) -> String {
     match format {
-        PlanFormat::Json => plan_json(plan, mask),
-        PlanFormat::Mermaid => plan_mermaid(plan, mask),
+        PlanFormat::Json => render_plan_json(plan, mask),
+        PlanFormat::Mermaid => render_plan_mermaid(plan, mask),
         PlanFormat::Text => {
-            let look = Look {
-                width: stdout::width().unwrap_or(WIDTH),
-                color: context.stderr.color_of_stdout(),
+            let style = PlanStyle {
+                width: stdout::width().unwrap_or(FALLBACK_WIDTH),
+                color: context.stderr.is_stdout_colored(),
             };
-            plan_text(plan, look, mask)
+            render_plan_text(plan, style, mask)
         }
     }
 }

@@ -1,49 +1,53 @@
-//! `toolq tools`: the declarations for a model.
+//! `toolq tools`: prints the tool declarations for a model.
 
 use std::sync::Arc;
 
-use crate::args::{Tools as Arguments, ToolsFormat};
-use crate::context::Context;
+use crate::args::{ToolsArguments as Arguments, ToolsFormat};
+use crate::context::CommandContext;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
-use crate::session::Describer;
+use crate::output::{CommandError, Exit};
+use crate::session::ToolDescriber;
 use toolq_core::answer;
-use toolq_core::answer::Declare;
-use toolq_core::json::pretty;
-use toolq_core::types::{Said, Tool};
+use toolq_core::answer::DeclarationFormat;
+use toolq_core::json::indent_json;
+use toolq_core::types::{DescribeResult, Tool};
 
-/// Prints them.
+/// Prints the declarations.
 ///
 /// # Errors
-/// A wrong tools.yaml, a tool that can't describe itself, or a stdout that takes no more.
-pub fn tools(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+/// tools.yaml is invalid, a tool can't describe itself, or stdout can't be written.
+pub fn print_declarations(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
-    let unasked = tools.tools.iter().filter(|tool| tool.is_unasked());
-    let unasked: Vec<Arc<Tool>> = unasked.cloned().collect();
-    if !unasked.is_empty() {
-        Describer::new(&tools, context)?.ask(&unasked);
+    let undescribed = tools.tools.iter().filter(|tool| tool.needs_describe());
+    let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
+    if !undescribed.is_empty() {
+        ToolDescriber::new(&tools, context)?.describe_tools(&undescribed);
     }
-    let is_silent = |tool: &&Arc<Tool>| matches!(tool.said(), Some(Said::Nothing(_)));
+    let failed_to_describe =
+        |tool: &&Arc<Tool>| matches!(tool.describe_result(), Some(DescribeResult::Err(_)));
     if let Some(tool) = tools
         .tools
         .iter()
-        .find(|tool| tool.is_unasked() || is_silent(tool))
+        .find(|tool| tool.needs_describe() || failed_to_describe(tool))
     {
         let message = format!("{} can't be declared without its schema", tool.name);
-        return Err(Failure::usage(message));
+        return Err(CommandError::usage(message));
     }
     let format = match arguments.format {
-        ToolsFormat::Anthropic => Declare::Anthropic,
-        ToolsFormat::OpenaiChat => Declare::OpenAiChat,
-        ToolsFormat::OpenaiResponses => Declare::OpenAiResponses,
-        ToolsFormat::Mcp => Declare::Mcp,
-        ToolsFormat::Markdown => Declare::Markdown,
+        ToolsFormat::Anthropic => DeclarationFormat::Anthropic,
+        ToolsFormat::OpenaiChat => DeclarationFormat::OpenAiChat,
+        ToolsFormat::OpenaiResponses => DeclarationFormat::OpenAiResponses,
+        ToolsFormat::Mcp => DeclarationFormat::Mcp,
+        ToolsFormat::Markdown => DeclarationFormat::Markdown,
     };
-    let text = answer::declare(&tools, format);
+    let text = answer::render_declarations(&tools, format);
     if stdout::is_terminal() && arguments.format != ToolsFormat::Markdown {
-        stdout::line(&pretty(&text))?;
+        stdout::write_line(&indent_json(&text))?;
     } else {
-        stdout::line(text.trim_end())?;
+        stdout::write_line(text.trim_end())?;
     }
     Ok(Exit::Ok)
 }

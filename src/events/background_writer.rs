@@ -1,95 +1,95 @@
+//! Writes bytes on a background thread, so that a slow reader doesn't slow down the run.
+
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes that wait for a slow reader; what comes when there are more is lost.
-const ROOM: usize = 16 << 20;
+/// How much is buffered for a slow reader before messages are dropped.
+const MAX_PENDING_BYTES: usize = 16 << 20;
 
-/// Bytes on their way to somebody who may read slowly, or not at all. A thread of its own writes them, so that nobody
-/// else waits.
-pub(crate) struct Outbox {
-    shared: Arc<Shared>,
+/// A writer whose output may block: a background thread writes the queued messages.
+pub(crate) struct BackgroundWriter {
+    queue: Arc<WriteQueue>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct WriteQueue {
+    state: Mutex<WriteQueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: Vec<u8>,
-    /// Nothing more is put in.
+struct WriteQueueState {
+    pending: Vec<u8>,
+    /// No more messages will be queued.
     closed: bool,
-    /// The thread is done.
+    /// The thread has finished.
     done: bool,
-    /// Messages that came too late or too fast.
-    lost: u64,
-    /// Why the reader can't be written to.
-    fault: Option<io::Error>,
+    /// Number of messages dropped because the buffer was full or the output had failed.
+    dropped_messages: u64,
+    /// The error of the output.
+    error: Option<io::Error>,
 }
 
-impl Outbox {
-    /// Starts the thread that writes to `reader`.
+impl BackgroundWriter {
+    /// Starts the thread that writes to `output`.
     ///
     /// # Errors
-    /// There can be no thread.
-    pub(super) fn new(reader: Box<dyn Write + Send>) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
+    /// The thread can't be started.
+    pub(super) fn new(output: Box<dyn Write + Send>) -> io::Result<Self> {
+        let shared = Arc::new(WriteQueue::default());
+        let worker_queue = Arc::clone(&shared);
         thread::Builder::new()
             .name("events".to_owned())
-            .spawn(move || theirs.deliver(reader))?;
-        Ok(Self { shared })
+            .spawn(move || worker_queue.write_until_closed(output))?;
+        Ok(Self { queue: shared })
     }
 
-    /// Puts a message in, at once. After the first that is lost all are, so that a reader misses the end of the stream
-    /// and never a piece in its middle.
-    pub(super) fn put(&self, message: &[u8]) {
-        let mut state = self.shared.lock();
-        let full = state.waiting.len() + message.len() > ROOM;
-        if full || state.lost > 0 || state.fault.is_some() {
-            state.lost += 1;
+    /// Queues a message without blocking. Once a message is dropped, all later ones are too, so that the reader misses
+    /// the end of the stream but never a part in the middle.
+    pub(super) fn enqueue(&self, message: &[u8]) {
+        let mut state = self.queue.lock();
+        let full = state.pending.len() + message.len() > MAX_PENDING_BYTES;
+        if full || state.dropped_messages > 0 || state.error.is_some() {
+            state.dropped_messages += 1;
             return;
         }
-        state.waiting.extend_from_slice(message);
-        self.shared.changed.notify_all();
+        state.pending.extend_from_slice(message);
+        self.queue.changed.notify_all();
     }
 
-    /// Closes the stream and waits, as long as `patience`, until all is written. Says what was not.
-    pub(super) fn close(self, patience: Duration) -> Option<String> {
-        let mut state = self.shared.lock();
+    /// Closes the stream and waits up to `timeout` for the pending messages to be written. Returns a warning if some
+    /// weren't.
+    pub(super) fn close(self, timeout: Duration) -> Option<String> {
+        let mut state = self.queue.lock();
         state.closed = true;
-        self.shared.changed.notify_all();
+        self.queue.changed.notify_all();
         let wait = self
-            .shared
+            .queue
             .changed
-            .wait_timeout_while(state, patience, |state| !state.done);
+            .wait_timeout_while(state, timeout, |state| !state.done);
         let (state, _) = wait.unwrap_or_else(PoisonError::into_inner);
-        match (&state.fault, state.done, state.lost) {
-            (Some(fault), _, _) => Some(format!(
-                "the rest of the events could not be written: {fault}"
+        match (&state.error, state.done, state.dropped_messages) {
+            (Some(error), _, _) => Some(format!(
+                "the rest of the events could not be written: {error}"
             )),
             (None, true, 0) => None,
-            _ => {
-                Some("the rest of the events was not written: their reader is too slow".to_owned())
-            }
+            _ => Some("the rest of the events was dropped: the reader is too slow".to_owned()),
         }
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl WriteQueue {
+    fn lock(&self) -> MutexGuard<'_, WriteQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what comes until the box is closed and empty, or the reader is gone.
-    fn deliver(&self, mut reader: Box<dyn Write + Send>) {
-        while let Some(bytes) = self.take() {
-            if let Err(fault) = reader.write_all(&bytes).and_then(|()| reader.flush()) {
-                self.lock().fault = Some(fault);
+    /// Writes queued messages until the queue is closed and empty, or the output fails.
+    fn write_until_closed(&self, mut output: Box<dyn Write + Send>) {
+        while let Some(bytes) = self.wait_for_bytes() {
+            if let Err(error) = output.write_all(&bytes).and_then(|()| output.flush()) {
+                self.lock().error = Some(error);
                 break;
             }
         }
@@ -97,12 +97,12 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// All that waits; none where nothing will come.
-    fn take(&self) -> Option<Vec<u8>> {
-        let empty = |state: &mut State| state.waiting.is_empty() && !state.closed;
-        let wait = self.changed.wait_while(self.lock(), empty);
+    /// Waits for messages and takes them all. Returns `None` if the queue is closed and empty.
+    fn wait_for_bytes(&self) -> Option<Vec<u8>> {
+        let must_wait = |state: &mut WriteQueueState| state.pending.is_empty() && !state.closed;
+        let wait = self.changed.wait_while(self.lock(), must_wait);
         let mut state = wait.unwrap_or_else(PoisonError::into_inner);
-        let bytes = std::mem::take(&mut state.waiting);
+        let bytes = std::mem::take(&mut state.pending);
         (!bytes.is_empty()).then_some(bytes)
     }
 }
@@ -113,10 +113,10 @@ mod tests {
 
     use super::*;
 
-    /// Hands each write over, and takes it only when somebody asks.
-    struct Slow(mpsc::SyncSender<Vec<u8>>);
+    /// Sends each write to a channel, and blocks while the channel is full.
+    struct ChannelWriter(mpsc::SyncSender<Vec<u8>>);
 
-    impl Write for Slow {
+    impl Write for ChannelWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let sent = self.0.send(bytes.to_vec());
             sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
@@ -127,16 +127,16 @@ mod tests {
         }
     }
 
-    const FOREVER: Duration = Duration::from_hours(1);
+    const LONG_TIMEOUT: Duration = Duration::from_hours(1);
 
     #[test]
     fn a_reader_gets_everything_in_order() {
         let (sender, receiver) = mpsc::sync_channel(1_000);
-        let outbox = Outbox::new(Box::new(Slow(sender))).unwrap();
+        let writer = BackgroundWriter::new(Box::new(ChannelWriter(sender))).unwrap();
         for number in 0..1_000 {
-            outbox.put(format!("{number}\n").as_bytes());
+            writer.enqueue(format!("{number}\n").as_bytes());
         }
-        assert_eq!(outbox.close(FOREVER), None);
+        assert_eq!(writer.close(LONG_TIMEOUT), None);
         let read: Vec<u8> = receiver.iter().flatten().collect();
         let read = String::from_utf8(read).unwrap();
         let expected = (0..1_000).map(|number| number.to_string());
@@ -144,25 +144,25 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_does_not_read_stops_nobody() {
+    fn a_stalled_reader_does_not_block_the_writer() {
         let (sender, receiver) = mpsc::sync_channel(0);
-        let outbox = Outbox::new(Box::new(Slow(sender))).unwrap();
+        let writer = BackgroundWriter::new(Box::new(ChannelWriter(sender))).unwrap();
         for _ in 0..20 {
-            outbox.put(&vec![b'x'; 1 << 20]);
+            writer.enqueue(&vec![b'x'; 1 << 20]);
         }
-        let warning = outbox.close(Duration::ZERO).unwrap();
+        let warning = writer.close(Duration::ZERO).unwrap();
         assert!(warning.contains("too slow"), "{warning}");
         drop(receiver);
     }
 
     #[test]
-    fn a_reader_that_went_away_is_named_once() {
+    fn a_closed_reader_is_reported_once() {
         let (sender, receiver) = mpsc::sync_channel(0);
         drop(receiver);
-        let outbox = Outbox::new(Box::new(Slow(sender))).unwrap();
-        outbox.put(b"1");
-        outbox.put(b"2");
-        let warning = outbox.close(FOREVER).unwrap();
+        let writer = BackgroundWriter::new(Box::new(ChannelWriter(sender))).unwrap();
+        writer.enqueue(b"1");
+        writer.enqueue(b"2");
+        let warning = writer.close(LONG_TIMEOUT).unwrap();
         assert!(warning.contains("broken pipe"), "{warning}");
     }
 }

@@ -1,71 +1,77 @@
-use toolq_core::types::{Event, Refused, Sink};
+//! Distributes events to several sinks.
 
-/// One sink made of many: the session log, which may refuse, and readers, which may not.
-pub struct Fanout<'a> {
-    log: Option<&'a mut dyn Sink>,
-    readers: Vec<&'a mut dyn Sink>,
-    /// A reader hands results on, so that they must be durable before.
-    hands_on: bool,
+use toolq_core::types::{EmitError, Event, EventSink};
+
+/// A sink that passes events to the session log, whose errors count, and to observers, whose errors don't.
+pub struct EventFanout<'a> {
+    log: Option<&'a mut dyn EventSink>,
+    observers: Vec<&'a mut dyn EventSink>,
+    /// Results must be durable before the observers get them.
+    flush_results_first: bool,
 }
 
-impl<'a> Fanout<'a> {
-    /// Tells `log` before all `readers`.
-    pub fn new(log: Option<&'a mut dyn Sink>, readers: Vec<&'a mut dyn Sink>) -> Self {
+impl<'a> EventFanout<'a> {
+    /// Creates a sink that emits to `log` before all `observers`.
+    pub fn new(log: Option<&'a mut dyn EventSink>, observers: Vec<&'a mut dyn EventSink>) -> Self {
         Self {
             log,
-            readers,
-            hands_on: false,
+            observers,
+            flush_results_first: false,
         }
     }
 
-    /// The same where readers hand on the results that they are told of, if `hands_on`: before that, the log makes them
-    /// durable.
+    /// Sets whether the log must be flushed before observers get results, because one of them passes results on to
+    /// other programs.
     #[must_use]
-    pub fn handing_on(self, hands_on: bool) -> Self {
-        Self { hands_on, ..self }
+    pub fn flush_results_first(self, flush_results_first: bool) -> Self {
+        Self {
+            flush_results_first,
+            ..self
+        }
     }
 
-    fn record(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+    fn emit_to_log(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        log.tell(events)?;
-        let ends = |event: &Event<'_>| matches!(event, Event::Finished { .. });
-        if self.hands_on && events.iter().any(ends) {
-            log.settle()
+        log.emit(events)?;
+        let is_finished = |event: &Event<'_>| matches!(event, Event::Finished { .. });
+        if self.flush_results_first && events.iter().any(is_finished) {
+            log.flush()
         } else {
             Ok(())
         }
     }
 
-    fn tell_readers(&mut self, events: &[Event<'_>]) {
-        for reader in &mut self.readers {
-            // A reader that can't go on says so itself, at the end.
-            let _ = reader.tell(events);
+    fn emit_to_observers(&mut self, events: &[Event<'_>]) {
+        for observer in &mut self.observers {
+            // An observer that fails reports that itself at the end of the run.
+            let _ = observer.emit(events);
         }
     }
 }
 
-impl Sink for Fanout<'_> {
-    /// What the log says. Nobody hears of a start that it refused, since there will be none.
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        let recorded = self.record(events);
+impl EventSink for EventFanout<'_> {
+    /// Returns the result of the log. If the log refuses the events, observers don't get the starts among them, because
+    /// those calls won't run.
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let recorded = self.emit_to_log(events);
         if recorded.is_ok() {
-            self.tell_readers(events);
+            self.emit_to_observers(events);
         } else {
-            let starts = |event: &&Event<'_>| matches!(event, Event::Started { .. });
+            let is_started = |event: &&Event<'_>| matches!(event, Event::Started { .. });
             let others: Vec<_> = events
                 .iter()
-                .filter(|event| !starts(event))
+                .filter(|event| !is_started(event))
                 .cloned()
                 .collect();
-            self.tell_readers(&others);
+            self.emit_to_observers(&others);
         }
         recorded
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.log.as_mut().map_or(Ok(()), |log| log.settle())
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.log.as_mut().map_or(Ok(()), |log| log.flush())
     }
 }
 
@@ -75,68 +81,73 @@ mod tests {
 
     use super::*;
 
-    use toolq_core::testing::{finish, succeeded, timed};
+    use toolq_core::testing::{call_with_estimate, emit_finished, success_outcome};
     use toolq_core::types::{CallRef, Verdict};
 
     #[derive(Default)]
-    struct Reader(Vec<String>, bool);
+    struct RecordingSink(Vec<String>, bool);
 
-    impl Sink for Reader {
-        fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-            let told = events.iter().map(|event| format!("{event:?}"));
-            let names =
-                told.map(|told| told.split([' ', '{']).next().unwrap_or_default().to_owned());
+    impl EventSink for RecordingSink {
+        fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+            let debug_texts = events.iter().map(|event| format!("{event:?}"));
+            let names = debug_texts.map(|debug_text| {
+                debug_text
+                    .split([' ', '{'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
+            });
             self.0.extend(names);
             if self.1 {
-                Err(Refused("no".to_owned()))
+                Err(EmitError("no".to_owned()))
             } else {
                 Ok(())
             }
         }
     }
 
-    /// A log and a reader that write into one list.
-    struct Notes(&'static str, Arc<Mutex<Vec<String>>>);
+    /// A sink that records its steps in a list that it shares with others.
+    struct StepSink(&'static str, Arc<Mutex<Vec<String>>>);
 
-    impl Sink for Notes {
-        fn tell(&mut self, _: &[Event<'_>]) -> Result<(), Refused> {
-            self.1.lock().unwrap().push(format!("{} told", self.0));
+    impl EventSink for StepSink {
+        fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
+            self.1.lock().unwrap().push(format!("{} emits", self.0));
             Ok(())
         }
 
-        fn settle(&mut self) -> Result<(), Refused> {
-            self.1.lock().unwrap().push(format!("{} settles", self.0));
+        fn flush(&mut self) -> Result<(), EmitError> {
+            self.1.lock().unwrap().push(format!("{} flushes", self.0));
             Ok(())
         }
     }
 
-    /// Who hands a result on does so when it is durable; who only shows it needs not wait.
+    /// Observers that pass results on wait until they are durable; those that only show them don't have to.
     #[test]
-    fn what_is_handed_on_is_durable() {
-        let call = CallRef::new(&timed(0, "get", 1, true).call, Some(0));
-        for (hands_on, expected) in [
-            (true, &["log told", "log settles", "reader told"][..]),
-            (false, &["log told", "reader told"]),
+    fn results_are_flushed_before_observers_that_pass_them_on() {
+        let call = CallRef::new(&call_with_estimate(0, "get", 1, true).call, Some(0));
+        for (flush_results_first, expected) in [
+            (true, &["log emits", "log flushes", "observer emits"][..]),
+            (false, &["log emits", "observer emits"]),
         ] {
-            let notes = Arc::default();
-            let mut log = Notes("log", Arc::clone(&notes));
-            let mut reader = Notes("reader", Arc::clone(&notes));
-            let all = Fanout::new(Some(&mut log), vec![&mut reader]);
-            finish(
-                &mut all.handing_on(hands_on),
+            let steps = Arc::default();
+            let mut log = StepSink("log", Arc::clone(&steps));
+            let mut observer = StepSink("observer", Arc::clone(&steps));
+            let fanout = EventFanout::new(Some(&mut log), vec![&mut observer]);
+            emit_finished(
+                &mut fanout.flush_results_first(flush_results_first),
                 &call,
-                &succeeded("x"),
+                &success_outcome("x"),
                 "x",
                 (1, 1),
             )
             .unwrap();
-            assert_eq!(*notes.lock().unwrap(), expected);
+            assert_eq!(*steps.lock().unwrap(), expected);
         }
     }
 
     #[test]
-    fn the_log_may_refuse_and_a_reader_may_not() {
-        let checked = timed(0, "get", 1, true);
+    fn the_log_may_fail_an_emit_and_an_observer_may_not() {
+        let checked = call_with_estimate(0, "get", 1, true);
         let call = CallRef::new(&checked.call, Some(0));
         let Verdict::Accepted(accepted) = &checked.verdict else {
             unreachable!()
@@ -150,25 +161,26 @@ mod tests {
         let events = [
             Event::TurnStarted {
                 turn: 0,
-                within: None,
+                parent: None,
             },
             started,
         ];
-        for refusing in [false, true] {
-            let (mut log, mut broken, mut reader) = (
-                Reader(vec![], refusing),
-                Reader(vec![], true),
-                Reader::default(),
+        for log_fails in [false, true] {
+            let (mut log, mut failing_observer, mut observer) = (
+                RecordingSink(vec![], log_fails),
+                RecordingSink(vec![], true),
+                RecordingSink::default(),
             );
-            let mut all = Fanout::new(Some(&mut log), vec![&mut broken, &mut reader]);
-            assert_eq!(all.tell(&events).is_err(), refusing);
+            let mut fanout =
+                EventFanout::new(Some(&mut log), vec![&mut failing_observer, &mut observer]);
+            assert_eq!(fanout.emit(&events).is_err(), log_fails);
             assert_eq!(log.0, ["TurnStarted", "Started"]);
-            let heard: &[&str] = if refusing {
+            let expected: &[&str] = if log_fails {
                 &["TurnStarted"]
             } else {
                 &["TurnStarted", "Started"]
             };
-            assert_eq!(reader.0, heard);
+            assert_eq!(observer.0, expected);
         }
     }
 }

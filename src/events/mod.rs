@@ -1,14 +1,13 @@
-//! The news of a run for people and programs. One stream of events comes in; here are its readers.
+//! Consumers of a run's events.
 //!
-//! [`EventStream`] writes it as JSON lines, [`Bars`] and [`Lines`] show it on a terminal and in a build's output,
-//! [`Summary`] counts. [`Fanout`] passes it to all of them and to the session log. What a reader shows is escaped and
-//! masked, and no reader can stop or slow down a run; only the log may.
+//! [`NdjsonSink`] writes events as JSON lines for programs; the sinks for people are in `terminal`. [`EventFanout`]
+//! passes events to all of them and to the session log. Only the log can stop or slow down a run; the others can't.
 
 mod background_writer;
+mod event_line;
 mod fanout;
-mod line;
 mod ndjson;
 pub(crate) mod target;
 
-pub(crate) use fanout::Fanout;
-pub(crate) use ndjson::EventStream;
+pub(crate) use fanout::EventFanout;
+pub(crate) use ndjson::NdjsonSink;

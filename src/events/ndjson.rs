@@ -1,14 +1,15 @@
-//! `--events`: the stream as JSON lines, one object an event.
+//! `--events`: events as JSON lines, one object per event.
 //!
-//! Every event has `type` and `timestamp` (milliseconds since 1970); one of a turn has `turn`; one of a call has
-//! `tool_use_id` and `tool_name` too, and at its end `state`, what is known of the call so far:
+//! Every event has `type` and `timestamp` (milliseconds since 1970). Events of a turn have `turn`. Events of a call
+//! also have `tool_use_id` and `tool_name`, and, as their last member, `state`: what is known of the call so far.
 //!
 //! ```text
 //! {"state":"doing","tip":"half way","progress":0.5,"params":{"path":"a"},"result":"…"}
 //! ```
 //!
-//! `state` goes `wait`, `doing`, then `success` or `error`; `params` is the input, `result` what the model reads. A member
-//! appears when it is known, and stays; `tip` and `progress` stay as long as the attempt that they are of. With `tool_completed` and `tool_error` comes `status`, the word of the log.
+//! `state` goes from `wait` to `doing`, then `success` or `error`; `params` is the input, `result` is what the model
+//! gets. A member appears once it is known and stays, except that `tip` and `progress` last only as long as their
+//! attempt. `tool_completed` and `tool_error` also have `status`, the same word as in the session log.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,111 +19,120 @@ use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::events::background_writer::Outbox;
-use crate::events::line::{CallLine, Line, State};
+use crate::events::background_writer::BackgroundWriter;
+use crate::events::event_line::{BatchCallLine, EventCallState, EventLine};
 use crate::terminal::outcome_label;
-use crate::terminal::{PROBING, Words};
+use crate::terminal::{CallLabels, PROBING_LABEL};
 use redact::Mask;
-use toolq_core::json::json_line;
+use toolq_core::json::to_json_line;
 use toolq_core::os::Clock;
-use toolq_core::transcript::completed;
+use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{
-    Answer, CallKey, CallRef, Checked, Content, Event, MaskedContent, MaskedJson, MaskedText,
-    Outcome, Refused, Sink, Verdict,
+    CallAnswer, CallKey, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedContent,
+    MaskedJson, MaskedText, Outcome, ResultContent, Verdict,
 };
 
-/// How long the end of a run waits for the reader of its events.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait at the end of a run for the reader of the events.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Writes events to a program.
-pub struct EventStream {
-    outbox: Outbox,
+/// Writes events as NDJSON.
+pub struct NdjsonSink {
+    writer: BackgroundWriter,
     mask: Arc<Mask>,
     clock: Clock,
-    /// Until the result is written, or, of an agent's own, there.
-    calls: HashMap<CallKey, Call>,
+    /// Calls in progress. A call is removed once its result is written, or, for an agent's call, known.
+    calls: HashMap<CallKey, CallSnapshot>,
 }
 
-/// What is known of a call.
+/// What is known of a call so far.
 #[derive(Default)]
-struct Call {
-    state: State,
-    /// The tip that comes with its start.
+struct CallSnapshot {
+    state: EventCallState,
+    /// The tip to show when an attempt starts.
     doing: Option<String>,
 }
 
-impl EventStream {
-    /// Writes to `reader` from now on, on a thread of its own.
+impl NdjsonSink {
+    /// Starts writing to `output` on a background thread.
     ///
     /// # Errors
-    /// There can be no thread.
-    pub fn new(reader: Box<dyn Write + Send>, mask: Arc<Mask>, clock: Clock) -> io::Result<Self> {
+    /// The thread can't be started.
+    pub fn new(output: Box<dyn Write + Send>, mask: Arc<Mask>, clock: Clock) -> io::Result<Self> {
         Ok(Self {
-            outbox: Outbox::new(reader)?,
+            writer: BackgroundWriter::new(output)?,
             mask,
             clock,
             calls: HashMap::new(),
         })
     }
 
-    /// Ends the stream. Where its reader missed something, a warning for people.
+    /// Closes the stream. Returns a warning if the reader missed events.
     pub fn finish(self) -> Option<String> {
-        self.outbox.close(PATIENCE)
+        self.writer.close(CLOSE_TIMEOUT)
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn handle_event(&mut self, event: &Event<'_>) {
         match event {
             Event::TurnStarted { .. }
             | Event::AgentMessage { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
             | Event::Described { .. } => {}
-            Event::Probing { call } => self.status(call, Some(Cow::Borrowed(PROBING)), None),
-            Event::Part { call, text } => self.part(call, text),
-            Event::Queued { checked, .. } => self.queued(checked),
-            Event::BatchStarted { turn, batch, calls } => self.batch(*turn, *batch, calls),
-            Event::Started { call, attempt, .. } => self.started(call, *attempt),
+            Event::Probing { call } => {
+                self.on_status(call, Some(Cow::Borrowed(PROBING_LABEL)), None);
+            }
+            Event::PartialInput {
+                call,
+                input_so_far: text,
+            } => self.on_partial_input(call, text),
+            Event::Queued { checked, .. } => self.on_queued(checked),
+            Event::BatchStarted { turn, batch, calls } => {
+                self.on_batch_started(*turn, *batch, calls);
+            }
+            Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
             Event::Status {
                 call,
-                tip,
+                message: tip,
                 progress,
-            } => self.status(call, tip.map(Cow::Borrowed), *progress),
-            Event::Retrying { call, .. } => self.retrying(call, outcome_label::retry_words(event)),
+            } => self.on_status(call, tip.map(Cow::Borrowed), *progress),
+            Event::Retrying { call, .. } => {
+                self.on_retrying(call, outcome_label::retry_label(event));
+            }
             Event::Finished {
                 call,
                 outcome,
                 answer,
                 duration,
                 ..
-            } => self.finished(call, outcome, answer, *duration),
+            } => self.on_finished(call, outcome, answer, *duration),
             Event::ResultWritten { call } => {
-                self.send(call, Line::of("result_written"));
+                self.write_call_event(call, EventLine::new("result_written"));
                 self.calls.remove(&call.key());
             }
-            Event::QueueDrained { turn } => self.put(Line {
+            Event::QueueDrained { turn } => self.write_line(EventLine {
                 turn: *turn,
-                ..Line::of("queue_drained")
+                ..EventLine::new("queue_drained")
             }),
             Event::AgentStarted { call, agent } => {
-                self.of_agent(call, agent, Line::of("agent_started"));
+                self.write_agent_event(call, agent, EventLine::new("agent_started"));
             }
             Event::AgentProgress {
                 call,
                 agent,
                 turn,
                 max_turns,
-            } => self.progress(call, agent, (*turn, *max_turns)),
+            } => self.on_agent_progress(call, agent, (*turn, *max_turns)),
             Event::AgentCompleted {
                 call,
                 agent,
                 duration,
             } => {
-                let duration_ms = Some(ms(*duration));
-                let line = Line::of("agent_completed");
-                self.of_agent(
+                let duration_ms = Some(duration_to_ms(*duration));
+                let line = EventLine::new("agent_completed");
+                self.write_agent_event(
                     call,
                     agent,
-                    Line {
+                    EventLine {
                         duration_ms,
                         ..line
                     },
@@ -131,169 +141,176 @@ impl EventStream {
         }
     }
 
-    /// Shows what is known of an input by now. Its end is held back as long as a secret may begin there.
-    fn part(&mut self, call: &CallRef, text: &str) {
-        let known = completed(&text[..self.mask.safe(text)]);
+    /// Emits the part of an input that has arrived. Its end is held back as long as it could be the start of a secret.
+    fn on_partial_input(&mut self, call: &CallRef, text: &str) {
+        let known = complete_partial_json(&text[..self.mask.safe_prefix_len(text)]);
         let Some(params) = known.and_then(|known| RawValue::from_string(known).ok()) else {
             return;
         };
-        let state = State {
+        let state = EventCallState {
             phase: "wait",
             params: to_raw_value(&MaskedJson(&params, &self.mask)).ok(),
-            ..State::default()
+            ..EventCallState::default()
         };
         let doing = None;
-        self.calls.insert(call.key(), Call { state, doing });
+        self.calls.insert(call.key(), CallSnapshot { state, doing });
         let position = Some(call.position);
-        self.send(
+        self.write_call_event(
             call,
-            Line {
+            EventLine {
                 position,
-                ..Line::of("tool_partial")
+                ..EventLine::new("tool_partial")
             },
         );
     }
 
-    fn queued(&mut self, checked: &Checked) {
-        let asked = checked.call.input.as_ref().ok();
+    fn on_queued(&mut self, checked: &CheckedCall) {
+        let raw_input = checked.call.input.as_ref().ok();
         let input = match &checked.verdict {
             Verdict::Accepted(accepted) => Some(&accepted.input),
-            Verdict::Rejected(_) => asked,
+            Verdict::Rejected(_) => raw_input,
         };
-        let words = Words::of(checked);
-        let state = State {
+        let labels = CallLabels::new(checked);
+        let state = EventCallState {
             phase: "wait",
-            tip: words.wait.map(|tip| self.mask.text(&tip).into_owned()),
-            params: input.and_then(|input| to_raw_value(&MaskedJson(input.raw(), &self.mask)).ok()),
-            ..State::default()
+            tip: labels.wait.map(|tip| self.mask.apply(&tip).into_owned()),
+            params: input
+                .and_then(|input| to_raw_value(&MaskedJson(input.as_raw(), &self.mask)).ok()),
+            ..EventCallState::default()
         };
-        let doing = words.doing.map(|tip| self.mask.text(&tip).into_owned());
+        let doing = labels.doing.map(|tip| self.mask.apply(&tip).into_owned());
         let call = CallRef::new(&checked.call, None);
-        self.calls.insert(call.key(), Call { state, doing });
+        self.calls.insert(call.key(), CallSnapshot { state, doing });
         let position = Some(call.position);
-        self.send(
+        self.write_call_event(
             &call,
-            Line {
+            EventLine {
                 position,
-                ..Line::of("tool_queued")
+                ..EventLine::new("tool_queued")
             },
         );
     }
 
-    /// An event of an agent: `turn` is that of the call that it works on.
-    fn of_agent(&self, call: &CallRef, agent: &str, line: Line<'_>) {
+    /// Writes an event of an agent. Its `turn` is that of the agent's call.
+    fn write_agent_event(&self, call: &CallRef, agent: &str, line: EventLine<'_>) {
         let agent_name = Some(MaskedText(agent, &self.mask));
-        self.send(call, Line { agent_name, ..line });
+        self.write_call_event(call, EventLine { agent_name, ..line });
     }
 
-    /// An agent asks its model: `turn` is the agent's own, from 1. It is said in words where the author has none.
-    fn progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
+    /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 1; it also becomes the tip
+    /// if the tool has no `status` text.
+    fn on_agent_progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
         let known = self.calls.entry(call.key()).or_default();
         if known.doing.is_none() {
             known.state.tip = Some(format!("turn {turn} of {max_turns}"));
         }
-        let line = Line {
+        let line = EventLine {
             agent_name: Some(MaskedText(agent, &self.mask)),
             max_turns: Some(max_turns),
-            ..Line::of("agent_progress")
+            ..EventLine::new("agent_progress")
         };
-        let line = self.of_call(call, line);
+        let line = self.fill_call_members(call, line);
         let turn = usize::try_from(turn).unwrap_or(usize::MAX);
-        self.put(Line { turn, ..line });
+        self.write_line(EventLine { turn, ..line });
     }
 
-    fn batch(&self, turn: usize, batch: usize, calls: &[CallRef]) {
-        let agent = calls.first().and_then(|call| call.within.as_deref());
-        let calls = calls.iter().map(|call| CallLine {
+    fn on_batch_started(&self, turn: usize, batch: usize, calls: &[CallRef]) {
+        let agent = calls.first().and_then(|call| call.parent.as_deref());
+        let calls = calls.iter().map(|call| BatchCallLine {
             position: call.position,
             tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
             tool_name: MaskedText(&call.tool_name, &self.mask),
         });
-        self.put(Line {
+        self.write_line(EventLine {
             turn,
             agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
             batch: Some(batch),
             calls: Some(calls.collect()),
-            ..Line::of("batch_started")
+            ..EventLine::new("batch_started")
         });
     }
 
-    fn started(&mut self, call: &CallRef, attempt: u32) {
+    fn on_started(&mut self, call: &CallRef, attempt: u32) {
         let known = self.calls.entry(call.key()).or_default();
         known.state.phase = "doing";
         known.state.tip.clone_from(&known.doing);
         let attempt = Some(attempt);
-        self.send(
+        self.write_call_event(
             call,
-            Line {
+            EventLine {
                 attempt,
-                ..Line::of("tool_started")
+                ..EventLine::new("tool_started")
             },
         );
     }
 
-    fn status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
-        let tip = tip.map(|tip| self.mask.text(&tip).into_owned());
+    fn on_status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
+        let tip = tip.map(|tip| self.mask.apply(&tip).into_owned());
         let known = self.calls.entry(call.key()).or_default();
         known.state.tip = tip.or(known.state.tip.take());
         known.state.progress = progress.or(known.state.progress);
-        self.send(call, Line::of("tool_status"));
+        self.write_call_event(call, EventLine::new("tool_status"));
     }
 
-    /// Says that an attempt failed. These are words of now: the next attempt begins without them, and without what the
-    /// last one said.
-    fn retrying(&mut self, call: &CallRef, words: Option<String>) {
-        self.status(call, words.map(Cow::Owned), None);
+    /// Reports that an attempt failed. The next attempt starts with neither this tip nor the last attempt's.
+    fn on_retrying(&mut self, call: &CallRef, label: Option<String>) {
+        self.on_status(call, label.map(Cow::Owned), None);
         let known = self.calls.entry(call.key()).or_default();
         known.state.tip.clone_from(&known.doing);
         known.state.progress = None;
     }
 
-    fn finished(&mut self, call: &CallRef, outcome: &Outcome, answer: &Answer, duration: Duration) {
+    fn on_finished(
+        &mut self,
+        call: &CallRef,
+        outcome: &Outcome,
+        answer: &CallAnswer,
+        duration: Duration,
+    ) {
         let success = !answer.is_error;
         let known = self.calls.entry(call.key()).or_default();
         known.state.phase = if success { "success" } else { "error" };
         known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
         let mask = Arc::clone(&self.mask);
         let line = if outcome.is_completed() {
-            Line {
-                duration_ms: Some(ms(duration)),
+            EventLine {
+                duration_ms: Some(duration_to_ms(duration)),
                 success: Some(success),
-                ..Line::of("tool_completed")
+                ..EventLine::new("tool_completed")
             }
         } else {
             let error = match &answer.content {
-                Content::Text(text) => text,
-                Content::Blocks(_) => outcome.status(),
+                ResultContent::Text(text) => text,
+                ResultContent::Blocks(_) => outcome.status(),
             };
-            Line {
+            EventLine {
                 error: Some(MaskedText(error, &mask)),
-                ..Line::of("tool_error")
+                ..EventLine::new("tool_error")
             }
         };
         let status = Some(outcome.status());
-        let recalled = outcome.is_recalled().then_some(true);
-        self.send(
+        let recalled = outcome.is_restored().then_some(true);
+        self.write_call_event(
             call,
-            Line {
+            EventLine {
                 status,
                 recalled,
                 ..line
             },
         );
-        if call.within.is_some() {
+        if call.parent.is_some() {
             self.calls.remove(&call.key());
         }
     }
 
-    /// Sends an event of a call, with what is known of it.
-    fn send(&self, call: &CallRef, line: Line<'_>) {
-        self.put(self.of_call(call, line));
+    /// Writes an event of a call with its state.
+    fn write_call_event(&self, call: &CallRef, line: EventLine<'_>) {
+        self.write_line(self.fill_call_members(call, line));
     }
 
-    fn of_call<'a>(&'a self, call: &'a CallRef, line: Line<'a>) -> Line<'a> {
-        let agent = call.within.as_deref();
-        Line {
+    fn fill_call_members<'a>(&'a self, call: &'a CallRef, line: EventLine<'a>) -> EventLine<'a> {
+        let agent = call.parent.as_deref();
+        EventLine {
             turn: call.turn,
             tool_use_id: Some(MaskedText(&call.tool_use_id, &self.mask)),
             tool_name: Some(MaskedText(&call.tool_name, &self.mask)),
@@ -303,24 +320,24 @@ impl EventStream {
         }
     }
 
-    fn put(&self, line: Line<'_>) {
-        let timestamp = self.clock.ms();
-        // Texts and numbers: there is nothing in it that JSON has no form for.
-        let text = serde_json::to_string(&Line { timestamp, ..line }).unwrap_or_default();
-        let mut text = json_line(&text).into_owned();
+    fn write_line(&self, line: EventLine<'_>) {
+        let timestamp = self.clock.now_ms();
+        // Can't fail: strings and numbers always have a JSON form.
+        let text = serde_json::to_string(&EventLine { timestamp, ..line }).unwrap_or_default();
+        let mut text = to_json_line(&text).into_owned();
         text.push('\n');
-        self.outbox.put(text.as_bytes());
+        self.writer.enqueue(text.as_bytes());
     }
 }
 
-fn ms(duration: Duration) -> u64 {
+fn duration_to_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Sink for EventStream {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for NdjsonSink {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            self.hear(event);
+            self.handle_event(event);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Bytes as they arrive. Before a run has begun they are waited for here; then a thread reads them, so that what runs and
-//! what arrives go on beside each other.
+//! Reads an input as it arrives: blocking until the run starts, then on a background thread, so that calls can run
+//! while more input arrives.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,52 +7,55 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-/// Bytes that are read at once, at most.
-const PIECE: usize = 64 << 10;
-/// Pieces that may wait until they are looked at.
-const WAITING: usize = 4;
+/// Maximum size of a chunk.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Capacity of the channel from the background thread. When it is full, the thread stops reading.
+const MAX_QUEUED_CHUNKS: usize = 4;
 
 /// An input that is read as it arrives.
-pub struct Feed {
-    /// What was read of it already.
-    begin: Vec<u8>,
-    from: From,
+pub struct ChunkReader {
+    /// Bytes that were already read to detect the format.
+    prefix: Vec<u8>,
+    source: ChunkSource,
 }
 
-enum From {
-    Here(File),
-    Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
+enum ChunkSource {
+    Direct(File),
+    Background(mpsc::Receiver<io::Result<Vec<u8>>>),
 }
 
-impl Feed {
-    /// `file` from its present position on, behind `begin`.
-    pub fn new(begin: Vec<u8>, file: File) -> Self {
-        let from = From::Here(file);
-        Self { begin, from }
+impl ChunkReader {
+    /// Creates a reader that returns `prefix`, then the rest of `file` from its current position.
+    pub fn new(prefix: Vec<u8>, file: File) -> Self {
+        let source = ChunkSource::Direct(file);
+        Self { prefix, source }
     }
 
-    /// Waits for the next bytes; none at the end. Only before [`detach`](Self::detach).
-    pub fn wait(&mut self) -> io::Result<Vec<u8>> {
-        if !self.begin.is_empty() {
-            return Ok(std::mem::take(&mut self.begin));
+    /// Blocks until the next bytes arrive. Returns an empty chunk at the end of the input, and always after
+    /// [`read_in_background`](Self::read_in_background).
+    pub fn next_blocking(&mut self) -> io::Result<Vec<u8>> {
+        if !self.prefix.is_empty() {
+            return Ok(std::mem::take(&mut self.prefix));
         }
-        match &mut self.from {
-            From::Here(file) => piece(file),
-            From::Thread(_) => Ok(Vec::new()),
+        match &mut self.source {
+            ChunkSource::Direct(file) => read_chunk(file),
+            ChunkSource::Background(_) => Ok(Vec::new()),
         }
     }
 
-    /// Lets a thread read from now on. It ends with its input, with the program, or when nobody listens any more.
-    pub fn detach(&mut self) -> io::Result<()> {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let From::Here(mut file) = std::mem::replace(&mut self.from, From::Thread(receiver)) else {
+    /// Starts a thread that does the reading from now on. It ends with the input or when the reader is dropped.
+    pub fn read_in_background(&mut self) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_CHUNKS);
+        let ChunkSource::Direct(mut file) =
+            std::mem::replace(&mut self.source, ChunkSource::Background(receiver))
+        else {
             return Ok(());
         };
         let read = move || {
             loop {
-                let read = piece(&mut file);
-                let over = read.as_ref().map_or(true, Vec::is_empty);
-                if sender.blocking_send(read).is_err() || over {
+                let read = read_chunk(&mut file);
+                let at_end = read.as_ref().map_or(true, Vec::is_empty);
+                if sender.blocking_send(read).is_err() || at_end {
                     return;
                 }
             }
@@ -63,20 +66,23 @@ impl Feed {
         Ok(())
     }
 
-    /// The next bytes; none at the end. Only after [`detach`](Self::detach). What is dropped here loses nothing.
+    /// Waits for the next bytes. Returns an empty chunk at the end of the input, and always before
+    /// [`read_in_background`](Self::read_in_background). Cancel safe: dropping the future loses no data.
     pub async fn next(&mut self) -> io::Result<Vec<u8>> {
-        if !self.begin.is_empty() {
-            return Ok(std::mem::take(&mut self.begin));
+        if !self.prefix.is_empty() {
+            return Ok(std::mem::take(&mut self.prefix));
         }
-        match &mut self.from {
-            From::Here(_) => Ok(Vec::new()),
-            From::Thread(pieces) => pieces.recv().await.unwrap_or_else(|| Ok(Vec::new())),
+        match &mut self.source {
+            ChunkSource::Direct(_) => Ok(Vec::new()),
+            ChunkSource::Background(chunks) => {
+                chunks.recv().await.unwrap_or_else(|| Ok(Vec::new()))
+            }
         }
     }
 }
 
-fn piece(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; PIECE];
+fn read_chunk(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; CHUNK_BYTES];
     loop {
         match file.read(&mut bytes) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,4 +1,5 @@
-//! The inputs of `run` and `plan`: files or stdin. What is no stream is read to its end before anything runs.
+//! The inputs of `run` and `plan`: files or stdin. Unless it is a stream or `--follow` is given, an input is read to
+//! its end before anything runs.
 
 use std::fs::File;
 use std::io::{self, Cursor, IsTerminal as _, Read as _};
@@ -8,102 +9,111 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use crate::args::{FromDialect, Input};
-use crate::input::chunk_reader::Feed;
-use crate::input::follow::Lines;
-use crate::input::stream::Live;
-use crate::output::{Exit, Failure};
+use crate::args::{DialectFlag, InputArguments};
+use crate::input::chunk_reader::ChunkReader;
+use crate::input::follow_input::FollowInput;
+use crate::input::stream_input::StreamInput;
+use crate::output::{CommandError, Exit};
 use toolq_core::transcript;
-use toolq_core::transcript::{Follow, InputError, LoadStored, Recording, Source, Stream};
+use toolq_core::transcript::{
+    InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
+};
 use toolq_core::types::Dialect;
-use toolq_log::{Body, Stored};
+use toolq_log::{RecordContent, StoredBlob};
 
-/// Bytes by which a stream is recognised, at most.
-const BEGIN: usize = 16;
+/// Maximum number of bytes that are read to recognize a stream.
+const DETECTION_BYTES: usize = 16;
 
-/// An input.
-pub enum Incoming {
-    /// It was read to its end.
+/// An input of `run` or `plan`.
+pub enum CommandInput {
+    /// A document or JSONL, read to its end.
     Recording(Box<Recording>),
-    /// A stream, which is read as it arrives.
-    Stream(Box<Live>),
-    /// Lines that are answered as they arrive.
-    Lines(Box<Lines>),
+    /// A stream of server-sent events, read as it arrives.
+    Stream(Box<StreamInput>),
+    /// JSON lines that are answered as they arrive.
+    Follow(Box<FollowInput>),
 }
 
-/// Opens every input that was named: streams are still to be read, all else is read, once `prepare` saw to it.
+/// Opens every named input. Streams are left unread; the others are passed through `prepare` and read to their end.
 ///
 /// # Errors
-/// A file that can't be opened, or an input that is no form of a model's answer, with its place.
-pub fn open(arguments: &Input, prepare: fn(Source) -> Source) -> Result<Vec<Incoming>, Failure> {
-    each(arguments, |path, name, file| {
-        let vendor = arguments.from.and_then(FromDialect::vendor);
-        let (begin, is_stream) = match arguments.from {
+/// A file can't be opened, or an input isn't a model response in a known format; the error has the location.
+pub fn open_inputs(
+    arguments: &InputArguments,
+    prepare: fn(InputSource) -> InputSource,
+) -> Result<Vec<CommandInput>, CommandError> {
+    open_each(arguments, |path, name, file| {
+        let vendor = arguments.from.and_then(DialectFlag::stream_vendor);
+        let (prefix, is_stream) = match arguments.from {
             Some(_) => (Vec::new(), vendor.is_some()),
-            None => recognise(&file).map_err(|error| unreadable(&name, &error))?,
+            None => detect_stream(&file).map_err(|error| unreadable_input(&name, &error))?,
         };
         if is_stream {
-            let stream = Stream::new(name, vendor, arguments.max_document);
-            let live = Live::new(Feed::new(begin, file), stream);
-            return Ok(Incoming::Stream(Box::new(live)));
+            let stream = StreamDecoder::new(name, vendor, arguments.max_document);
+            let stream_input = StreamInput::new(ChunkReader::new(prefix, file), stream);
+            return Ok(CommandInput::Stream(Box::new(stream_input)));
         }
-        let source = if begin.is_empty() {
-            Source::file(name, file)?
+        let source = if prefix.is_empty() {
+            InputSource::from_file(name, file)?
         } else {
-            Source::pipe(name, Cursor::new(begin).chain(file))?
+            InputSource::from_pipe(name, Cursor::new(prefix).chain(file))?
         };
         let from = arguments.from.map(Into::into);
         let recording = Recording::read(prepare(source), from, arguments.max_document)?;
         let recording = match recording.dialect() {
-            Dialect::Toolq => of_log(recording, path)?,
+            Dialect::Toolq => verify_session_log(recording, path)?,
             _ => recording,
         };
-        recording.check_stored(arguments.all)?;
-        Ok(Incoming::Recording(Box::new(recording)))
+        recording.check_stored_content(arguments.all)?;
+        Ok(CommandInput::Recording(Box::new(recording)))
     })
 }
 
-/// Opens every input that was named as lines.
+/// Opens every named input as lines to follow.
 ///
 /// # Errors
-/// A file that can't be opened.
-pub fn follow(arguments: &Input) -> Result<Vec<Incoming>, Failure> {
-    if arguments.from.and_then(FromDialect::vendor).is_some() {
-        let failure = Failure::usage("--follow reads JSON lines, not a stream of events");
-        return Err(failure.with_hint("a stream is answered as it arrives without it"));
+/// A file can't be opened, or `--from` names a stream.
+pub fn open_follow_inputs(arguments: &InputArguments) -> Result<Vec<CommandInput>, CommandError> {
+    if arguments
+        .from
+        .and_then(DialectFlag::stream_vendor)
+        .is_some()
+    {
+        let failure = CommandError::usage("--follow reads JSON lines, not a stream of events");
+        return Err(failure.with_hint("leave it out: streams are answered as they arrive anyway"));
     }
-    each(arguments, |_, name, file| {
+    open_each(arguments, |_, name, file| {
         let from = arguments.from.map(Into::into);
-        let follow = Follow::new(name, from, arguments.max_document);
-        let lines = Lines::new(Feed::new(Vec::new(), file), follow);
-        Ok(Incoming::Lines(Box::new(lines)))
+        let follow = LineFollower::new(name, from, arguments.max_document);
+        let lines = FollowInput::new(ChunkReader::new(Vec::new(), file), follow);
+        Ok(CommandInput::Follow(Box::new(lines)))
     })
 }
 
-fn each(
-    arguments: &Input,
-    open: impl Fn(&Path, String, File) -> Result<Incoming, Failure>,
-) -> Result<Vec<Incoming>, Failure> {
+fn open_each(
+    arguments: &InputArguments,
+    open: impl Fn(&Path, String, File) -> Result<CommandInput, CommandError>,
+) -> Result<Vec<CommandInput>, CommandError> {
     let stdin = [Path::new("-").to_path_buf()];
     let files = match arguments.files.as_slice() {
         [] => &stdin[..],
         files => files,
     };
     let opened = files.iter().map(|path| {
-        let (name, file) = file(path)?;
+        let (name, file) = open_file(path)?;
         open(path, name, file)
     });
     opened.collect()
 }
 
-/// The recording that a session log is. What it says of its calls decides what runs.
+/// Verifies a session log that is used as an input, since its records decide which calls run.
 ///
 /// # Errors
-/// It is not as a run wrote it, or one still writes it.
-pub fn of_log(recording: Recording, path: &Path) -> Result<Recording, Failure> {
+/// The log is corrupt, still being written, or not read from its start.
+pub fn verify_session_log(recording: Recording, path: &Path) -> Result<Recording, CommandError> {
     let Some(file) = recording.file() else {
-        return Err(Failure::usage(
-            "a session log is read from its first line on",
+        return Err(CommandError::usage(
+            "a session log must be read from its first line",
         ));
     };
     let name = match path.to_str() {
@@ -111,94 +121,96 @@ pub fn of_log(recording: Recording, path: &Path) -> Result<Recording, Failure> {
         _ => path,
     };
     let file = file.try_clone();
-    let file = file.map_err(|error| unreadable(&name.display().to_string(), &error))?;
-    toolq_log::witness(name, file)?;
-    Ok(recording.loading(stored_beside(path)))
+    let file = file.map_err(|error| unreadable_input(&name.display().to_string(), &error))?;
+    toolq_log::verify_log(name, file)?;
+    Ok(recording.with_content_loader(blob_loader(path)))
 }
 
-/// Loads what a session log keeps in the folder beside it.
-pub fn stored_beside(log: &Path) -> Box<LoadStored> {
+/// Returns a loader for content that the session log stores in its directory of files.
+pub fn blob_loader(log: &Path) -> Box<StoredContentLoader> {
     if log == Path::new("-") {
-        return Box::new(stored_nowhere);
+        return Box::new(reject_piped_blob);
     }
     let log = log.to_owned();
-    Box::new(move |named| {
-        let stored: Stored = serde_json::from_str(named).map_err(|error| error.to_string())?;
-        let body = Body::Stored(stored).load(&log);
+    Box::new(move |reference| {
+        let stored: StoredBlob =
+            serde_json::from_str(reference).map_err(|error| error.to_string())?;
+        let body = RecordContent::Stored(stored).load(&log);
         body.map_err(|error| error.to_string())
     })
 }
 
-/// Of a log that is piped nobody knows what it stands beside.
-fn stored_nowhere(_: &str) -> Result<Box<RawValue>, String> {
-    Err("what this record names stands in a file beside the session log: name the log, `toolq run LOG`, instead of piping it".to_owned())
+/// A piped log has no known location, so the files next to it can't be found.
+fn reject_piped_blob(_: &str) -> Result<Box<RawValue>, String> {
+    Err("this record refers to a file next to the session log: name the log, `toolq run LOG`, instead of piping it".to_owned())
 }
 
-/// The bytes of `path`; `-` is stdin.
+/// Opens `path` for reading; `-` is stdin.
 ///
 /// # Errors
-/// It can't be opened, or is a terminal, where nobody would know that input is awaited.
-pub fn source(path: &Path) -> Result<Source, Failure> {
-    let (name, file) = file(path)?;
-    Ok(Source::file(name, file)?)
+/// It can't be opened, or is a terminal, where toolq would seem to hang while it waits for input.
+pub fn open_source(path: &Path) -> Result<InputSource, CommandError> {
+    let (name, file) = open_file(path)?;
+    Ok(InputSource::from_file(name, file)?)
 }
 
-/// The file at `path` with the name that people see; `-` is stdin.
-fn file(path: &Path) -> Result<(String, File), Failure> {
+/// Opens `path` and returns it with its name for messages; `-` is stdin.
+fn open_file(path: &Path) -> Result<(String, File), CommandError> {
     if path != Path::new("-") {
         let name = path.display().to_string();
-        let opened = File::open(path).map_err(|error| unreadable(&name, &error))?;
+        let opened = File::open(path).map_err(|error| unreadable_input(&name, &error))?;
         return Ok((name, opened));
     }
     if io::stdin().is_terminal() {
-        return Err(Failure::usage("stdin is a terminal, so there is no input")
-            .with_hint("name a file, or pipe a model's answer in: `curl … | toolq run`"));
+        return Err(CommandError::usage("no input: stdin is a terminal")
+            .with_hint("name a file, or pipe in a model response: `curl … | toolq run`"));
     }
-    // A file behind `<` is read where it is, like one that was named.
+    // A redirected file (`< FILE`) is read in place, like one that was named.
     let stdin = io::stdin().as_fd().try_clone_to_owned();
-    let stdin = stdin.map_err(|error| unreadable("stdin", &error))?;
+    let stdin = stdin.map_err(|error| unreadable_input("stdin", &error))?;
     Ok(("stdin".to_owned(), File::from(stdin)))
 }
 
-/// Whether `file` holds a stream, and what had to be taken from it to know.
-fn recognise(mut file: &File) -> io::Result<(Vec<u8>, bool)> {
+/// Returns whether `file` is a stream of events, and the bytes that had to be consumed to tell.
+fn detect_stream(mut file: &File) -> io::Result<(Vec<u8>, bool)> {
     let is_regular = file.metadata()?.is_file();
-    let mut begin = [0; BEGIN];
+    let mut prefix = [0; DETECTION_BYTES];
     if is_regular {
-        let at = io::Seek::stream_position(&mut file)?;
-        let count = file.read_at(&mut begin, at)?;
+        let position = io::Seek::stream_position(&mut file)?;
+        let count = file.read_at(&mut prefix, position)?;
         return Ok((
             Vec::new(),
-            transcript::is_stream(&begin[..count]) == Some(true),
+            transcript::is_event_stream(&prefix[..count]) == Some(true),
         ));
     }
-    let mut known = 0;
+    let mut len = 0;
     loop {
-        let found = transcript::is_stream(&begin[..known]);
-        if found.is_some() || known == begin.len() {
-            return Ok((begin[..known].to_vec(), found == Some(true)));
+        let decision = transcript::is_event_stream(&prefix[..len]);
+        if decision.is_some() || len == prefix.len() {
+            return Ok((prefix[..len].to_vec(), decision == Some(true)));
         }
-        match file.read(&mut begin[known..]) {
-            Ok(0) => return Ok((begin[..known].to_vec(), false)),
-            Ok(count) => known += count,
+        match file.read(&mut prefix[len..]) {
+            Ok(0) => return Ok((prefix[..len].to_vec(), false)),
+            Ok(count) => len += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Why a stream can't be read to its end. Where none of its messages had begun, it is no stream of a model.
-pub fn broken(error: InputError, messages: usize) -> Failure {
-    let failure = Failure::from(error);
-    match messages {
+/// Converts the error of a stream that can't be read to its end. If no message had started, the input was wrong;
+/// otherwise it broke off.
+pub fn stream_failure(error: InputError, message_count: usize) -> CommandError {
+    let failure = CommandError::from(error);
+    match message_count {
         0 => failure,
-        _ => Failure {
-            exit: Exit::Stopped,
+        _ => CommandError {
+            exit: Exit::Incomplete,
             ..failure
         },
     }
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::usage(format!("{name} can't be read: {error}"))
+fn unreadable_input(name: &str, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("{name} can't be read: {error}"))
 }

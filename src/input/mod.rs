@@ -1,10 +1,10 @@
-//! What a command reads: files, streams, lines that arrive one by one.
+//! The inputs of commands: files, streams, and lines that arrive one by one.
 
 mod chunk_reader;
 pub(crate) mod files;
-mod follow;
-mod stream;
+mod follow_input;
+mod stream_input;
 
-pub(crate) use files::Incoming;
-pub(crate) use follow::Lines;
-pub(crate) use stream::Live;
+pub(crate) use files::CommandInput;
+pub(crate) use follow_input::FollowInput;
+pub(crate) use stream_input::StreamInput;

@@ -1,170 +1,185 @@
-//! Calls on their way to the page: those of the input in their order, and below each the calls of the agent that works on
-//! it. A call leaves as soon as it and all before it have ended, so that only what is open, and what waits behind it, is held.
+//! Puts calls in display order: the calls of the input in call order, and below an agent's call the calls of that
+//! agent. A call is released as soon as it and all before it have ended, so only unfinished calls and those after them
+//! are held in memory.
 
 use std::collections::{HashMap, VecDeque};
 
 use uuid::Uuid;
 
-use crate::log_view::call_view::{CallView, Ended};
-use toolq_log::Start;
+use crate::log_view::call_view::{CallEndView, CallView};
+use toolq_log::StartRecord;
 
-/// A call deeper than this stands beside the one that it is of: no agent of toolq goes as deep, but a log may be forged.
-const DEEPEST: usize = 20;
+/// Maximum depth of the tree; deeper calls are shown at this depth. toolq's agents don't nest as deep, but a log may be
+/// forged.
+const MAX_DEPTH: usize = 20;
 
-/// The calls that are not shown yet.
+/// The calls that haven't been shown yet.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
-    nodes: HashMap<Uuid, Node>,
+pub(crate) struct CallTree {
+    nodes: HashMap<Uuid, CallNode>,
     roots: VecDeque<Uuid>,
-    /// The agents' turns by their records, each with its agent's call: of those that are open, or may go on.
-    turns: HashMap<Uuid, Uuid>,
+    /// Maps the record of an agent's turn to the agent's call, as long as the call could still continue.
+    agent_calls: HashMap<Uuid, Uuid>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct CallNode {
     view: CallView,
-    /// Calls of its agent that are not shown yet.
-    below: VecDeque<Uuid>,
-    /// Whether its first lines are shown, and of which of its agent's turns calls are.
-    open: bool,
-    turn: Option<usize>,
+    /// The agent's calls that haven't been shown yet.
+    children: VecDeque<Uuid>,
+    /// Whether the first lines of the call were shown.
+    head_shown: bool,
+    /// The agent's turn whose heading was shown last.
+    shown_turn: Option<usize>,
 }
 
-/// What is to be shown next.
-pub(crate) enum Step {
-    /// The first lines of a call whose agent is at work.
-    Opens,
-    /// The head of a turn of its agent.
+/// The next part to show.
+pub(crate) enum TreeStep {
+    /// The first lines of an agent's call, above the agent's calls.
+    Open,
+    /// The heading of a turn of the agent.
     Turn(usize),
-    /// A call that has ended, or is not waited for; whether its first lines are shown.
-    Leaves { is_open: bool },
+    /// The rest of a call that has ended or is no longer waited for. `head_shown` is whether its first lines were
+    /// shown.
+    Close { head_shown: bool },
 }
 
-impl Tree {
-    /// A turn of an agent began, below its call.
-    pub(super) fn turn(&mut self, record: Uuid, call: Uuid) {
+impl CallTree {
+    /// Adds a turn of the agent that works on `call`.
+    pub(super) fn add_agent_turn(&mut self, turn_id: Uuid, call: Uuid) {
         if let Some(node) = self.nodes.get_mut(&call) {
-            node.view.turns.push(record);
-            self.turns.insert(record, call);
+            node.view.agent_turns.push(turn_id);
+            self.agent_calls.insert(turn_id, call);
         }
     }
 
-    /// The agent's call that a turn is of.
-    pub(super) fn agent_of(&self, turn: Option<Uuid>) -> Option<Uuid> {
-        self.turns.get(&turn?).copied()
+    /// Returns the agent's call that a turn belongs to.
+    pub(super) fn agent_call_of(&self, turn: Option<Uuid>) -> Option<Uuid> {
+        self.agent_calls.get(&turn?).copied()
     }
 
-    /// The call that calls of this agent stand below, where it is here.
-    pub(super) fn above(&self, agent: Option<Uuid>) -> Option<&CallView> {
-        let view = &self.nodes.get(&agent?)?.view;
-        if view.depth() < DEEPEST {
+    /// Returns the call below which to show the calls of this agent, if it is in the tree.
+    pub(super) fn parent_view(&self, agent_call: Option<Uuid>) -> Option<&CallView> {
+        let view = &self.nodes.get(&agent_call?)?.view;
+        if view.depth() < MAX_DEPTH {
             return Some(view);
         }
-        self.above(view.agent)
+        self.parent_view(view.parent)
     }
 
-    /// A call; below the one that it stands below, where that is here.
-    pub(super) fn add(&mut self, view: CallView) {
-        let record = view.record;
-        if self.nodes.contains_key(&record) {
+    /// Adds a call, below its parent if that is in the tree.
+    pub(super) fn add_call(&mut self, view: CallView) {
+        let record_id = view.record_id;
+        if self.nodes.contains_key(&record_id) {
             return;
         }
-        let above = view.agent;
-        let node = Node {
+        let parent_id = view.parent;
+        let node = CallNode {
             view,
-            below: VecDeque::new(),
-            open: false,
-            turn: None,
+            children: VecDeque::new(),
+            head_shown: false,
+            shown_turn: None,
         };
-        self.nodes.insert(record, node);
-        match above.and_then(|above| self.nodes.get_mut(&above)) {
-            Some(above) => above.below.push_back(record),
-            None => self.roots.push_back(record),
+        self.nodes.insert(record_id, node);
+        match parent_id.and_then(|parent_id| self.nodes.get_mut(&parent_id)) {
+            Some(parent) => parent.children.push_back(record_id),
+            None => self.roots.push_back(record_id),
         }
     }
 
-    pub(super) fn start(&mut self, record: Option<Uuid>, start: &Start<'_>) {
+    pub(super) fn start_call(&mut self, record: Option<Uuid>, start: &StartRecord<'_>) {
         if let Some(node) = record.and_then(|record| self.nodes.get_mut(&record)) {
-            node.view.start(start);
+            node.view.mark_started(start);
         }
     }
 
-    pub(super) fn end(&mut self, record: Option<Uuid>, ended: Ended) {
+    pub(super) fn end_call(&mut self, record: Option<Uuid>, end: CallEndView) {
         if let Some(node) = record.and_then(|record| self.nodes.get_mut(&record)) {
-            node.view.end(ended);
+            node.view.set_end(end);
         }
     }
 
-    /// Lets calls leave that have ended, from the first on, or all; `show` is told each step. Returns those that left.
+    /// Removes calls from the front that have ended, or all calls, and passes each step to `show`. Returns the removed
+    /// calls.
     pub(super) fn flush(
         &mut self,
         all: bool,
-        show: &mut impl FnMut(&CallView, Step),
+        show: &mut impl FnMut(&CallView, TreeStep),
     ) -> Vec<CallView> {
-        let mut left = Vec::new();
+        let mut closed = Vec::new();
         while let Some(root) = self.roots.front().copied() {
-            if !self.leaves(root, all, show, &mut left) {
+            if !self.close_call(root, all, show, &mut closed) {
                 break;
             }
             self.roots.pop_front();
         }
-        left
+        closed
     }
 
-    /// Whether the call leaves, behind those below it.
-    fn leaves(
+    /// Removes a call after its descendants. Returns whether it was removed.
+    fn close_call(
         &mut self,
         record: Uuid,
         all: bool,
-        show: &mut impl FnMut(&CallView, Step),
-        left: &mut Vec<CallView>,
+        show: &mut impl FnMut(&CallView, TreeStep),
+        closed: &mut Vec<CallView>,
     ) -> bool {
         let Some(node) = self.nodes.get(&record) else {
             return true;
         };
-        let goes = all || node.view.has_ended();
-        while let Some(first) = self.first_below(record) {
-            self.open(record, first, show);
-            if !self.leaves(first, goes, show, left) {
+        let closes = all || node.view.has_ended();
+        while let Some(child) = self.first_child(record) {
+            self.show_context(record, child, show);
+            if !self.close_call(child, closes, show, closed) {
                 return false;
             }
             if let Some(node) = self.nodes.get_mut(&record) {
-                node.below.pop_front();
+                node.children.pop_front();
             }
         }
-        if !goes {
+        if !closes {
             return false;
         }
         if let Some(node) = self.nodes.remove(&record) {
-            show(&node.view, Step::Leaves { is_open: node.open });
-            left.push(node.view);
+            show(
+                &node.view,
+                TreeStep::Close {
+                    head_shown: node.head_shown,
+                },
+            );
+            closed.push(node.view);
         }
         true
     }
 
-    /// Shows what stands above a call: the first lines of its agent's, and the head of its turn.
-    fn open(&mut self, agent: Uuid, call: Uuid, show: &mut impl FnMut(&CallView, Step)) {
+    /// Shows what belongs above an agent's call: the first lines of the agent and the heading of the turn.
+    fn show_context(
+        &mut self,
+        agent: Uuid,
+        call: Uuid,
+        show: &mut impl FnMut(&CallView, TreeStep),
+    ) {
         let turn = self.nodes.get(&call).map(|node| node.view.turn);
         let (Some(turn), Some(node)) = (turn, self.nodes.get_mut(&agent)) else {
             return;
         };
-        if !node.open {
-            node.open = true;
-            show(&node.view, Step::Opens);
+        if !node.head_shown {
+            node.head_shown = true;
+            show(&node.view, TreeStep::Open);
         }
-        if node.turn.replace(turn) != Some(turn) {
-            show(&node.view, Step::Turn(turn));
+        if node.shown_turn.replace(turn) != Some(turn) {
+            show(&node.view, TreeStep::Turn(turn));
         }
     }
 
-    fn first_below(&self, record: Uuid) -> Option<Uuid> {
-        self.nodes.get(&record)?.below.front().copied()
+    fn first_child(&self, record: Uuid) -> Option<Uuid> {
+        self.nodes.get(&record)?.children.front().copied()
     }
 
-    /// No later session goes on with this call: its agent's turns are forgotten.
-    pub(super) fn forget(&mut self, call: &CallView) {
-        for turn in &call.turns {
-            self.turns.remove(turn);
+    /// Forgets the turns of a call that no later session can continue.
+    pub(super) fn remove_agent_turns(&mut self, call: &CallView) {
+        for turn in &call.agent_turns {
+            self.agent_calls.remove(turn);
         }
     }
 }

@@ -1,3 +1,5 @@
+//! A call as `toolq log show` prints it.
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -6,233 +8,239 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::log_view::preview;
-use crate::log_view::preview::Preview;
-use crate::log_view::text_layout::Page;
+use crate::log_view::preview::OutputPreview;
+use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::{escape, format_bytes, format_duration};
 use toolq_log::records::metadata;
-use toolq_log::{Damage, Kind, Record};
+use toolq_log::{Corruption, Record, RecordKind};
 
-/// Columns before a line under a call, and those by which an agent's calls stand below it.
-const INDENT: usize = 7;
-const BELOW: usize = 5;
-/// Columns of names, where they are no longer.
-const NAME: usize = 20;
+/// Indentation of the lines below a call's first line.
+const DETAIL_INDENT: usize = 7;
+/// Indentation of an agent's calls below the agent.
+const NESTING_INDENT: usize = 5;
+/// Minimum width of the name column.
+const NAME_COLUMNS: usize = 20;
 
-/// A call as it is known so far: little, whatever its size.
+/// What is known of a call so far. Its size is bounded, whatever the size of the call.
 #[derive(Debug)]
 pub(crate) struct CallView {
-    pub(super) record: Uuid,
-    /// The call of an agent that it stands below.
-    pub(super) agent: Option<Uuid>,
+    pub(super) record_id: Uuid,
+    /// The record of the agent's call that this call belongs to.
+    pub(super) parent: Option<Uuid>,
     pub(super) name: String,
-    /// Of its agent, or of the input.
+    /// The turn of its agent, or of the input.
     pub(super) turn: usize,
-    /// The turn of the input that it is of, as is its agent.
-    pub(super) heading: usize,
-    /// The records of its agent's turns.
-    pub(super) turns: Vec<Uuid>,
-    /// The names of the agents that it stands below: `coordinator › librarian › `.
-    above: String,
+    /// The turn of the input that it, or its outermost agent, belongs to.
+    pub(super) input_turn: usize,
+    /// If it is an agent's call: the records of the agent's turns.
+    pub(super) agent_turns: Vec<Uuid>,
+    /// The names of its parent agents: `coordinator › librarian › `.
+    path_prefix: String,
     depth: usize,
     position: usize,
     input: String,
     started: bool,
-    ended: Option<Ended>,
+    end: Option<CallEndView>,
 }
 
 /// How a call ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CallEndView {
     is_error: bool,
-    /// No later run goes on with it.
+    /// No later run can continue or repeat it.
     is_final: bool,
     status: String,
-    /// Green where all is well, yellow where nothing ran, red else.
+    /// Green for success, red for a failure, yellow if there is no result.
     style: &'static str,
-    output: Preview,
+    output: OutputPreview,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct ToolCallContent<'a> {
     name: String,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
 }
 
 impl CallView {
-    /// The call of a record, below that of an agent.
+    /// Creates a view from a `tool_call` record, below `parent` if it is an agent's call.
     pub(super) fn new(
         record: &Record,
-        above: Option<&Self>,
+        parent: Option<&Self>,
         content: &Result<String, String>,
-        page: &Page,
-    ) -> Result<Self, Damage> {
-        let call: metadata::Call = record.metadata()?;
-        let depth = above.map_or(0, |above| above.depth + 1);
-        let page = &page.inset(depth * BELOW);
+        layout: &TextLayout,
+    ) -> Result<Self, Corruption> {
+        let call: metadata::CallRecord = record.parse_metadata()?;
+        let depth = parent.map_or(0, |parent| parent.depth + 1);
+        let layout = &layout.inset(depth * NESTING_INDENT);
         let (name, input) = match content {
-            Ok(json) => match serde_json::from_str::<Content<'_>>(json) {
-                Ok(Content { name, input }) => (name, preview::json(input, page)),
+            Ok(json) => match serde_json::from_str::<ToolCallContent<'_>>(json) {
+                Ok(ToolCallContent { name, input }) => (name, preview::json_preview(input, layout)),
                 Err(error) => (String::new(), format!("({error})")),
             },
-            Err(words) => (String::new(), format!("({words})")),
+            Err(reason) => (String::new(), format!("({reason})")),
         };
         Ok(Self {
-            record: record.id,
-            agent: above.map(|above| above.record),
+            record_id: record.id,
+            parent: parent.map(|parent| parent.record_id),
             name,
             turn: call.turn,
-            heading: above.map_or(call.turn, |above| above.heading),
-            turns: Vec::new(),
-            above: above.map_or_else(String::new, |above| format!("{} › ", above.path())),
+            input_turn: parent.map_or(call.turn, |parent| parent.input_turn),
+            agent_turns: Vec::new(),
+            path_prefix: parent.map_or_else(String::new, |parent| format!("{} › ", parent.path())),
             depth,
             position: call.position,
             input,
             started: false,
-            ended: None,
+            end: None,
         })
     }
 
-    pub(super) fn start(&mut self, start: &metadata::Start<'_>) {
+    pub(super) fn mark_started(&mut self, start: &metadata::StartRecord<'_>) {
         self.started = true;
         (*start.tool_name).clone_into(&mut self.name);
     }
 
-    pub(super) fn end(&mut self, ended: Ended) {
-        self.ended = Some(ended);
+    pub(super) fn set_end(&mut self, end: CallEndView) {
+        self.end = Some(end);
     }
 
-    /// The same call before it starts anew.
-    pub(super) fn again(self) -> Self {
+    /// Forgets the start and the end of a call, because it starts again.
+    pub(super) fn reset(self) -> Self {
         Self {
             started: false,
-            ended: None,
+            end: None,
             ..self
         }
     }
 
-    /// Whether it has a result that stays.
-    pub(super) fn has_result(&self) -> bool {
-        self.ended.as_ref().is_some_and(|ended| ended.is_final)
+    /// Returns whether it has a result that no later run replaces.
+    pub(super) fn has_final_result(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.is_final)
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.ended.is_some()
+        self.end.is_some()
     }
 
-    /// Whether it failed, did not run, or has no result.
+    /// Returns whether it failed, did not run, or has no result.
     pub(super) fn is_error(&self) -> bool {
-        self.ended.as_ref().is_none_or(|ended| ended.is_error)
+        self.end.as_ref().is_none_or(|end| end.is_error)
     }
 
-    /// How many agents it stands below.
+    /// Returns the number of its parent agents.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Its name behind those of the agents above it.
+    /// Returns its name after those of its parent agents.
     pub(super) fn path(&self) -> String {
-        format!("{}{}", self.above, self.name)
+        format!("{}{}", self.path_prefix, self.name)
     }
 
-    /// Adds its lines, by itself or at its place below its agent.
-    pub(super) fn write(&self, text: &mut String, alone: bool, page: &Page) {
-        let left = if alone { 0 } else { self.depth * BELOW };
-        let name = page.pad(&escape(&self.path()), NAME);
+    /// Appends all its lines to `text`, indented below its agent unless it is shown `alone`.
+    pub(super) fn write(&self, text: &mut String, alone: bool, layout: &TextLayout) {
+        let left = if alone {
+            0
+        } else {
+            self.depth * NESTING_INDENT
+        };
+        let name = layout.pad(&escape(&self.path()), NAME_COLUMNS);
         let position = self.position.to_string();
-        // Beside calls of the input it would be taken for one of theirs.
+        // Without its agent, the position would look like that of a call of the input.
         let position = if alone && self.depth > 0 {
             ""
         } else {
             &position
         };
-        // Writing to a string cannot fail.
+        // Writing to a string can't fail.
         let _ = writeln!(
             text,
             "{:left$}  {position:>3}  {name}  {}",
             "",
-            self.status(page)
+            self.status_label(layout)
         );
-        self.write_input(text, left, page);
-        self.write_output(text, left, page);
+        self.write_input(text, left, layout);
+        self.write_output(text, left, layout);
     }
 
-    /// Adds its first lines, above those of its agent's calls.
-    pub(super) fn write_head(&self, text: &mut String, page: &Page) {
-        let (left, position) = (self.depth * BELOW, self.position);
-        let name = page.pad(&escape(&self.path()), 0);
+    /// Appends the first lines of an agent's call, above the agent's calls.
+    pub(super) fn write_head(&self, text: &mut String, layout: &TextLayout) {
+        let (left, position) = (self.depth * NESTING_INDENT, self.position);
+        let name = layout.pad(&escape(&self.path()), 0);
         let _ = writeln!(text, "{:left$}  {position:>3}  {name}", "");
-        self.write_input(text, left, page);
+        self.write_input(text, left, layout);
     }
 
-    /// Adds the head of a turn of its agent.
-    pub(super) fn write_turn(&self, text: &mut String, turn: usize, page: &Page) {
-        let left = self.depth * BELOW + INDENT;
-        let words = page.pad(&format!("turn {turn} of {}", escape(&self.path())), 0);
-        let _ = writeln!(text, "{:left$}{}", "", page.dim(&words));
+    /// Appends the heading of a turn of the agent.
+    pub(super) fn write_turn(&self, text: &mut String, turn: usize, layout: &TextLayout) {
+        let left = self.depth * NESTING_INDENT + DETAIL_INDENT;
+        let heading = layout.pad(&format!("turn {turn} of {}", escape(&self.path())), 0);
+        let _ = writeln!(text, "{:left$}{}", "", layout.dim(&heading));
     }
 
-    /// Adds its last lines, below those of its agent's calls.
-    pub(super) fn write_end(&self, text: &mut String, page: &Page) {
-        let left = self.depth * BELOW;
-        let name = page.pad(&escape(&self.path()), NAME);
-        let (indent, status) = (left + INDENT, self.status(page));
+    /// Appends the last lines of an agent's call, below the agent's calls.
+    pub(super) fn write_end(&self, text: &mut String, layout: &TextLayout) {
+        let left = self.depth * NESTING_INDENT;
+        let name = layout.pad(&escape(&self.path()), NAME_COLUMNS);
+        let (indent, status) = (left + DETAIL_INDENT, self.status_label(layout));
         let _ = writeln!(text, "{:indent$}{name}  {status}", "");
-        self.write_output(text, left, page);
+        self.write_output(text, left, layout);
     }
 
-    fn write_input(&self, text: &mut String, left: usize, page: &Page) {
-        let indent = left + INDENT;
-        let _ = writeln!(text, "{:indent$}{}", "", page.dim(&self.input));
+    fn write_input(&self, text: &mut String, left: usize, layout: &TextLayout) {
+        let indent = left + DETAIL_INDENT;
+        let _ = writeln!(text, "{:indent$}{}", "", layout.dim(&self.input));
     }
 
-    fn write_output(&self, text: &mut String, left: usize, page: &Page) {
-        if let Some(ended) = &self.ended {
-            ended.output.write(text, &" ".repeat(left + INDENT), page);
+    fn write_output(&self, text: &mut String, left: usize, layout: &TextLayout) {
+        if let Some(end) = &self.end {
+            end.output
+                .write(text, &" ".repeat(left + DETAIL_INDENT), layout);
         }
     }
 
-    fn status(&self, page: &Page) -> String {
-        match &self.ended {
-            Some(ended) => page.paint(&ended.status, ended.style),
-            None if self.started => page.paint("started, and no result", "33"),
-            None => page.paint("not started, and no result", "33"),
+    fn status_label(&self, layout: &TextLayout) -> String {
+        match &self.end {
+            Some(end) => layout.paint(&end.status, end.style),
+            None if self.started => layout.paint("started, no result", "33"),
+            None => layout.paint("not started, no result", "33"),
         }
     }
 }
 
-impl Ended {
+impl CallEndView {
     pub(super) fn new(
         record: &Record,
         content: Result<String, String>,
-        page: &Page,
-    ) -> Result<Self, Damage> {
-        let end: metadata::CallEnd<'_> = record.metadata()?;
+        layout: &TextLayout,
+    ) -> Result<Self, Corruption> {
+        let end: metadata::CallEndRecord<'_> = record.parse_metadata()?;
         Ok(Self {
             is_error: end.is_error,
-            is_final: record.kind == Kind::ToolResult
+            is_final: record.kind == RecordKind::ToolResult
                 && end.attempts > 0
-                && !metadata::is_cut_short(&end.status),
-            status: status(&end),
+                && !metadata::is_interrupted_status(&end.status),
+            status: end_label(&end),
             style: match record.kind {
-                Kind::ToolResult if end.is_error => "31",
-                Kind::ToolResult => "32",
+                RecordKind::ToolResult if end.is_error => "31",
+                RecordKind::ToolResult => "32",
                 _ => "33",
             },
-            output: Preview::of(content, page),
+            output: OutputPreview::new(content, layout),
         })
     }
 
-    /// What somebody found out about a call in doubt.
-    pub(super) fn resolved(
-        resolved: &metadata::Resolved,
+    /// Creates the end of a call in doubt that was resolved.
+    pub(super) fn from_resolve(
+        resolved: &metadata::ResolveRecord,
         content: Result<String, String>,
-        page: &Page,
+        layout: &TextLayout,
     ) -> Self {
         let (status, content) = if resolved.done {
             ("resolved", content)
         } else {
-            let status = "resolved: not done, so it runs when the run is resumed";
+            let status = "resolved: not done; it will run on resume";
             (status, Ok("\"\"".to_owned()))
         };
         Self {
@@ -240,31 +248,31 @@ impl Ended {
             is_final: resolved.done,
             status: status.to_owned(),
             style: if resolved.done { "31" } else { "33" },
-            output: Preview::of(content, page),
+            output: OutputPreview::new(content, layout),
         }
     }
 }
 
-/// `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
-fn status(end: &metadata::CallEnd<'_>) -> String {
-    let mut words = vec![escape(&end.status).replace('_', " ")];
-    words.extend(
+/// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
+fn end_label(end: &metadata::CallEndRecord<'_>) -> String {
+    let mut parts = vec![escape(&end.status).replace('_', " ")];
+    parts.extend(
         end.exit
             .filter(|code| *code != 0)
             .map(|code| format!("exit {code}")),
     );
-    words.extend(end.signal.map(|signal| format!("signal {signal}")));
-    words.extend(end.http_status.map(|status| format!("HTTP {status}")));
+    parts.extend(end.signal.map(|signal| format!("signal {signal}")));
+    parts.extend(end.http_status.map(|status| format!("HTTP {status}")));
     if end.attempts > 0 {
-        words.push(format_duration(Duration::from_millis(end.duration_ms)));
+        parts.push(format_duration(Duration::from_millis(end.duration_ms)));
     }
-    words.extend(end.bytes.filter(|bytes| *bytes > 0).map(format_bytes));
-    words.extend(
+    parts.extend(end.bytes.filter(|bytes| *bytes > 0).map(format_bytes));
+    parts.extend(
         end.cut_bytes
             .map(|cut| format!("{} cut", format_bytes(cut))),
     );
     if end.attempts > 1 {
-        words.push(format!("{} attempts", end.attempts));
+        parts.push(format!("{} attempts", end.attempts));
     }
-    words.join(", ")
+    parts.join(", ")
 }

@@ -1,3 +1,5 @@
+//! Collects the tokens and costs of agents for `toolq log cost`.
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
@@ -6,68 +8,68 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use toolq_core::types::{PicoUsd, Prices, Tokens, usd};
-use toolq_log::{Damage, Kind, Record, SessionStart, is_cut_short};
+use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_usd};
+use toolq_log::{Corruption, Record, RecordKind, SessionRecord, is_interrupted_status};
 
-/// What agents used, by agent and by the model that answered, over as many logs as are read.
+/// Adds up the usage of agents, by agent and by the model that responded, over any number of logs.
 #[derive(Debug, Default)]
-pub struct Cost {
-    agents: BTreeMap<Box<str>, Used>,
-    /// Calls of agents with which a run may still go on, by their `tool_call`.
-    open: HashMap<Uuid, Open>,
+pub struct CostCollector {
+    agents: BTreeMap<Box<str>, AgentTotals>,
+    /// Agents' calls that a resumed run could continue, by their `tool_call` records.
+    open_calls: HashMap<Uuid, OpenAgentCall>,
 }
 
-/// What one call took so far.
+/// The usage of one call so far.
 #[derive(Debug)]
-struct Open {
+struct OpenAgentCall {
     agent: Box<str>,
-    used: Used,
+    totals: AgentTotals,
 }
 
-/// What one agent used.
+/// The usage of one agent.
 #[derive(Debug, Clone, Default)]
-struct Used {
-    /// By model; the empty name is an answer that has none.
-    usage: BTreeMap<Box<str>, Tokens>,
+struct AgentTotals {
+    /// Tokens by model; the empty name is for responses that don't name their model.
+    tokens_by_model: BTreeMap<Box<str>, ReportedUsage>,
     turns: u64,
-    ms: u64,
+    duration_ms: u64,
 }
 
-/// An agent in numbers. Tokens are `None` where an API did not count those of an answer.
+/// The usage and cost of an agent. Token counts are `None` if an API didn't report them for a response.
 #[derive(Debug, Serialize)]
 pub struct AgentCost {
-    /// Its name; `None` for all agents together.
+    /// The agent's name; `None` for all agents together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// Tokens that it read, and neither from a cache nor into one.
+    /// Input tokens that bypass the cache.
     pub input_tokens: Option<u64>,
-    /// Tokens that it wrote.
+    /// Output tokens.
     pub output_tokens: Option<u64>,
-    /// Tokens that it read from a cache.
+    /// Input tokens read from the cache.
     pub cache_read_tokens: Option<u64>,
-    /// Tokens that it read and put into a cache.
+    /// Input tokens written to the cache.
     pub cache_write_tokens: Option<u64>,
-    /// US dollars with every digit; `None` where it has tokens without a price.
+    /// Exact cost in US dollars; `None` if some tokens have no known price.
     #[serde(serialize_with = "number")]
     pub estimated_cost_usd: Option<PicoUsd>,
-    /// Answers of models.
+    /// Number of model responses.
     pub turns_used: u64,
-    /// Of its calls that have a result, one after the other.
+    /// Sum of the durations of its calls that have a result.
     pub duration_ms: u64,
 }
 
 #[derive(Deserialize)]
-struct ResponseFields<'a> {
+struct ModelResponseFields<'a> {
     #[serde(borrow)]
     tool_name: Cow<'a, str>,
     #[serde(borrow)]
     model: Option<Cow<'a, str>>,
-    usage: Tokens,
+    usage: ReportedUsage,
 }
 
 #[derive(Deserialize)]
-struct ResultFields<'a> {
-    /// Only of an agent.
+struct AgentResultFields<'a> {
+    /// Only in results of agents.
     #[serde(borrow)]
     agent_name: Option<Cow<'a, str>>,
     duration_ms: u64,
@@ -75,57 +77,70 @@ struct ResultFields<'a> {
     #[serde(default)]
     turns_used: u64,
     #[serde(borrow, default)]
-    usage: BTreeMap<Cow<'a, str>, Tokens>,
-    /// The part of it that no answer on record took.
+    usage: BTreeMap<Cow<'a, str>, ReportedUsage>,
+    /// The part of `usage` that isn't covered by recorded responses.
     #[serde(borrow, default)]
-    lost: BTreeMap<Cow<'a, str>, Tokens>,
+    lost: BTreeMap<Cow<'a, str>, ReportedUsage>,
 }
 
-impl Cost {
-    /// Takes the next record of a log.
+impl CostCollector {
+    /// Adds the next record of a log.
     ///
     /// # Errors
-    /// Its metadata is not that of its type.
-    pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
+    /// The record's metadata doesn't match its type.
+    pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
         match &record.kind {
-            // A session that resumes goes on with agents, whose answers so far it doesn't hear again.
-            Kind::Session => {
-                let session: SessionStart = record.metadata()?;
-                let open = session.resumes.is_none().then(|| take(&mut self.open));
-                self.close(open.unwrap_or_default());
+            // A resuming session continues the agents' calls, and doesn't record their earlier responses again.
+            RecordKind::Session => {
+                let session: SessionRecord = record.parse_metadata()?;
+                let open = session
+                    .resumes
+                    .is_none()
+                    .then(|| take(&mut self.open_calls));
+                self.close_calls(open.unwrap_or_default());
             }
-            Kind::ModelResponse => {
-                let found: ResponseFields<'_> = record.metadata()?;
+            RecordKind::ModelResponse => {
+                let found: ModelResponseFields<'_> = record.parse_metadata()?;
                 let call = record.parent.unwrap_or_default();
-                let open = self.open.entry(call).or_insert_with(|| Open {
-                    agent: found.tool_name.into(),
-                    used: Used::default(),
-                });
+                let open = self
+                    .open_calls
+                    .entry(call)
+                    .or_insert_with(|| OpenAgentCall {
+                        agent: found.tool_name.into(),
+                        totals: AgentTotals::default(),
+                    });
                 let model = found.model.unwrap_or_default().into();
-                *open.used.usage.entry(model).or_default() += found.usage;
-                open.used.turns += 1;
+                *open.totals.tokens_by_model.entry(model).or_default() += found.usage;
+                open.totals.turns += 1;
             }
             kind if kind.ends_call() => {
-                let found: ResultFields<'_> = record.metadata()?;
+                let found: AgentResultFields<'_> = record.parse_metadata()?;
                 if let Some(agent) = found.agent_name {
                     let call = record.parent.unwrap_or_default();
-                    let heard = self.open.remove(&call).map(|mut open| {
-                        open.used.count(found.lost);
-                        open.used
+                    let recorded = self.open_calls.remove(&call).map(|mut open| {
+                        open.totals.add_tokens(found.lost);
+                        open.totals
                     });
                     let models = found.usage.into_iter();
-                    // It has the agent's own name. Its sum is what this run came to: each answer stands for itself.
-                    let mut used = heard.unwrap_or_else(|| Used {
-                        usage: models.map(|(model, used)| (model.into(), used)).collect(),
+                    // Only a result has the name of the agent itself. But its usage covers only its own run, so the sum
+                    // of the recorded responses is preferred.
+                    let mut used = recorded.unwrap_or_else(|| AgentTotals {
+                        tokens_by_model: models.map(|(model, used)| (model.into(), used)).collect(),
                         turns: found.turns_used,
-                        ms: 0,
+                        duration_ms: 0,
                     });
-                    used.ms = used.ms.saturating_add(found.duration_ms);
+                    used.duration_ms = used.duration_ms.saturating_add(found.duration_ms);
                     let agent = agent.into();
-                    if *kind == Kind::ToolResult && !is_cut_short(&found.status) {
-                        self.add(agent, used);
+                    if *kind == RecordKind::ToolResult && !is_interrupted_status(&found.status) {
+                        self.add_totals(agent, used);
                     } else {
-                        self.open.insert(call, Open { agent, used });
+                        self.open_calls.insert(
+                            call,
+                            OpenAgentCall {
+                                agent,
+                                totals: used,
+                            },
+                        );
                     }
                 }
             }
@@ -134,88 +149,97 @@ impl Cost {
         Ok(())
     }
 
-    /// A log has no more records: what was answered is paid for, with or without a result.
-    pub fn end_of_log(&mut self) {
-        let open = take(&mut self.open);
-        self.close(open);
+    /// Ends a log. Responses count even if their call has no result, because they were paid for.
+    pub fn finish_log(&mut self) {
+        let open = take(&mut self.open_calls);
+        self.close_calls(open);
     }
 
-    fn close(&mut self, open: HashMap<Uuid, Open>) {
-        for (_, Open { agent, used }) in open {
-            self.add(agent, used);
+    fn close_calls(&mut self, open: HashMap<Uuid, OpenAgentCall>) {
+        for (
+            _,
+            OpenAgentCall {
+                agent,
+                totals: used,
+            },
+        ) in open
+        {
+            self.add_totals(agent, used);
         }
     }
 
-    fn add(&mut self, agent: Box<str>, used: Used) {
-        self.agents.entry(agent).or_default().add(used);
+    fn add_totals(&mut self, agent: Box<str>, used: AgentTotals) {
+        self.agents.entry(agent).or_default().merge(used);
     }
 
-    /// Each agent by name.
-    pub fn agents(&self, prices: &Prices) -> Vec<AgentCost> {
+    /// Returns the cost of each agent, sorted by name.
+    pub fn agents(&self, prices: &PriceTable) -> Vec<AgentCost> {
         let agents = self.agents.iter();
         agents
-            .map(|(name, used)| used.cost(Some(name), prices))
+            .map(|(name, used)| used.to_cost(Some(name), prices))
             .collect()
     }
 
-    /// All agents together.
-    pub fn total(&self, prices: &Prices) -> AgentCost {
-        let mut total = Used::default();
+    /// Returns the cost of all agents together.
+    pub fn total(&self, prices: &PriceTable) -> AgentCost {
+        let mut total = AgentTotals::default();
         for used in self.agents.values() {
-            total.add(used.clone());
+            total.merge(used.clone());
         }
-        total.cost(None, prices)
+        total.to_cost(None, prices)
     }
 
-    /// The models whose tokens have no price.
-    pub fn unpriced(&self, prices: &Prices) -> BTreeSet<&str> {
-        self.models(|model, tokens| tokens.0.is_some() && prices.cost(model, tokens).is_none())
+    /// Returns the models whose tokens have no price.
+    pub fn unpriced_models(&self, prices: &PriceTable) -> BTreeSet<&str> {
+        self.models_where(|model, tokens| {
+            tokens.0.is_some() && prices.cost(model, tokens).is_none()
+        })
     }
 
-    /// The models whose API did not say how many tokens an answer took.
-    pub fn uncounted(&self) -> BTreeSet<&str> {
-        self.models(|_, tokens| tokens.0.is_none())
+    /// Returns the models whose API didn't report the tokens of a response.
+    pub fn uncounted_models(&self) -> BTreeSet<&str> {
+        self.models_where(|_, tokens| tokens.0.is_none())
     }
 
-    fn models(&self, are: impl Fn(&str, &Tokens) -> bool) -> BTreeSet<&str> {
-        let usage = self.agents.values().flat_map(|used| &used.usage);
-        let such = usage.filter(|(model, tokens)| are(model, tokens));
-        such.map(|(model, _)| &**model).collect()
+    fn models_where(&self, is_wanted: impl Fn(&str, &ReportedUsage) -> bool) -> BTreeSet<&str> {
+        let usage = self.agents.values().flat_map(|used| &used.tokens_by_model);
+        let matching = usage.filter(|(model, tokens)| is_wanted(model, tokens));
+        matching.map(|(model, _)| &**model).collect()
     }
 
-    /// `{"agents":[…],"total":{…}}` on one line.
-    pub fn json(&self, prices: &Prices) -> String {
+    /// Formats the costs as one line: `{"agents":[…],"total":{…}}`.
+    pub fn to_json(&self, prices: &PriceTable) -> String {
         #[derive(Serialize)]
-        struct Json {
+        struct CostReportJson {
             agents: Vec<AgentCost>,
             total: AgentCost,
         }
-        let json = Json {
+        let json = CostReportJson {
             agents: self.agents(prices),
             total: self.total(prices),
         };
-        // Texts and numbers: there is nothing in it that JSON has no form for.
+        // Can't fail: strings and numbers always have a JSON form.
         serde_json::to_string(&json).unwrap_or_default()
     }
 }
 
-impl Used {
-    fn add(&mut self, more: Self) {
-        self.count(more.usage);
+impl AgentTotals {
+    fn merge(&mut self, more: Self) {
+        self.add_tokens(more.tokens_by_model);
         self.turns = self.turns.saturating_add(more.turns);
-        self.ms = self.ms.saturating_add(more.ms);
+        self.duration_ms = self.duration_ms.saturating_add(more.duration_ms);
     }
 
-    fn count(&mut self, usage: BTreeMap<impl Into<Box<str>>, Tokens>) {
+    fn add_tokens(&mut self, usage: BTreeMap<impl Into<Box<str>>, ReportedUsage>) {
         for (model, tokens) in usage {
-            *self.usage.entry(model.into()).or_default() += tokens;
+            *self.tokens_by_model.entry(model.into()).or_default() += tokens;
         }
     }
 
-    fn cost(&self, name: Option<&str>, prices: &Prices) -> AgentCost {
-        let mut all = Tokens::default();
+    fn to_cost(&self, name: Option<&str>, prices: &PriceTable) -> AgentCost {
+        let mut all = ReportedUsage::default();
         let mut cost = Some(0);
-        for (model, usage) in &self.usage {
+        for (model, usage) in &self.tokens_by_model {
             all += *usage;
             let price = prices.cost(model, usage);
             cost = cost
@@ -230,14 +254,17 @@ impl Used {
             cache_write_tokens: all.0.map(|all| all.cache_write),
             estimated_cost_usd: cost,
             turns_used: self.turns,
-            duration_ms: self.ms,
+            duration_ms: self.duration_ms,
         }
     }
 }
 
-/// An amount as a JSON number with all its digits, which a float does not have.
-#[expect(clippy::ref_option, reason = "serde hands out references")]
-fn number<S: serde::Serializer>(amount: &Option<PicoUsd>, to: S) -> Result<S::Ok, S::Error> {
-    let digits = amount.and_then(|amount| RawValue::from_string(usd(amount)).ok());
-    digits.serialize(to)
+/// Serializes an amount as a JSON number with all its digits, which a float would lose.
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn number<S: serde::Serializer>(
+    amount: &Option<PicoUsd>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let digits = amount.and_then(|amount| RawValue::from_string(format_usd(amount)).ok());
+    digits.serialize(serializer)
 }

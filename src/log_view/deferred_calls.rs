@@ -1,42 +1,44 @@
+//! Calls whose display waits for the end of the log.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::log_view::call_view::{CallView, Ended};
+use crate::log_view::call_view::{CallEndView, CallView};
 
-/// Calls that are shown when the log is over, in the order in which they ended: until then a later run may go on with
-/// them, or somebody say what became of them. Each has the title of its session.
+/// Calls that are shown at the end of the log, in the order in which they ended, because until then a later run could
+/// continue them or a `resolve` record could settle them. Each has the title of its session.
 #[derive(Debug, Default)]
-pub(crate) struct Late {
+pub(crate) struct DeferredCalls {
     calls: Vec<Option<(Option<Arc<str>>, CallView)>>,
-    /// Where each of them stands.
-    places: HashMap<Uuid, usize>,
+    /// Maps a call's record to its index in `calls`.
+    indexes: HashMap<Uuid, usize>,
 }
 
-impl Late {
+impl DeferredCalls {
     pub(super) fn add(&mut self, title: Option<Arc<str>>, call: CallView) {
-        self.places.insert(call.record, self.calls.len());
+        self.indexes.insert(call.record_id, self.calls.len());
         self.calls.push(Some((title, call)));
     }
 
-    /// Takes out a call that somebody goes on with.
+    /// Removes a call that a later run continues.
     pub(super) fn take(&mut self, record: Uuid) -> Option<CallView> {
-        let place = self.places.remove(&record)?;
-        let (_, call) = self.calls.get_mut(place)?.take()?;
+        let index = self.indexes.remove(&record)?;
+        let (_, call) = self.calls.get_mut(index)?.take()?;
         Some(call)
     }
 
-    /// Somebody said what became of a call.
-    pub(super) fn end(&mut self, record: Option<Uuid>, ended: Ended) {
-        let place = record.and_then(|record| self.places.get(&record));
-        let held = place.and_then(|place| self.calls.get_mut(*place));
-        if let Some(Some((_, call))) = held {
-            call.end(ended);
+    /// Sets the end of a call that was resolved.
+    pub(super) fn end_call(&mut self, record: Option<Uuid>, end: CallEndView) {
+        let index = record.and_then(|record| self.indexes.get(&record));
+        let entry = index.and_then(|index| self.calls.get_mut(*index));
+        if let Some(Some((_, call))) = entry {
+            call.set_end(end);
         }
     }
 
-    /// Those that nobody went on with.
+    /// Returns the remaining calls.
     pub(super) fn into_calls(self) -> impl Iterator<Item = (Option<Arc<str>>, CallView)> {
         self.calls.into_iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! Tools that were asked what they take, as a person reads it: a line for each, once it answered.
+//! Shows the results of tools' `describe` programs, a line for each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,55 +7,55 @@ use uuid::Uuid;
 
 use toolq_core::text::format_duration;
 use toolq_log::records::metadata;
-use toolq_log::{Damage, Record};
+use toolq_log::{Corruption, Record};
 
-/// The tools whose answer is not on record yet, in the order in which they were asked.
+/// The tools whose `describe` program has started but has no recorded end, in start order.
 #[derive(Debug, Default)]
-pub struct Asked(BTreeMap<u64, (Uuid, String)>);
+pub struct DescribeTracker(BTreeMap<u64, (Uuid, String)>);
 
-impl Asked {
-    /// A tool is asked.
+impl DescribeTracker {
+    /// Adds a `describe_start` record.
     ///
     /// # Errors
-    /// The metadata is not that of its type.
-    pub fn start(&mut self, record: &Record) -> Result<(), Damage> {
-        let asked: metadata::Asked = record.metadata()?;
-        self.0.insert(record.seq, (record.id, asked.tool_name));
+    /// The record's metadata doesn't match its type.
+    pub fn start(&mut self, record: &Record) -> Result<(), Corruption> {
+        let fields: metadata::DescribeRecord = record.parse_metadata()?;
+        self.0.insert(record.seq, (record.id, fields.tool_name));
         Ok(())
     }
 
-    /// What came of it, in words.
+    /// Adds a `describe_end` record and returns its text.
     ///
     /// # Errors
-    /// The metadata is not that of its type.
-    pub fn end(&mut self, record: &Record) -> Result<String, Damage> {
+    /// The record's metadata doesn't match its type.
+    pub fn end(&mut self, record: &Record) -> Result<String, Corruption> {
         self.0.retain(|_, (start, _)| Some(*start) != record.parent);
-        let metadata::Asked {
+        let metadata::DescribeRecord {
             tool_name,
             status,
             duration_ms,
             error,
-        } = record.metadata()?;
+        } = record.parse_metadata()?;
         let took = format_duration(Duration::from_millis(duration_ms));
         Ok(match (error, status.as_deref()) {
             (Some(why), _) => {
-                format!("{tool_name} could not say in {took} what it takes: {why}")
+                format!("{tool_name} could not describe itself ({took}): {why}")
             }
-            (None, Some("ok")) => format!("{tool_name} said in {took} what it takes"),
+            (None, Some("ok")) => format!("{tool_name} described itself ({took})"),
             (None, status) => {
                 let status = status.unwrap_or("unknown");
-                format!("{tool_name} was asked what it takes: {status} after {took}")
+                format!("{tool_name} did not describe itself ({took}): {status}")
             }
         })
     }
 
-    /// In words: what nothing came of, as far as the records say.
-    pub fn unanswered(&mut self) -> Option<String> {
-        let asked = std::mem::take(&mut self.0).into_values();
-        let names: Vec<String> = asked.map(|(_, name)| name).collect();
+    /// Removes the tools without a recorded end and returns a text that names them, if any.
+    pub fn take_unanswered(&mut self) -> Option<String> {
+        let pending = std::mem::take(&mut self.0).into_values();
+        let names: Vec<String> = pending.map(|(_, name)| name).collect();
         (!names.is_empty()).then(|| {
             let names = names.join(", ");
-            format!("{names} was asked what it takes, and no answer is on record")
+            format!("describing {names}: no result recorded")
         })
     }
 }

@@ -1,30 +1,33 @@
+//! Statistics of durations.
+
 use serde::Serialize;
 
-/// How long something took, again and again.
+/// A collection of durations in milliseconds.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sample(Vec<u64>);
+pub(crate) struct DurationSample(Vec<u64>);
 
-/// What a sample comes to, in milliseconds; nothing of an empty one.
+/// The statistics of a sample, in milliseconds. All are `None` for an empty sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Durations {
-    /// All together.
+pub struct DurationStats {
+    /// The sum.
     #[serde(rename = "total_ms")]
     pub total: Option<u64>,
-    /// Rounded to tenths.
+    /// The mean, rounded to tenths.
     #[serde(rename = "mean_ms")]
     pub mean: Option<f64>,
-    /// Half of them took no longer. Percentiles are by nearest rank: the smallest value that so many do not exceed.
+    /// The median. Percentiles use the nearest-rank method: the smallest value that at least p percent of the values
+    /// don't exceed.
     #[serde(rename = "p50_ms")]
     pub p50: Option<u64>,
-    /// 95 of 100 took no longer.
+    /// The 95th percentile.
     #[serde(rename = "p95_ms")]
     pub p95: Option<u64>,
-    /// The longest.
+    /// The maximum.
     #[serde(rename = "max_ms")]
     pub max: Option<u64>,
 }
 
-impl Sample {
+impl DurationSample {
     pub(super) fn push(&mut self, ms: u64) {
         self.0.push(ms);
     }
@@ -33,17 +36,17 @@ impl Sample {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// What it comes to.
-    pub(super) fn durations(&self) -> Durations {
+    /// Computes the statistics.
+    pub(super) fn to_stats(&self) -> DurationStats {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let Some(max) = sorted.last() else {
-            return Durations::default();
+            return DurationStats::default();
         };
         let total = sorted.iter();
         let total = total.fold(0_u64, |total, ms| total.saturating_add(*ms));
         let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100) - 1];
-        Durations {
+        DurationStats {
             total: Some(total),
             mean: Some(mean(total, sorted.len())),
             p50: Some(rank(50)),
@@ -67,14 +70,14 @@ mod tests {
 
     use super::*;
 
-    fn of(values: impl IntoIterator<Item = u64>) -> Durations {
-        Sample(values.into_iter().collect()).durations()
+    fn stats_of(values: impl IntoIterator<Item = u64>) -> DurationStats {
+        DurationSample(values.into_iter().collect()).to_stats()
     }
 
     #[test]
     fn percentiles_are_values_that_were_measured() {
         let numbers = |values: &[u64]| {
-            let durations = of(values.iter().copied());
+            let durations = stats_of(values.iter().copied());
             serde_json::to_string(&durations).unwrap()
         };
         for (values, expected) in [
@@ -82,29 +85,29 @@ mod tests {
             (&[7], [Some(7); 4]),
             (&[40, 10, 30, 20], [Some(100), Some(20), Some(40), Some(40)]),
         ] {
-            let Durations {
+            let DurationStats {
                 total,
                 p50,
                 p95,
                 max,
                 ..
-            } = of(values.iter().copied());
+            } = stats_of(values.iter().copied());
             assert_eq!([total, p50, p95, max], expected, "{values:?}");
         }
-        let hundred = of((1..=100).rev());
+        let hundred = stats_of((1..=100).rev());
         assert_eq!((hundred.p50, hundred.p95), (Some(50), Some(95)));
         assert_eq!(
             numbers(&[1, 1, 2]),
             r#"{"total_ms":4,"mean_ms":1.3,"p50_ms":1,"p95_ms":2,"max_ms":2}"#
         );
-        assert_eq!(of([u64::MAX, 1]).total, Some(u64::MAX));
+        assert_eq!(stats_of([u64::MAX, 1]).total, Some(u64::MAX));
     }
 
     proptest! {
-        /// By the words of the definition: the smallest value that so many do not exceed.
+        /// Checks the definition literally: the smallest value that at least p percent of the values don't exceed.
         #[test]
-        fn a_rank_is_the_smallest_that_so_many_do_not_exceed(values in prop::collection::vec(0_u64..50, 1..40)) {
-            let durations = of(values.clone());
+        fn percentiles_follow_the_nearest_rank_definition(values in prop::collection::vec(0_u64..50, 1..40)) {
+            let durations = stats_of(values.clone());
             for (rank, percent) in [(durations.p50, 50), (durations.p95, 95)] {
                 let rank = rank.unwrap();
                 let below = |limit: u64| values.iter().filter(|value| **value <= limit).count() * 100;

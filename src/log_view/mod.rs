@@ -1,27 +1,27 @@
-//! Records of a session log → what people and programs are told of them. Records come in one by one, in the order of the
-//! file; what is kept of each is small, whatever its size. No file is opened here.
+//! Turns the records of session logs into text, tables, and JSON. Records come in one by one, in file order, and little
+//! is kept of each, whatever its size. Nothing here opens files.
 
+mod call_filter;
 mod call_tree;
 mod call_view;
+mod call_writer;
 mod cost;
 mod cost_table;
 mod deferred_calls;
 mod describe_tracker;
 mod durations;
-mod filter;
+mod log_renderer;
 mod preview;
 mod session_view;
-mod show;
 mod stats;
 mod stats_table;
 mod table;
 mod text_layout;
 mod tool_name_filter;
-mod writer;
 
-pub(crate) use cost::Cost;
-pub use filter::Filter;
-pub use show::Show;
-pub(crate) use stats::Stats;
-pub use text_layout::Page;
-pub(crate) use tool_name_filter::Names;
+pub use call_filter::CallFilter;
+pub(crate) use cost::CostCollector;
+pub use log_renderer::LogRenderer;
+pub(crate) use stats::StatsCollector;
+pub use text_layout::TextLayout;
+pub(crate) use tool_name_filter::ToolNameFilter;

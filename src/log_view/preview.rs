@@ -1,87 +1,87 @@
-//! The beginning of an input or an output, as a person may see it.
+//! Previews of inputs and outputs.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::log_view::text_layout::Page;
+use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::escape;
 
-/// Columns that are left free for what stands before a line.
-const BESIDE: usize = 10;
-/// Bytes of a text that are looked at for a line: more don't fit on any.
-const LINE: usize = 4 << 10;
-/// Lines of an output that are shown.
-const LINES: usize = 4;
+/// Columns reserved for what precedes a line.
+const RESERVED_COLUMNS: usize = 10;
+/// How much of a text is considered for a line; more wouldn't fit.
+const MAX_LINE_BYTES: usize = 4 << 10;
+/// Maximum number of lines of an output that are shown.
+const MAX_LINES: usize = 4;
 
 /// The first lines of an output.
 #[derive(Debug)]
-pub(crate) struct Preview {
+pub(crate) struct OutputPreview {
     lines: Vec<String>,
-    /// Lines that are left out.
-    more: usize,
+    /// Number of lines left out.
+    omitted_lines: usize,
 }
 
-/// The beginning of a JSON value on one line.
-pub(crate) fn json(value: Option<&RawValue>, page: &Page) -> String {
+/// Returns the beginning of a JSON value as one line.
+pub(crate) fn json_preview(value: Option<&RawValue>, layout: &TextLayout) -> String {
     match value {
-        Some(value) => line(value.get(), page),
-        None => "(no JSON object)".to_owned(),
+        Some(value) => truncate_line(value.get(), layout),
+        None => "(not a JSON object)".to_owned(),
     }
 }
 
-/// The beginning of a content on one line.
-pub(crate) fn one_line(json: &str, page: &Page) -> String {
-    line(&text(json), page)
+/// Returns the beginning of a result's content as one line.
+pub(crate) fn content_preview(json: &str, layout: &TextLayout) -> String {
+    truncate_line(&content_text(json), layout)
 }
 
-impl Preview {
-    /// The beginning of a record's content, or the words in its place.
-    pub(super) fn of(content: Result<String, String>, page: &Page) -> Self {
+impl OutputPreview {
+    /// Creates a preview of a record's content, or of the error if it can't be read.
+    pub(super) fn new(content: Result<String, String>, layout: &TextLayout) -> Self {
         let text = match content {
-            Ok(json) => text(&json),
-            Err(words) => format!("({words})"),
+            Ok(json) => content_text(&json),
+            Err(reason) => format!("({reason})"),
         };
-        let mut all = text.trim_end_matches('\n').lines();
+        let mut lines = text.trim_end_matches('\n').lines();
         Self {
-            lines: all
+            lines: lines
                 .by_ref()
-                .take(LINES)
-                .map(|text| line(text, page))
+                .take(MAX_LINES)
+                .map(|text| truncate_line(text, layout))
                 .collect(),
-            more: all.count(),
+            omitted_lines: lines.count(),
         }
     }
 
-    pub(super) fn write(&self, text: &mut String, indent: &str, page: &Page) {
+    pub(super) fn write(&self, text: &mut String, indent: &str, layout: &TextLayout) {
         for line in &self.lines {
-            // Writing to a string cannot fail.
+            // Writing to a string can't fail.
             let _ = writeln!(text, "{}", format!("{indent}{line}").trim_end());
         }
-        if self.more > 0 {
-            let more = match self.more {
+        if self.omitted_lines > 0 {
+            let more = match self.omitted_lines {
                 1 => "… 1 more line".to_owned(),
                 more => format!("… {more} more lines"),
             };
-            let _ = writeln!(text, "{indent}{}", page.dim(&more));
+            let _ = writeln!(text, "{indent}{}", layout.dim(&more));
         }
     }
 }
 
-/// What a model reads of a content: the text, or its blocks one below the other.
-fn text(json: &str) -> String {
+/// Returns the text of a result's content, with one line or more per block.
+fn content_text(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => text,
         Ok(Value::Array(blocks)) => {
-            let blocks: Vec<String> = blocks.iter().map(block).collect();
+            let blocks: Vec<String> = blocks.iter().map(block_text).collect();
             blocks.join("\n")
         }
         _ => json.to_owned(),
     }
 }
 
-fn block(block: &Value) -> String {
+fn block_text(block: &Value) -> String {
     match (&block["type"], &block["text"]) {
         (_, Value::String(text)) => text.clone(),
         (Value::String(kind), _) => format!("({kind})"),
@@ -89,8 +89,8 @@ fn block(block: &Value) -> String {
     }
 }
 
-/// The text escaped, on one line of the page.
-fn line(text: &str, page: &Page) -> String {
-    let end = text.floor_char_boundary(LINE);
-    page.fit(&escape(&text[..end]), BESIDE)
+/// Escapes a text and truncates it to one line.
+fn truncate_line(text: &str, layout: &TextLayout) -> String {
+    let end = text.floor_char_boundary(MAX_LINE_BYTES);
+    layout.truncate(&escape(&text[..end]), RESERVED_COLUMNS)
 }

@@ -1,14 +1,15 @@
-//! The first and the last line of a session.
+//! The title and the last line of a session.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use toolq_core::text::{escape, format_duration};
-use toolq_log::{EndFields as SessionEnd, SessionStart};
+use toolq_log::{EndFields as SessionEnd, SessionRecord};
 
-/// `session of 2026-01-01 12:00:00 UTC with tools.yaml (toolq 0.1.0)`; `timestamp` is in milliseconds since 1970.
-pub(crate) fn title(session: &SessionStart, timestamp: u64) -> String {
+/// Formats the title: `session of 2026-01-01 12:00:00 UTC with tools.yaml (toolq 0.1.0)`. `timestamp` is in
+/// milliseconds since 1970.
+pub(crate) fn session_title(session: &SessionRecord, timestamp: u64) -> String {
     let ms = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = Timestamp::from_millisecond(ms).unwrap_or_default();
     format!(
@@ -19,25 +20,25 @@ pub(crate) fn title(session: &SessionStart, timestamp: u64) -> String {
     )
 }
 
-/// `exit 0 after 44ms: 3 calls (1 from the log), 1 error`.
-pub(crate) fn ending(end: &SessionEnd) -> String {
+/// Formats the end: `exit 0 after 44ms: 3 calls (1 from the log), 1 error`.
+pub(crate) fn session_end_label(end: &SessionEnd) -> String {
     let took = format_duration(Duration::from_millis(end.duration_ms));
     let from_log = match end.recalled {
         0 => String::new(),
         recalled => format!(" ({recalled} from the log)"),
     };
-    // A resumed run has a `tool_call` of those only that the log had not.
-    let calls = one(end.calls.max(end.answered), "call");
-    let mut words = vec![format!("{calls}{from_log}")];
-    words.extend((end.errors > 0).then(|| one(end.errors, "error")));
+    // A resumed run records only calls that weren't in the log, so `calls` alone may be too low.
+    let calls = pluralize(end.calls.max(end.answered), "call");
+    let mut parts = vec![format!("{calls}{from_log}")];
+    parts.extend((end.errors > 0).then(|| pluralize(end.errors, "error")));
     let counts = [(end.skipped, "skipped"), (end.in_doubt, "in doubt")];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    words.extend(counts.map(|(count, word)| format!("{count} {word}")));
-    format!("exit {} after {took}: {}", end.exit_code, words.join(", "))
+    parts.extend(counts.map(|(count, word)| format!("{count} {word}")));
+    format!("exit {} after {took}: {}", end.exit_code, parts.join(", "))
 }
 
-/// `1 call`, `2 calls`.
-fn one(count: usize, word: &str) -> String {
+/// Formats a count with its noun: `1 call`, `2 calls`.
+fn pluralize(count: usize, word: &str) -> String {
     match count {
         1 => format!("1 {word}"),
         _ => format!("{count} {word}s"),

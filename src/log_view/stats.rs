@@ -1,33 +1,36 @@
+//! Collects the statistics of `toolq log stats`.
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::log_view::durations::{Durations, Sample};
+use crate::log_view::durations::{DurationSample, DurationStats};
 use toolq_log::records::metadata;
-use toolq_log::{Damage, Kind, Record};
+use toolq_log::{Corruption, Record, RecordKind};
 
-/// How calls went, by tool, over as many logs as are read. Keeps a number for each call that ran.
+/// Counts the outcomes of calls by tool, over any number of logs. Keeps one number per call that ran.
 #[derive(Debug, Default)]
-pub struct Stats {
-    tools: BTreeMap<Box<str>, Tally>,
-    /// Calls of this log that may still come to another end, by their `tool_call`: a resumed run goes on with them.
-    open: HashMap<Uuid, Open>,
+pub struct StatsCollector {
+    tools: BTreeMap<Box<str>, ToolCounts>,
+    /// Calls of the current log whose outcome isn't final, because a resumed run may continue them; by their
+    /// `tool_call` records.
+    open_calls: HashMap<Uuid, OpenCall>,
 }
 
-/// A call whose last word is not spoken.
+/// A call whose outcome isn't final.
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     tool: Box<str>,
-    end: End,
-    /// Of a success or a failure, in milliseconds.
-    took: Option<u64>,
+    outcome: OutcomeClass,
+    /// Duration of a success or a failure, in milliseconds.
+    duration_ms: Option<u64>,
 }
 
-/// What a call came to.
+/// The outcome of a call, as it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum OutcomeClass {
     Success,
     Failure,
     InDoubt,
@@ -38,14 +41,14 @@ enum End {
 
 /// The calls of one tool.
 #[derive(Debug, Default)]
-struct Tally {
-    counts: Counts,
-    took: Sample,
+struct ToolCounts {
+    outcomes: OutcomeCounts,
+    durations: DurationSample,
 }
 
-/// What became of calls. Each is counted once.
+/// Numbers of calls by outcome. Each call is counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-struct Counts {
+struct OutcomeCounts {
     successes: u64,
     failures: u64,
     in_doubt: u64,
@@ -54,29 +57,29 @@ struct Counts {
     rejected: u64,
 }
 
-/// A tool's calls in numbers.
+/// The statistics of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolStats {
-    /// The name that was asked for; `None` for all tools together.
+    /// The tool's name as in the calls; `None` for all tools together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Calls that were started, however often: those of the next four.
+    /// Calls that started, however often: the sum of the next four counts.
     pub runs: u64,
-    /// They ran and answered.
+    /// Calls that succeeded.
     pub successes: u64,
-    /// They ran, and the model was told of an error.
+    /// Calls that ran and ended with an error.
     pub failures: u64,
-    /// They may have had their effect.
+    /// Calls that may have had their effect.
     pub in_doubt: u64,
-    /// The log has their start and not their end: their run was killed, or goes on.
+    /// Calls with a start but no end in the log: their run was killed, or is still going.
     pub unfinished: u64,
-    /// They were answered, but never started: a call before them failed, the run ended.
+    /// Calls that were answered but never started, for example because an earlier call failed or the run was stopped.
     pub skipped: u64,
-    /// They could not run: an unknown tool, an invalid input.
+    /// Calls that could not run, because of an unknown tool or an invalid input.
     pub rejected: u64,
-    /// Of successes and failures, from the first start to the end.
+    /// Durations of successes and failures, from the first start to the end.
     #[serde(flatten)]
-    pub durations: Durations,
+    pub durations: DurationStats,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +89,7 @@ struct StartFields<'a> {
 }
 
 #[derive(Deserialize)]
-struct EndFields<'a> {
+struct EndStatsFields<'a> {
     #[serde(borrow)]
     tool_name: Cow<'a, str>,
     is_error: bool,
@@ -104,39 +107,41 @@ struct ResolveFields<'a> {
     is_error: Option<bool>,
 }
 
-impl Stats {
-    /// Takes the next record of a log.
+impl StatsCollector {
+    /// Adds the next record of a log.
     ///
     /// # Errors
-    /// Its metadata is not that of its type.
-    pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
+    /// The record's metadata doesn't match its type.
+    pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
         match &record.kind {
-            Kind::ToolStart => {
-                let StartFields { tool_name } = record.metadata()?;
-                self.keep(record.parent, &tool_name, End::Unfinished, None);
+            RecordKind::ToolStart => {
+                let StartFields { tool_name } = record.parse_metadata()?;
+                self.set_provisional(record.parent, &tool_name, OutcomeClass::Unfinished, None);
             }
-            Kind::Resolve => {
-                let found: ResolveFields<'_> = record.metadata()?;
+            RecordKind::Resolve => {
+                let found: ResolveFields<'_> = record.parse_metadata()?;
                 if found.done {
-                    let end = if found.is_error == Some(true) {
-                        End::Failure
+                    let outcome = if found.is_error == Some(true) {
+                        OutcomeClass::Failure
                     } else {
-                        End::Success
+                        OutcomeClass::Success
                     };
-                    self.count(record.parent, &found.tool_name, end, None);
+                    self.count_final(record.parent, &found.tool_name, outcome, None);
                 }
             }
             kind if kind.ends_call() => {
-                let fields: EndFields<'_> = record.metadata()?;
+                let fields: EndStatsFields<'_> = record.parse_metadata()?;
                 let (call, tool) = (record.parent, &fields.tool_name);
-                let took = Some(fields.duration_ms);
-                match End::of(kind, &fields) {
+                let duration_ms = Some(fields.duration_ms);
+                match OutcomeClass::from_record(kind, &fields) {
                     // A resumed run may start it again.
-                    End::Failure if metadata::is_cut_short(&fields.status) => {
-                        self.keep(call, tool, End::Failure, took);
+                    OutcomeClass::Failure if metadata::is_interrupted_status(&fields.status) => {
+                        self.set_provisional(call, tool, OutcomeClass::Failure, duration_ms);
                     }
-                    end @ (End::Success | End::Failure) => self.count(call, tool, end, took),
-                    end => self.keep(call, tool, end, None),
+                    outcome @ (OutcomeClass::Success | OutcomeClass::Failure) => {
+                        self.count_final(call, tool, outcome, duration_ms);
+                    }
+                    outcome => self.set_provisional(call, tool, outcome, None),
                 }
             }
             _ => {}
@@ -144,70 +149,86 @@ impl Stats {
         Ok(())
     }
 
-    /// A log has no more records.
-    pub fn end_of_log(&mut self) {
-        for (call, open) in std::mem::take(&mut self.open) {
-            self.count(Some(call), &open.tool, open.end, open.took);
+    /// Ends a log: the outcomes so far are final.
+    pub fn finish_log(&mut self) {
+        for (call, open) in std::mem::take(&mut self.open_calls) {
+            self.count_final(Some(call), &open.tool, open.outcome, open.duration_ms);
         }
     }
 
-    /// What a call came to, until another record says otherwise.
-    fn keep(&mut self, call: Option<Uuid>, tool: &str, end: End, took: Option<u64>) {
+    /// Sets the outcome of a call, unless a later record changes it.
+    fn set_provisional(
+        &mut self,
+        call: Option<Uuid>,
+        tool: &str,
+        outcome: OutcomeClass,
+        duration_ms: Option<u64>,
+    ) {
         let tool = tool.into();
-        let open = Open { tool, end, took };
-        self.open.insert(call.unwrap_or_default(), open);
+        let open = OpenCall {
+            tool,
+            outcome,
+            duration_ms,
+        };
+        self.open_calls.insert(call.unwrap_or_default(), open);
     }
 
-    /// What a call came to in the end.
-    fn count(&mut self, call: Option<Uuid>, tool: &str, end: End, took: Option<u64>) {
-        self.open.remove(&call.unwrap_or_default());
-        let tally = self.tally(tool);
-        *tally.counts.of(end) += 1;
-        if let Some(took) = took {
-            tally.took.push(took);
+    /// Counts the final outcome of a call.
+    fn count_final(
+        &mut self,
+        call: Option<Uuid>,
+        tool: &str,
+        outcome: OutcomeClass,
+        duration_ms: Option<u64>,
+    ) {
+        self.open_calls.remove(&call.unwrap_or_default());
+        let counts = self.counts_of(tool);
+        *counts.outcomes.count_mut(outcome) += 1;
+        if let Some(duration_ms) = duration_ms {
+            counts.durations.push(duration_ms);
         }
     }
 
-    fn tally(&mut self, tool: &str) -> &mut Tally {
+    fn counts_of(&mut self, tool: &str) -> &mut ToolCounts {
         self.tools.entry(tool.into()).or_default()
     }
 
-    /// Each tool by name.
+    /// Returns the statistics of each tool, sorted by name.
     pub fn tools(&self) -> impl Iterator<Item = ToolStats> {
         let tools = self.tools.iter();
-        tools.map(|(name, tally)| tally.stats(Some(name)))
+        tools.map(|(name, counts)| counts.to_stats(Some(name)))
     }
 
-    /// All tools together.
+    /// Returns the statistics of all tools together.
     pub fn total(&self) -> ToolStats {
-        let mut total = Tally::default();
-        for tally in self.tools.values() {
-            total.add(tally);
+        let mut total = ToolCounts::default();
+        for counts in self.tools.values() {
+            total.merge(counts);
         }
-        total.stats(None)
+        total.to_stats(None)
     }
 
-    /// `{"tools":[…],"total":{…}}` on one line.
-    pub fn json(&self) -> String {
+    /// Formats the statistics as one line: `{"tools":[…],"total":{…}}`.
+    pub fn to_json(&self) -> String {
         #[derive(Serialize)]
-        struct Json {
+        struct StatsReportJson {
             tools: Vec<ToolStats>,
             total: ToolStats,
         }
-        let json = Json {
+        let json = StatsReportJson {
             tools: self.tools().collect(),
             total: self.total(),
         };
-        // Texts and numbers: there is nothing in it that JSON has no form for.
+        // Can't fail: strings and numbers always have a JSON form.
         serde_json::to_string(&json).unwrap_or_default()
     }
 }
 
-impl End {
-    fn of(kind: &Kind, fields: &EndFields<'_>) -> Self {
+impl OutcomeClass {
+    fn from_record(kind: &RecordKind, fields: &EndStatsFields<'_>) -> Self {
         match kind {
-            Kind::ToolSkipped => Self::Skipped,
-            Kind::ToolInDoubt => Self::InDoubt,
+            RecordKind::ToolSkipped => Self::Skipped,
+            RecordKind::ToolInDoubt => Self::InDoubt,
             _ if fields.attempts == 0 => Self::Rejected,
             _ if fields.is_error => Self::Failure,
             _ => Self::Success,
@@ -215,40 +236,40 @@ impl End {
     }
 }
 
-impl Counts {
-    fn of(&mut self, end: End) -> &mut u64 {
-        match end {
-            End::Success => &mut self.successes,
-            End::Failure => &mut self.failures,
-            End::InDoubt => &mut self.in_doubt,
-            End::Unfinished => &mut self.unfinished,
-            End::Skipped => &mut self.skipped,
-            End::Rejected => &mut self.rejected,
+impl OutcomeCounts {
+    fn count_mut(&mut self, outcome: OutcomeClass) -> &mut u64 {
+        match outcome {
+            OutcomeClass::Success => &mut self.successes,
+            OutcomeClass::Failure => &mut self.failures,
+            OutcomeClass::InDoubt => &mut self.in_doubt,
+            OutcomeClass::Unfinished => &mut self.unfinished,
+            OutcomeClass::Skipped => &mut self.skipped,
+            OutcomeClass::Rejected => &mut self.rejected,
         }
     }
 }
 
-impl Tally {
-    fn add(&mut self, other: &Self) {
-        let (sum, counts) = (&mut self.counts, &other.counts);
+impl ToolCounts {
+    fn merge(&mut self, other: &Self) {
+        let (sum, counts) = (&mut self.outcomes, &other.outcomes);
         sum.successes += counts.successes;
         sum.failures += counts.failures;
         sum.in_doubt += counts.in_doubt;
         sum.unfinished += counts.unfinished;
         sum.skipped += counts.skipped;
         sum.rejected += counts.rejected;
-        self.took.extend(&other.took);
+        self.durations.extend(&other.durations);
     }
 
-    fn stats(&self, name: Option<&str>) -> ToolStats {
-        let Counts {
+    fn to_stats(&self, name: Option<&str>) -> ToolStats {
+        let OutcomeCounts {
             successes,
             failures,
             in_doubt,
             unfinished,
             skipped,
             rejected,
-        } = self.counts;
+        } = self.outcomes;
         ToolStats {
             tool_name: name.map(str::to_owned),
             runs: successes + failures + in_doubt + unfinished,
@@ -258,7 +279,7 @@ impl Tally {
             unfinished,
             skipped,
             rejected,
-            durations: self.took.durations(),
+            durations: self.durations.to_stats(),
         }
     }
 }

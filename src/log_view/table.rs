@@ -1,23 +1,23 @@
-//! Cells → columns of a table for people.
+//! Formats tables with aligned columns.
 
 use unicode_width::UnicodeWidthStr as _;
 
-use toolq_core::text::{cut, escape, paint};
+use toolq_core::text::{escape, paint, truncate_to_columns};
 
-/// The widest column of names.
-const WIDEST_NAME: usize = 40;
+/// Maximum width of the name column.
+const MAX_NAME_COLUMNS: usize = 40;
 
-/// A name in the first column; none is the row of all.
+/// Returns the cell in the first column; `None` is the row for everything together.
 pub(crate) fn row_name(name: Option<&str>) -> String {
     match name {
         Some("") => "(no name)".to_owned(),
-        Some(name) => cut(&escape(name), WIDEST_NAME).into_owned(),
+        Some(name) => truncate_to_columns(&escape(name), MAX_NAME_COLUMNS).into_owned(),
         None => "all".to_owned(),
     }
 }
 
-/// The lines of columns that are equally long, the first of them titles. No line break at the end.
-pub(crate) fn rows(columns: &[Vec<String>], color: bool) -> String {
+/// Joins columns of equal length into lines. The first cells are titles. There is no trailing newline.
+pub(crate) fn render_rows(columns: &[Vec<String>], color: bool) -> String {
     let height = columns.first().map_or(0, Vec::len);
     let rows = (0..height).map(|row| {
         let cells: Vec<&str> = columns.iter().map(|column| column[row].as_str()).collect();
@@ -30,8 +30,8 @@ pub(crate) fn rows(columns: &[Vec<String>], color: bool) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-/// The cells below their title, all of one width.
-pub(crate) fn left(title: &str, cells: Vec<String>) -> Vec<String> {
+/// Returns the title and the cells, padded to the same width.
+pub(crate) fn left_aligned(title: &str, cells: Vec<String>) -> Vec<String> {
     let cells: Vec<String> = std::iter::once(title.to_owned()).chain(cells).collect();
     let width = cells
         .iter()
@@ -45,8 +45,8 @@ pub(crate) fn left(title: &str, cells: Vec<String>) -> Vec<String> {
     padded.collect()
 }
 
-/// The same, moved to the right.
-pub(crate) fn right(title: &str, cells: &[String]) -> Vec<String> {
+/// Like [`left_aligned`], but aligned to the right.
+pub(crate) fn right_aligned(title: &str, cells: &[String]) -> Vec<String> {
     let cells = std::iter::once(title).chain(cells.iter().map(String::as_str));
     let cells: Vec<&str> = cells.collect();
     let width = cells

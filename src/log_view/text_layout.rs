@@ -1,17 +1,19 @@
+//! The width and colors of text output.
+
 use unicode_width::UnicodeWidthStr as _;
 
-use toolq_core::text::{cut, paint};
+use toolq_core::text::{paint, truncate_to_columns};
 
-/// Where text is shown.
+/// How text is laid out.
 #[derive(Debug, Clone, Copy)]
-pub struct Page {
-    /// Columns.
+pub struct TextLayout {
+    /// Width in columns.
     pub width: usize,
-    /// Whether it may have colours.
+    /// Whether to use colors.
     pub color: bool,
 }
 
-impl Page {
+impl TextLayout {
     pub(super) fn bold(&self, text: &str) -> String {
         self.paint(text, "1")
     }
@@ -24,7 +26,7 @@ impl Page {
         paint(text, style, self.color)
     }
 
-    /// The page without its first `columns` columns.
+    /// Returns a layout that is narrower by `columns`.
     pub(super) fn inset(self, columns: usize) -> Self {
         Self {
             width: self.width.saturating_sub(columns),
@@ -32,18 +34,22 @@ impl Page {
         }
     }
 
-    /// The text in `columns` columns at least, and in no more than the page has.
-    pub(super) fn pad(&self, text: &str, columns: usize) -> String {
-        let text = cut(text, self.width.max(columns));
-        let missing = columns.saturating_sub(text.width());
+    /// Pads the text to `min_columns`, or truncates it to the width.
+    pub(super) fn pad(&self, text: &str, min_columns: usize) -> String {
+        let text = truncate_to_columns(text, self.width.max(min_columns));
+        let missing = min_columns.saturating_sub(text.width());
         format!("{text}{:missing$}", "")
     }
 
-    /// The text in what is left of a line beside `taken` columns.
-    pub(super) fn fit(&self, text: &str, taken: usize) -> String {
-        cut(text, self.width.saturating_sub(taken).max(NARROWEST)).into_owned()
+    /// Truncates the text to what is left of a line after `used_columns`.
+    pub(super) fn truncate(&self, text: &str, used_columns: usize) -> String {
+        truncate_to_columns(
+            text,
+            self.width.saturating_sub(used_columns).max(MIN_COLUMNS),
+        )
+        .into_owned()
     }
 }
 
-/// Fewer columns say nothing.
-const NARROWEST: usize = 20;
+/// Text isn't truncated to less than this, or nothing useful would be left.
+const MIN_COLUMNS: usize = 20;

@@ -1,59 +1,61 @@
+//! Checks that tools named on the command line occur in the logs.
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use toolq_core::text::nearest;
-use toolq_log::{Damage, Kind, Record};
+use toolq_core::text::suggest_name;
+use toolq_log::{Corruption, Record, RecordKind};
 
-/// Names of other tools that are kept, at most.
-const KEPT: usize = 1_000;
+/// Maximum number of names that are kept for suggestions.
+const MAX_OTHER_NAMES: usize = 1_000;
 
-/// Which of the tools that somebody asks for have calls in the records, and which others have.
+/// Finds which of the wanted tools have no calls in the records, and what they might be called instead.
 #[derive(Debug)]
-pub struct Names {
+pub struct ToolNameFilter {
     missing: BTreeSet<String>,
-    others: BTreeSet<String>,
+    other_names: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct ToolNameFields<'a> {
     #[serde(borrow)]
     tool_name: Option<Cow<'a, str>>,
 }
 
-impl Names {
-    /// Looks for these.
+impl ToolNameFilter {
+    /// Creates a filter that looks for `wanted`.
     pub fn new(wanted: &[String]) -> Self {
         Self {
             missing: wanted.iter().cloned().collect(),
-            others: BTreeSet::new(),
+            other_names: BTreeSet::new(),
         }
     }
 
-    /// Takes the next record.
+    /// Adds the next record.
     ///
     /// # Errors
-    /// Its metadata is not that of its type.
-    pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
-        let is_of_call = matches!(record.kind, Kind::ToolCall | Kind::ToolStart);
+    /// The record's metadata doesn't match its type.
+    pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
+        let is_of_call = matches!(record.kind, RecordKind::ToolCall | RecordKind::ToolStart);
         if self.missing.is_empty() || !(is_of_call || record.kind.ends_call()) {
             return Ok(());
         }
-        let Named { tool_name } = record.metadata()?;
+        let ToolNameFields { tool_name } = record.parse_metadata()?;
         if let Some(name) = tool_name {
             self.missing.remove(&*name);
-            if self.others.len() < KEPT && !self.others.contains(&*name) {
-                self.others.insert(name.into_owned());
+            if self.other_names.len() < MAX_OTHER_NAMES && !self.other_names.contains(&*name) {
+                self.other_names.insert(name.into_owned());
             }
         }
         Ok(())
     }
 
-    /// Those without a call, each with the name that was probably meant.
+    /// Returns the wanted tools without a call, each with the name that was probably meant.
     pub fn missing(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let others = || self.others.iter().map(String::as_str);
+        let others = || self.other_names.iter().map(String::as_str);
         let missing = self.missing.iter();
-        missing.map(move |name| (&**name, nearest(name, others())))
+        missing.map(move |name| (&**name, suggest_name(name, others())))
     }
 }

@@ -1,4 +1,4 @@
-//! Problems of a file a person wrote → what that person sees: each with its line, a caret and what to do.
+//! Renders problems of a file: each with its source line, a caret, and a hint.
 #[cfg(test)]
 mod tests;
 
@@ -9,18 +9,19 @@ use miette::{
     MietteSpanContents, SourceCode, SourceSpan, SpanContents,
 };
 
-use crate::output::line_col::Place;
-use toolq_core::types::{Problem, Severity, Span};
+use crate::output::line_col::LineCol;
+use toolq_core::types::{FileProblem, Severity, Span};
 
-/// More of a line is not shown, in bytes, and so much of it before the place of the problem.
-const LONGEST: usize = 400;
-const BEFORE: usize = 100;
-/// What stands for the rest of a line.
-const REST: &str = "…";
+/// Maximum part of a line that is shown.
+const MAX_EXCERPT_BYTES: usize = 400;
+/// How much of a longer line is shown before the problem.
+const LEADING_BYTES: usize = 100;
+/// Replaces the cut parts of a line.
+const ELLIPSIS: &str = "…";
 
-/// The problems of `text`, which `file_name` holds, one after another; `width` is in columns.
+/// Renders the problems of a file with the content `text`. `width` is in columns.
 pub fn render(
-    problems: &[Problem],
+    problems: &[FileProblem],
     file_name: &str,
     text: &str,
     color: bool,
@@ -35,19 +36,21 @@ pub fn render(
         .with_width(width)
         .with_links(false);
     let mut rendered = String::new();
-    let mut place = Place::default();
+    let mut position = LineCol::default();
     for problem in problems {
-        let found = place.moved(text, problem.span.start);
-        place = found.unwrap_or(place);
-        let source = Source {
+        let advanced = position.advance_to(text, problem.span.start);
+        position = advanced.unwrap_or(position);
+        let source = DiagnosticSource {
             file_name,
             text,
-            place,
-            line: found.map(|place| Line::at(text, place)).unwrap_or_default(),
+            position,
+            excerpt: advanced
+                .map(|place| LineExcerpt::around(text, place))
+                .unwrap_or_default(),
         };
-        let shown = Shown { problem, source };
-        // It fails only where the text has no such place; then the words alone must do.
-        if handler.render_report(&mut rendered, &shown).is_err() {
+        let diagnostic = ProblemDiagnostic { problem, source };
+        // Rendering fails only if the span is outside the text; print the bare message then.
+        if handler.render_report(&mut rendered, &diagnostic).is_err() {
             rendered.push_str(&problem.message);
         }
         rendered.push('\n');
@@ -55,49 +58,57 @@ pub fn render(
     rendered
 }
 
-/// A file of which only the line of a problem is shown.
+/// A file as miette's source code. Only the line of one problem is shown.
 #[derive(Debug)]
-struct Source<'p> {
+struct DiagnosticSource<'p> {
     file_name: &'p str,
     text: &'p str,
-    place: Place,
-    line: Line,
+    position: LineCol,
+    excerpt: LineExcerpt,
 }
 
-/// The line of a problem, or a part of it with `…` for the rest.
+/// The line of a problem, cut with `…` if it is long.
 #[derive(Debug, Default)]
-struct Line {
-    shown: String,
-    /// Where in the file it would begin if each `…` were a part of it, in bytes.
+struct LineExcerpt {
+    text: String,
+    /// Byte offset in the file that corresponds to the start of `text`. If `text` starts with `…`, this is less than
+    /// the offset of the first character shown, by the length of `…`.
     start: usize,
-    /// Where in the file its last part ends.
+    /// Byte offset in the file where the shown part ends.
     end: usize,
 }
 
-impl Line {
-    /// The line around a place.
-    fn at(text: &str, Place { at, line_start, .. }: Place) -> Self {
-        // Of a longer one no more is shown, whatever it has.
-        let behind = &text[at..text.floor_char_boundary(at + 2 * LONGEST)];
-        let line_end = at + behind.find(['\r', '\n']).unwrap_or(behind.len());
-        let mut start = text.floor_char_boundary(at.saturating_sub(BEFORE));
-        if start < line_start + REST.len() || line_end - line_start <= LONGEST {
+impl LineExcerpt {
+    /// Cuts the line around a position.
+    fn around(
+        text: &str,
+        LineCol {
+            offset: at,
+            line_start,
+            ..
+        }: LineCol,
+    ) -> Self {
+        // No excerpt reaches farther than this, so the rest of a long line isn't searched for its end.
+        let following = &text[at..text.floor_char_boundary(at + 2 * MAX_EXCERPT_BYTES)];
+        let line_end = at + following.find(['\r', '\n']).unwrap_or(following.len());
+        let mut start = text.floor_char_boundary(at.saturating_sub(LEADING_BYTES));
+        if start < line_start + ELLIPSIS.len() || line_end - line_start <= MAX_EXCERPT_BYTES {
             start = line_start;
         }
-        let end = text.floor_char_boundary(line_end.min(start + LONGEST));
-        let before = if start > line_start { REST } else { "" };
-        let behind = if end < line_end { REST } else { "" };
+        let end = text.floor_char_boundary(line_end.min(start + MAX_EXCERPT_BYTES));
+        let prefix = if start > line_start { ELLIPSIS } else { "" };
+        let suffix = if end < line_end { ELLIPSIS } else { "" };
         Self {
-            shown: [before, &text[start..end], behind].concat(),
-            start: start - before.len(),
+            text: [prefix, &text[start..end], suffix].concat(),
+            start: start - prefix.len(),
             end,
         }
     }
 }
 
-impl SourceCode for Source<'_> {
-    /// The whole line where `span` begins; without lines of context, as miette asks for the place itself, the span
-    /// alone.
+impl SourceCode for DiagnosticSource<'_> {
+    /// Returns the whole line where `span` begins. A request without context lines is miette's way to locate the span
+    /// itself, so it gets the span alone.
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,
@@ -105,13 +116,13 @@ impl SourceCode for Source<'_> {
         _: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let at = span.offset();
-        let place = self.place.moved(self.text, at);
+        let place = self.position.advance_to(self.text, at);
         let place = place.ok_or(MietteError::OutOfBounds)?;
         let (data, start, column) = if lines_before == 0 {
-            let end = (at + span.len()).min(self.line.end);
+            let end = (at + span.len()).min(self.excerpt.end);
             (&self.text.as_bytes()[at..end], at, place.column)
         } else {
-            (self.line.shown.as_bytes(), self.line.start, 0)
+            (self.excerpt.text.as_bytes(), self.excerpt.start, 0)
         };
         Ok(Box::new(MietteSpanContents::new_named(
             self.file_name.to_owned(),
@@ -124,20 +135,20 @@ impl SourceCode for Source<'_> {
     }
 }
 
-/// A problem and its file, as miette takes them.
+/// A problem with its file, as miette's diagnostic.
 #[derive(Debug)]
-struct Shown<'p> {
-    problem: &'p Problem,
-    source: Source<'p>,
+struct ProblemDiagnostic<'p> {
+    problem: &'p FileProblem,
+    source: DiagnosticSource<'p>,
 }
 
-impl Shown<'_> {
-    /// The place, up to the end of the line where it begins.
-    fn in_one_line(&self) -> Span {
+impl ProblemDiagnostic<'_> {
+    /// Returns the span, cut at the end of its first line.
+    fn span_in_first_line(&self) -> Span {
         let Span { start, len } = self.problem.span;
         let text = self.source.text.get(start..start + len).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
-        let room = self.source.line.end.saturating_sub(start);
+        let room = self.source.excerpt.end.saturating_sub(start);
         Span {
             start,
             len: line.len().min(room),
@@ -145,15 +156,15 @@ impl Shown<'_> {
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ProblemDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.problem.message)
     }
 }
 
-impl std::error::Error for Shown<'_> {}
+impl std::error::Error for ProblemDiagnostic<'_> {}
 
-impl Diagnostic for Shown<'_> {
+impl Diagnostic for ProblemDiagnostic<'_> {
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.problem.severity {
             Severity::Error => miette::Severity::Error,
@@ -168,7 +179,7 @@ impl Diagnostic for Shown<'_> {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let label = Some(self.problem.label.clone()).filter(|label| !label.is_empty());
-        let span = self.in_one_line();
+        let span = self.span_in_first_line();
         let span = LabeledSpan::new(label, span.start, span.len);
         Some(Box::new(std::iter::once(span)))
     }

@@ -1,38 +1,38 @@
-//! Exit codes, and which one wins where several apply.
+//! Exit codes and their precedence.
 
 use std::process::ExitCode;
 
-/// How the program ends. The order is that of precedence: of several, the greatest wins.
+/// How the program ends. Variants are ordered by precedence: if several apply, the greatest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Every call was answered.
     Ok,
-    /// The model asked for nothing.
-    NothingAsked,
-    /// `--fail-on-error` with an error result, or `check` or `plan --strict` found problems.
-    Found,
-    /// A tool was paused, a budget used up, or a call is in doubt. Every call is still answered.
-    Stopped,
-    /// Usage, tools.yaml or input is wrong; nothing ran.
+    /// The model made no tool calls.
+    NoCalls,
+    /// `--fail-on-error` with an error result; `replay` found differences; `check` or `plan --strict` found problems.
+    ProblemsFound,
+    /// A tool is paused, a budget is used up, a call is in doubt, or the input broke off. Every call is still answered.
+    Incomplete,
+    /// Usage, tools.yaml, or input is wrong; nothing ran.
     Usage,
     /// The session log can't be used.
     Log,
-    /// Ended by a signal: 128 and its number.
+    /// Terminated by this signal.
     Signal(u8),
-    /// Results could not be written.
+    /// Results couldn't be written.
     Output,
 }
 
 impl Exit {
-    /// The code that the shell sees.
+    /// Returns the process's exit code.
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::Found => 1,
+            Self::ProblemsFound => 1,
             Self::Usage => 2,
-            Self::Stopped => 3,
+            Self::Incomplete => 3,
             Self::Log => 4,
-            Self::NothingAsked => 5,
+            Self::NoCalls => 5,
             Self::Signal(signal) => 128 + signal,
             Self::Output => 74,
         }
@@ -50,16 +50,16 @@ mod tests {
 
     use crate::output::exit::Exit;
 
-    /// Where several apply: 74, then 129/130/143, then 4, 2, 3, 1.
+    /// If several apply: 74, then 128 + signal, then 4, 2, 3, 1.
     #[test]
-    fn the_graver_one_wins() {
+    fn the_most_severe_exit_wins() {
         let codes = |exits: &[Exit]| exits.iter().max().map(|exit| exit.code());
         assert_eq!(codes(&[Exit::Output, Exit::Signal(2), Exit::Log]), Some(74));
         assert_eq!(
             codes(&[Exit::Signal(15), Exit::Log, Exit::Usage]),
             Some(143)
         );
-        assert_eq!(codes(&[Exit::Stopped, Exit::Usage, Exit::Log]), Some(4));
-        assert_eq!(codes(&[Exit::Found, Exit::Stopped]), Some(3));
+        assert_eq!(codes(&[Exit::Incomplete, Exit::Usage, Exit::Log]), Some(4));
+        assert_eq!(codes(&[Exit::ProblemsFound, Exit::Incomplete]), Some(3));
     }
 }

@@ -1,28 +1,35 @@
-/// Where a problem begins: in bytes, and its line and column, both from 0.
+//! Converts byte offsets to lines and columns.
+
+/// A position in a text. Offsets are in bytes; `line` and `column` (in characters) count from 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
-    pub at: usize,
+pub struct LineCol {
+    pub offset: usize,
     pub line_start: usize,
     pub line: usize,
     pub column: usize,
 }
 
-impl Place {
-    /// The same of `at`. Problems stand in the order of the file, so that no part of a text is counted again for each,
-    /// however long its lines are. None where the text has no such place.
-    pub fn moved(self, text: &str, at: usize) -> Option<Self> {
-        let from = if at < self.at { Self::default() } else { self };
-        let passed = text.get(from.at..at)?;
-        let (line_start, column) = match passed.rfind('\n') {
-            Some(newline) => (from.at + newline + 1, 0),
+impl LineCol {
+    /// Returns the position at `offset`, or `None` if that is outside the text or within a character. Counts from
+    /// `self` if it comes before `offset`: problems are sorted by position, so a text is scanned only once for all of
+    /// them.
+    pub fn advance_to(self, text: &str, offset: usize) -> Option<Self> {
+        let from = if offset < self.offset {
+            Self::default()
+        } else {
+            self
+        };
+        let skipped = text.get(from.offset..offset)?;
+        let (line_start, column) = match skipped.rfind('\n') {
+            Some(newline) => (from.offset + newline + 1, 0),
             None => (from.line_start, from.column),
         };
-        let since = line_start.max(from.at);
+        let column_start = line_start.max(from.offset);
         Some(Self {
-            at,
+            offset,
             line_start,
-            line: from.line + passed.matches('\n').count(),
-            column: column + text[since..at].chars().count(),
+            line: from.line + skipped.matches('\n').count(),
+            column: column + text[column_start..offset].chars().count(),
         })
     }
 }
@@ -31,9 +38,8 @@ impl Place {
 mod tests {
     use super::*;
 
-    /// Whatever stood before it, a place is the one that is counted from the beginning.
     #[test]
-    fn places_are_counted_on() {
+    fn advancing_equals_counting_from_the_start() {
         let text = "a\n名前: x\r\n\n  {é: 1, é: 2}\nend";
         let places: Vec<usize> = (0..=text.len())
             .filter(|at| text.is_char_boundary(*at))
@@ -42,8 +48,8 @@ mod tests {
             .iter()
             .flat_map(|from| places.iter().map(move |to| (*from, *to)))
         {
-            let place = Place::default().moved(text, from).unwrap();
-            let place = place.moved(text, to).unwrap();
+            let place = LineCol::default().advance_to(text, from).unwrap();
+            let place = place.advance_to(text, to).unwrap();
             let before = &text[..to];
             let line = before.rsplit('\n').next().unwrap();
             assert_eq!(place.line, before.matches('\n').count());
@@ -51,9 +57,13 @@ mod tests {
             assert_eq!(place.column, line.chars().count());
         }
         assert!(
-            Place::default().moved(text, 3).is_none(),
+            LineCol::default().advance_to(text, 3).is_none(),
             "within a character"
         );
-        assert!(Place::default().moved(text, text.len() + 1).is_none());
+        assert!(
+            LineCol::default()
+                .advance_to(text, text.len() + 1)
+                .is_none()
+        );
     }
 }

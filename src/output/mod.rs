@@ -1,21 +1,21 @@
-//! What a command writes: stdout, stderr, diagnostics and the exit code.
+//! The outputs of commands: stdout, stderr, diagnostics, and the exit code.
 
-mod color;
+mod color_choice;
+mod command_error;
 pub(crate) mod diagnostics;
-mod error;
 mod exit;
 mod line_col;
 pub(crate) mod panics;
 mod printer;
-mod screen_device;
 mod stderr;
+mod stderr_terminal;
 pub(crate) mod stdout;
 mod stdout_probe;
 
-pub(crate) use color::Color;
-pub(crate) use error::Failure;
+pub(crate) use color_choice::ColorChoice;
+pub(crate) use command_error::CommandError;
 pub(crate) use exit::Exit;
-pub(crate) use printer::Printer;
-pub(crate) use screen_device::Terminal;
-pub(crate) use stderr::Stderr;
-pub(crate) use stdout::OutputLost;
+pub(crate) use printer::AnswerPrinter;
+pub(crate) use stderr::StderrWriter;
+pub(crate) use stderr_terminal::StderrTerminal;
+pub(crate) use stdout::StdoutError;

@@ -1,20 +1,21 @@
-//! What people see of a panic: where and what, as one line that is masked and escaped like all others. The message may
-//! hold a piece of the text that toolq stumbled over.
+//! Prints panics as one line. It is masked and escaped like all messages, because it can contain a part of the input.
 
 use std::panic::{self, PanicHookInfo};
 
-use crate::output::stderr::Stderr;
+use crate::output::stderr::StderrWriter;
 
-/// Says it so from now on. What a panic ends is decided by who catches it.
-pub fn tell() {
-    panic::set_hook(Box::new(|panic| Stderr::panicked(&words(panic))));
+/// Installs the panic hook. It only prints; whether the program ends depends on where the panic is caught.
+pub fn install_hook() {
+    panic::set_hook(Box::new(|panic| {
+        StderrWriter::print_panic(&panic_message(panic));
+    }));
 }
 
-/// `toolq panicked at src/model/call.rs:12:5: index out of bounds`.
-fn words(panic: &PanicHookInfo<'_>) -> String {
-    let said = panic.payload_as_str().unwrap_or("without words");
+/// Formats a message such as `toolq panicked at src/context.rs:12:5: index out of bounds`.
+fn panic_message(panic: &PanicHookInfo<'_>) -> String {
+    let message = panic.payload_as_str().unwrap_or("no message");
     match panic.location() {
-        Some(place) => format!("toolq panicked at {place}: {said}"),
-        None => format!("toolq panicked: {said}"),
+        Some(location) => format!("toolq panicked at {location}: {message}"),
+        None => format!("toolq panicked: {message}"),
     }
 }

@@ -1,111 +1,118 @@
-//! Puts answers on stdout in the form of their input, as soon as that form allows.
+//! Prints answers to stdout in the format of their input, as early as that format allows.
 
 use std::mem;
 
 use crate::output::stdout;
-use crate::output::stdout::OutputLost;
-use crate::terminal::Screen;
+use crate::output::stdout::StdoutError;
+use crate::terminal::ProgressScreen;
 use toolq_core::answer;
-use toolq_core::json::pretty;
+use toolq_core::json::indent_json;
 use toolq_core::os::failpoint;
-use toolq_core::types::{Answer, CallRef, Event, Form, Halt, Layout, Sink};
-use toolq_engine::{Control, Delivery};
+use toolq_core::types::{
+    AnswerForm, CallAnswer, CallRef, Event, EventSink, HaltCause, InputLayout,
+};
+use toolq_engine::{AnswerDelivery, RunControl};
 
-/// The answers of one input on their way to stdout.
-pub struct Printer {
-    to: Option<Form>,
-    layout: Layout,
-    form: Form,
-    /// Turns with open calls that are still to come in this document, the current one included.
+/// Prints the answers of one input.
+pub struct AnswerPrinter {
+    form_override: Option<AnswerForm>,
+    layout: InputLayout,
+    form: AnswerForm,
+    /// Number of turns with open calls left in this document, including the current one.
     turns_left: usize,
     calls: Vec<CallRef>,
-    answers: Vec<Answer>,
-    terminal: bool,
-    /// Bars that stand on the same terminal.
-    screen: Option<Screen>,
-    /// Ends the run once stdout takes no more.
-    control: Option<Control>,
-    lost: Option<OutputLost>,
+    answers: Vec<CallAnswer>,
+    is_terminal: bool,
+    /// Progress bars, which may be on the same terminal.
+    screen: Option<ProgressScreen>,
+    /// Halts the run if stdout can't be written.
+    control: Option<RunControl>,
+    write_error: Option<StdoutError>,
 }
 
-impl Printer {
-    /// A printer for an input of `layout` with so many turns; `to` overrides the form of the input.
-    pub fn new(to: Option<Form>, layout: Layout, turns: usize, screen: Option<Screen>) -> Self {
+impl AnswerPrinter {
+    /// Creates a printer for an input of `layout` with `turns` turns. `form_override` is the value of `--to`.
+    pub fn new(
+        form_override: Option<AnswerForm>,
+        layout: InputLayout,
+        turns: usize,
+        screen: Option<ProgressScreen>,
+    ) -> Self {
         Self {
-            to,
+            form_override,
             layout,
-            form: Form::Message,
+            form: AnswerForm::Message,
             turns_left: turns,
             calls: Vec::new(),
             answers: Vec::new(),
-            terminal: stdout::is_terminal(),
+            is_terminal: stdout::is_terminal(),
             screen,
             control: None,
-            lost: None,
+            write_error: None,
         }
     }
 
-    /// The same, ending the run by `control` once stdout takes no more.
-    pub fn ending(self, control: Control) -> Self {
+    /// Halts the run through `control` if stdout can't be written.
+    pub fn with_control(self, control: RunControl) -> Self {
         Self {
             control: Some(control),
             ..self
         }
     }
 
-    /// The same, a line for each answer on a terminal, too.
-    pub fn unfolded(self) -> Self {
+    /// Prints each answer on one line, even on a terminal.
+    pub fn with_compact_output(self) -> Self {
         Self {
-            terminal: false,
+            is_terminal: false,
             ..self
         }
     }
 
-    /// The next turn asks in this form.
-    pub fn begin(&mut self, form: Form) {
-        self.form = self.to.unwrap_or(form);
+    /// Sets the form of the next turn's answers.
+    pub fn begin_turn(&mut self, form: AnswerForm) {
+        self.form = self.form_override.unwrap_or(form);
     }
 
-    /// Answers a line that asked for nothing by an empty list, so that who waits for a line gets one.
-    pub fn nothing_asked(&mut self) {
-        if self.layout == Layout::Lines && self.to != Some(Form::BlockLines) {
+    /// Answers a line without calls with an empty list, so that a client waiting for a line gets one.
+    pub fn print_empty_list(&mut self) {
+        if self.layout == InputLayout::Lines && self.form_override != Some(AnswerForm::BlockLines) {
             self.print("[]");
         }
     }
 
-    /// Why stdout takes no more, if it doesn't.
+    /// Takes the error of the first failed write.
     ///
     /// # Errors
-    /// What the first failed write said.
-    pub fn check(&mut self) -> Result<(), OutputLost> {
-        self.lost.take().map_or(Ok(()), Err)
+    /// Stdout couldn't be written.
+    pub fn check_written(&mut self) -> Result<(), StdoutError> {
+        self.write_error.take().map_or(Ok(()), Err)
     }
 
-    fn write(&mut self, sink: &mut dyn Sink) {
+    fn flush_answers(&mut self, sink: &mut dyn EventSink) {
         let answers = mem::take(&mut self.answers);
         let calls = mem::take(&mut self.calls);
-        // A log that can't keep them says so at the end; they are no less true for that.
-        let _ = sink.settle();
-        self.print(&answer::render(self.form, &answers));
-        if self.lost.is_none() {
+        // A log error is reported at the end of the run; the results are valid and printed all the same.
+        let _ = sink.flush();
+        self.print(&answer::render_answers(self.form, &answers));
+        if self.write_error.is_none() {
             let written = |call| Event::ResultWritten { call };
             let events: Vec<Event<'_>> = calls.iter().map(written).collect();
-            // A log that refuses this has refused before, and its refusal is told at the end.
-            let _ = sink.tell(&events);
+            // Likewise: a log that fails here is reported at the end of the run.
+            let _ = sink.emit(&events);
         }
     }
 
-    /// Prints one value, unless stdout was lost before.
-    fn print(&mut self, compact: &str) {
-        if self.lost.is_some() {
+    /// Prints one value, unless an earlier write failed.
+    fn print(&mut self, json: &str) {
+        if self.write_error.is_some() {
             return;
         }
         let _ = failpoint("print.before");
         let print = || {
-            if self.terminal && self.form != Form::BlockLines {
-                stdout::line(&pretty(compact))
+            if self.is_terminal && self.form != AnswerForm::BlockLines {
+                stdout::write_line(&indent_json(json))
             } else {
-                stdout::line(compact)
+                stdout::write_line(json)
             }
         };
         let printed = match &self.screen {
@@ -113,30 +120,30 @@ impl Printer {
             None => print(),
         };
         let _ = failpoint("print.after");
-        self.lost = printed.err();
-        if let Some(control) = self.control.as_ref().filter(|_| self.lost.is_some()) {
-            control.halt(Halt::OutputLost);
+        self.write_error = printed.err();
+        if let Some(control) = self.control.as_ref().filter(|_| self.write_error.is_some()) {
+            control.halt(HaltCause::OutputLost);
         }
     }
 }
 
-impl Delivery for Printer {
-    fn deliver(&mut self, call: &CallRef, answer: Answer, sink: &mut dyn Sink) {
+impl AnswerDelivery for AnswerPrinter {
+    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         self.calls.push(call.clone());
         self.answers.push(answer);
-        if self.form == Form::BlockLines {
-            self.write(sink);
+        if self.form == AnswerForm::BlockLines {
+            self.flush_answers(sink);
         }
     }
 
-    fn drained(&mut self, sink: &mut dyn Sink) {
+    fn finish_turn(&mut self, sink: &mut dyn EventSink) {
         self.turns_left = self.turns_left.saturating_sub(1);
         let complete = match self.layout {
-            Layout::Lines => true,
-            Layout::Document => self.turns_left == 0,
+            InputLayout::Lines => true,
+            InputLayout::Document => self.turns_left == 0,
         };
-        if complete && self.form != Form::BlockLines {
-            self.write(sink);
+        if complete && self.form != AnswerForm::BlockLines {
+            self.flush_answers(sink);
         }
     }
 }

@@ -1,149 +1,153 @@
-//! What people read: diagnostics and words on stderr, coloured where that is wanted.
+//! Writes messages to stderr: labeled, masked, escaped, and colored where wanted.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
-use crate::output::color::Color;
-use crate::output::error::Failure;
+use crate::output::color_choice::ColorChoice;
+use crate::output::command_error::CommandError;
 use crate::output::exit::Exit;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::{escape, paint};
 
-/// Columns and lines of what goes to no terminal.
-const SIZE: (u16, u16) = (100, 40);
+/// Columns and lines if stderr isn't a terminal.
+const FALLBACK_SIZE: (u16, u16) = (100, 40);
 
-/// The secrets that nobody is told, known once tools.yaml is read. A panic needs it wherever it happens.
+/// The mask for secrets, set once tools.yaml is read. It is global because the panic hook needs it.
 static MASK: OnceLock<Mask> = OnceLock::new();
 
-/// Stderr and how it is written.
+/// Writes to stderr as the flags and the environment say.
 #[derive(Debug)]
-pub struct Stderr {
-    /// `-q`: errors only.
+pub struct StderrWriter {
+    /// `-q`: print only errors.
     pub quiet: bool,
-    colors: Colors,
+    color_policy: ColorPolicy,
 }
 
-/// Where colours are wanted.
+/// Where colors are wanted.
 #[derive(Debug, Clone, Copy)]
-enum Colors {
+enum ColorPolicy {
     Everywhere,
     OnTerminals,
     Nowhere,
 }
 
-impl Stderr {
-    /// Decides on colours: the flag, then `NO_COLOR` (no-color.org), then whether a person watches.
-    pub fn new(color: Color, quiet: bool, environment: &Environment) -> Self {
+impl StderrWriter {
+    /// Decides whether to use colors: by the flag, then `NO_COLOR` (no-color.org) and `TERM=dumb`, then by whether the
+    /// stream is a terminal.
+    pub fn new(color: ColorChoice, quiet: bool, environment: &Environment) -> Self {
         let forbidden = environment
-            .raw("NO_COLOR")
+            .get_os("NO_COLOR")
             .is_some_and(|value| !value.is_empty());
         let dumb = environment.get("TERM").as_deref() == Some("dumb");
-        let colors = match color {
-            Color::Always => Colors::Everywhere,
-            Color::Auto if !forbidden && !dumb => Colors::OnTerminals,
-            Color::Auto | Color::Never => Colors::Nowhere,
+        let color_policy = match color {
+            ColorChoice::Always => ColorPolicy::Everywhere,
+            ColorChoice::Auto if !forbidden && !dumb => ColorPolicy::OnTerminals,
+            ColorChoice::Auto | ColorChoice::Never => ColorPolicy::Nowhere,
         };
-        Self { quiet, colors }
+        Self {
+            quiet,
+            color_policy,
+        }
     }
 
-    /// Whether a person watches it.
+    /// Returns whether stderr is a terminal.
     pub fn is_terminal() -> bool {
         io::stderr().is_terminal()
     }
 
-    /// Its width in columns; 100 where nobody watches.
+    /// Returns the width in columns, with a default if stderr isn't a terminal.
     pub fn width() -> usize {
         usize::from(Self::size().0)
     }
 
-    /// Its columns and lines; 100 and 40 where nobody watches.
+    /// Returns columns and lines, with defaults if stderr isn't a terminal.
     pub fn size() -> (u16, u16) {
         let size = terminal_size::terminal_size_of(io::stderr());
-        size.map_or(SIZE, |(width, height)| (width.0, height.0))
+        size.map_or(FALLBACK_SIZE, |(width, height)| (width.0, height.0))
     }
 
-    /// Whether it is coloured.
-    pub fn color(&self) -> bool {
-        self.wanted(Self::is_terminal)
+    /// Returns whether to color stderr.
+    pub fn is_colored(&self) -> bool {
+        self.allows_color(Self::is_terminal)
     }
 
-    /// Whether colours are wanted in what goes to stdout.
-    pub fn color_of_stdout(&self) -> bool {
-        self.wanted(crate::output::stdout::is_terminal)
+    /// Returns whether to color stdout.
+    pub fn is_stdout_colored(&self) -> bool {
+        self.allows_color(crate::output::stdout::is_terminal)
     }
 
-    fn wanted(&self, is_terminal: fn() -> bool) -> bool {
-        match self.colors {
-            Colors::Everywhere => true,
-            Colors::OnTerminals => is_terminal(),
-            Colors::Nowhere => false,
+    fn allows_color(&self, is_terminal: fn() -> bool) -> bool {
+        match self.color_policy {
+            ColorPolicy::Everywhere => true,
+            ColorPolicy::OnTerminals => is_terminal(),
+            ColorPolicy::Nowhere => false,
         }
     }
 
-    /// Writes text that is complete by itself. Nobody can be told where this fails.
-    pub fn text(text: &str) {
+    /// Writes text without masking or a label. Errors are ignored: there is no place left to report them.
+    pub fn write_text(text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
-    /// `warning: …`, unless quiet.
-    pub fn warning(&self, message: &str) {
+    /// Prints `warning: …`, unless quiet.
+    pub fn print_warning(&self, message: &str) {
         if !self.quiet {
-            self.labelled("warning", "33;1", message);
+            self.print_labeled("warning", "33;1", message);
         }
     }
 
-    /// `note: …`, unless quiet.
-    pub fn note(&self, message: &str) {
+    /// Prints `note: …`, unless quiet.
+    pub fn print_note(&self, message: &str) {
         if !self.quiet {
-            self.labelled("note", "36;1", message);
+            self.print_labeled("note", "36;1", message);
         }
     }
 
-    /// Says what ended the command, and gives its exit.
-    pub fn failure(&self, failure: &Failure) -> Exit {
+    /// Prints an error with its hint and returns its exit.
+    pub fn print_error(&self, failure: &CommandError) -> Exit {
         if !failure.message.is_empty() {
-            self.labelled("error", "31;1", &failure.message);
+            self.print_labeled("error", "31;1", &failure.message);
             if let Some(hint) = &failure.hint {
-                self.labelled(" hint", "36;1", hint);
+                self.print_labeled(" hint", "36;1", hint);
             }
         }
         failure.exit
     }
 
-    /// What stands below a message, each line of it on one of its own.
-    pub fn details(text: &str) {
+    /// Prints the details of a message, indented below it.
+    pub fn print_details(text: &str) {
         let masked = MASK
             .get()
-            .map_or(Cow::Borrowed(text), |mask| mask.text(text));
+            .map_or(Cow::Borrowed(text), |mask| mask.apply(text));
         for line in masked.lines() {
-            Self::text(&format!("  {}\n", escape(line)));
+            Self::write_text(&format!("  {}\n", escape(line)));
         }
     }
 
-    /// Masks secrets in all messages from now on. The first mask stays.
-    pub fn mask(mask: &Mask) {
+    /// Masks secrets in all messages from now on. The first mask set is kept.
+    pub fn set_mask(mask: &Mask) {
         MASK.get_or_init(|| mask.clone());
     }
 
-    /// Says that toolq itself failed.
-    pub fn panicked(message: &str) {
-        Self::text(&format!("error: {}\n", shown(message)));
+    /// Prints the message of a panic.
+    pub fn print_panic(message: &str) {
+        Self::write_text(&format!("error: {}\n", mask_and_escape(message)));
     }
 
-    fn labelled(&self, label: &str, style: &str, message: &str) {
-        let message = shown(message);
-        let label = paint(label, style, self.color());
-        Self::text(&format!("{label}: {message}\n"));
+    fn print_labeled(&self, label: &str, style: &str, message: &str) {
+        let message = mask_and_escape(message);
+        let label = paint(label, style, self.is_colored());
+        Self::write_text(&format!("{label}: {message}\n"));
     }
 }
 
-/// A message as people may see it.
-fn shown(message: &str) -> String {
+/// Makes a message safe to print.
+fn mask_and_escape(message: &str) -> String {
     let masked = MASK
         .get()
-        .map_or(Cow::Borrowed(message), |mask| mask.text(message));
+        .map_or(Cow::Borrowed(message), |mask| mask.apply(message));
     escape(&masked).into_owned()
 }
 
@@ -151,13 +155,13 @@ fn shown(message: &str) -> String {
 mod tests {
     use super::*;
 
-    /// FAULTS 131: a panic's message may hold what toolq stumbled over.
+    /// A panic's message may contain a part of the input.
     #[test]
     fn messages_are_masked_and_escaped() {
-        Stderr::mask(&Mask::new(["c4n4ry-of-a-panic"]));
-        let said = "toolq panicked at src/a.rs:1:1: `c4n4ry-of-a-panic\u{1b}[31m` has no byte 9";
+        StderrWriter::set_mask(&Mask::new(["c4n4ry-of-a-panic"]));
+        let message = "toolq panicked at src/a.rs:1:1: `c4n4ry-of-a-panic\u{1b}[31m` has no byte 9";
         assert_eq!(
-            shown(said),
+            mask_and_escape(message),
             r"toolq panicked at src/a.rs:1:1: `[masked]\x1b[31m` has no byte 9"
         );
     }

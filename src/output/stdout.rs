@@ -1,4 +1,4 @@
-//! The only file that writes to stdout. It takes whole documents and lines, so that nothing on stdout is ever half of a
+//! The only file that writes to stdout. Results are written as whole documents or lines, so stdout never ends in half a
 //! JSON value.
 
 use std::future::pending;
@@ -11,16 +11,16 @@ use tokio::net::unix::pipe::Sender;
 use crate::output::exit::Exit;
 use crate::output::stdout_probe;
 
-/// Why stdout takes no more.
+/// Why stdout can't be written.
 #[derive(Debug)]
-pub enum OutputLost {
-    /// Nobody reads any more.
+pub enum StdoutError {
+    /// The reader has closed the pipe.
     Closed,
-    /// It is full, or gone.
+    /// Any other failure, such as a full disk.
     Failed(io::Error),
 }
 
-impl From<io::Error> for OutputLost {
+impl From<io::Error> for StdoutError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Closed,
@@ -29,64 +29,65 @@ impl From<io::Error> for OutputLost {
     }
 }
 
-/// Whether a person reads it.
+/// Returns whether stdout is a terminal.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Its width in columns, where it is a terminal.
+/// Returns the width in columns if stdout is a terminal.
 pub fn width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(width.0))
 }
 
-/// Waits until nobody can read it any more; for ever where that can't be seen, as of a file. Needs a runtime.
-pub async fn abandoned() {
+/// Waits until the reader of stdout is gone. Never returns if that can't be observed, as for a file. Must be called
+/// within a tokio runtime.
+pub async fn wait_until_closed() {
     let stdout = io::stdout().as_fd().try_clone_to_owned();
-    // It is watched only, so that it need not be one that never blocks.
+    // Unchecked, because the descriptor is only watched: it doesn't have to be nonblocking.
     match stdout.and_then(Sender::from_owned_fd_unchecked) {
         Ok(watched) if watched.ready(Interest::ERROR).await.is_ok() => {}
         _ => pending().await,
     }
 }
 
-/// Looks whether there is a stdout at all, before anything is done for it.
+/// Checks that stdout exists, before a command does any work for it.
 ///
 /// # Errors
 /// toolq was started without one.
-pub fn check() -> Result<(), OutputLost> {
-    if stdout_probe::stdout() {
-        return Err(OutputLost::Failed(rustix::io::Errno::BADF.into()));
+pub fn check_open() -> Result<(), StdoutError> {
+    if stdout_probe::started_without_stdout() {
+        return Err(StdoutError::Failed(rustix::io::Errno::BADF.into()));
     }
     Ok(())
 }
 
-/// Writes `text` and a newline, and hands it on at once.
+/// Writes `text` and a newline, and flushes.
 ///
 /// # Errors
-/// A closed pipe, a failed write, or none to write to.
-pub fn line(text: &str) -> Result<(), OutputLost> {
-    check()?;
+/// The pipe is closed, the write failed, or toolq was started without a stdout.
+pub fn write_line(text: &str) -> Result<(), StdoutError> {
+    check_open()?;
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.write_all(b"\n")?;
     Ok(stdout.flush()?)
 }
 
-/// For a document that is written in pieces.
-pub fn writer() -> Box<dyn io::Write> {
+/// Returns a buffered writer, for a document that is written in parts.
+pub fn buffered_writer() -> Box<dyn io::Write> {
     Box::new(io::BufWriter::new(io::stdout()))
 }
 
-/// Shows what clap says of the arguments: help and version on stdout, mistakes on stderr.
-pub fn usage(error: &clap::Error) -> Exit {
+/// Prints a message of clap: help and version go to stdout, errors to stderr.
+pub fn print_clap_message(error: &clap::Error) -> Exit {
     let exit = if error.use_stderr() {
         Exit::Usage
     } else {
         Exit::Ok
     };
     match error.print() {
-        Ok(()) if error.use_stderr() || check().is_ok() => exit,
+        Ok(()) if error.use_stderr() || check_open().is_ok() => exit,
         _ => Exit::Output,
     }
 }

@@ -1,28 +1,28 @@
-//! Whether this program was started without a stdout, as by `>&-`. Rust's runtime opens /dev/null in its place before
-//! `main`, where results would vanish as if somebody had taken them. Hence this looks before the runtime does. It only
-//! asks; one of the files that are not safe Rust.
+//! Detects that toolq was started without a stdout, as with `>&-`. Rust's runtime opens /dev/null in its place before
+//! `main`, and results would be lost silently. So this probe runs before the runtime does. It changes nothing, but it
+//! needs unsafe code.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static CLOSED: AtomicBool = AtomicBool::new(false);
+static STARTED_WITHOUT_STDOUT: AtomicBool = AtomicBool::new(false);
 
-/// What the system's loader calls before `main`.
-// SAFETY: the section is a list of such functions, and this one is called once, before any thread is there.
+/// Called by the system's loader before `main`.
+// SAFETY: the section is a list of such functions, and this one is called once, before any thread exists.
 #[cfg_attr(
     target_vendor = "apple",
     unsafe(link_section = "__DATA,__mod_init_func")
 )]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 #[used]
-static LOOK: extern "C" fn() = look;
+static PROBE_BEFORE_MAIN: extern "C" fn() = probe_stdout;
 
-extern "C" fn look() {
-    // SAFETY: it takes numbers, and changes nothing.
+extern "C" fn probe_stdout() {
+    // SAFETY: `F_GETFD` only reads the flags of a descriptor, and reports an invalid one as an error.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    CLOSED.store(flags == -1, Ordering::Relaxed);
+    STARTED_WITHOUT_STDOUT.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Whether there was no stdout when this program began.
-pub(crate) fn stdout() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+/// Returns whether stdout was missing when the program started.
+pub(crate) fn started_without_stdout() -> bool {
+    STARTED_WITHOUT_STDOUT.load(Ordering::Relaxed)
 }

@@ -1,72 +1,74 @@
+//! The outcome of replaying recorded calls.
+
 use std::time::Duration;
 
 use toolq_core::types::CallRef;
 
-/// What became of one recorded call.
+/// The outcome of replaying one recorded call.
 #[derive(Debug)]
-pub struct Case<'c> {
-    /// The recording, as it was named.
+pub struct ReplayCase<'c> {
+    /// The path of the recording, as given.
     pub file: &'c str,
-    /// The call; its turn is counted within the recording.
+    /// The call. Its turn number is relative to the recording.
     pub call: &'c CallRef,
     /// What was found.
-    pub end: End,
-    /// From its first start to its end; zero where it was not run.
+    pub result: CaseResult,
+    /// Time from its first start to its end; zero if it didn't run.
     pub duration: Duration,
-    /// Whether it was run.
+    /// Whether it ran.
     pub executed: bool,
 }
 
-/// What was found of a call.
+/// What was found about a call.
 #[derive(Debug)]
-pub enum End {
-    /// Today's tools accept it and its result is the recorded one.
+pub enum CaseResult {
+    /// The current tools accept it, and its result is the recorded one.
     Matched,
-    /// Today's tools accept it and its result was taken from the recording.
+    /// The current tools accept it, and its result was served from the recording.
     Served,
     /// Nothing could be compared.
-    Open(Open),
-    /// It does not hold: one or more, in the order of the input or result.
-    Differs(Vec<Difference>),
+    Incomplete(IncompleteCause),
+    /// It differs, in one or more ways, in the order of the input or result.
+    Differs(Vec<CaseDifference>),
 }
 
 /// Why nothing was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open {
-    /// The recording has no result of it.
+pub enum IncompleteCause {
+    /// The recording has no result for it.
     NoResult,
-    /// The replay was ended before.
-    Ended,
+    /// The replay was stopped before it was compared.
+    Halted,
 }
 
-/// One way in which a call does not hold.
+/// One way in which a call differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct CaseDifference {
     /// What differs.
-    pub kind: Kind,
-    /// JSON pointer into the input (`schema`) or into the result; empty is the whole.
+    pub kind: DifferenceKind,
+    /// JSON pointer into the input (for `schema`) or into the result; empty for the whole.
     pub path: String,
-    /// JSON, secrets masked: what was recorded; of an input what the rule says.
+    /// Masked JSON: the recorded value, or for an input the message of the violated rule.
     pub expected: Option<String>,
-    /// JSON, secrets masked: what is there today; of an input the value.
+    /// Masked JSON: the current value, or for an input the rejected value.
     pub actual: Option<String>,
 }
 
 /// What can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Today's tools refuse the input.
+pub enum DifferenceKind {
+    /// The current tools reject the input.
     Schema,
-    /// Today there is no such tool.
+    /// The tool no longer exists.
     UnknownTool,
-    /// The result is another.
+    /// The result differs.
     Result,
-    /// The recording has no result, and the call is not run.
+    /// The recording has no result, and the call isn't run.
     Missing,
 }
 
-impl Kind {
-    /// The word of reports.
+impl DifferenceKind {
+    /// Returns its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Schema => "schema",
@@ -77,40 +79,40 @@ impl Kind {
     }
 }
 
-/// What all recordings came to.
+/// Totals over all recordings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ReplayTotals {
     /// Recordings that were read.
     pub files: usize,
-    /// Their turns, those without calls included.
+    /// Their turns, including those without calls.
     pub turns: usize,
     /// Their calls.
     pub calls: usize,
-    /// Calls that were run.
+    /// Calls that ran.
     pub executed: usize,
-    /// Calls whose result was taken from the recording.
+    /// Calls whose result was served from the recording.
     pub served: usize,
-    /// Calls that hold, served ones included.
+    /// Calls that match, including served ones.
     pub matched: usize,
-    /// Calls that don't.
+    /// Calls that differ.
     pub differing: usize,
-    /// Results that were written into their recordings.
+    /// New results that were written into the recordings.
     pub updated: usize,
 }
 
-impl Totals {
+impl ReplayTotals {
     /// Counts a call.
-    pub(super) fn count(&mut self, case: &Case<'_>) {
+    pub(super) fn count_case(&mut self, case: &ReplayCase<'_>) {
         self.calls += 1;
         self.executed += usize::from(case.executed);
-        match case.end {
-            End::Matched => self.matched += 1,
-            End::Served => {
+        match case.result {
+            CaseResult::Matched => self.matched += 1,
+            CaseResult::Served => {
                 self.served += 1;
                 self.matched += 1;
             }
-            End::Open(_) => {}
-            End::Differs(_) => self.differing += 1,
+            CaseResult::Incomplete(_) => {}
+            CaseResult::Differs(_) => self.differing += 1,
         }
     }
 }

@@ -1,42 +1,46 @@
-//! What became of a call: its verdict, today's answer and the recorded one put together.
+//! Classifies a replayed call by its verdict, its current result, and its recorded result.
 
-use crate::replay::case::{Difference, End, Kind, Open};
-use crate::replay::compare::{Mismatch, Rules, mismatches};
+use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, IncompleteCause};
+use crate::replay::compare::{CompareRules, ResultMismatch, find_mismatches};
 use crate::replay::policy;
-use crate::replay::result_collector::Today;
-use crate::replay::session::{File, Replay};
-use crate::replay::update::rewritten;
-use toolq_core::transcript::{InputError, Reply};
-use toolq_core::types::{Accepted, Checked, Recorded, Rejection, Verdict};
+use crate::replay::replayer::{RecordingContext, RecordingReplayer};
+use crate::replay::result_collector::ActualResult;
+use crate::replay::update::rewrite_reply;
+use toolq_core::transcript::{InputError, RecordedReply};
+use toolq_core::types::{AcceptedCall, CheckedCall, RecordedResult, Rejection, Verdict};
 
-impl Replay {
-    /// What became of a call.
-    pub(super) fn end(
+impl RecordingReplayer {
+    /// Classifies a call. `actual` is its current result, if it ran.
+    pub(super) fn classify_call(
         &self,
-        checked: &Checked,
-        today: Option<Today>,
+        checked: &CheckedCall,
+        actual: Option<ActualResult>,
         turn: usize,
-        file: &mut File<'_>,
-    ) -> Result<End, InputError> {
+        file: &mut RecordingContext<'_>,
+    ) -> Result<CaseResult, InputError> {
         let position = checked.call.position;
-        match (&checked.verdict, today) {
-            (_, Some(today)) if today.ended => Ok(End::Open(Open::Ended)),
+        match (&checked.verdict, actual) {
+            (_, Some(actual)) if actual.halted => {
+                Ok(CaseResult::Incomplete(IncompleteCause::Halted))
+            }
             (Verdict::Rejected(rejection), _) => {
                 let reply = file.recording.reply(turn, position)?;
-                Ok(self.refused(checked, rejection, reply.as_ref()))
+                Ok(self.classify_rejected(checked, rejection, reply.as_ref()))
             }
-            (Verdict::Accepted(accepted), Some(today)) => {
+            (Verdict::Accepted(accepted), Some(actual)) => {
                 match file.recording.reply(turn, position)? {
-                    Some(reply) => Ok(self.compared(accepted, &reply, &today, file)),
-                    None => Ok(End::Open(Open::NoResult)),
+                    Some(reply) => Ok(self.compare_answers(accepted, &reply, &actual, file)),
+                    None => Ok(CaseResult::Incomplete(IncompleteCause::NoResult)),
                 }
             }
             (Verdict::Accepted(_), None) if file.recording.has_reply(turn, position) => {
-                Ok(End::Served)
+                Ok(CaseResult::Served)
             }
-            (Verdict::Accepted(_), None) if turn == file.last => Ok(End::Open(Open::NoResult)),
-            (Verdict::Accepted(_), None) => Ok(End::Differs(vec![Difference {
-                kind: Kind::Missing,
+            (Verdict::Accepted(_), None) if turn == file.last_turn => {
+                Ok(CaseResult::Incomplete(IncompleteCause::NoResult))
+            }
+            (Verdict::Accepted(_), None) => Ok(CaseResult::Differs(vec![CaseDifference {
+                kind: DifferenceKind::Missing,
                 path: String::new(),
                 expected: None,
                 actual: None,
@@ -44,48 +48,54 @@ impl Replay {
         }
     }
 
-    /// A call that is refused today holds where it failed when it was recorded.
-    fn refused(&self, checked: &Checked, rejection: &Rejection, reply: Option<&Reply>) -> End {
+    /// Classifies a call that is rejected today. It matches if it failed when it was recorded.
+    fn classify_rejected(
+        &self,
+        checked: &CheckedCall,
+        rejection: &Rejection,
+        reply: Option<&RecordedReply>,
+    ) -> CaseResult {
         let call = &checked.call;
-        let failed = |recorded: &Recorded| {
-            policy::was_error(recorded, call, rejection, &self.tools, &self.mask)
+        let failed = |recorded: &RecordedResult| {
+            policy::was_recorded_as_error(recorded, call, rejection, &self.tools, &self.mask)
         };
-        if reply.is_some_and(|reply| failed(&reply.recorded)) {
-            return End::Served;
+        if reply.is_some_and(|reply| failed(&reply.result)) {
+            return CaseResult::Served;
         }
-        End::Differs(policy::refused(call, rejection, &self.mask))
+        CaseResult::Differs(policy::rejection_differences(call, rejection, &self.mask))
     }
 
-    /// Today's answer beside the recorded one.
-    fn compared(
+    /// Compares the current result with the recorded one. With `--update`, also adds an edit if they differ.
+    fn compare_answers(
         &self,
-        accepted: &Accepted,
-        reply: &Reply,
-        today: &Today,
-        file: &mut File<'_>,
-    ) -> End {
-        let rules = Rules {
+        accepted: &AcceptedCall,
+        reply: &RecordedReply,
+        actual: &ActualResult,
+        file: &mut RecordingContext<'_>,
+    ) -> CaseResult {
+        let rules = CompareRules {
             compare: accepted.tool.compare,
             ignored: [&accepted.tool.ignore, &self.settings.ignored],
             tolerance: self.settings.tolerance,
-            rename: self.settings.rename,
+            rename_ids: self.settings.rename_ids,
         };
-        let found = mismatches(&reply.recorded, &today.answer, &rules, &mut file.ids);
-        if found.is_empty() {
-            return End::Matched;
+        let mismatches = find_mismatches(&reply.result, &actual.answer, &rules, &mut file.renaming);
+        if mismatches.is_empty() {
+            return CaseResult::Matched;
         }
-        if self.settings.update
-            && let Some(edit) = rewritten(reply, file.recording.dialect(), &today.answer)
+        if self.settings.update_recordings
+            && let Some(edit) = rewrite_reply(reply, file.recording.dialect(), &actual.answer)
         {
             file.edits.push(edit);
         }
-        let masked = |json: Option<String>| json.map(|json| self.mask.json(&json).into_owned());
-        let difference = |mismatch: Mismatch| Difference {
-            kind: Kind::Result,
-            path: self.mask.text(&mismatch.path).into_owned(),
+        let masked =
+            |json: Option<String>| json.map(|json| self.mask.apply_to_json(&json).into_owned());
+        let difference = |mismatch: ResultMismatch| CaseDifference {
+            kind: DifferenceKind::Result,
+            path: self.mask.apply(&mismatch.path).into_owned(),
             expected: masked(mismatch.expected),
             actual: masked(mismatch.actual),
         };
-        End::Differs(found.into_iter().map(difference).collect())
+        CaseResult::Differs(mismatches.into_iter().map(difference).collect())
     }
 }

@@ -1,24 +1,26 @@
-//! Recorded turns against today's tools: do the schemas still accept the inputs, and is each result still the recorded
-//! one?
+//! Checks recordings against the current tools: do the schemas still accept the inputs, and are the results still the
+//! same?
 //!
-//! [`files`] finds recordings, [`Replay`] checks, runs and compares their calls, [`update`] writes new results into them,
-//! and `report` tells what was found. Calls run on the engine of `toolq run`. Nothing here knows the command line or
-//! stdout.
+//! `recording_files` finds recordings. [`RecordingReplayer`] checks, runs, and compares their calls. `reports` reports
+//! the findings, and `update` writes new results into recordings. Calls run on the same engine as in `toolq run`.
+//! Nothing here depends on the command line or on stdout.
 
 mod case;
 mod classify;
 mod compare;
-mod files;
 mod policy;
+mod recording_files;
+mod replayer;
 mod reports;
 mod result_collector;
-mod session;
 mod settings;
 mod update;
 
-pub(crate) use files::{FilesError, Shard, files};
-pub(crate) use policy::Execute;
-pub(crate) use reports::{JsonReport, JunitReport, MarkdownReport, Report, Screen, summary};
-pub(crate) use session::{Replay, ReplayError};
-pub(crate) use settings::Settings;
-pub(crate) use update::{Edit, Stamp, update};
+pub(crate) use policy::ExecutePolicy;
+pub(crate) use recording_files::{FindRecordingsError, Shard, find_recordings};
+pub(crate) use replayer::{RecordingReplayer, ReplayError};
+pub(crate) use reports::{
+    JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
+};
+pub(crate) use settings::ReplaySettings;
+pub(crate) use update::{FileStamp, RecordingEdit, update_recording};

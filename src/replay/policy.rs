@@ -1,32 +1,37 @@
-//! What is to be done with a recorded call, decided before anything runs.
+//! Rules for recorded calls: which ones run, and what a rejection means.
 
 use serde_json::Value;
 
-use crate::replay::case::{Difference, Kind};
+use crate::replay::case::{CaseDifference, DifferenceKind};
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::types::{
-    Accepted, Call, Compare, Effect, Outcome, Reason, Recorded, Rejection, Tools,
+    AcceptedCall, Call, Compare, Effect, Outcome, RecordedResult, Rejection, RejectionReason,
+    ToolsConfig,
 };
 
-/// Which calls are really run.
+/// Which calls to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Execute {
-    /// Those of tools that only read.
+pub enum ExecutePolicy {
+    /// Calls of read-only tools.
     Read,
-    /// All that have a backing.
+    /// All calls whose tool has a backing.
     All,
-    /// None.
+    /// No calls.
     None,
 }
 
-/// Whether a call that today's tools accept is run. What would not be compared, or was skipped when it was recorded, is
-/// not.
-pub(crate) fn is_run(accepted: &Accepted, recorded_as_skipped: bool, execute: Execute) -> bool {
+/// Returns whether to run an accepted call. Calls that wouldn't be compared, or were skipped in the recording, don't
+/// run.
+pub(crate) fn should_run(
+    accepted: &AcceptedCall,
+    recorded_as_skipped: bool,
+    execute: ExecutePolicy,
+) -> bool {
     let wanted = match execute {
-        Execute::Read => accepted.tool.effect == Effect::Read,
-        Execute::All => true,
-        Execute::None => false,
+        ExecutePolicy::Read => accepted.tool.effect == Effect::Read,
+        ExecutePolicy::All => true,
+        ExecutePolicy::None => false,
     };
     wanted
         && accepted.invocation.is_some()
@@ -34,58 +39,66 @@ pub(crate) fn is_run(accepted: &Accepted, recorded_as_skipped: bool, execute: Ex
         && !recorded_as_skipped
 }
 
-/// Whether a recorded result is an error, so that a call which is refused today holds. Where the form doesn't say: it is
-/// today's own answer, or begins as errors do.
-pub(crate) fn was_error(
-    recorded: &Recorded,
+/// Returns whether a recorded result is an error, in which case a call that is rejected today counts as a match. If the
+/// format has no error flag, a result is an error if it starts with "error" or is what toolq would answer today.
+pub(crate) fn was_recorded_as_error(
+    recorded: &RecordedResult,
     call: &Call,
     rejection: &Rejection,
-    tools: &Tools,
+    tools: &ToolsConfig,
     mask: &Mask,
 ) -> bool {
     recorded.is_error.unwrap_or_else(|| {
-        let text = answer::as_text(&recorded.content);
-        let begins = text.get(..5);
-        if begins.is_some_and(|begins| begins.eq_ignore_ascii_case("error")) {
+        let text = answer::content_as_text(&recorded.content);
+        let prefix = text.get(..5);
+        if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case("error")) {
             return true;
         }
         let tool = tools.get(&call.name).map(|tool| &**tool);
-        let words = tool.map_or(&tools.messages, |tool| &tool.messages);
+        let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
         let outcome = Outcome::Rejected(rejection.clone());
-        let today = answer::answer(call, tool, &outcome, words, mask);
-        text == answer::as_text(&today.content)
+        let actual = answer::build_answer(call, tool, &outcome, messages, mask);
+        text == answer::content_as_text(&actual.content)
     })
 }
 
-/// What is wrong with a call that is refused today.
-pub(crate) fn refused(call: &Call, rejection: &Rejection, mask: &Mask) -> Vec<Difference> {
-    if rejection.reason == Reason::UnknownTool {
+/// Returns the differences of a call that is rejected today.
+pub(crate) fn rejection_differences(
+    call: &Call,
+    rejection: &Rejection,
+    mask: &Mask,
+) -> Vec<CaseDifference> {
+    if rejection.reason == RejectionReason::UnknownTool {
         let lines: Vec<&str> = rejection
             .details
             .iter()
             .map(|detail| detail.message.as_str())
             .collect();
-        return vec![Difference {
-            kind: Kind::UnknownTool,
+        return vec![CaseDifference {
+            kind: DifferenceKind::UnknownTool,
             path: String::new(),
-            expected: Some(json(&lines.join("; "), mask)),
-            actual: Some(json(&call.name, mask)),
+            expected: Some(masked_json(&lines.join("; "), mask)),
+            actual: Some(masked_json(&call.name, mask)),
         }];
     }
-    let input = call.input.as_ref().ok().map(toolq_core::json::Input::value);
-    let difference = |detail: &toolq_core::types::Detail| {
+    let input = call
+        .input
+        .as_ref()
+        .ok()
+        .map(toolq_core::json::Input::to_value);
+    let difference = |detail: &toolq_core::types::ProblemDetail| {
         let value = input.as_ref().and_then(|input| input.pointer(&detail.path));
-        Difference {
-            kind: Kind::Schema,
-            path: mask.text(&detail.path).into_owned(),
-            expected: Some(json(&detail.message, mask)),
-            actual: value.map(|value: &Value| mask.json(&value.to_string()).into_owned()),
+        CaseDifference {
+            kind: DifferenceKind::Schema,
+            path: mask.apply(&detail.path).into_owned(),
+            expected: Some(masked_json(&detail.message, mask)),
+            actual: value.map(|value: &Value| mask.apply_to_json(&value.to_string()).into_owned()),
         }
     };
     rejection.details.iter().map(difference).collect()
 }
 
-/// A text as JSON.
-fn json(text: &str, mask: &Mask) -> String {
-    Value::from(mask.text(text)).to_string()
+/// Returns a text as a masked JSON string.
+fn masked_json(text: &str, mask: &Mask) -> String {
+    Value::from(mask.apply(text)).to_string()
 }

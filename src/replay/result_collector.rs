@@ -1,38 +1,40 @@
-//! What the engine makes of a turn, kept by position until it is compared.
+//! Collects the results of a turn by position until they are compared.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use toolq_core::types::{Answer, CallRef, Event, NotExecuted, Outcome, Refused, Sink};
-use toolq_engine::Delivery;
+use toolq_core::types::{
+    CallAnswer, CallRef, EmitError, Event, EventSink, NotExecutedCause, Outcome,
+};
+use toolq_engine::AnswerDelivery;
 
-/// Today's answer to a call.
+/// The current result of a call.
 #[derive(Debug)]
-pub(crate) struct Today {
-    pub(super) answer: Answer,
+pub(crate) struct ActualResult {
+    pub(super) answer: CallAnswer,
     pub(super) duration: Duration,
-    /// It is so because the run was ended, not because of the tool.
-    pub(super) ended: bool,
-    /// It may have had its effect, which nobody knows.
+    /// The call ended because the run was stopped, not because of the tool.
+    pub(super) halted: bool,
+    /// Whether the call had its effect is unknown.
     pub(super) in_doubt: bool,
 }
 
-/// Hears the news of a turn and passes them on.
-pub(crate) struct Ears<'e> {
-    next: &'e mut dyn Sink,
-    /// By position in the turn.
-    pub(super) heard: HashMap<usize, Today>,
+/// Collects the results of a turn, and passes all events on.
+pub(crate) struct ResultCollector<'e> {
+    next: &'e mut dyn EventSink,
+    /// The results by position in the turn.
+    pub(super) results: HashMap<usize, ActualResult>,
 }
 
-impl<'e> Ears<'e> {
-    pub(super) fn new(next: &'e mut dyn Sink) -> Self {
-        let heard = HashMap::new();
-        Self { next, heard }
+impl<'e> ResultCollector<'e> {
+    pub(super) fn new(next: &'e mut dyn EventSink) -> Self {
+        let results = HashMap::new();
+        Self { next, results }
     }
 }
 
-impl Sink for Ears<'_> {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for ResultCollector<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
             if let Event::Finished {
                 call,
@@ -42,41 +44,41 @@ impl Sink for Ears<'_> {
                 ..
             } = event
             {
-                let today = Today {
+                let actual = ActualResult {
                     answer: (*answer).clone(),
                     duration: *duration,
-                    ended: is_ended(outcome),
+                    halted: is_halted(outcome),
                     in_doubt: outcome.is_in_doubt(),
                 };
-                self.heard.insert(call.position, today);
+                self.results.insert(call.position, actual);
             }
         }
-        self.next.tell(events)
+        self.next.emit(events)
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.next.settle()
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.next.flush()
     }
 }
 
-/// Whether the end of the run made a call end.
-fn is_ended(outcome: &Outcome) -> bool {
+/// Returns whether a call ended because the run was stopped.
+fn is_halted(outcome: &Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Interrupted { .. }
-            | Outcome::NotExecuted(NotExecuted::Halted(_))
+            | Outcome::NotExecuted(NotExecutedCause::Halted(_))
             | Outcome::LogRefused(_)
     )
 }
 
-/// Nobody waits for these answers in call order.
-pub(crate) struct Nobody;
+/// Discards answers, because the results are collected from events.
+pub(crate) struct DiscardDelivery;
 
-impl Delivery for Nobody {
-    fn deliver(&mut self, call: &CallRef, _: Answer, sink: &mut dyn Sink) {
-        // It was compared, or will be: for the log that is what printing is for a run.
-        let _ = sink.tell(&[Event::ResultWritten { call }]);
+impl AnswerDelivery for DiscardDelivery {
+    fn deliver(&mut self, call: &CallRef, _: CallAnswer, sink: &mut dyn EventSink) {
+        // For the log, being compared counts as being printed.
+        let _ = sink.emit(&[Event::ResultWritten { call }]);
     }
 
-    fn drained(&mut self, _: &mut dyn Sink) {}
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

@@ -1,19 +1,21 @@
-use crate::replay::policy::Execute;
-use toolq_core::types::Ignored;
+//! The settings of a replay.
 
-/// How a replay is done.
+use crate::replay::policy::ExecutePolicy;
+use toolq_core::types::IgnorePattern;
+
+/// The settings of a replay.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// What really runs.
-    pub execute: Execute,
-    /// Parts of every result that may differ.
-    pub ignored: Vec<Ignored>,
-    /// How far numbers may be apart.
+pub struct ReplaySettings {
+    /// Which calls run.
+    pub execute: ExecutePolicy,
+    /// Parts of each result that may differ.
+    pub ignored: Vec<IgnorePattern>,
+    /// Absolute or relative tolerance for numbers.
     pub tolerance: Option<f64>,
-    /// Whether ids of calls may be others than recorded.
-    pub rename: bool,
-    /// Whether new results go into the recordings.
-    pub update: bool,
-    /// Whether the first call that differs ends it, with its turn.
+    /// Whether call ids may differ from the recorded ones, consistently one for one.
+    pub rename_ids: bool,
+    /// Whether to compute edits that write new results into the recordings.
+    pub update_recordings: bool,
+    /// Whether to stop after the first turn in which a call differs.
     pub fail_fast: bool,
 }

@@ -1,76 +1,84 @@
-//! Tools that describe themselves are asked what they take when somebody needs to know it: at most once each. Here is who
-//! asks where nothing else runs, and who tells people of tools that said nothing of use.
+//! Runs the `describe` programs of tools for commands that run nothing else, and warns about tools that fail to
+//! describe themselves. A tool's `describe` runs at most once, when its schema is first needed.
 
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 
-use crate::context::Context;
-use crate::output::{Failure, Stderr};
-use crate::session::runtime::{build_runtime, settings};
-use crate::terminal::Screen;
-use toolq_core::types::{Event, Refused, Said, Sink, Tool, Tools};
-use toolq_engine::{Asking, Engine};
+use crate::context::CommandContext;
+use crate::output::{CommandError, StderrWriter};
+use crate::session::runtime::{build_runtime, default_engine_settings};
+use crate::terminal::ProgressScreen;
+use toolq_core::types::{DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig};
+use toolq_engine::{Engine, SchemaDiscovery};
 
-/// Asks tools for a command that runs nothing else.
-pub struct Describer<'a> {
+/// Runs the `describe` commands of tools, for commands that run nothing else.
+pub struct ToolDescriber<'a> {
     runtime: Runtime,
-    asking: Asking,
-    context: &'a Context,
+    discovery: SchemaDiscovery,
+    context: &'a CommandContext,
 }
 
-impl<'a> Describer<'a> {
-    /// Asks those of `tools`. Nothing is started before the first is asked.
+impl<'a> ToolDescriber<'a> {
+    /// Creates a describer without starting any process.
     ///
     /// # Errors
-    /// There is no runtime for it.
-    pub fn new(tools: &Arc<Tools>, context: &'a Context) -> Result<Self, Failure> {
-        let mask = Arc::new(context.mask(tools));
-        let engine = Engine::new(settings(tools, &mask, context));
+    /// The runtime can't be built.
+    pub fn new(
+        tools: &Arc<ToolsConfig>,
+        context: &'a CommandContext,
+    ) -> Result<Self, CommandError> {
+        let mask = Arc::new(context.build_mask(tools));
+        let engine = Engine::new(default_engine_settings(tools, &mask, context));
         Ok(Self {
             runtime: build_runtime()?,
-            asking: engine.asking(),
+            discovery: engine.schema_discovery(),
             context,
         })
     }
 
-    /// Asks `tools`, all at the same time. What they said stands with them.
-    pub fn ask(&self, tools: &[Arc<Tool>]) {
-        let mut nobody = Nobody;
-        let mut sink = Warned::new(&mut nobody, &self.context.stderr, None);
-        self.runtime.block_on(self.asking.ask(tools, &mut sink));
+    /// Describes `tools` in parallel. Each result is stored in its tool.
+    pub fn describe_tools(&self, tools: &[Arc<Tool>]) {
+        let mut null_sink = NullSink;
+        let mut sink = DescribeWarningSink::new(&mut null_sink, &self.context.stderr, None);
+        self.runtime
+            .block_on(self.discovery.discover(tools, &mut sink));
     }
 }
 
-struct Nobody;
+struct NullSink;
 
-impl Sink for Nobody {
-    fn tell(&mut self, _: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for NullSink {
+    fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
         Ok(())
     }
 }
 
-/// Tells people why a tool could not describe itself, and somebody else of everything.
-pub struct Warned<'a> {
-    sink: &'a mut dyn Sink,
-    stderr: &'a Stderr,
-    screen: Option<Screen>,
+/// Warns when a tool can't describe itself, and passes all events on to another sink.
+pub struct DescribeWarningSink<'a> {
+    inner: &'a mut dyn EventSink,
+    stderr: &'a StderrWriter,
+    screen: Option<ProgressScreen>,
 }
 
-impl<'a> Warned<'a> {
-    /// `screen` makes room on the terminal.
-    pub fn new(sink: &'a mut dyn Sink, stderr: &'a Stderr, screen: Option<Screen>) -> Self {
+impl<'a> DescribeWarningSink<'a> {
+    /// Creates a sink that forwards to `inner` and hides `screen` while it prints a warning.
+    pub fn new(
+        inner: &'a mut dyn EventSink,
+        stderr: &'a StderrWriter,
+        screen: Option<ProgressScreen>,
+    ) -> Self {
         Self {
-            sink,
+            inner,
             stderr,
             screen,
         }
     }
 
-    fn warn(&self, name: &str, why: &str) {
+    fn warn_undescribed(&self, name: &str, why: &str) {
         let message =
-            format!("{name} could not describe itself, and none of its calls runs: {why}");
-        let warn = || self.stderr.warning(&message);
+            format!("{name} could not describe itself, so none of its calls will run: {why}");
+        let warn = || self.stderr.print_warning(&message);
         match &self.screen {
             Some(screen) => screen.suspend(warn),
             None => warn(),
@@ -78,20 +86,20 @@ impl<'a> Warned<'a> {
     }
 }
 
-impl Sink for Warned<'_> {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        let told = self.sink.tell(events);
+impl EventSink for DescribeWarningSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let result = self.inner.emit(events);
         for event in events {
             if let Event::Described { tool, .. } = event
-                && let Some(Said::Nothing(why)) = tool.said()
+                && let Some(DescribeResult::Err(why)) = tool.describe_result()
             {
-                self.warn(&tool.name, why);
+                self.warn_undescribed(&tool.name, why);
             }
         }
-        told
+        result
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.sink.settle()
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.inner.flush()
     }
 }

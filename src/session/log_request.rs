@@ -1,5 +1,5 @@
-//! The session log of a run: which file it is, what is resumed in it, and whether that fits the input. All of it is
-//! known before anything runs, and before anything is written.
+//! Opens the session log of a run: chooses the file, finds the task to resume, and checks that it matches the input.
+//! All of this is decided before anything runs or is written.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -7,266 +7,292 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::args::LogFlags;
-use crate::context::Context;
-use crate::input::Incoming;
-use crate::output::Failure;
+use crate::context::CommandContext;
+use crate::input::CommandInput;
+use crate::output::CommandError;
 use redact::Mask;
-use toolq_core::check::Checker;
+use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
-use toolq_core::text::cut;
-use toolq_core::types::{Call, Checked, Tools, Turn};
-use toolq_log::{Begin, History, OpenLog, Session, SessionLog, Wish};
+use toolq_core::text::truncate_to_columns;
+use toolq_core::types::{Call, CheckedCall, ToolsConfig, Turn};
+use toolq_log::{Access, BeginMode, PreparedLog, SessionHeader, SessionLog, TaskHistory};
 
-/// Calls in doubt that are named, at most.
-const LISTED: usize = 5;
-/// Characters of a tool's name that are shown.
-const SHOWN: usize = 60;
+/// Maximum number of calls in doubt that a warning lists.
+const MAX_LISTED_CALLS: usize = 5;
+/// Maximum length of a tool name in a warning, in columns.
+const MAX_NAME_CHARS: usize = 60;
 
-/// What a run is about to do, as far as its log depends on it.
-pub struct Intent<'a> {
-    pub log: &'a LogFlags,
-    /// Calls that have a result in the input are meant, too.
-    pub all: bool,
+/// What opening the log of a run depends on.
+pub struct LogRequest<'a> {
+    pub flags: &'a LogFlags,
+    /// Calls that already have a result in the input are included.
+    pub include_answered: bool,
     pub jobs: NonZeroUsize,
-    pub context: &'a Context,
-    pub tools: &'a Tools,
-    pub checker: &'a Checker,
+    pub context: &'a CommandContext,
+    pub tools: &'a ToolsConfig,
+    pub checker: &'a CallChecker,
     pub mask: &'a Arc<Mask>,
-    pub inputs: &'a [Incoming],
-    /// The one call of `toolq agent`, which has no inputs.
-    pub alone: Option<&'a Checked>,
+    pub inputs: &'a [CommandInput],
+    /// The single call of `toolq agent`, which has no inputs.
+    pub single_call: Option<&'a CheckedCall>,
 }
 
-/// The log of a run that has begun.
+/// The log of a run that is about to start.
 #[derive(Default)]
-pub struct BegunLog {
-    /// None where the run keeps none.
+pub struct OpenedLog {
+    /// `None` with `--no-log`.
     pub log: Option<SessionLog>,
-    /// The only turn of the input, where it was read to be compared with the log.
-    pub turn: Option<Turn>,
+    /// The only turn of the input, if it was already read for the comparison with the log.
+    pub compared_turn: Option<Turn>,
 }
 
-/// Begins the log of a run.
+/// Opens the log of a run and writes its session record.
 ///
 /// # Errors
-/// There can be no log, or what is resumed is another task than the input's. Nothing ran, and nothing was written.
-pub fn begin(intent: &Intent<'_>, clock: &Clock) -> Result<BegunLog, Failure> {
-    let Intent {
-        log: flags,
+/// The log can't be opened, or the input doesn't match the run to resume. Nothing ran.
+pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, CommandError> {
+    let LogRequest {
+        flags,
         context,
         tools,
         mask,
         ..
-    } = *intent;
+    } = *request;
     if flags.no_log {
-        return Ok(BegunLog::default());
+        return Ok(OpenedLog::default());
     }
-    let input_sha256 = match intent.alone {
-        Some(checked) => Some(digest_of_call(&checked.call)),
-        None => digest(intent.inputs),
+    let input_sha256 = match request.single_call {
+        Some(checked) => Some(call_digest(&checked.call)),
+        None => inputs_digest(request.inputs),
     };
-    let begin = flags.begin();
-    let log = open(intent, begin, input_sha256.as_deref(), clock)?;
-    if let Some(warning) = log.warning() {
-        context.stderr.warning(&warning);
+    let begin = flags.begin_mode();
+    let log = open_log(request, begin, input_sha256.as_deref(), clock)?;
+    if let Some(warning) = log.durability_warning() {
+        context.stderr.print_warning(&warning);
     }
-    tell_doubts(&log, context);
+    warn_in_doubt(&log, context);
     let mut turn = None;
-    if begin == Begin::Resume {
-        if log.history().task().is_none()
+    if begin == BeginMode::Resume {
+        if log.history().task_id().is_none()
             && let Some(path) = &flags.file
         {
             let path = path.display();
-            let note = format!("{path} has no session to resume, so this is the first");
-            context.stderr.note(&note);
+            let note = format!("{path} has no session to resume; starting a new one");
+            context.stderr.print_note(&note);
         }
-        turn = compare(log.history(), intent)?;
-        crate::session::previous_run::wait(log.history())?;
+        turn = compare_with_history(log.history(), request)?;
+        crate::session::previous_run::wait_for_exit(log.history())?;
     }
-    let here = std::env::current_dir().unwrap_or_default();
-    let session = Session {
+    let current_dir = std::env::current_dir().unwrap_or_default();
+    let session = SessionHeader {
         tools_path: context.tools_path.display().to_string(),
         tools_sha256: tools.digest.clone(),
         input_sha256,
-        cwd: here.display().to_string(),
+        cwd: current_dir.display().to_string(),
         root: tools.root.display().to_string(),
-        jobs: intent.jobs,
+        jobs: request.jobs,
         sync: flags.sync.into(),
     };
-    let log = log.begin(&session, Arc::clone(mask), clock.clone())?;
+    let log = log.begin_session(&session, Arc::clone(mask), clock.clone())?;
     for recovered in log.recovered() {
-        context.stderr.note(&recovered.words(log.path()));
+        context.stderr.print_note(&recovered.message(log.path()));
     }
     let log = Some(log);
-    Ok(BegunLog { log, turn })
+    Ok(OpenedLog {
+        log,
+        compared_turn: turn,
+    })
 }
 
-/// What is in doubt from before is no part of another run, and not to be forgotten for that.
-fn tell_doubts(log: &OpenLog, context: &Context) {
-    let (doubts, path) = (log.doubts(), log.path().display());
-    let calls = doubts.all();
+/// Warns about calls that earlier runs left in doubt. They aren't part of a new run, but must not be forgotten.
+fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
+    let (in_doubt_calls, path) = (log.in_doubt_calls(), log.path().display());
+    let calls = in_doubt_calls.in_log_order();
     let Some(first) = calls.first() else { return };
-    let first = doubts.name(first);
-    let shown = calls.iter().take(LISTED);
-    let shown =
-        shown.map(|call| format!("{} ({})", doubts.name(call), cut(&call.tool_name, SHOWN)));
-    let more = calls.len().saturating_sub(LISTED);
+    let first = in_doubt_calls.resolve_id(first);
+    let shown = calls.iter().take(MAX_LISTED_CALLS);
+    let shown = shown.map(|call| {
+        format!(
+            "{} ({})",
+            in_doubt_calls.resolve_id(call),
+            truncate_to_columns(&call.tool_name, MAX_NAME_CHARS)
+        )
+    });
+    let more = calls.len().saturating_sub(MAX_LISTED_CALLS);
     let more = (more > 0).then(|| format!("{more} more"));
-    let calls = shown.chain(more).collect::<Vec<_>>().join(", ");
-    context.stderr.warning(&format!(
-        "an earlier run in {path} left in doubt: {calls}. `toolq log resolve {first} {path}` settles it"
+    let listed = shown.chain(more).collect::<Vec<_>>().join(", ");
+    let (count, advice) = match calls.len() {
+        1 => ("1 call".to_owned(), "settle it with"),
+        count => (format!("{count} calls"), "settle them, starting with"),
+    };
+    context.stderr.print_warning(&format!(
+        "an earlier run in {path} left {count} in doubt: {listed}; {advice} `toolq log resolve {first} {path}`"
     ));
 }
 
-fn open(
-    intent: &Intent<'_>,
-    begin: Begin,
+fn open_log(
+    request: &LogRequest<'_>,
+    mode: BeginMode,
     input_sha256: Option<&str>,
     clock: &Clock,
-) -> Result<OpenLog, Failure> {
-    let context = intent.context;
-    let wish = match begin {
-        Begin::Resume => Wish::Resume,
-        Begin::Next | Begin::New => Wish::Run,
+) -> Result<PreparedLog, CommandError> {
+    let context = request.context;
+    let access = match mode {
+        BeginMode::Resume => Access::Resume,
+        BeginMode::NewTask | BeginMode::ForceNewTask => Access::Run,
     };
-    let refused = |error| Failure::of_log(&error, wish);
-    if let Some(path) = &intent.log.file {
-        return OpenLog::open(path, begin).map_err(refused);
+    let log_error = |error| CommandError::from_log_error(&error, access);
+    if let Some(path) = &request.flags.file {
+        return PreparedLog::open(path, mode).map_err(log_error);
     }
-    let latest: Option<PathBuf> = match begin {
-        Begin::Resume => {
+    let latest: Option<PathBuf> = match mode {
+        BeginMode::Resume => {
             let Some(input_sha256) = input_sha256 else {
-                let message = "what still arrives is not known yet, so its session can't be found";
-                return Err(Failure::usage(message).with_hint("name it with `--log FILE`"));
+                let message =
+                    "can't look up the session of a streaming input: its contents aren't known yet";
+                return Err(CommandError::usage(message).with_hint("name it with `--log FILE`"));
             };
-            let folder = toolq_log::sessions_folder(&context.environment)?;
-            toolq_log::latest_of_input(&folder, input_sha256)?
+            let directory = toolq_log::sessions_dir(&context.environment)?;
+            toolq_log::find_latest_session_for_input(&directory, input_sha256)?
         }
-        Begin::Next | Begin::New => None,
+        BeginMode::NewTask | BeginMode::ForceNewTask => None,
     };
     if let Some(path) = latest {
         if context.verbose {
-            context.stderr.note(&format!("resumes {}", path.display()));
+            context
+                .stderr
+                .print_note(&format!("resuming {}", path.display()));
         }
-        return OpenLog::open(&path, begin).map_err(refused);
+        return PreparedLog::open(&path, mode).map_err(log_error);
     }
-    if begin == Begin::Resume {
+    if mode == BeginMode::Resume {
         context
             .stderr
-            .note("there is no session of this input to resume, so this is the first");
+            .print_note("this input has no session to resume; starting a new one");
     }
-    let path = toolq_log::default_path(&context.environment, clock)?;
-    Ok(OpenLog::open_default(&path, begin)?)
+    let path = toolq_log::default_log_path(&context.environment, clock)?;
+    Ok(PreparedLog::open_default(&path, mode)?)
 }
 
-/// Compares the input with the task that it is to resume. Gives its turn where it has only one, so that what runs is
-/// what was compared.
-fn compare(history: &History, intent: &Intent<'_>) -> Result<Option<Turn>, Failure> {
-    let frozen = is_frozen(history, intent);
-    let mut known = 0;
+/// Checks the input against the task that it resumes. If the input has a single turn, returns it, so that exactly what
+/// was compared will run.
+fn compare_with_history(
+    history: &TaskHistory,
+    request: &LogRequest<'_>,
+) -> Result<Option<Turn>, CommandError> {
+    let frozen = is_frozen(history, request);
+    let mut known_calls = 0;
     let mut missing = BTreeSet::new();
     let mut turns = 0;
-    let mut only = None;
-    let all = intent.all;
-    if let Some(checked) = intent.alone {
-        known += usize::from(history.check(&checked.call, intent.mask)?);
-        if frozen && history.is_missing(checked) {
+    let mut only_turn = None;
+    let all = request.include_answered;
+    if let Some(checked) = request.single_call {
+        known_calls += usize::from(history.check_call(&checked.call, request.mask)?);
+        if frozen && history.needs_current_tools(checked) {
             missing.insert(checked.call.name.clone());
         }
     }
-    for input in intent.inputs {
-        // Behind what still arrives nobody knows the numbers of turns; it is compared call by call.
-        let Incoming::Recording(recording) = input else {
+    for input in request.inputs {
+        // The number of turns in a stream isn't known yet; its calls are compared as they arrive.
+        let CommandInput::Recording(recording) = input else {
             return Ok(None);
         };
         for index in 0..recording.len() {
-            let turn = recording.turn(index, all)?.numbered(turns + index);
+            let turn = recording.turn(index, all)?.with_number(turns + index);
             for call in &turn.calls {
-                known += usize::from(history.check(call, intent.mask)?);
+                known_calls += usize::from(history.check_call(call, request.mask)?);
             }
             if frozen {
-                let calls = intent.checker.turn(turn);
+                let calls = request.checker.check_turn(turn);
                 let calls = calls.into_iter();
                 missing.extend(
                     calls
-                        .filter(|checked| history.is_missing(checked))
+                        .filter(|checked| history.needs_current_tools(checked))
                         .map(|checked| checked.call.name),
                 );
-            } else if intent.inputs.len() == 1 && recording.len() == 1 {
-                only = Some(turn);
+            } else if request.inputs.len() == 1 && recording.len() == 1 {
+                only_turn = Some(turn);
             }
         }
         turns += recording.len();
     }
     if !missing.is_empty() {
-        return Err(tools_changed(history, intent, &missing));
+        return Err(tools_changed_error(history, request, &missing));
     }
-    let left = history.len().saturating_sub(known);
-    if left > 0 && intent.context.verbose {
-        let calls = if left == 1 { "call" } else { "calls" };
-        let note = format!("{left} {calls} of the log are not in this input");
-        intent.context.stderr.note(&note);
+    let left = history.count_input_calls().saturating_sub(known_calls);
+    if left > 0 && request.context.verbose {
+        let calls = match left {
+            1 => "1 call of the log is".to_owned(),
+            _ => format!("{left} calls of the log are"),
+        };
+        let note = format!("{calls} not in this input");
+        request.context.stderr.print_note(&note);
     }
-    Ok(only)
+    Ok(only_turn)
 }
 
-/// The digest of all inputs, where all were read.
-fn digest(inputs: &[Incoming]) -> Option<String> {
+/// Returns the digest of all inputs, or `None` if one is still arriving.
+fn inputs_digest(inputs: &[CommandInput]) -> Option<String> {
     let mut digests = Vec::new();
     for input in inputs {
-        let Incoming::Recording(recording) = input else {
+        let CommandInput::Recording(recording) = input else {
             return None;
         };
         digests.push(recording.sha256());
     }
-    Some(toolq_log::digest_of(digests.into_iter()))
+    Some(toolq_log::combine_digests(digests.into_iter()))
 }
 
-/// The same of a call by itself.
-fn digest_of_call(call: &Call) -> String {
+/// Returns the digest of a single call.
+fn call_digest(call: &Call) -> String {
     let input = call.input.as_ref().map(Input::text).unwrap_or_default();
-    toolq_log::digest_of([call.name.as_str(), input].into_iter())
+    toolq_log::combine_digests([call.name.as_str(), input].into_iter())
 }
 
-/// Whether nothing may run, since tools.yaml is not as it was, or elsewhere, and nobody accepted that.
-pub(crate) fn is_frozen(history: &History, intent: &Intent<'_>) -> bool {
-    let changed = history.tools_sha256() != intent.tools.digest || moved(history, intent).is_some();
-    changed && !history.is_empty() && !intent.log.accept_changes
+/// Returns whether nothing may run because tools.yaml or the root directory changed and `--accept-changes` isn't given.
+pub(crate) fn is_frozen(history: &TaskHistory, request: &LogRequest<'_>) -> bool {
+    let changed =
+        history.tools_sha256() != request.tools.digest || moved_root(history, request).is_some();
+    changed && !history.is_empty() && !request.flags.accept_changes
 }
 
-/// The folder in which commands ran, where it is another one today: by the same file, what they and probes look at is
-/// not what it was.
-fn moved<'h>(history: &'h History, intent: &Intent<'_>) -> Option<&'h str> {
-    let today = intent.tools.root.display().to_string();
+/// Returns the root directory of the logged run if the current one differs. With the same tools.yaml, commands and
+/// probes would then see different files.
+fn moved_root<'h>(history: &'h TaskHistory, request: &LogRequest<'_>) -> Option<&'h str> {
+    let today = request.tools.root.display().to_string();
     history
         .root()
-        .filter(|root| *root != intent.mask.text(&today))
+        .filter(|root| *root != request.mask.apply(&today))
 }
 
-fn tools_changed(history: &History, intent: &Intent<'_>, missing: &BTreeSet<String>) -> Failure {
-    if let Some(root) = moved(history, intent) {
+fn tools_changed_error(
+    history: &TaskHistory,
+    request: &LogRequest<'_>,
+    missing: &BTreeSet<String>,
+) -> CommandError {
+    if let Some(root) = moved_root(history, request) {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
-        let (missing, today) = (missing.join(", "), intent.tools.root.display());
-        return Failure::usage(format!(
-            "this run began in {root}, and calls are still to run ({missing}), which would run in {today}"
+        let (missing, today) = (missing.join(", "), request.tools.root.display());
+        return CommandError::usage(format!(
+            "this run started in {root}, but the calls that still have to run ({missing}) would run in {today}"
         ))
-        .with_hint(format!("`cd {root}` first; or `--accept-changes` runs them here"));
+        .with_hint(format!("`cd {root}` first, or run them here with `--accept-changes`"));
     }
-    let path = intent.context.tools_path.display();
+    let path = request.context.tools_path.display();
     let names = |names: &BTreeSet<String>| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.join(", ")
     };
-    let changed = history.changed(intent.tools);
+    let changed = history.changed_tools(request.tools);
     let changed = if changed.is_empty() {
         String::new()
     } else {
         format!("; changed: {}", names(&changed))
     };
     let missing = names(missing);
-    Failure::usage(format!(
-        "{path} is not as it was when this run began, and calls are still to run ({missing}){changed}"
+    CommandError::usage(format!(
+        "{path} has changed since this run started, and some calls still have to run ({missing}){changed}"
     ))
-    .with_hint("`--accept-changes` runs them by the tools of today; what has its result keeps it")
+    .with_hint("`--accept-changes` runs them with the current tools; existing results are kept")
 }

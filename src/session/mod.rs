@@ -1,4 +1,4 @@
-//! What `run`, `agent` and `replay` share: the session log, signals, sinks of events, the runtime.
+//! What `run`, `agent`, and `replay` share: session log, signals, event sinks, and the runtime.
 
 mod describe;
 pub(crate) mod log_request;
@@ -8,10 +8,13 @@ mod resume;
 pub(crate) mod runtime;
 pub(crate) mod signals;
 mod sinks;
+mod timing;
 
-pub(crate) use describe::{Describer, Warned};
-pub(crate) use log_request::{BegunLog, Intent};
-pub(crate) use resume::Earlier;
-pub(crate) use runtime::{any_task, build_runtime, settings, tick, watch_stdout};
-pub(crate) use signals::Signals;
-pub(crate) use sinks::{Observers, Shared};
+pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
+pub(crate) use log_request::{LogRequest, OpenedLog};
+pub(crate) use resume::ResumeDecisions;
+pub(crate) use runtime::{
+    build_runtime, default_engine_settings, halt_when_stdout_closes, random_task_id, spawn_ticker,
+};
+pub(crate) use signals::SignalHandler;
+pub(crate) use sinks::RunSinks;

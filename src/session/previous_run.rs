@@ -1,34 +1,31 @@
-//! What a killed run has left running: nothing, but for the moment that its keepers need to end it.
+//! Waits for the processes of a killed run. Its reapers kill them, but that takes a moment.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::output::{Exit, Failure};
-use toolq_log::History;
+use crate::output::{CommandError, Exit};
+use crate::session::timing::{PREVIOUS_RUN_EXIT_TIMEOUT, PREVIOUS_RUN_POLL_INTERVAL};
+use toolq_log::TaskHistory;
 
-/// How long they may need. A keeper waits for a second until what it killed is gone, its root for three until its
-/// keepers are.
-const PATIENCE: Duration = Duration::from_secs(6);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// Waits until nothing runs any more of what the run before has started: nobody could say whether it is done before.
+/// Waits until every process that the previous run started is gone. Until then, its calls could still have effects.
 ///
 /// # Errors
-/// Something of it doesn't end.
-pub fn wait(history: &History) -> Result<(), Failure> {
-    let Some(before) = history.unfinished() else {
+/// A reaper of the previous run doesn't exit in time.
+pub fn wait_for_exit(history: &TaskHistory) -> Result<(), CommandError> {
+    let Some(previous_run) = history.unfinished_process() else {
         return Ok(());
     };
-    let since = Instant::now();
-    while let Some(pid) = before.survivor() {
-        if since.elapsed() > PATIENCE {
-            let message =
-                format!("processes of the run before still run: process {pid} is ending them");
-            return Err(Failure::new(Exit::Log, message)
-                .with_hint("wait until it is gone, or end it with `kill -9`, and resume again"));
+    let started = Instant::now();
+    while let Some(pid) = previous_run.live_reaper() {
+        if started.elapsed() > PREVIOUS_RUN_EXIT_TIMEOUT {
+            let message = format!(
+                "programs of the previous run are still running: process {pid} is killing them"
+            );
+            return Err(CommandError::new(Exit::Log, message).with_hint(
+                "wait until that process has exited, or kill it with `kill -9`, then resume again",
+            ));
         }
-        thread::sleep(LOOK);
+        thread::sleep(PREVIOUS_RUN_POLL_INTERVAL);
     }
     Ok(())
 }

@@ -1,69 +1,70 @@
-//! The reports of a replay: where each goes, and what it needs of tools.yaml.
+//! Opens the reports of a replay.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::args::Replay as Arguments;
-use crate::context::{Context, ToolsFile};
+use crate::args::ReplayArguments as Arguments;
+use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
-use crate::output::{Failure, Stderr};
-use crate::replay::{JsonReport, JunitReport, MarkdownReport, Report, Screen};
-use toolq_core::tools_file::Data;
+use crate::output::{CommandError, StderrWriter};
+use crate::replay::{JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport};
+use toolq_core::tools_file::YamlContent;
 
-/// Opens every report that the arguments name, and the one for whoever watches. What a file held is gone then: an old
-/// report must not be taken for a new one.
+/// Opens the report on the terminal and each one that the arguments name. Existing files are truncated right away, so
+/// that an old report can't be mistaken for a new one.
 ///
 /// # Errors
-/// A file can't be written, or several reports are to go to stdout.
-pub fn open(
+/// A file can't be written, or several reports would go to stdout.
+pub fn open_reports(
     arguments: &Arguments,
-    context: &Context,
+    context: &CommandContext,
     tools: &ToolsFile,
-) -> Result<Vec<Box<dyn Report>>, Failure> {
+) -> Result<Vec<Box<dyn ReplayReport>>, CommandError> {
     let wanted = [&arguments.json, &arguments.junit, &arguments.markdown];
     let to_stdout = |path: &&PathBuf| path.as_path() == Path::new("-");
     if wanted.into_iter().flatten().filter(to_stdout).count() > 1 {
-        return Err(Failure::usage("one report at most can go to stdout")
+        return Err(CommandError::usage("only one report can go to stdout")
             .with_hint("name a file for each of the others"));
     }
     let stderr = Box::new(io::stderr());
-    let screen = Screen::new(stderr, context.stderr.color(), Stderr::width());
-    let mut reports: Vec<Box<dyn Report>> = vec![Box::new(screen)];
+    let screen = TerminalReport::new(stderr, context.stderr.is_colored(), StderrWriter::width());
+    let mut reports: Vec<Box<dyn ReplayReport>> = vec![Box::new(screen)];
     if let Some(path) = &arguments.json {
-        reports.push(Box::new(JsonReport::new(writer(path)?)));
+        reports.push(Box::new(JsonReport::new(open_writer(path)?)));
     }
     if let Some(path) = &arguments.junit {
         let name = tools.path.display().to_string();
-        let report = JunitReport::new(name, lines(tools), writer(path)?);
+        let report = JunitReport::new(name, tool_lines(tools), open_writer(path)?);
         reports.push(Box::new(report));
     }
     if let Some(path) = &arguments.markdown {
-        reports.push(Box::new(MarkdownReport::new(writer(path)?)));
+        reports.push(Box::new(MarkdownReport::new(open_writer(path)?)));
     }
     Ok(reports)
 }
 
-fn writer(path: &Path) -> Result<Box<dyn Write>, Failure> {
+fn open_writer(path: &Path) -> Result<Box<dyn Write>, CommandError> {
     if path == Path::new("-") {
-        return Ok(stdout::writer());
+        return Ok(stdout::buffered_writer());
     }
-    let file = File::create(path)
-        .map_err(|error| Failure::usage(format!("{} can't be written: {error}", path.display())))?;
+    let file = File::create(path).map_err(|error| {
+        CommandError::usage(format!("{} can't be written: {error}", path.display()))
+    })?;
     Ok(Box::new(BufWriter::new(file)))
 }
 
-/// On which line of tools.yaml each tool begins, counted from 1.
-fn lines(file: &ToolsFile) -> HashMap<String, usize> {
+/// Maps each tool to the line of tools.yaml on which it starts, counted from 1.
+fn tool_lines(file: &ToolsFile) -> HashMap<String, usize> {
     let Some(tree) = &file.loaded.tree else {
         return HashMap::new();
     };
-    let Data::Table(entries) = &tree.data else {
+    let YamlContent::Table(entries) = &tree.content else {
         return HashMap::new();
     };
     let tools = entries.iter().find(|entry| entry.key == "tools");
-    let Some(Data::Table(tools)) = tools.map(|tools| &tools.value.data) else {
+    let Some(YamlContent::Table(tools)) = tools.map(|tools| &tools.value.content) else {
         return HashMap::new();
     };
     let line = |at: usize| {

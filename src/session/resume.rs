@@ -1,92 +1,127 @@
+//! What an earlier run means for the calls of this one.
+
 use std::sync::Arc;
 
-use crate::output::Failure;
-use crate::session::log_request::{Intent, is_frozen};
+use crate::output::CommandError;
+use crate::session::log_request::{LogRequest, is_frozen};
 use redact::Mask;
-use toolq_core::types::{Begun, Call, Checked, Effect, Memory, Past, Verdict};
-use toolq_log::{History, Recollection};
+use toolq_core::types::{
+    AgentHistory, Call, CheckedCall, Effect, PriorAttempts, ResumeState, Verdict,
+};
+use toolq_engine::PriorCalls;
+use toolq_log::{LogAgentHistory, TaskHistory};
 
-/// What is known of the calls of a run from before it.
-pub struct Earlier {
-    history: Option<Arc<History>>,
+/// Decides what becomes of calls, by what the log of an earlier run says about them.
+pub struct ResumeDecisions {
+    /// `None` unless a run is resumed.
+    history: Option<Arc<TaskHistory>>,
     mask: Arc<Mask>,
-    /// Nothing may run.
-    frozen: bool,
-    /// All calls that will come were compared with it.
-    compared: bool,
+    /// Nothing may run, because the tools have changed.
+    is_frozen: bool,
+    /// All calls of the input were already compared with the history.
+    is_compared: bool,
 }
 
-impl Earlier {
-    pub fn new(history: Option<Arc<History>>, intent: &Intent<'_>, compared: bool) -> Self {
+impl ResumeDecisions {
+    pub fn new(
+        history: Option<Arc<TaskHistory>>,
+        request: &LogRequest<'_>,
+        is_compared: bool,
+    ) -> Self {
         let frozen = history.as_ref();
-        let frozen = frozen.is_some_and(|history| is_frozen(history, intent));
+        let is_frozen = frozen.is_some_and(|history| is_frozen(history, request));
         Self {
             history,
-            mask: Arc::clone(intent.mask),
-            frozen,
-            compared,
+            mask: Arc::clone(request.mask),
+            is_frozen,
+            is_compared,
         }
     }
 
-    /// The same for what agents do.
-    pub fn memory(&self) -> Option<Arc<dyn Memory>> {
+    /// Returns the history of what agents did.
+    pub fn agent_history(&self) -> Option<Arc<dyn AgentHistory>> {
         let history = self.history.as_ref()?;
-        let recollection = Recollection::new(Arc::clone(history), Arc::clone(&self.mask));
-        Some(Arc::new(recollection))
+        let agent_history = LogAgentHistory::new(Arc::clone(history), Arc::clone(&self.mask));
+        Some(Arc::new(agent_history))
     }
 
-    /// Those of `calls` of which today's tools have to say what becomes. None where nothing may run: the log has another
-    /// call in the place of one, or tools.yaml is not as it was.
-    pub fn open<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
+    /// Returns the calls whose outcome the log doesn't decide, so that their tools must be known. Returns an empty list
+    /// if nothing may run: tools.yaml has changed, or the log has another call at the position of one.
+    pub fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         let Some(history) = &self.history else {
             return calls.iter().collect();
         };
-        let conflicts = |call: &Call| !self.compared && history.check(call, &self.mask).is_err();
-        if self.frozen || calls.iter().any(conflicts) {
+        let conflicts =
+            |call: &Call| !self.is_compared && history.check_call(call, &self.mask).is_err();
+        if self.is_frozen || calls.iter().any(conflicts) {
             return Vec::new();
         }
-        let open = calls.iter().filter(|call| history.is_open(call));
+        let open = calls.iter().filter(|call| history.is_undecided(call));
         open.collect()
     }
 
-    /// What is known of a call. `started` says that the input itself, a log, tells of its start and of no end.
+    /// Returns what is known of a call. `started` means that the input is itself a session log, in which the call
+    /// started but didn't end.
     ///
     /// # Errors
-    /// The log has another call in its place, its answer can't be read any more, or it is missing and nothing may run.
-    pub fn past(&self, checked: &Checked, started: bool) -> Result<Past, Failure> {
+    /// The log has another call at this position, its result can't be read, or the call would have to run but nothing
+    /// may.
+    pub fn resume_state(
+        &self,
+        checked: &CheckedCall,
+        started: bool,
+    ) -> Result<ResumeState, CommandError> {
         if let Some(history) = &self.history {
-            let known = if self.compared {
-                history.knows(&checked.call)
+            let is_known = if self.is_compared {
+                history.contains(&checked.call)
             } else {
-                history.check(&checked.call, &self.mask)?
+                history.check_call(&checked.call, &self.mask)?
             };
-            if self.frozen && history.is_missing(checked) {
-                let message = "tools.yaml, or the folder in which its commands run, is not as it was when this run began, and calls are still to run";
-                return Err(Failure::usage(message)
-                    .with_hint("`--accept-changes` runs them by the tools of today"));
+            if self.is_frozen && history.needs_current_tools(checked) {
+                let message = "tools.yaml, or the directory in which its commands run, has changed since this run started, and some calls still have to run";
+                return Err(CommandError::usage(message)
+                    .with_hint("`--accept-changes` runs them with the current tools"));
             }
-            if known {
-                return Ok(history.past(checked)?);
+            if is_known {
+                return Ok(history.resume_state(checked)?);
             }
         }
-        Ok(if started { orphan(checked) } else { Past::None })
+        Ok(if started {
+            state_of_started_call(checked)
+        } else {
+            ResumeState::NotStarted
+        })
     }
 }
 
-/// A call that another log tells of: it was started there, and nobody knows how it ended.
-fn orphan(checked: &Checked) -> Past {
+impl PriorCalls for ResumeDecisions {
+    type Conflict = CommandError;
+
+    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
+        Self::open_calls(self, calls)
+    }
+
+    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, CommandError> {
+        Self::resume_state(self, checked, false)
+    }
+}
+
+/// Returns the state of a call that started according to the input, a session log, which doesn't say how it ended.
+fn state_of_started_call(checked: &CheckedCall) -> ResumeState {
     let writes = match &checked.verdict {
         Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,
         Verdict::Rejected(_) => true,
     };
-    let begun = |attempts| Begun {
-        attempts,
-        key: None,
-        doubtful: false,
+    let prior_attempts = |attempts| PriorAttempts {
+        count: attempts,
+        idempotency_key: None,
+        has_nested_doubt: false,
     };
     match &checked.verdict {
-        _ if !writes => Past::Started(begun(0)),
-        Verdict::Accepted(accepted) if accepted.probe.is_some() => Past::Unsure(begun(0)),
-        _ => Past::InDoubt(begun(1)),
+        _ if !writes => ResumeState::Started(prior_attempts(0)),
+        Verdict::Accepted(accepted) if accepted.probe.is_some() => {
+            ResumeState::NeedsProbe(prior_attempts(0))
+        }
+        _ => ResumeState::InDoubt(prior_attempts(1)),
     }
 }

@@ -1,4 +1,5 @@
-//! What a command that runs calls has beside its engine: threads, a task, who watches stdout, what moves the bars.
+//! What commands need to run calls in addition to the engine: the tokio runtime, default settings, and background
+//! tasks.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,62 +8,66 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::context::Context;
-use crate::output::Failure;
+use crate::context::CommandContext;
+use crate::output::CommandError;
 use crate::output::stdout;
-use crate::terminal::Screen;
+use crate::terminal::ProgressScreen;
 use redact::Mask;
-use toolq_core::types::{Halt, Tools};
-use toolq_engine::{Budgets, Control, EngineSettings, Resolver};
+use toolq_core::types::{HaltCause, ToolsConfig};
+use toolq_engine::{BudgetLimits, EngineSettings, Resolver, RunControl};
 
-/// Between two pictures of a moving bar.
-const FRAME: Duration = Duration::from_millis(100);
+/// Time between two frames of a progress bar.
+const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A task that nobody can resume, since no log tells of it.
-pub fn any_task() -> String {
+/// Returns an id for a task that can't be resumed, because it has no log.
+pub fn random_task_id() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// An engine's settings, where a command says nothing else: without a log, a past, or budgets.
-pub fn settings(tools: &Arc<Tools>, mask: &Arc<Mask>, context: &Context) -> EngineSettings {
+/// Returns the default engine settings: no log, nothing to resume, no budgets.
+pub fn default_engine_settings(
+    tools: &Arc<ToolsConfig>,
+    mask: &Arc<Mask>,
+    context: &CommandContext,
+) -> EngineSettings {
     EngineSettings {
         tools: Arc::clone(tools),
         jobs: tools.concurrency,
-        outputs: None,
-        // This very file, also when it was replaced meanwhile.
-        supervisor: Some("/proc/self/exe".into()),
+        output_dir: None,
+        // The running executable, even if its file was replaced in the meantime.
+        supervisor_program: Some("/proc/self/exe".into()),
         environment: Arc::clone(&context.environment),
         resolver: Resolver::system(),
         mask: Arc::clone(mask),
-        task: any_task(),
-        budgets: Budgets::default(),
-        memory: None,
+        task_id: random_task_id(),
+        budget_limits: BudgetLimits::default(),
+        agent_history: None,
     }
 }
 
-/// The threads that calls run on.
+/// Builds the tokio runtime that calls run on.
 ///
 /// # Errors
-/// There are none.
-pub fn build_runtime() -> Result<Runtime, Failure> {
+/// The threads can't be started.
+pub fn build_runtime() -> Result<Runtime, CommandError> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 8))
         .enable_all()
         .build()
-        .map_err(|error| Failure::usage(format!("no threads can be had: {error}")))
+        .map_err(|error| CommandError::usage(format!("failed to start worker threads: {error}")))
 }
 
-/// Ends the run once nobody reads its results any more.
-pub async fn watch_stdout(control: Control) {
-    stdout::abandoned().await;
-    control.halt(Halt::OutputLost);
+/// Halts the run when the reader of stdout is gone.
+pub async fn halt_when_stdout_closes(control: RunControl) {
+    stdout::wait_until_closed().await;
+    control.halt(HaltCause::OutputLost);
 }
 
-/// Moves the bars of `screen` on until it is aborted.
-pub fn tick(screen: Screen) -> JoinHandle<()> {
+/// Starts a task that redraws the bars of `screen` at intervals, until it is aborted.
+pub fn spawn_ticker(screen: ProgressScreen) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let mut frames = tokio::time::interval(FRAME);
+        let mut frames = tokio::time::interval(FRAME_INTERVAL);
         loop {
             frames.tick().await;
             screen.tick();

@@ -1,132 +1,133 @@
-//! Signals to toolq: the first of those that end it ends the run politely, the second at once. Ctrl-Z stops what runs,
-//! and itself.
+//! Signal handling: the first termination signal stops the run gracefully, the second immediately. Ctrl-Z suspends the
+//! running programs and toolq.
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::Duration;
 
-use rustix::process::{Signal as Sent, getpid, kill_process};
+use rustix::process::{Signal as UnixSignal, getpid, kill_process};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::output::Exit;
-use crate::terminal::Screen;
-use toolq_core::types::Halt;
-use toolq_engine::Control;
+use crate::session::timing::{DUPLICATE_SIGNAL_WINDOW, FORCED_EXIT_TIMEOUT, SUSPEND_TIMEOUT};
+use crate::terminal::ProgressScreen;
+use toolq_core::types::HaltCause;
+use toolq_engine::RunControl;
 
-/// Those that end the run.
-const ENDING: [Sent; 4] = [Sent::HUP, Sent::INT, Sent::QUIT, Sent::TERM];
-/// Signals so close together are one: `timeout` sends TERM to its program and then to the group of it.
-const SAME: Duration = Duration::from_millis(50);
-/// How long after the second signal toolq may still answer. Then it ends whoever it waits for.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long toolq may take to be stopped, once it told itself to.
-const STOPPING: Duration = Duration::from_secs(1);
+/// The signals that stop the run.
+const TERMINATION_SIGNALS: [UnixSignal; 4] = [
+    UnixSignal::HUP,
+    UnixSignal::INT,
+    UnixSignal::QUIT,
+    UnixSignal::TERM,
+];
 
-/// The signals that toolq hears from now on, instead of dying of them.
-pub struct Signals {
-    heard: Vec<(Sent, Signal)>,
-    ended_by: Arc<OnceLock<u8>>,
+/// Handles the signals that would otherwise kill toolq.
+pub struct SignalHandler {
+    listeners: Vec<(UnixSignal, Signal)>,
+    termination_signal: Arc<OnceLock<u8>>,
 }
 
-/// Who writes a file beyond `ulimit -f` is sent a signal. From now on the write fails instead of ending the program.
-pub fn survive_file_limit() {
+/// Catches SIGXFSZ, so that a write beyond `ulimit -f` fails with an error instead of killing toolq.
+pub fn catch_file_size_signal() {
     let Ok(runtime) = Builder::new_current_thread().enable_io().build() else {
         return;
     };
     let _entered = runtime.enter();
-    // What catches it stays when the runtime is gone.
-    let _ = hear(Sent::XFSZ);
+    // The handler stays installed after the runtime is dropped.
+    let _ = listen_for(UnixSignal::XFSZ);
 }
 
-impl Signals {
-    /// Catches what toolq was not told to ignore, as by `nohup`. Needs a runtime.
+impl SignalHandler {
+    /// Installs handlers for all signals that toolq wasn't started to ignore, as by `nohup`. Must be called within a
+    /// tokio runtime.
     ///
     /// # Errors
-    /// The system refuses.
-    pub fn catch() -> io::Result<Self> {
-        let ignored = ignored();
-        let wanted = ENDING.into_iter().chain([Sent::TSTP]);
+    /// A handler can't be installed.
+    pub fn install() -> io::Result<Self> {
+        let ignored = ignored_signals();
+        let wanted = TERMINATION_SIGNALS.into_iter().chain([UnixSignal::TSTP]);
         let wanted = wanted.filter(|wanted| ignored >> (wanted.as_raw() - 1) & 1 == 0);
-        let heard = wanted.map(|wanted| Ok((wanted, hear(wanted)?)));
+        let listeners = wanted.map(|wanted| Ok((wanted, listen_for(wanted)?)));
         Ok(Self {
-            heard: heard.collect::<io::Result<_>>()?,
-            ended_by: Arc::default(),
+            listeners: listeners.collect::<io::Result<_>>()?,
+            termination_signal: Arc::default(),
         })
     }
 
-    /// Where the first signal that ends the run will stand.
-    pub fn ended_by(&self) -> Arc<OnceLock<u8>> {
-        Arc::clone(&self.ended_by)
+    /// Returns the cell that will hold the first termination signal.
+    pub fn termination_signal(&self) -> Arc<OnceLock<u8>> {
+        Arc::clone(&self.termination_signal)
     }
 
-    /// Does what signals say, as long as the program runs.
-    pub async fn obey(mut self, control: Control, screen: Option<Screen>) {
+    /// Handles signals until the program ends.
+    pub async fn handle_signals(mut self, control: RunControl, screen: Option<ProgressScreen>) {
         let first = loop {
-            match self.next().await {
-                Sent::TSTP => stop(&control, screen.as_ref()).await,
+            match self.next_signal().await {
+                UnixSignal::TSTP => suspend_run(&control, screen.as_ref()).await,
                 ending => break u8::try_from(ending.as_raw()).unwrap_or_default(),
             }
         };
-        let begun = Instant::now();
-        let _ = self.ended_by.set(first);
-        control.halt(Halt::Signal(first));
+        let halted_at = Instant::now();
+        let _ = self.termination_signal.set(first);
+        control.halt(HaltCause::Signal(first));
         loop {
-            match self.next().await {
-                Sent::TSTP => stop(&control, screen.as_ref()).await,
-                _ if begun.elapsed() < SAME => {}
+            match self.next_signal().await {
+                UnixSignal::TSTP => suspend_run(&control, screen.as_ref()).await,
+                _ if halted_at.elapsed() < DUPLICATE_SIGNAL_WINDOW => {}
                 _ => break,
             }
         }
-        control.halt_now();
-        sleep(PATIENCE).await;
-        leave(first);
+        control.kill();
+        sleep(FORCED_EXIT_TIMEOUT).await;
+        exit_now(first);
     }
 
-    async fn next(&mut self) -> Sent {
+    async fn next_signal(&mut self) -> UnixSignal {
         poll_fn(|context| {
-            let mut heard = self.heard.iter_mut();
-            let next = heard
-                .find_map(|(number, heard)| heard.poll_recv(context).is_ready().then_some(*number));
+            let mut listeners = self.listeners.iter_mut();
+            let next = listeners.find_map(|(number, listener)| {
+                listener.poll_recv(context).is_ready().then_some(*number)
+            });
             next.map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
 }
 
-fn hear(wanted: Sent) -> io::Result<Signal> {
-    signal(SignalKind::from_raw(wanted.as_raw()))
+fn listen_for(number: UnixSignal) -> io::Result<Signal> {
+    signal(SignalKind::from_raw(number.as_raw()))
 }
 
-/// Stops everything and toolq itself, until it is told to continue.
-async fn stop(control: &Control, screen: Option<&Screen>) {
+/// Suspends all running programs and toolq itself until SIGCONT.
+async fn suspend_run(control: &RunControl, screen: Option<&ProgressScreen>) {
     control.pause();
-    let continued = hear(Sent::CONT);
-    let stopped = || kill_process(getpid(), Sent::STOP);
-    // Bars are taken from the terminal before it is somebody else's, and drawn again after.
+    let continued = listen_for(UnixSignal::CONT);
+    let stopped = || kill_process(getpid(), UnixSignal::STOP);
+    // Remove the bars before the shell gets the terminal, and redraw them afterward.
     let _ = screen.map_or_else(stopped, |screen| screen.suspend(stopped));
     if let Ok(mut continued) = continued {
-        // The stop itself may come a moment later. Where it doesn't, as for the first process of a container, that is
-        // no reason to wait for ever.
-        let _ = timeout(STOPPING, continued.recv()).await;
+        // SIGSTOP may take effect a moment later, or never, as for the init process of a container; so don't wait
+        // forever.
+        let _ = timeout(SUSPEND_TIMEOUT, continued.recv()).await;
     }
     control.resume();
 }
 
-/// Ends the process whatever it waits for, as for a reader of its results who doesn't read.
+/// Exits even if toolq is blocked, for example on a pipe that its reader doesn't read.
 #[expect(
     clippy::disallowed_methods,
-    reason = "asked for twice, and all that could be flushed had its time"
+    reason = "the user asked twice, and there was time to flush"
 )]
-fn leave(signal: u8) -> ! {
+fn exit_now(signal: u8) -> ! {
     std::process::exit(Exit::Signal(signal).code().into())
 }
 
-/// The signals that toolq was started to ignore, a bit each, as the system shows them. None where it doesn't.
-fn ignored() -> u64 {
+/// Returns the signals that toolq was started to ignore as a bit mask, from /proc; 0 if that isn't available.
+fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

@@ -1,170 +1,162 @@
-//! Everybody who is told what happens in a run: the session log, `--events`, the screen, the summary.
+//! The event sinks of a run: session log, `--events`, progress display, and summary.
 
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::{Progress as How, WatchFlags};
-use crate::context::Context;
+use crate::args::{ProgressFlag, WatchFlags};
+use crate::context::CommandContext;
 use crate::events::target;
-use crate::events::{EventStream, Fanout};
-use crate::output::{Exit, Failure, Stderr, Terminal};
-use crate::terminal::{Bars, Lines, Look, Screen, Summary};
+use crate::events::{EventFanout, NdjsonSink};
+use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
+use crate::terminal::{BarOptions, ProgressBars, ProgressLines, ProgressScreen, RunSummary};
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{Event, Refused, Sink, Tools};
+use toolq_core::types::{EmitError, Event, EventSink, ToolsConfig};
 use toolq_log::SessionLog;
 
-/// Pictures of bars in a second, at most.
-const FRAMES: u8 = 20;
+/// Maximum frame rate of the progress bars.
+const MAX_FRAMES_PER_SECOND: u8 = 20;
 
-/// The observers of one run.
-pub struct Observers {
+/// The event sinks of one run.
+pub struct RunSinks {
     log: Option<SessionLog>,
-    events: Option<EventStream>,
-    shown: Option<Shown>,
-    summary: Summary,
+    events: Option<NdjsonSink>,
+    display: Option<ProgressDisplay>,
+    summary: RunSummary,
 }
 
-/// What people see while calls run.
-enum Shown {
-    Bars(Bars),
-    Lines(Lines),
+/// The progress display on stderr.
+enum ProgressDisplay {
+    Bars(ProgressBars),
+    Lines(ProgressLines),
 }
 
-impl Observers {
-    /// Opens what the flags name, beside the log of this name.
+impl RunSinks {
+    /// Opens the sinks that the flags name. `log` is the path of the session log, to which events can't be written.
     ///
     /// # Errors
-    /// `--events` names nothing that can be written.
+    /// The target of `--events` can't be written.
     pub fn new(
         flags: &WatchFlags,
         log: Option<&Path>,
-        context: &Context,
-        (tools, jobs): (&Tools, NonZeroUsize),
+        context: &CommandContext,
+        (tools, jobs): (&ToolsConfig, NonZeroUsize),
         mask: &Arc<Mask>,
         clock: Clock,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let events = flags.events.as_deref();
         let events = events.map(|to| target::open(to, log)).transpose()?;
-        let events = events.map(|to| EventStream::new(to, Arc::clone(mask), clock.clone()));
-        let events = events
-            .transpose()
-            .map_err(|error| Failure::usage(format!("--events can't begin: {error}")))?;
+        let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
+        let events = events.transpose().map_err(|error| {
+            CommandError::usage(format!("failed to start writing --events: {error}"))
+        })?;
         Ok(Self {
-            shown: show(flags, context, jobs, mask, &clock),
-            summary: Summary::new(clock, tools.prices.clone()),
+            display: open_display(flags, context, jobs, mask, &clock),
+            summary: RunSummary::new(clock, tools.prices.clone()),
             events,
             log: None,
         })
     }
 
-    /// From now on events are recorded in `log`. It comes last, so that a mistake elsewhere leaves none behind.
-    pub fn record(&mut self, log: Option<SessionLog>) {
+    /// Records events in `log` from now on. Called last, so that an error in other setup doesn't leave an empty log
+    /// behind.
+    pub fn attach_log(&mut self, log: Option<SessionLog>) {
         self.log = log;
     }
 
-    /// The folder for outputs that were cut; none where there is no log.
-    pub fn outputs(&self) -> Option<PathBuf> {
-        self.log.as_ref().map(|log| log.folder().to_owned())
+    /// Returns the directory for the full text of truncated outputs, if there is a log.
+    pub fn output_dir(&self) -> Option<PathBuf> {
+        self.log.as_ref().map(|log| log.blob_dir().to_owned())
     }
 
-    /// What must make room while something is written to the same terminal.
-    pub fn screen(&self) -> Option<Screen> {
-        match &self.shown {
-            Some(Shown::Bars(bars)) => Some(bars.screen()),
+    /// Returns the screen to suspend while something else is written to the terminal.
+    pub fn screen(&self) -> Option<ProgressScreen> {
+        match &self.display {
+            Some(ProgressDisplay::Bars(bars)) => Some(bars.screen()),
             _ => None,
         }
     }
 
-    /// What was counted.
-    pub fn summary(&self) -> &Summary {
+    /// Returns the summary of the run so far.
+    pub fn summary(&self) -> &RunSummary {
         &self.summary
     }
 
-    /// Takes the bars from the screen for good: what is printed now is the last.
-    pub fn leave_screen(&mut self) {
-        drop(self.shown.take());
+    /// Removes the bars for good, for the messages at the end of the run.
+    pub fn close_screen(&mut self) {
+        drop(self.display.take());
     }
 
-    /// Closes everything and says on `stderr` what the run was. Gives the graver of `exit` and what closing came to.
-    pub fn finish(mut self, mut exit: Exit, stderr: &Stderr, verbose: bool) -> Exit {
-        // Before anything else is said.
-        self.leave_screen();
+    /// Closes all sinks and prints the summary. Returns `exit`, or a more severe one if the log can't be closed.
+    pub fn finish(mut self, mut exit: Exit, stderr: &StderrWriter, verbose: bool) -> Exit {
+        // Remove the bars before printing anything.
+        self.close_screen();
         if let Some(log) = &mut self.log {
-            if let Err(refused) = log.finish(exit.code()) {
-                exit = exit.max(stderr.failure(&Failure::new(Exit::Log, refused)));
+            if let Err(error) = log.finish(exit.code()) {
+                exit = exit.max(stderr.print_error(&CommandError::new(Exit::Log, error)));
             } else if verbose {
-                stderr.note(&format!("session log: {}", log.path().display()));
+                stderr.print_note(&format!("session log: {}", log.path().display()));
             }
         }
-        if let Some(lost) = self.events.and_then(EventStream::finish) {
-            stderr.warning(&lost);
+        if let Some(warning) = self.events.and_then(NdjsonSink::finish) {
+            stderr.print_warning(&warning);
         }
         if exit != Exit::Output {
-            stderr.note(&self.summary.text());
+            stderr.print_note(&self.summary.text());
         }
         exit
     }
 }
 
-impl Sink for Observers {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        let hands_on = self.events.is_some();
-        let mut readers: Vec<&mut dyn Sink> = vec![&mut self.summary];
-        readers.extend(self.events.as_mut().map(|events| events as &mut dyn Sink));
-        match &mut self.shown {
-            Some(Shown::Bars(bars)) => readers.push(bars),
-            Some(Shown::Lines(lines)) => readers.push(lines),
+impl EventSink for RunSinks {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let has_event_stream = self.events.is_some();
+        let mut readers: Vec<&mut dyn EventSink> = vec![&mut self.summary];
+        readers.extend(
+            self.events
+                .as_mut()
+                .map(|events| events as &mut dyn EventSink),
+        );
+        match &mut self.display {
+            Some(ProgressDisplay::Bars(bars)) => readers.push(bars),
+            Some(ProgressDisplay::Lines(lines)) => readers.push(lines),
             None => {}
         }
-        let log = self.log.as_mut().map(|log| log as &mut dyn Sink);
-        let mut all = Fanout::new(log, readers).handing_on(hands_on);
-        all.tell(events)
+        let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
+        let mut fanout = EventFanout::new(log, readers).flush_results_first(has_event_stream);
+        fanout.emit(events)
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.log.as_mut().map_or(Ok(()), SessionLog::settle)
-    }
-}
-
-/// Observers whom two tell, both of one task: the dispatcher of a turn that still arrives, and who asks tools of it what
-/// they take.
-pub struct Shared<'m, 'o>(pub &'m Mutex<&'o mut Observers>);
-
-impl Sink for Shared<'_, '_> {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        observers.tell(events)
-    }
-
-    fn settle(&mut self) -> Result<(), Refused> {
-        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        observers.settle()
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.log.as_mut().map_or(Ok(()), SessionLog::flush)
     }
 }
 
-fn show(
+fn open_display(
     flags: &WatchFlags,
-    context: &Context,
+    context: &CommandContext,
     jobs: NonZeroUsize,
     mask: &Arc<Mask>,
     clock: &Clock,
-) -> Option<Shown> {
+) -> Option<ProgressDisplay> {
     let bars = || {
-        let look = Look {
-            color: context.stderr.color(),
-            size: Stderr::size,
+        let bar_options = BarOptions {
+            color: context.stderr.is_colored(),
+            terminal_size: StderrWriter::size,
             jobs,
         };
-        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Terminal::default()), FRAMES);
-        Shown::Bars(Bars::new(target, look, Arc::clone(mask)))
+        let target = ProgressDrawTarget::term_like_with_hz(
+            Box::new(StderrTerminal::default()),
+            MAX_FRAMES_PER_SECOND,
+        );
+        ProgressDisplay::Bars(ProgressBars::new(target, bar_options, Arc::clone(mask)))
     };
     let lines = || {
-        Shown::Lines(Lines::new(
+        ProgressDisplay::Lines(ProgressLines::new(
             Box::new(io::stderr()),
             jobs,
             Arc::clone(mask),
@@ -174,14 +166,14 @@ fn show(
     let in_ci = || {
         context
             .environment
-            .raw("CI")
+            .get_os("CI")
             .is_some_and(|value| !value.is_empty())
     };
     match flags.progress {
         _ if context.stderr.quiet => None,
-        How::None => None,
-        How::Auto | How::Bar if Stderr::is_terminal() => Some(bars()),
-        How::Bar | How::Plain => Some(lines()),
-        How::Auto => in_ci().then(lines),
+        ProgressFlag::None => None,
+        ProgressFlag::Auto | ProgressFlag::Bar if StderrWriter::is_terminal() => Some(bars()),
+        ProgressFlag::Bar | ProgressFlag::Plain => Some(lines()),
+        ProgressFlag::Auto => in_ci().then(lines),
     }
 }

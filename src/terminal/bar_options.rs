@@ -1,31 +1,33 @@
+//! The size and colors of the progress bars.
+
 use std::num::NonZeroUsize;
 
 use toolq_core::text::paint;
 
-/// Rows of calls, whatever the terminal's height.
-const FEWEST: usize = 8;
-const MOST: usize = 16;
+/// Bounds for the number of rows, whatever the terminal's height.
+const MIN_ROWS: usize = 8;
+const MAX_ROWS: usize = 16;
 
-/// How bars look.
+/// How progress bars look.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
-    /// Whether there may be colours.
+pub struct BarOptions {
+    /// Whether to use colors.
     pub color: bool,
-    /// Columns and lines of the terminal, which may change.
-    pub size: fn() -> (u16, u16),
-    /// Calls that run at once.
+    /// Returns the terminal's current columns and lines.
+    pub terminal_size: fn() -> (u16, u16),
+    /// Maximum number of calls that run at once.
     pub jobs: NonZeroUsize,
 }
 
-impl Look {
-    /// The width of the terminal.
+impl BarOptions {
+    /// Returns the width of the terminal.
     pub(super) fn columns(self) -> usize {
-        usize::from((self.size)().0)
+        usize::from((self.terminal_size)().0)
     }
 
-    /// Calls that have a row: half of the terminal is left for what stands above.
-    pub(super) fn rows(self) -> usize {
-        usize::from((self.size)().1 / 2).clamp(FEWEST, MOST)
+    /// Returns the maximum number of calls with a row. Half of the terminal is left for the output above.
+    pub(super) fn max_rows(self) -> usize {
+        usize::from((self.terminal_size)().1 / 2).clamp(MIN_ROWS, MAX_ROWS)
     }
 
     pub(super) fn cyan(self, text: &str) -> String {

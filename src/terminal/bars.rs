@@ -1,109 +1,119 @@
+//! Progress bars on a terminal.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::terminal::bar_options::Look;
-use crate::terminal::labels::{Words, batch_words};
+use crate::terminal::bar_options::BarOptions;
+use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
-use crate::terminal::screen::Screen;
-use crate::terminal::{Key, is_of_agent, key, shown, within};
+use crate::terminal::screen::ProgressScreen;
+use crate::terminal::{RowKey, call_path, is_agent_batch, mask_and_escape, row_key};
 use redact::Mask;
-use toolq_core::text::cut;
-use toolq_core::types::{CallRef, Checked, Event, Outcome, Refused, Sink};
+use toolq_core::text::truncate_to_columns;
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
-/// The widest name of a tool in a row; what the tool says needs room beside it.
-const WIDEST_NAME: usize = 24;
+/// Maximum width of a tool's name in a row, to leave room for its status.
+const MAX_NAME_COLUMNS: usize = 24;
 
-/// Rows of running calls above a bar of all calls, on a terminal.
-pub struct Bars {
-    screen: Screen,
-    look: Look,
+/// Shows a row per running call, above a bar for all calls.
+pub struct ProgressBars {
+    screen: ProgressScreen,
+    options: BarOptions,
     mask: Arc<Mask>,
-    /// What is shown of calls without a result.
-    calls: HashMap<Key, Call>,
+    /// The captions of unfinished calls.
+    calls: HashMap<RowKey, CallCaption>,
 }
 
-/// What a call's tool says of itself, escaped and masked.
-struct Call {
+/// The text of a call's row, escaped and masked.
+struct CallCaption {
     name: String,
-    /// The name behind those of the agents that it stands below, for a line of its own.
+    /// The name after those of its parent agents, for a line that isn't below their rows.
     path: String,
-    /// Where it is, if it is an agent: `turn 2 of 3`.
+    /// The progress of an agent: `turn 2 of 3`.
     turn: Option<String>,
-    /// Its latest tip; before the first, what its tool is said to be doing.
+    /// The latest tip, initially the tool's `status.doing`.
     tip: Option<String>,
     /// From 0 to 1.
     progress: Option<f64>,
 }
 
-impl Bars {
-    /// Draws on `target`: standard error, but in tests.
-    pub fn new(target: ProgressDrawTarget, look: Look, mask: Arc<Mask>) -> Self {
+impl ProgressBars {
+    /// Creates bars that are drawn on `target`.
+    pub fn new(target: ProgressDrawTarget, options: BarOptions, mask: Arc<Mask>) -> Self {
         Self {
-            screen: Screen::new(target, look),
-            look,
+            screen: ProgressScreen::new(target, options),
+            options,
             mask,
             calls: HashMap::new(),
         }
     }
 
-    /// The terminal.
-    pub fn screen(&self) -> Screen {
+    /// Returns the screen, for others that write to the terminal.
+    pub fn screen(&self) -> ProgressScreen {
         self.screen.clone()
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn handle_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Queued { checked, .. } => self.queued(checked),
-            Event::BatchStarted { calls, .. } if is_of_agent(calls) => {}
+            Event::Queued { checked, .. } => self.on_queued(checked),
+            Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
             Event::BatchStarted { calls, .. } => {
-                let words = batch_words(calls.len(), self.look.jobs);
-                self.screen.all().set_message(words.unwrap_or_default());
+                let label = batch_label(calls.len(), self.options.jobs);
+                self.screen
+                    .total_bar()
+                    .set_message(label.unwrap_or_default());
             }
-            Event::Started { call, .. } => self.started(call),
+            Event::Started { call, .. } => self.on_started(call),
             Event::Status {
                 call,
-                tip,
+                message: tip,
                 progress,
-            } => self.status(call, *tip, *progress),
+            } => self.on_status(call, *tip, *progress),
             Event::Retrying { call, .. } => {
-                let words = outcome_label::retry_words(event);
-                self.status(call, words.as_deref(), None);
+                let label = outcome_label::retry_label(event);
+                self.on_status(call, label.as_deref(), None);
             }
             Event::Finished {
                 call,
                 outcome,
                 duration,
                 ..
-            } => self.finished(call, outcome, *duration),
+            } => self.on_finished(call, outcome, *duration),
             Event::AgentProgress {
                 call,
                 agent,
                 turn,
                 max_turns,
             } => {
-                // Where `new_task` was called, the row has another name.
+                // If the agent was called through `new_task`, that is the name of the row.
                 let name = if *agent == call.tool_name {
                     String::new()
                 } else {
                     format!("{agent}, ")
                 };
-                self.asks(call, &format!("{name}turn {turn} of {max_turns}"));
+                self.on_agent_progress(call, &format!("{name}turn {turn} of {max_turns}"));
             }
             Event::Describing { tool } => {
-                let name = shown(&tool.name, &self.mask);
-                let text = format!("{}: {}", cut(&name, WIDEST_NAME), outcome_label::DESCRIBING);
+                let name = mask_and_escape(&tool.name, &self.mask);
+                let text = format!(
+                    "{}: {}",
+                    truncate_to_columns(&name, MAX_NAME_COLUMNS),
+                    outcome_label::DESCRIBING_LABEL
+                );
                 self.screen
-                    .start(Key::Describe(tool.name.clone()), None, &text);
+                    .add_row(RowKey::Describe(tool.name.clone()), None, &text);
             }
-            Event::Described { tool, .. } => self.screen.end(&Key::Describe(tool.name.clone())),
+            Event::Described { tool, .. } => {
+                self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
+            }
             Event::TurnStarted { .. }
             | Event::AgentStarted { .. }
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }
-            | Event::Part { .. }
+            | Event::PartialInput { .. }
             | Event::ResultWritten { .. }
             | Event::Probing { .. }
             | Event::Probed { .. }
@@ -111,89 +121,94 @@ impl Bars {
         }
     }
 
-    fn queued(&mut self, checked: &Checked) {
-        let words = Words::of(checked);
-        let reference = CallRef::new(&checked.call, None);
-        let short = |name: &str| cut(&shown(name, &self.mask), WIDEST_NAME).into_owned();
-        let call = Call {
-            name: short(&words.name),
-            path: short(&within(&reference, &words.name)),
+    fn on_queued(&mut self, checked: &CheckedCall) {
+        let labels = CallLabels::new(checked);
+        let call_ref = CallRef::new(&checked.call, None);
+        let short = |name: &str| {
+            truncate_to_columns(&mask_and_escape(name, &self.mask), MAX_NAME_COLUMNS).into_owned()
+        };
+        let call = CallCaption {
+            name: short(&labels.name),
+            path: short(&call_path(&call_ref, &labels.name)),
             turn: None,
-            tip: words.doing.map(|doing| shown(&doing, &self.mask)),
+            tip: labels
+                .doing
+                .map(|doing| mask_and_escape(&doing, &self.mask)),
             progress: None,
         };
-        self.calls.insert(key(&reference), call);
-        if reference.within.is_none() {
-            self.screen.all().inc_length(1);
+        self.calls.insert(row_key(&call_ref), call);
+        if call_ref.parent.is_none() {
+            self.screen.total_bar().inc_length(1);
         }
     }
 
-    fn started(&mut self, call: &CallRef) {
-        if let Some(known) = self.calls.get(&key(call)) {
-            let agent = call.within.as_deref().map(key);
-            self.screen.start(key(call), agent.as_ref(), &known.text());
+    fn on_started(&mut self, call: &CallRef) {
+        if let Some(known) = self.calls.get(&row_key(call)) {
+            let parent = call.parent.as_deref().map(row_key);
+            self.screen
+                .add_row(row_key(call), parent.as_ref(), &known.text());
         }
     }
 
-    /// An agent asks its model; what was said before is over.
-    fn asks(&mut self, call: &CallRef, turn: &str) {
-        if let Some(known) = self.calls.get_mut(&key(call)) {
-            known.turn = Some(shown(turn, &self.mask));
+    /// Shows the agent's turn, instead of the tip of the previous one.
+    fn on_agent_progress(&mut self, call: &CallRef, turn: &str) {
+        if let Some(known) = self.calls.get_mut(&row_key(call)) {
+            known.turn = Some(mask_and_escape(turn, &self.mask));
             known.tip = None;
-            self.screen.show(&key(call), &known.text());
+            self.screen.set_text(&row_key(call), &known.text());
         }
     }
 
-    /// What is not said anew stays as it was said before.
-    fn status(&mut self, call: &CallRef, tip: Option<&str>, progress: Option<f64>) {
-        if let Some(known) = self.calls.get_mut(&key(call)) {
-            let tip = tip.map(|tip| shown(tip, &self.mask));
+    /// Updates the tip, the progress, or both. `None` keeps the old value.
+    fn on_status(&mut self, call: &CallRef, tip: Option<&str>, progress: Option<f64>) {
+        if let Some(known) = self.calls.get_mut(&row_key(call)) {
+            let tip = tip.map(|tip| mask_and_escape(tip, &self.mask));
             known.tip = tip.or(known.tip.take());
             known.progress = progress.or(known.progress);
-            self.screen.show(&key(call), &known.text());
+            self.screen.set_text(&row_key(call), &known.text());
         }
     }
 
-    /// Failures leave a line above the rows; successes only their place in the bar.
-    fn finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
-        let known = self.calls.remove(&key(call));
-        if let Some(Call { path, .. }) = known.filter(|_| outcome.is_error()) {
-            let ended = outcome_label::timed_words(outcome, duration);
+    /// Removes the row and advances the bar. A failure also leaves a line above the rows.
+    fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
+        let known = self.calls.remove(&row_key(call));
+        if let Some(CallCaption { path, .. }) = known.filter(|_| outcome.is_error()) {
+            let label = outcome_label::timed_outcome_label(outcome, duration);
             self.screen
-                .line(&format!("{path}: {}", self.look.red(&ended)));
+                .print_line(&format!("{path}: {}", self.options.red(&label)));
         }
-        self.screen.end(&key(call));
-        if call.within.is_none() {
-            self.screen.all().inc(1);
+        self.screen.remove_row(&row_key(call));
+        if call.parent.is_none() {
+            self.screen.total_bar().inc(1);
         }
     }
 }
 
-impl Call {
-    /// `bash: half way, 50 %`.
+impl CallCaption {
+    /// Formats the row: `bash: half way, 50 %`.
     fn text(&self) -> String {
         let percent = self
             .progress
             .map(|progress| format!("{:.0} %", progress * 100.0));
-        let said = self.turn.iter().chain(&self.tip).cloned();
-        let said: Vec<_> = said.chain(percent).collect();
-        match said.as_slice() {
+        let details = self.turn.iter().chain(&self.tip).cloned();
+        let details: Vec<_> = details.chain(percent).collect();
+        match details.as_slice() {
             [] => self.name.clone(),
-            said => format!("{}: {}", self.name, said.join(", ")),
+            details => format!("{}: {}", self.name, details.join(", ")),
         }
     }
 }
 
-impl Sink for Bars {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for ProgressBars {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            self.hear(event);
+            self.handle_event(event);
         }
         Ok(())
     }
 }
 
-impl Drop for Bars {
+impl Drop for ProgressBars {
     fn drop(&mut self) {
         self.screen.clear();
     }

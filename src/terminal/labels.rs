@@ -1,21 +1,23 @@
+//! Texts that describe a call to people.
+
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 
 use toolq_core::json::Input;
-use toolq_core::types::{Checked, Part, Template, Verdict};
+use toolq_core::types::{CheckedCall, Template, TemplatePart, Verdict};
 
-/// What people see of a call, in its tool's words. Not escaped and not masked.
-pub(crate) struct Words {
-    /// The tool's `display_name`, or the name that was asked for.
+/// A call's texts from its tool's declaration, neither escaped nor masked.
+pub(crate) struct CallLabels {
+    /// The tool's `display_name`, or the name in the call.
     pub(crate) name: String,
-    /// While it waits.
+    /// The status while the call waits.
     pub(crate) wait: Option<String>,
-    /// While it runs.
+    /// The status while it runs.
     pub(crate) doing: Option<String>,
 }
 
-impl Words {
-    pub(crate) fn of(checked: &Checked) -> Self {
+impl CallLabels {
+    pub(crate) fn new(checked: &CheckedCall) -> Self {
         let name = checked.call.name.clone();
         let Verdict::Accepted(accepted) = &checked.verdict else {
             return Self {
@@ -25,32 +27,32 @@ impl Words {
             };
         };
         let tool = &accepted.tool;
-        let filled = |template: &Option<Template>| {
+        let filled_template = |template: &Option<Template>| {
             let template = template.as_ref()?;
-            Some(fill(template, &accepted.input))
+            Some(fill_template(template, &accepted.input))
         };
         Self {
             name: tool.display_name.clone().unwrap_or(name),
-            wait: filled(&tool.status.wait),
-            doing: filled(&tool.status.doing),
+            wait: filled_template(&tool.status.wait),
+            doing: filled_template(&tool.status.doing),
         }
     }
 }
 
-/// The template with values of the input: a string as it is, another value as JSON, a missing one as nothing. The
-/// environment is never read: what people see needs none.
-fn fill(template: &Template, input: &Input) -> String {
+/// Fills the template with values of the input: strings verbatim, other values as JSON, missing ones as nothing.
+/// `${NAME}` is left as is: a status text never contains values of the environment.
+fn fill_template(template: &Template, input: &Input) -> String {
     let mut text = String::new();
     for part in &template.parts {
         match part {
-            Part::Text(part) => text.push_str(part),
-            Part::Value { path, .. } => {
-                let value = input.at(path).map_or("", |value| value.get());
+            TemplatePart::Text(part) => text.push_str(part),
+            TemplatePart::Value { path, .. } => {
+                let value = input.value_at(path).map_or("", |value| value.get());
                 let string: Option<String> = serde_json::from_str(value).ok();
                 text.push_str(string.as_deref().unwrap_or(value));
             }
-            Part::Env { name, .. } => {
-                // Writing to a string cannot fail.
+            TemplatePart::Env { name, .. } => {
+                // Writing to a string can't fail.
                 let _ = write!(text, "${{{name}}}");
             }
         }
@@ -58,8 +60,8 @@ fn fill(template: &Template, input: &Input) -> String {
     text
 }
 
-/// `3 calls in parallel`, `200 calls, 10 at a time`; none for a call that is alone.
-pub(crate) fn batch_words(calls: usize, jobs: NonZeroUsize) -> Option<String> {
+/// Formats the size of a batch: `3 calls in parallel` or `200 calls, 10 at a time`. Returns `None` for a single call.
+pub(crate) fn batch_label(calls: usize, jobs: NonZeroUsize) -> Option<String> {
     match calls {
         0 | 1 => None,
         calls if calls <= jobs.get() => Some(format!("{calls} calls in parallel")),
@@ -71,17 +73,17 @@ pub(crate) fn batch_words(calls: usize, jobs: NonZeroUsize) -> Option<String> {
 mod tests {
     use super::*;
 
-    use toolq_core::testing::{accepted, tool};
-    use toolq_core::types::{Status, Tool};
+    use toolq_core::testing::{accepted_call, sample_tool};
+    use toolq_core::types::{StatusTemplates, Tool};
 
     #[test]
     fn templates_are_filled_from_the_input() {
-        let value = |name: &str| Part::Value {
+        let value = |name: &str| TemplatePart::Value {
             path: vec![name.to_owned()],
             optional: true,
             splat: false,
         };
-        let text = |text: &str| Part::Text(text.to_owned());
+        let text = |text: &str| TemplatePart::Text(text.to_owned());
         let doing = Template {
             parts: vec![
                 text("reading "),
@@ -91,17 +93,22 @@ mod tests {
                 value("missing"),
             ],
         };
-        let status = Status {
+        let status = StatusTemplates {
             wait: None,
             doing: Some(doing),
         };
         let tool = Tool {
             status,
-            ..tool("read")
+            ..sample_tool("read")
         };
-        let words = Words::of(&accepted(0, tool, true, r#"{"path":"a {n}","n":1.50}"#));
-        assert_eq!(words.doing.as_deref(), Some("reading a {n} 1.50"));
-        assert_eq!(words.wait, None);
-        assert_eq!(words.name, "read");
+        let labels = CallLabels::new(&accepted_call(
+            0,
+            tool,
+            true,
+            r#"{"path":"a {n}","n":1.50}"#,
+        ));
+        assert_eq!(labels.doing.as_deref(), Some("reading a {n} 1.50"));
+        assert_eq!(labels.wait, None);
+        assert_eq!(labels.name, "read");
     }
 }

@@ -1,40 +1,43 @@
+//! Progress as lines of text.
+
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::terminal::labels::{Words, batch_words};
+use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
-use crate::terminal::{Key, is_of_agent, key, shown, within};
+use crate::terminal::{RowKey, call_path, is_agent_batch, mask_and_escape, row_key};
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{CallRef, Checked, Event, Outcome, Refused, Sink};
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
-/// A tool's tips are written at most so often, in ms for each call.
-const TIP_EVERY: u64 = 10_000;
+/// Minimum time between two tips of a call, in milliseconds.
+const TIP_INTERVAL_MS: u64 = 10_000;
 
-/// One line for each thing that happened, for where lines are kept.
-pub struct Lines {
+/// Prints a line per event, for output that isn't redrawn, such as a CI log.
+pub struct ProgressLines {
     out: Box<dyn Write + Send>,
     jobs: NonZeroUsize,
     mask: Arc<Mask>,
     clock: Clock,
-    /// Calls that have no result yet.
-    calls: HashMap<Key, Call>,
+    /// Unfinished calls.
+    calls: HashMap<RowKey, CallLineState>,
 }
 
-struct Call {
-    /// `#3 Read`: where it stands in its turn, as in a plan, since calls of one tool may run together.
+struct CallLineState {
+    /// `#3 Read`: its position in the turn, as in a plan, and its name. Calls of one tool may run in parallel.
     name: String,
-    /// What it does.
+    /// The tool's `status.doing`.
     doing: Option<String>,
-    /// When its last tip was written.
-    tip: Option<u64>,
+    /// When its last tip was printed.
+    last_tip_ms: Option<u64>,
 }
 
-impl Lines {
-    /// Writes to `out` what happens to calls of which `jobs` run at once; where that fails, nothing is said.
+impl ProgressLines {
+    /// Creates a sink that writes to `out` and ignores write errors. `jobs` is the maximum number of calls that run at
+    /// once.
     pub fn new(
         out: Box<dyn Write + Send>,
         jobs: NonZeroUsize,
@@ -50,112 +53,121 @@ impl Lines {
         }
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn handle_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Queued { checked, .. } => {
-                self.queued(checked);
+                self.on_queued(checked);
             }
-            Event::BatchStarted { calls, .. } if is_of_agent(calls) => {}
+            Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
             Event::BatchStarted { calls, .. } => {
-                if let Some(words) = batch_words(calls.len(), self.jobs) {
-                    self.write(&words);
+                if let Some(label) = batch_label(calls.len(), self.jobs) {
+                    self.write_line(&label);
                 }
             }
             Event::Status {
                 call,
-                tip: Some(tip),
+                message: Some(tip),
                 ..
-            } => self.tip(call, tip),
+            } => self.on_tip(call, tip),
             Event::AgentProgress {
                 call,
                 turn,
                 max_turns,
                 ..
             } => {
-                let line = format!("{}: turn {turn} of {max_turns}", self.name(call));
-                self.write(&line);
+                let line = format!("{}: turn {turn} of {max_turns}", self.call_name(call));
+                self.write_line(&line);
             }
             Event::Probing { call } => {
-                self.write(&format!("{}: {}", self.name(call), outcome_label::PROBING));
+                self.write_line(&format!(
+                    "{}: {}",
+                    self.call_name(call),
+                    outcome_label::PROBING_LABEL
+                ));
             }
             Event::Describing { tool } => {
-                self.write(&format!(
+                self.write_line(&format!(
                     "{}: {}",
-                    shown(&tool.name, &self.mask),
-                    outcome_label::DESCRIBING
+                    mask_and_escape(&tool.name, &self.mask),
+                    outcome_label::DESCRIBING_LABEL
                 ));
             }
             Event::Retrying { call, .. } => {
-                let words = outcome_label::retry_words(event).unwrap_or_default();
-                self.write(&format!("{}: {words}", self.name(call)));
+                let label = outcome_label::retry_label(event).unwrap_or_default();
+                self.write_line(&format!("{}: {label}", self.call_name(call)));
             }
             Event::Finished {
                 call,
                 outcome,
                 duration,
                 ..
-            } => self.finished(call, outcome, *duration),
+            } => self.on_finished(call, outcome, *duration),
             _ => {}
         }
     }
 
-    fn queued(&mut self, checked: &Checked) {
-        let words = Words::of(checked);
+    fn on_queued(&mut self, checked: &CheckedCall) {
+        let labels = CallLabels::new(checked);
         let call = CallRef::new(&checked.call, None);
-        // The number is that of the call of the input: where it stands in its turn, as in a plan.
-        let position = call.agents().last().unwrap_or(&call).position;
-        let (key, name) = (key(&call), within(&call, &words.name));
-        let call = Call {
-            name: format!("#{position} {}", shown(&name, &self.mask)),
-            doing: words.doing.map(|doing| shown(&doing, &self.mask)),
-            tip: None,
+        // For an agent's calls too, the number is the position of the call in the input.
+        let position = call.ancestors().last().unwrap_or(&call).position;
+        let (key, name) = (row_key(&call), call_path(&call, &labels.name));
+        let call = CallLineState {
+            name: format!("#{position} {}", mask_and_escape(&name, &self.mask)),
+            doing: labels
+                .doing
+                .map(|doing| mask_and_escape(&doing, &self.mask)),
+            last_tip_ms: None,
         };
         self.calls.insert(key, call);
     }
 
-    fn tip(&mut self, call: &CallRef, tip: &str) {
-        let now = self.clock.ms();
-        let Some(known) = self.calls.get_mut(&key(call)) else {
+    fn on_tip(&mut self, call: &CallRef, tip: &str) {
+        let now = self.clock.now_ms();
+        let Some(known) = self.calls.get_mut(&row_key(call)) else {
             return;
         };
         if known
-            .tip
-            .is_none_or(|last| now.saturating_sub(last) >= TIP_EVERY)
+            .last_tip_ms
+            .is_none_or(|last| now.saturating_sub(last) >= TIP_INTERVAL_MS)
         {
-            known.tip = Some(now);
-            let line = format!("{}: {}", known.name, shown(tip, &self.mask));
-            self.write(&line);
+            known.last_tip_ms = Some(now);
+            let line = format!("{}: {}", known.name, mask_and_escape(tip, &self.mask));
+            self.write_line(&line);
         }
     }
 
-    fn finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
-        let ended = outcome_label::timed_words(outcome, duration);
-        let line = format!("{}: {ended}", self.name(call));
-        let doing = self.calls.remove(&key(call)).and_then(|call| call.doing);
+    fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
+        let label = outcome_label::timed_outcome_label(outcome, duration);
+        let line = format!("{}: {label}", self.call_name(call));
+        let doing = self
+            .calls
+            .remove(&row_key(call))
+            .and_then(|call| call.doing);
         match doing {
-            Some(doing) => self.write(&format!("{line} ({doing})")),
-            None => self.write(&line),
+            Some(doing) => self.write_line(&format!("{line} ({doing})")),
+            None => self.write_line(&line),
         }
     }
 
-    fn name(&self, call: &CallRef) -> String {
-        let known = self.calls.get(&key(call));
+    fn call_name(&self, call: &CallRef) -> String {
+        let known = self.calls.get(&row_key(call));
         known.map_or_else(
-            || shown(&call.tool_name, &self.mask),
+            || mask_and_escape(&call.tool_name, &self.mask),
             |call| call.name.clone(),
         )
     }
 
-    fn write(&mut self, line: &str) {
-        // What people see is no reason to stop.
+    fn write_line(&mut self, line: &str) {
+        // Failing to show progress is no reason to stop.
         let _ = writeln!(self.out, "{line}");
     }
 }
 
-impl Sink for Lines {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for ProgressLines {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            self.hear(event);
+            self.handle_event(event);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What people see while calls run: bars on a terminal, lines in a build's output.
+//! Progress for people while calls run: bars on a terminal, lines elsewhere.
 
 mod bar_options;
 mod bars;
@@ -10,43 +10,43 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bar_options::Look;
-pub(crate) use bars::Bars;
-pub(crate) use labels::Words;
-pub(crate) use lines::Lines;
-pub(crate) use outcome_label::PROBING;
-pub(crate) use screen::Screen;
-pub(crate) use summary::Summary;
+pub(crate) use bar_options::BarOptions;
+pub(crate) use bars::ProgressBars;
+pub(crate) use labels::CallLabels;
+pub(crate) use lines::ProgressLines;
+pub(crate) use outcome_label::PROBING_LABEL;
+pub(crate) use screen::ProgressScreen;
+pub(crate) use summary::RunSummary;
 
 use redact::Mask;
 use toolq_core::text::escape;
 use toolq_core::types::{CallKey, CallRef};
 
-/// What runs.
+/// What a row or line of progress is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum RowKey {
     Call(CallKey),
-    /// The program by which the tool of this name describes itself.
+    /// The `describe` program of the tool with this name.
     Describe(String),
 }
 
-fn key(call: &CallRef) -> Key {
-    Key::Call(call.key())
+fn row_key(call: &CallRef) -> RowKey {
+    RowKey::Call(call.key())
 }
 
-/// Whether a batch is of an agent's own calls: those of the input are counted, and they are not.
-fn is_of_agent(calls: &[CallRef]) -> bool {
-    calls.first().is_some_and(|call| call.within.is_some())
+/// Returns whether a batch consists of an agent's calls. Only the calls of the input are counted.
+fn is_agent_batch(calls: &[CallRef]) -> bool {
+    calls.first().is_some_and(|call| call.parent.is_some())
 }
 
-/// The name of an agent's own call, behind those of the agents: `invoke_expert › search`.
-fn within(call: &CallRef, name: &str) -> String {
-    call.agents().fold(name.to_owned(), |name, agent| {
+/// Formats the name of a call after those of its parent agents: `invoke_expert › search`.
+fn call_path(call: &CallRef, name: &str) -> String {
+    call.ancestors().fold(name.to_owned(), |name, agent| {
         format!("{} › {name}", agent.tool_name)
     })
 }
 
-/// A text as a person may see it.
-fn shown(text: &str, mask: &Mask) -> String {
-    escape(&mask.text(text)).into_owned()
+/// Makes a text safe to show.
+fn mask_and_escape(text: &str, mask: &Mask) -> String {
+    escape(&mask.apply(text)).into_owned()
 }

@@ -1,18 +1,20 @@
+//! Short texts about how calls end.
+
 use std::time::Duration;
 
 use toolq_core::text::format_duration;
-use toolq_core::types::{Ending, Event, Outcome};
+use toolq_core::types::{CallEnding, Event, Outcome};
 
-/// What a tool does while its `describe` runs.
-pub(crate) const DESCRIBING: &str = "asking what it takes";
-/// What a call does while its tool's probe is asked.
-pub(crate) const PROBING: &str = "asking whether it was done";
+/// The status of a tool while its `describe` program runs.
+pub(crate) const DESCRIBING_LABEL: &str = "getting its schema";
+/// The status of a call while its tool's `probe` runs.
+pub(crate) const PROBING_LABEL: &str = "checking whether it was done";
 
-/// How a call ended, in a few words for people: `ok`, `exit 2`, `HTTP 503`, `timeout after 30s`, `unknown tool`.
-fn words(outcome: &Outcome) -> String {
+/// Describes how a call ended: `ok`, `exit 2`, `HTTP 503`, `timeout after 30s`, `unknown tool`.
+fn outcome_label(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Failed { ending, .. } => ending_words(*ending),
-        Outcome::Recalled(recalled) => {
+        Outcome::Failed { ending, .. } => ending_label(*ending),
+        Outcome::Restored(recalled) => {
             format!("{}, from the log", recalled.status.replace('_', " "))
         }
         Outcome::TimedOut { limit, .. } => format!("timeout after {}", format_duration(*limit)),
@@ -20,29 +22,30 @@ fn words(outcome: &Outcome) -> String {
     }
 }
 
-/// The same and how long it took, where it took any time and the words don't say it: `ok, 1.5s`.
-pub(crate) fn timed_words(outcome: &Outcome, duration: Duration) -> String {
-    let (words, took) = (words(outcome), format_duration(duration));
-    if duration.is_zero() || words.ends_with(&format!(" {took}")) {
-        words
+/// Describes how a call ended and how long it took: `ok, 1.5s`. Leaves out a duration that is zero or part of the
+/// label.
+pub(crate) fn timed_outcome_label(outcome: &Outcome, duration: Duration) -> String {
+    let (label, took) = (outcome_label(outcome), format_duration(duration));
+    if duration.is_zero() || label.ends_with(&format!(" {took}")) {
+        label
     } else {
-        format!("{words}, {took}")
+        format!("{label}, {took}")
     }
 }
 
-fn ending_words(ending: Ending) -> String {
+fn ending_label(ending: CallEnding) -> String {
     match ending {
-        Ending::Exit(code) => format!("exit {code}"),
-        Ending::Signal(signal) => format!("signal {signal}"),
-        Ending::Limit(limit) => format!("over limits.{}", limit.name()),
-        Ending::Http(status) => format!("HTTP {status}"),
-        Ending::Answered => "answered".to_owned(),
-        Ending::Unfinished => "not done within its turns".to_owned(),
+        CallEnding::ExitCode(code) => format!("exit {code}"),
+        CallEnding::Signal(signal) => format!("signal {signal}"),
+        CallEnding::LimitExceeded(limit) => format!("over limits.{}", limit.name()),
+        CallEnding::HttpStatus(status) => format!("HTTP {status}"),
+        CallEnding::Answered => "answered".to_owned(),
+        CallEnding::Unfinished => "turn limit reached".to_owned(),
     }
 }
 
-/// `HTTP 503, attempt 2 in 1.2s`; none for an event of another kind.
-pub(crate) fn retry_words(event: &Event<'_>) -> Option<String> {
+/// Describes a retry: `HTTP 503, attempt 2 in 1.2s`. Returns `None` for other events.
+pub(crate) fn retry_label(event: &Event<'_>) -> Option<String> {
     let Event::Retrying {
         attempt,
         outcome,
@@ -52,6 +55,6 @@ pub(crate) fn retry_words(event: &Event<'_>) -> Option<String> {
     else {
         return None;
     };
-    let (ended, next, wait) = (words(outcome), attempt + 1, format_duration(*wait));
+    let (ended, next, wait) = (outcome_label(outcome), attempt + 1, format_duration(*wait));
     Some(format!("{ended}, attempt {next} in {wait}"))
 }

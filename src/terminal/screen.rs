@@ -1,3 +1,5 @@
+//! The part of the terminal that shows progress bars.
+
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -5,191 +7,195 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::terminal::Key;
-use crate::terminal::bar_options::Look;
-use toolq_core::text::{cut, format_duration};
+use crate::terminal::RowKey;
+use crate::terminal::bar_options::BarOptions;
+use toolq_core::text::{format_duration, truncate_to_columns};
 
-/// Columns of a row that are not its text: the spinner, the time, and the gaps.
-const BESIDE_TEXT: usize = 11;
+/// Columns of a row that aren't text: the spinner, the time, and the gaps.
+const ROW_OVERHEAD_COLUMNS: usize = 11;
 
-/// A terminal with a row for each running call above a bar of all calls, for those who tick it or write beside it.
+/// Rows of running calls above a bar of all calls. This is a cheap handle, shared with the code that ticks the bars and
+/// with the code that prints to the same terminal.
 ///
-/// Nothing here moves by itself: whoever runs the calls ticks it, from one interval for all rows.
+/// Nothing moves on its own: one timer, owned by the command, ticks all rows.
 #[derive(Clone)]
-pub struct Screen {
-    terminal: MultiProgress,
-    look: Look,
-    all: ProgressBar,
-    /// Calls that run and have no row.
-    unseen: Arc<AtomicUsize>,
-    /// Running calls in the order of their start, those of an agent below it.
-    running: Arc<Mutex<Vec<Row>>>,
+pub struct ProgressScreen {
+    multi_progress: MultiProgress,
+    options: BarOptions,
+    total_bar: ProgressBar,
+    /// Number of running calls without a bar.
+    hidden_count: Arc<AtomicUsize>,
+    /// Running calls in start order, except that an agent's calls follow the agent.
+    rows: Arc<Mutex<Vec<ProgressRow>>>,
 }
 
-/// A call that runs.
-struct Row {
-    key: Key,
-    /// Agents that it stands below.
+/// A running call.
+struct ProgressRow {
+    key: RowKey,
+    /// Number of parent agents.
     depth: usize,
     text: String,
-    started: Instant,
-    /// None where all rows are taken.
+    started_at: Instant,
+    /// `None` if the screen had no room for it.
     bar: Option<ProgressBar>,
 }
 
-impl Screen {
-    /// Draws on `target`.
-    pub(super) fn new(target: ProgressDrawTarget, look: Look) -> Self {
-        let terminal = MultiProgress::with_draw_target(target);
-        let unseen = Arc::default();
-        let all = ProgressBar::new(0).with_style(look.style_of_all(&unseen));
+impl ProgressScreen {
+    /// Creates a screen that is drawn on `target`.
+    pub(super) fn new(target: ProgressDrawTarget, options: BarOptions) -> Self {
+        let multi_progress = MultiProgress::with_draw_target(target);
+        let hidden_count = Arc::default();
+        let total_bar = ProgressBar::new(0).with_style(options.total_bar_style(&hidden_count));
         Self {
-            unseen,
-            all: terminal.add(all),
-            terminal,
-            look,
-            running: Arc::default(),
+            hidden_count,
+            total_bar: multi_progress.add(total_bar),
+            multi_progress,
+            options,
+            rows: Arc::default(),
         }
     }
 
-    /// Moves all rows on by one.
+    /// Advances the spinners of all rows.
     pub fn tick(&self) {
-        self.rows()
+        self.lock_rows()
             .iter()
             .filter_map(|row| row.bar.as_ref())
             .for_each(ProgressBar::tick);
     }
 
-    /// Takes the rows away while `write` writes to the same terminal.
+    /// Hides the bars while `write` writes to the same terminal.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.terminal.suspend(write)
+        self.multi_progress.suspend(write)
     }
 
-    /// The bar of all calls.
-    pub(super) fn all(&self) -> &ProgressBar {
-        &self.all
+    /// Returns the bar of all calls.
+    pub(super) fn total_bar(&self) -> &ProgressBar {
+        &self.total_bar
     }
 
-    /// Writes a line that stays, above the rows.
-    pub(super) fn line(&self, line: &str) {
-        // What people see is no reason to stop.
-        let _ = self.terminal.println(line);
+    /// Prints a permanent line above the rows.
+    pub(super) fn print_line(&self, line: &str) {
+        // Failing to show progress is no reason to stop.
+        let _ = self.multi_progress.println(line);
     }
 
-    /// Begins a row, below that of the `agent` whose call it is; a further attempt keeps the row of the first.
-    pub(super) fn start(&self, key: Key, agent: Option<&Key>, text: &str) {
-        let mut rows = self.rows();
+    /// Adds a row, below that of the `parent` agent if there is one. Does nothing if the call already has a row from an
+    /// earlier attempt.
+    pub(super) fn add_row(&self, key: RowKey, parent: Option<&RowKey>, text: &str) {
+        let mut rows = self.lock_rows();
         if rows.iter().any(|row| row.key == key) {
             return;
         }
-        let above = agent.and_then(|agent| rows.iter().position(|row| row.key == *agent));
-        let (depth, place) = match above {
-            Some(above) => {
-                let depth = rows[above].depth + 1;
-                let below = rows[above + 1..].iter();
-                let more = below.take_while(|row| row.depth >= depth).count();
-                (depth, above + 1 + more)
+        let parent_index = parent.and_then(|parent| rows.iter().position(|row| row.key == *parent));
+        let (depth, index) = match parent_index {
+            Some(parent_index) => {
+                let depth = rows[parent_index].depth + 1;
+                let rows_after = rows[parent_index + 1..].iter();
+                let descendant_count = rows_after.take_while(|row| row.depth >= depth).count();
+                (depth, parent_index + 1 + descendant_count)
             }
             None => (0, rows.len()),
         };
-        let row = Row {
+        let row = ProgressRow {
             key,
             depth,
-            text: branch(depth) + text,
-            started: Instant::now(),
+            text: tree_prefix(depth) + text,
+            started_at: Instant::now(),
             bar: None,
         };
-        rows.insert(place, row);
-        self.fill(&mut rows);
+        rows.insert(index, row);
+        self.assign_free_bars(&mut rows);
     }
 
-    pub(super) fn show(&self, key: &Key, text: &str) {
-        if let Some(row) = self.rows().iter_mut().find(|row| row.key == *key) {
-            row.text = branch(row.depth) + text;
+    pub(super) fn set_text(&self, key: &RowKey, text: &str) {
+        if let Some(row) = self.lock_rows().iter_mut().find(|row| row.key == *key) {
+            row.text = tree_prefix(row.depth) + text;
             if let Some(bar) = &row.bar {
-                bar.set_message(self.fitting(&row.text));
+                bar.set_message(self.truncate_to_row(&row.text));
             }
         }
     }
 
-    pub(super) fn end(&self, key: &Key) {
-        let mut rows = self.rows();
+    pub(super) fn remove_row(&self, key: &RowKey) {
+        let mut rows = self.lock_rows();
         if let Some(index) = rows.iter().position(|row| row.key == *key) {
-            self.take_away(rows.remove(index).bar);
-            self.fill(&mut rows);
+            self.remove_bar(rows.remove(index).bar);
+            self.assign_free_bars(&mut rows);
         }
     }
 
-    /// Leaves the terminal as it was found, but for its lines that stay, also where calls still run.
+    /// Removes all bars, even if calls are still running. Printed lines stay.
     pub(super) fn clear(&self) {
-        for row in self.rows().drain(..) {
-            self.take_away(row.bar);
+        for row in self.lock_rows().drain(..) {
+            self.remove_bar(row.bar);
         }
-        self.take_away(Some(self.all.clone()));
-        // Whoever still ticks it draws nothing.
-        self.terminal.set_draw_target(ProgressDrawTarget::hidden());
+        self.remove_bar(Some(self.total_bar.clone()));
+        // Later ticks must not draw anything.
+        self.multi_progress
+            .set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    fn take_away(&self, bar: Option<ProgressBar>) {
+    fn remove_bar(&self, bar: Option<ProgressBar>) {
         if let Some(bar) = bar {
             bar.finish_and_clear();
-            self.terminal.remove(&bar);
+            self.multi_progress.remove(&bar);
         }
     }
 
-    fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_rows(&self) -> MutexGuard<'_, Vec<ProgressRow>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives free rows to the first calls that have none: those that have run longest, with the agents that wait for them.
-    fn fill(&self, rows: &mut [Row]) {
-        let seen = rows.iter().filter(|row| row.bar.is_some()).count();
-        let unseen = rows.len() - seen;
-        let free = self.look.rows().saturating_sub(seen).min(unseen);
-        let without = (0..rows.len()).filter(|index| rows[*index].bar.is_none());
-        for index in without.take(free).collect::<Vec<_>>() {
-            let (before, behind) = rows.split_at_mut(index);
-            let Some((row, behind)) = behind.split_first_mut() else {
+    /// Assigns free bars to the first rows without one. Those come first that have run longest, and agents come before
+    /// their calls.
+    fn assign_free_bars(&self, rows: &mut [ProgressRow]) {
+        let shown = rows.iter().filter(|row| row.bar.is_some()).count();
+        let hidden = rows.len() - shown;
+        let free = self.options.max_rows().saturating_sub(shown).min(hidden);
+        let hidden_rows = (0..rows.len()).filter(|index| rows[*index].bar.is_none());
+        for index in hidden_rows.take(free).collect::<Vec<_>>() {
+            let (before, after) = rows.split_at_mut(index);
+            let Some((row, after)) = after.split_first_mut() else {
                 return;
             };
             let bar = ProgressBar::new_spinner()
-                .with_style(self.look.style_of_row())
-                .with_elapsed(row.started.elapsed())
-                .with_message(self.fitting(&row.text));
-            let above = before.iter().rev().find_map(|row| row.bar.as_ref());
-            let below = behind.iter().find_map(|row| row.bar.as_ref());
-            row.bar = Some(match (above, below) {
-                (Some(above), _) => self.terminal.insert_after(above, bar),
-                (None, Some(below)) => self.terminal.insert_before(below, bar),
-                (None, None) => self.terminal.insert_from_back(1, bar),
+                .with_style(self.options.row_style())
+                .with_elapsed(row.started_at.elapsed())
+                .with_message(self.truncate_to_row(&row.text));
+            let bar_before = before.iter().rev().find_map(|row| row.bar.as_ref());
+            let bar_after = after.iter().find_map(|row| row.bar.as_ref());
+            row.bar = Some(match (bar_before, bar_after) {
+                (Some(bar_before), _) => self.multi_progress.insert_after(bar_before, bar),
+                (None, Some(bar_after)) => self.multi_progress.insert_before(bar_after, bar),
+                (None, None) => self.multi_progress.insert_from_back(1, bar),
             });
         }
-        let unseen = unseen - free;
-        if self.unseen.swap(unseen, Relaxed) != unseen {
-            self.all.tick();
+        let hidden = hidden - free;
+        if self.hidden_count.swap(hidden, Relaxed) != hidden {
+            self.total_bar.tick();
         }
     }
 
-    /// The text as far as the row has room.
-    fn fitting(&self, text: &str) -> String {
-        let columns = self.look.columns().saturating_sub(BESIDE_TEXT);
-        cut(text, columns).into_owned()
+    /// Truncates the text to the width of a row.
+    fn truncate_to_row(&self, text: &str) -> String {
+        let columns = self.options.columns().saturating_sub(ROW_OVERHEAD_COLUMNS);
+        truncate_to_columns(text, columns).into_owned()
     }
 }
 
-/// What stands before the text of a row: how deep it is below agents.
-fn branch(depth: usize) -> String {
+/// Returns the indentation of a row that is `depth` agents deep.
+fn tree_prefix(depth: usize) -> String {
     match depth {
         0 => String::new(),
         _ => "  ".repeat(depth - 1) + "└ ",
     }
 }
 
-impl Look {
-    fn style_of_all(self, unseen: &Arc<AtomicUsize>) -> ProgressStyle {
+impl BarOptions {
+    fn total_bar_style(self, unseen: &Arc<AtomicUsize>) -> ProgressStyle {
         let bar = self.cyan("{bar:24}");
         let (unseen, more) = (Arc::clone(unseen), self.dim("{more}"));
-        style(&format!("{bar} {{pos}}/{{len}}  {{wide_msg}} {more}"))
+        parse_style(&format!("{bar} {{pos}}/{{len}}  {{wide_msg}} {more}"))
             .with_key(
                 "more",
                 move |_: &ProgressState, out: &mut dyn fmt::Write| {
@@ -202,23 +208,23 @@ impl Look {
             .progress_chars("━╸─")
     }
 
-    fn style_of_row(self) -> ProgressStyle {
+    fn row_style(self) -> ProgressStyle {
         let (spinner, time) = (self.cyan("{spinner}"), self.dim("{took:>7}"));
-        style(&format!("{spinner} {{wide_msg}} {time}")).with_key("took", write_took)
+        parse_style(&format!("{spinner} {{wide_msg}} {time}")).with_key("took", write_elapsed)
     }
 }
 
-/// Whole seconds; nothing before the first is over.
-fn write_took(state: &ProgressState, out: &mut dyn fmt::Write) {
+/// Writes the elapsed whole seconds, or nothing during the first second.
+fn write_elapsed(state: &ProgressState, out: &mut dyn fmt::Write) {
     let seconds = state.elapsed().as_secs();
     if seconds > 0 {
-        // Writing to a buffer cannot fail.
+        // Writing to a buffer can't fail.
         let _ = out.write_str(&format_duration(Duration::from_secs(seconds)));
     }
 }
 
-/// A style by its template; a plain one where the template is wrong, which no release has.
-fn style(template: &str) -> ProgressStyle {
+/// Parses a style template. The templates are constant, so the fallback for invalid ones isn't used.
+fn parse_style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
 }

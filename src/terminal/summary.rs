@@ -1,41 +1,45 @@
+//! The one-line summary at the end of a run.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toolq_core::os::Clock;
 use toolq_core::text::format_duration;
-use toolq_core::types::{Event, PicoUsd, Prices, Refused, Sink, Tokens, dollars};
+use toolq_core::types::{
+    EmitError, Event, EventSink, PicoUsd, PriceTable, ReportedUsage, format_dollars,
+};
 
-/// Ends of calls with which a run stops early.
-const STOPPING: [&str; 3] = ["paused", "over_budget", "log_refused"];
+/// Statuses of calls that make a run stop early.
+const STOPPING_STATUSES: [&str; 3] = ["paused", "over_budget", "log_refused"];
 
-/// What a run was, in one line.
-pub struct Summary {
+/// Counts what happens in a run and summarizes it in one line.
+pub struct RunSummary {
     clock: Clock,
-    prices: Prices,
+    prices: PriceTable,
     calls: usize,
     batches: usize,
     succeeded: usize,
-    /// Errors by their word.
+    /// Number of errors by status.
     errors: BTreeMap<&'static str, usize>,
-    /// Calls of agents, but for those whose end an earlier run saw.
-    inner: usize,
-    /// How often agents asked their models.
-    asked: usize,
-    /// What their models' answers cost; none where one of them has no known price.
+    /// Number of calls made by agents, without those restored from the log.
+    agent_calls: usize,
+    /// Number of model requests made by agents.
+    agent_turns: usize,
+    /// Cost of the models' responses; `None` if the price of one is unknown.
     cost: Option<PicoUsd>,
-    /// Calls whose end an earlier run saw.
-    recalled: usize,
-    /// Whether this run stopped before its work was done.
-    stopped: bool,
-    /// All calls one after the other.
-    serial: Duration,
-    /// Milliseconds of the first and the last event.
-    span: Option<(u64, u64)>,
+    /// Number of calls whose result was restored from the log.
+    restored: usize,
+    /// Whether the run stopped before its work was done.
+    incomplete: bool,
+    /// Sum of the durations of all calls.
+    serial_duration: Duration,
+    /// Timestamps of the first and the last event, in milliseconds.
+    span_ms: Option<(u64, u64)>,
 }
 
-impl Summary {
-    /// Nothing so far. Tokens cost what `prices` say.
-    pub fn new(clock: Clock, prices: Prices) -> Self {
+impl RunSummary {
+    /// Creates an empty summary. `prices` are used to compute the cost of agents.
+    pub fn new(clock: Clock, prices: PriceTable) -> Self {
         Self {
             clock,
             prices,
@@ -43,28 +47,29 @@ impl Summary {
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
-            inner: 0,
-            asked: 0,
+            agent_calls: 0,
+            agent_turns: 0,
             cost: Some(0),
-            recalled: 0,
-            stopped: false,
-            serial: Duration::ZERO,
-            span: None,
+            restored: 0,
+            incomplete: false,
+            serial_duration: Duration::ZERO,
+            span_ms: None,
         }
     }
 
-    /// How many calls were answered with an error.
+    /// Returns the number of calls that were answered with an error.
     pub fn errors(&self) -> usize {
         self.errors.values().sum()
     }
 
-    /// Whether a call ended in a way after which somebody has to look before the session goes on. One that is in doubt or
-    /// over its budget is so in every run that tells it; a log that was full is none of a later run.
-    pub fn stopped(&self) -> bool {
-        self.stopped
+    /// Returns whether a call ended in a way that needs attention before the session continues. A call that is in doubt
+    /// or over its budget counts even if its result was restored from the log; the other reasons, such as a full disk,
+    /// concern only the run in which they occurred.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
     }
 
-    /// `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
+    /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
     pub fn text(&self) -> String {
         let count = |number: usize, one: &str, many: &str| {
             format!("{number} {}", if number == 1 { one } else { many })
@@ -75,89 +80,94 @@ impl Summary {
         let errors = self.errors.iter();
         let errors = errors.map(|(word, number)| format!("{number} {}", word.replace('_', " ")));
         let succeeded = (self.succeeded > 0).then(|| format!("{} ok", self.succeeded));
-        let open = self.calls - self.succeeded - self.errors();
-        let open = (open > 0).then(|| format!("{open} without a result"));
-        let (from, to) = self.span.unwrap_or_default();
-        // What has no result went on until now.
-        let to = open.as_ref().map_or(to, |_| self.clock.ms());
-        let ends: Vec<_> = succeeded.into_iter().chain(errors).chain(open).collect();
-        let recalled = match self.recalled {
+        let unfinished = self.calls - self.succeeded - self.errors();
+        let unfinished = (unfinished > 0).then(|| format!("{unfinished} without a result"));
+        let (first, last) = self.span_ms.unwrap_or_default();
+        // Calls without a result ran until now.
+        let last = unfinished.as_ref().map_or(last, |_| self.clock.now_ms());
+        let outcome_labels: Vec<_> = succeeded
+            .into_iter()
+            .chain(errors)
+            .chain(unfinished)
+            .collect();
+        let recalled = match self.restored {
             0 => String::new(),
             recalled => format!(" ({recalled} from the log)"),
         };
-        let agents = match self.asked {
+        let agents = match self.agent_turns {
             0 => String::new(),
-            asked => format!(
+            turns => format!(
                 "; agents: {}, {}{}",
-                count(asked, "turn", "turns"),
-                count(self.inner, "call", "calls"),
-                self.cost_words()
+                count(turns, "turn", "turns"),
+                count(self.agent_calls, "call", "calls"),
+                self.cost_label()
             ),
         };
         format!(
             "{} in {}: {}{recalled}{agents}; {} in series, {} as run",
             count(self.calls, "call", "calls"),
             count(self.batches, "batch", "batches"),
-            ends.join(", "),
-            format_duration(self.serial),
-            format_duration(Duration::from_millis(to.saturating_sub(from))),
+            outcome_labels.join(", "),
+            format_duration(self.serial_duration),
+            format_duration(Duration::from_millis(last.saturating_sub(first))),
         )
     }
 
-    /// `, $0.0105`; nothing where no prices are known at all.
-    fn cost_words(&self) -> String {
+    /// Formats the cost as `, $0.0105`, or as nothing if tools.yaml has no `prices`.
+    fn cost_label(&self) -> String {
         match self.cost {
             _ if self.prices.0.is_empty() => String::new(),
-            Some(cost) => format!(", {}", dollars(cost)),
+            Some(cost) => format!(", {}", format_dollars(cost)),
             None => ", cost unknown".to_owned(),
         }
     }
 
-    fn spend(&mut self, model: &str, tokens: &Tokens) {
+    fn add_cost(&mut self, model: &str, tokens: &ReportedUsage) {
         let cost = self.prices.cost(model, tokens);
         self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn handle_event(&mut self, event: &Event<'_>) {
         if let Event::Finished {
             outcome,
-            agent: Some(agent),
+            agent_usage: Some(agent),
             ..
         } = event
-            && !outcome.is_recalled()
+            && !outcome.is_restored()
         {
-            for (model, tokens) in &agent.lost {
-                self.spend(model, tokens);
+            for (model, tokens) in &agent.aborted_usage {
+                self.add_cost(model, tokens);
             }
         }
         match event {
-            Event::Queued { checked, .. } if checked.call.within.is_some() => self.inner += 1,
+            Event::Queued { checked, .. } if checked.call.parent.is_some() => self.agent_calls += 1,
             Event::Queued { .. } => self.calls += 1,
             Event::BatchStarted { calls, .. } => {
-                let of_input = calls.first().is_none_or(|call| call.within.is_none());
+                let of_input = calls.first().is_none_or(|call| call.parent.is_none());
                 self.batches += usize::from(of_input);
             }
-            Event::AgentProgress { .. } => self.asked += 1,
+            Event::AgentProgress { .. } => self.agent_turns += 1,
             Event::AgentMessage {
                 response: Some((response, _)),
                 ..
             } => {
                 let model = response.model.as_deref().unwrap_or_default();
-                self.spend(model, &response.usage);
+                self.add_cost(model, &response.usage);
             }
-            Event::Finished { call, outcome, .. } if call.within.is_some() => {
-                self.stopped |= STOPPING.contains(&outcome.status());
-                // What an earlier run saw to is no work of this one, as its turns are not.
-                self.inner -= usize::from(outcome.is_recalled()).min(self.inner);
+            Event::Finished { call, outcome, .. } if call.parent.is_some() => {
+                self.incomplete |= STOPPING_STATUSES.contains(&outcome.status());
+                // Restored calls weren't made by this run, just as their turns weren't.
+                self.agent_calls -= usize::from(outcome.is_restored()).min(self.agent_calls);
             }
             Event::Finished {
                 outcome, duration, ..
             } => {
-                let again = outcome.is_recalled();
-                self.recalled += usize::from(again);
-                let stays = outcome.is_in_doubt() || outcome.status() == "over_budget";
-                self.stopped |= stays || !again && STOPPING.contains(&outcome.status());
-                self.serial += *duration;
+                let is_restored = outcome.is_restored();
+                self.restored += usize::from(is_restored);
+                let is_lasting = outcome.is_in_doubt() || outcome.status() == "over_budget";
+                self.incomplete |=
+                    is_lasting || !is_restored && STOPPING_STATUSES.contains(&outcome.status());
+                self.serial_duration += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;
                 } else {
@@ -169,13 +179,13 @@ impl Summary {
     }
 }
 
-impl Sink for Summary {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        let now = self.clock.ms();
-        let (from, _) = self.span.unwrap_or((now, now));
-        self.span = Some((from, now));
+impl EventSink for RunSummary {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let now = self.clock.now_ms();
+        let (from, _) = self.span_ms.unwrap_or((now, now));
+        self.span_ms = Some((from, now));
         for event in events {
-            self.hear(event);
+            self.handle_event(event);
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! Tools that toolq has itself.
+//! Built-in tools: `attempt_completion` and `new_task`.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, calls, streamed, text};
-use crate::scenes::{result, toolq, tools};
-use crate::support::{Toolq, response};
+use crate::expert_fixture::{expert_tools, single_result, toolq};
+use crate::scripted_api::{ScriptedApi, calls_response, streamed_response, text_response};
+use crate::support::{CliSandbox, model_response};
 
 fn with_builtins(keys: &str) -> String {
-    tools(keys).replace(
+    expert_tools(keys).replace(
         "version: 1\n",
         "version: 1\nbuiltins: [attempt_completion, new_task]\n",
     )
@@ -17,22 +17,23 @@ fn with_builtins(keys: &str) -> String {
 
 #[test]
 fn a_completion_is_the_answer_and_ends_the_loop() {
-    let api = Api::new(&[calls(&[
+    let api = ScriptedApi::new(&[calls_response(&[
         ("look", json!({"at": "x"})),
         ("attempt_completion", json!({"result": "All done."})),
         ("write", json!({"what": "too late"})),
     ])]);
     let file = with_builtins("      tools: [look, write, attempt_completion]");
-    let ran = crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
-    assert_eq!(result(&ran), ("All done.".to_owned(), false));
-    assert_eq!(api.heard().len(), 1);
+    let ran = crate::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    assert_eq!(single_result(&ran), ("All done.".to_owned(), false));
+    assert_eq!(api.requests().len(), 1);
     assert_eq!(ran.file("written"), None);
 }
 
-/// In the last turn, too: it needs nobody to read it. What else was called could only be read by a model that is not asked.
+/// In the last turn a completion runs and is the answer. Other calls of that turn don't run, because no further request
+/// would send their results to the model.
 #[test]
 fn a_completion_in_the_last_turn_is_the_answer() {
-    let all = [
+    let calls = [
         ("look", json!({"at": "x"})),
         ("lok", json!({})),
         ("write", json!({"what": "never read"})),
@@ -40,16 +41,19 @@ fn a_completion_in_the_last_turn_is_the_answer() {
         ("look", json!({"at": "y"})),
     ];
     let keys = "      max_turns: 1\n      tools: [look, write, attempt_completion]";
-    for (stream, act) in [
-        ("", calls(&all)),
-        ("\n      stream: true", streamed(calls(&all))),
+    for (stream, behavior) in [
+        ("", calls_response(&calls)),
+        (
+            "\n      stream: true",
+            streamed_response(calls_response(&calls)),
+        ),
     ] {
-        let api = Api::new(&[act]);
+        let api = ScriptedApi::new(&[behavior]);
         let file = with_builtins(&format!("{keys}{stream}"));
-        let ran = crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
-        assert_eq!(result(&ran), ("42".to_owned(), false));
-        assert_eq!((api.heard().len(), ran.file("written")), (1, None));
-        let mut ends = crate::speech::ends(&ran);
+        let ran = crate::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+        assert_eq!(single_result(&ran), ("42".to_owned(), false));
+        assert_eq!((api.requests().len(), ran.file("written")), (1, None));
+        let mut ends = crate::streaming_fixture::call_endings(&ran);
         ends.sort();
         assert_eq!(
             ends,
@@ -63,44 +67,51 @@ fn a_completion_in_the_last_turn_is_the_answer() {
             ]
         );
     }
-    // One that is none leaves all as it is.
-    let api = Api::new(&[calls(&[all[0].clone(), ("attempt_completion", json!({}))])]);
-    let ran = crate::scenes::asked(toolq(&api, "").tools(&with_builtins(keys))).exits(0);
-    let told = result(&ran).0;
+    // An invalid completion doesn't count.
+    let api = ScriptedApi::new(&[calls_response(&[
+        calls[0].clone(),
+        ("attempt_completion", json!({})),
+    ])]);
+    let ran = crate::expert_fixture::run_expert_in(toolq(&api, "").tools(&with_builtins(keys)))
+        .assert_exit(0);
+    let result_text = single_result(&ran).0;
     assert!(
-        told.starts_with("Let me see.\n(The agent was not done"),
-        "{told}"
+        result_text.starts_with("Let me see.\n(The agent did not finish"),
+        "{result_text}"
     );
-    assert_eq!(crate::speech::ends(&ran), ["expert toolu_0 ok"]);
+    assert_eq!(
+        crate::streaming_fixture::call_endings(&ran),
+        ["expert toolu_0 ok"]
+    );
 }
 
 #[test]
 fn a_completion_ends_a_turn_as_planned() {
-    let asked = response(&[
+    let input = model_response(&[
         ("look", json!({"at": "x"})),
         ("attempt_completion", json!({"result": "All done."})),
         ("look", json!({"at": "y"})),
     ]);
     let toolq = || {
-        Toolq::new()
+        CliSandbox::new()
             .tools(&with_builtins(""))
             .env("BASE", "http://h")
             .env("KEY", "")
     };
-    let ran = toolq().stdin(&asked).run(&["run"]).exits(0);
-    let texts = ran.texts();
+    let ran = toolq().stdin(&input).run(&["run"]).assert_exit(0);
+    let texts = ran.result_texts();
     assert_eq!(texts[1], ("All done.".to_owned(), false));
     assert!(
         texts[2]
             .0
-            .starts_with("Not executed: the attempt_completion call"),
+            .starts_with("Not executed: the preceding attempt_completion call"),
         "{}",
         texts[2].0
     );
     let plan = toolq()
-        .stdin(&asked)
+        .stdin(&input)
         .run(&["plan", "--format", "json"])
-        .exits(0)
+        .assert_exit(0)
         .json();
     assert_eq!(plan["batches"].as_array().unwrap().len(), 2);
     assert_eq!(plan["rejected"][0]["reason"], "not_executed");
@@ -108,17 +119,17 @@ fn a_completion_ends_a_turn_as_planned() {
 
 #[test]
 fn a_task_goes_to_a_declared_agent() {
-    let api = Api::new(&[text("Done it.")]);
-    let asked = response(&[
+    let api = ScriptedApi::new(&[text_response("Done it.")]);
+    let input = model_response(&[
         ("new_task", json!({"agent": "expert", "task": "Find out."})),
         ("new_task", json!({"agent": "exprt", "task": "Find out."})),
     ]);
     let ran = toolq(&api, "")
         .tools(&with_builtins(""))
-        .stdin(asked)
+        .stdin(input)
         .run(&["run"])
-        .exits(0);
-    let texts = ran.texts();
+        .assert_exit(0);
+    let texts = ran.result_texts();
     assert_eq!(texts[0], ("Done it.".to_owned(), false));
     assert!(
         texts[1].1 && texts[1].0.contains("/agent"),
@@ -126,17 +137,17 @@ fn a_task_goes_to_a_declared_agent() {
         texts[1].0
     );
     assert_eq!(api.messages(0)[0]["content"], "Find out.");
-    let log = ran.log();
+    let log = ran.log_records();
     let end = log
         .iter()
         .find(|record| record["metadata"]["agent_name"] == "expert");
     assert_eq!(end.unwrap()["metadata"]["tool_name"], "new_task");
 }
 
-const ALONE: &str = "concurrency_safe: false";
+const NOT_CONCURRENCY_SAFE: &str = "concurrency_safe: false";
 
-/// `helper` and `other` beside `expert`, each with `new_task`.
-fn with_others(keys: &str, helper: &str) -> String {
+/// Returns a file with the agents `expert`, `helper` and `other`; the latter two have `new_task`.
+fn with_helper_agents(keys: &str, helper: &str) -> String {
     let mut file = with_builtins(keys);
     for (name, keys) in [("helper", helper), ("other", "concurrency_safe: false")] {
         write!(
@@ -153,104 +164,134 @@ fn with_others(keys: &str, helper: &str) -> String {
     file
 }
 
-/// Whom the `new_task` of the request's declarations may name.
-fn named(body: &Value) -> Value {
+/// Returns the agents that the declaration of `new_task` in a request allows.
+fn new_task_agents(body: &Value) -> Value {
     let tools = body["tools"].as_array().unwrap().iter();
     let mut tools = tools.filter(|tool| tool["name"] == "new_task");
     tools.next().unwrap()["input_schema"]["properties"]["agent"]["enum"].clone()
 }
 
-/// A list of tools is a list of rights: `new_task` adds none.
+/// An agent's tool list limits its rights: `new_task` doesn't extend them.
 #[test]
-fn a_task_goes_to_nobody_whom_the_agent_may_not_call() {
+fn new_task_reaches_only_agents_in_the_tool_list() {
     let task = |agent: &str| ("new_task", json!({"agent": agent, "task": "Find out."}));
-    let api = Api::new(&[
-        calls(&[task("other"), task("expert"), task("helper")]),
-        text("Helped."),
-        text("Done it."),
+    let api = ScriptedApi::new(&[
+        calls_response(&[task("other"), task("expert"), task("helper")]),
+        text_response("Helped."),
+        text_response("Done it."),
     ]);
-    let file = with_others("      tools: [look, helper, new_task]", ALONE);
-    let ran = crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
-    assert_eq!(result(&ran), ("Done it.".to_owned(), false));
-    assert_eq!(api.heard().len(), 3);
-    assert_eq!(named(&api.heard()[0].body), json!(["helper"]));
+    let file = with_helper_agents(
+        "      tools: [look, helper, new_task]",
+        NOT_CONCURRENCY_SAFE,
+    );
+    let ran = crate::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    assert_eq!(single_result(&ran), ("Done it.".to_owned(), false));
+    assert_eq!(api.requests().len(), 3);
+    assert_eq!(new_task_agents(&api.requests()[0].body), json!(["helper"]));
     let results = api.messages(2).last().unwrap()["content"].clone();
     for at in [0, 1] {
-        let said = results[at].to_string();
+        let answer = results[at].to_string();
         assert!(
-            results[at]["is_error"] == true && said.contains("helper"),
-            "{said}"
+            results[at]["is_error"] == true && answer.contains("helper"),
+            "{answer}"
         );
     }
     assert!(results[2].to_string().contains("Helped."), "{results}");
-    // Who names no agent may name all but itself, and so may the helper.
-    assert_eq!(named(&api.heard()[1].body), json!(["expert", "other"]));
-    let api = Api::new(&[text("Done it.")]);
-    let file = with_others("      tools: [new_task]", ALONE);
-    crate::scenes::asked(toolq(&api, "").tools(&file)).exits(0);
-    assert_eq!(named(&api.heard()[0].body), json!(["helper", "other"]));
+    // An agent whose tool list has no other agent may delegate to all except itself. So may `helper`.
+    assert_eq!(
+        new_task_agents(&api.requests()[1].body),
+        json!(["expert", "other"])
+    );
+    let api = ScriptedApi::new(&[text_response("Done it.")]);
+    let file = with_helper_agents("      tools: [new_task]", NOT_CONCURRENCY_SAFE);
+    crate::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    assert_eq!(
+        new_task_agents(&api.requests()[0].body),
+        json!(["helper", "other"])
+    );
 }
 
 #[test]
-fn who_runs_beside_others_hands_tasks_to_such() {
+fn a_safe_agent_delegates_only_to_safe_agents() {
     let check = |keys: &str| {
-        let file =
-            with_others(keys, "effect: read").replace("effect: write", "concurrency_safe: true");
-        Toolq::new()
+        let file = with_helper_agents(keys, "effect: read")
+            .replace("effect: write", "concurrency_safe: true");
+        CliSandbox::new()
             .tools(&file)
             .env("BASE", "http://h")
             .env("KEY", "")
             .run(&["check", "--color", "never"])
     };
-    let all = check("      tools: [new_task]").exits(1).stderr;
+    let all = check("      tools: [new_task]").assert_exit(1).stderr;
     assert!(
-        all.contains("so whom it hands tasks to must, too, and `other` may not"),
+        all.contains("but may delegate to `other`, which can't"),
         "{all}"
     );
-    let own = check("      tools: [new_task, helper]").stderr;
-    assert!(!own.contains("`expert` runs beside"), "{own}");
+    let listed = check("      tools: [new_task, helper]").stderr;
+    assert!(!listed.contains("`expert` runs in parallel"), "{listed}");
     let alone = with_builtins("      tools: [new_task]");
-    let alone = Toolq::new().tools(&alone).run(&["check"]).exits(1).stderr;
+    let alone = CliSandbox::new()
+        .tools(&alone)
+        .run(&["check"])
+        .assert_exit(1)
+        .stderr;
     assert!(
-        alone.contains("`new_task` of `expert` has nobody"),
+        alone.contains("`new_task` of `expert` has no agent"),
         "{alone}"
     );
 }
 
-/// Each circle once, and nothing where there is none.
+/// Each cycle is reported once.
 #[test]
-fn circles_of_agents_are_told() {
+fn cycles_of_agents_are_reported() {
     let check = |keys: &str, helper: &str| {
-        let file = with_others(keys, ALONE).replace(
+        let file = with_helper_agents(keys, NOT_CONCURRENCY_SAFE).replace(
             "model: model-2, tools: [new_task]}",
             &format!("model: model-2, tools: [{helper}]}}"),
         );
-        let toolq = Toolq::new().tools(&file);
+        let toolq = CliSandbox::new().tools(&file);
         let toolq = toolq.env("BASE", "http://h").env("KEY", "k");
-        toolq.run(&["check", "--color", "never"]).exits(0).stderr
+        toolq
+            .run(&["check", "--color", "never"])
+            .assert_exit(0)
+            .stderr
     };
-    let circle = check("      tools: [look, helper]\n      max_depth: 5", "expert");
-    assert_eq!(circle.matches("circle").count(), 1, "{circle}");
+    let cycle = check("      tools: [look, helper]\n      max_depth: 5", "expert");
+    assert_eq!(cycle.matches("cycle").count(), 1, "{cycle}");
     assert!(
-        circle.contains("in a circle: expert › helper › expert")
-            && circle.contains("`max_depth`, 5"),
-        "{circle}"
+        cycle.contains("in a cycle: expert › helper › expert")
+            && cycle.contains("`max_depth` ends it after 5"),
+        "{cycle}"
     );
     let itself = check("      tools: [expert]", "look");
     assert!(itself.contains("`expert` has itself as a tool"), "{itself}");
-    let file = with_others("      tools: [expert]", ALONE);
-    let quiet = Toolq::new().tools(&file).run(&["check", "-q"]).exits(0);
+    let file = with_helper_agents("      tools: [expert]", NOT_CONCURRENCY_SAFE);
+    let quiet = CliSandbox::new()
+        .tools(&file)
+        .run(&["check", "-q"])
+        .assert_exit(0);
     assert_eq!(quiet.stderr, "");
     let strict = ["check", "-q", "--strict"];
-    assert_eq!(Toolq::new().tools(&file).run(&strict).exits(1).stderr, "");
-    let none = check("      tools: [helper, other]", "look");
-    assert!(!none.contains("circle"), "{none}");
+    assert_eq!(
+        CliSandbox::new()
+            .tools(&file)
+            .run(&strict)
+            .assert_exit(1)
+            .stderr,
+        ""
+    );
+    let acyclic = check("      tools: [helper, other]", "look");
+    assert!(!acyclic.contains("cycle"), "{acyclic}");
 }
 
 #[test]
-fn they_are_declared_unless_the_file_has_its_own() {
+fn builtins_are_declared_unless_the_file_overrides_them() {
     let names = |file: &str| -> Vec<String> {
-        let declared = Toolq::new().tools(file).run(&["tools"]).exits(0).json();
+        let declared = CliSandbox::new()
+            .tools(file)
+            .run(&["tools"])
+            .assert_exit(0)
+            .json();
         let names = declared.as_array().unwrap().iter();
         names
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
@@ -263,21 +304,24 @@ fn they_are_declared_unless_the_file_has_its_own() {
         names(&(file.clone() + own))[4..],
         ["attempt_completion", "new_task"]
     );
-    let ran = Toolq::new()
+    let ran = CliSandbox::new()
         .tools(&(file + own))
-        .stdin(response(&[("attempt_completion", json!({}))]))
+        .stdin(model_response(&[("attempt_completion", json!({}))]))
         .run(&["run"])
-        .exits(0);
-    assert_eq!(ran.texts()[0].0, "mine");
+        .assert_exit(0);
+    assert_eq!(ran.result_texts()[0].0, "mine");
 }
 
 #[test]
-fn mistakes_in_the_list_are_found() {
-    let file = tools("").replace(
+fn misspelled_builtins_are_reported() {
+    let file = expert_tools("").replace(
         "version: 1\n",
         "version: 1\nbuiltins: [atempt_completion]\n",
     );
-    let ran = Toolq::new().tools(&file).run(&["check"]).exits(1);
+    let ran = CliSandbox::new()
+        .tools(&file)
+        .run(&["check"])
+        .assert_exit(1);
     assert!(
         ran.stdout.contains("attempt_completion")
             || ran.stderr.contains("did you mean `attempt_completion`"),

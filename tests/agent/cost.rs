@@ -1,48 +1,48 @@
-//! What agents cost: from what a model says to `toolq log cost`.
+//! What agents cost: from the usage in API responses to `toolq log cost`.
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, calls, message, ok, text};
-use crate::scenes::{CANARY, tools};
-use crate::support::{Toolq, response};
+use crate::expert_fixture::{CANARY, expert_tools};
+use crate::scripted_api::{ScriptedApi, calls_response, message_body, ok_response, text_response};
+use crate::support::{CliSandbox, model_response};
 
-/// `expert` asks `helper`, whose model is another.
+/// Returns a file in which `expert` can call `helper`, an agent with another model.
 fn two_agents(prices: &str) -> String {
     let helper = r#"  helper:
     description: Helps.
     input_schema: {type: object, additionalProperties: false}
     agent: {endpoint: "${BASE}", api_key: "${KEY}", model: small}
 "#;
-    let file = tools("      tools: [helper, look]") + helper;
+    let file = expert_tools("      tools: [helper, look]") + helper;
     file.replace("version: 1\n", &format!("version: 1\n{prices}"))
 }
 
-fn script() -> Api {
-    Api::by(|_, body| {
-        let spoken = body["messages"].as_array().unwrap().len();
-        match (body["model"] == "small", spoken) {
+fn two_agent_api() -> ScriptedApi {
+    ScriptedApi::with_script(|_, body| {
+        let message_count = body["messages"].as_array().unwrap().len();
+        match (body["model"] == "small", message_count) {
             (true, _) => {
-                let mut answer = message(json!([{"type": "text", "text": "yes"}]), "end_turn");
+                let mut answer = message_body(json!([{"type": "text", "text": "yes"}]), "end_turn");
                 answer["model"] = json!("small");
                 answer["usage"] = json!({"input_tokens": 1, "output_tokens": 1});
-                ok(answer)
+                ok_response(answer)
             }
-            (false, 1) => calls(&[("helper", json!({}))]),
-            _ => text("It is so."),
+            (false, 1) => calls_response(&[("helper", json!({}))]),
+            _ => text_response("It is so."),
         }
     })
 }
 
-/// Runs `expert`, then `script`; the summary of the run is in the file `told`.
-fn after(tools: &str, script_of_shell: &str) -> crate::support::Ran {
-    let api = script();
-    Toolq::new()
+/// Runs `expert`, then the shell script. The run's summary goes to the file `summary`.
+fn run_then(tools: &str, then_script: &str) -> crate::support::CliOutput {
+    let api = two_agent_api();
+    CliSandbox::new()
         .tools(tools)
         .env("BASE", &api.url)
         .env("KEY", CANARY)
-        .stdin(response(&[("expert", json!({"query": "why?"}))]))
-        .shell(&format!(
-            "\"$TOOLQ\" run --log log.jsonl > results 2> told && {script_of_shell}"
+        .stdin(model_response(&[("expert", json!({"query": "why?"}))]))
+        .run_shell(&format!(
+            "\"$TOOLQ\" run --log log.jsonl > results 2> summary && {then_script}"
         ))
 }
 
@@ -52,18 +52,18 @@ const PRICES: &str = "prices:
 ";
 
 #[test]
-fn each_agent_has_its_own_and_the_total_is_their_sum() {
-    let ran = after(
+fn each_agent_has_its_own_cost_and_the_total_is_their_sum() {
+    let ran = run_then(
         &two_agents(PRICES),
         "\"$TOOLQ\" log cost --format json log.jsonl",
     )
-    .exits(0);
+    .assert_exit(0);
     let mut cost = ran.json();
     for agent in cost["agents"].as_array_mut().unwrap() {
         assert!(agent["duration_ms"].is_u64());
         agent.as_object_mut().unwrap().remove("duration_ms");
     }
-    // 2 × (100 × 3 + 10 × 15 + 5 × 0.30 + 1 × 3.75) and 0.1 + 0.2, for a million.
+    // 2 × (100 × 3 + 10 × 15 + 5 × 0.30 + 1 × 3.75) and 0.1 + 0.2, each / 1,000,000.
     assert_eq!(
         cost["agents"],
         json!([
@@ -81,46 +81,46 @@ fn each_agent_has_its_own_and_the_total_is_their_sum() {
         "{}",
         ran.stdout
     );
-    let told = ran.file("told").unwrap();
+    let summary = ran.file("summary").unwrap();
     assert!(
-        told.contains("agents: 3 turns, 1 call, $0.0009108;"),
-        "{told}"
+        summary.contains("agents: 3 turns, 1 call, $0.0009108;"),
+        "{summary}"
     );
 }
 
 #[test]
-fn an_unknown_price_is_none_and_not_0() {
+fn an_unknown_price_is_null_and_not_0() {
     let prices = "prices: {model-1: {input: 3, output: 15, cache_read: 1, cache_write: 4}}\n";
-    let ran = after(
+    let ran = run_then(
         &two_agents(prices),
         "\"$TOOLQ\" log cost --format json log.jsonl",
     )
-    .exits(0);
+    .assert_exit(0);
     let cost = ran.json();
     assert_eq!(cost["agents"][0]["estimated_cost_usd"], 0.000_918);
     assert_eq!(cost["agents"][1]["estimated_cost_usd"], Value::Null);
     assert_eq!(cost["total"]["estimated_cost_usd"], Value::Null);
     assert!(
-        ran.stderr.contains("has nothing of small,"),
+        ran.stderr.contains("doesn't cover all tokens of small,"),
         "{}",
         ran.stderr
     );
-    let told = ran.file("told").unwrap();
-    assert!(told.contains(", cost unknown;"), "{told}");
+    let summary = ran.file("summary").unwrap();
+    assert!(summary.contains(", cost unknown;"), "{summary}");
 }
 
-/// A summary says nothing of costs to who declares no prices.
+/// Without declared prices the summary doesn't mention costs.
 #[test]
-fn without_prices_there_are_tokens() {
-    let ran = after(
+fn without_prices_only_tokens_are_reported() {
+    let ran = run_then(
         &two_agents(""),
         "mv tools.yaml away && \"$TOOLQ\" log cost --format json log.jsonl && \"$TOOLQ\" log cost -c gone.yaml log.jsonl",
     )
-    .exits(2);
+    .assert_exit(2);
     let cost: Value = serde_json::from_str(ran.stdout.trim()).unwrap();
     assert_eq!(cost["total"]["input_tokens"], 201);
     assert_eq!(cost["total"]["estimated_cost_usd"], Value::Null);
     assert!(ran.stderr.contains("gone.yaml"), "{}", ran.stderr);
-    let told = ran.file("told").unwrap();
-    assert!(told.contains("agents: 3 turns, 1 call;"), "{told}");
+    let summary = ran.file("summary").unwrap();
+    assert!(summary.contains("agents: 3 turns, 1 call;"), "{summary}");
 }

@@ -1,39 +1,45 @@
-//! Agents against a model's API that is scripted on loopback.
+//! Agents, run against a scripted model API on loopback.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
-mod api;
-mod scenes;
-#[path = "../resume/stage.rs"]
-#[allow(dead_code, reason = "made for the tests of resume")]
-mod stage;
-mod speech;
+mod expert_fixture;
+#[path = "../resume/resume_sandbox.rs"]
+#[allow(
+    dead_code,
+    reason = "shared with the tests of resume, which use all of it"
+)]
+mod resume_sandbox;
+mod scripted_api;
+mod streaming_fixture;
 #[path = "../support/mod.rs"]
 mod support;
 
-#[allow(dead_code, reason = "agents are not spoken to in all of them")]
-#[path = "../streams/vendors.rs"]
-mod vendors;
+#[allow(
+    dead_code,
+    reason = "shared with the tests of streams, which use all of it"
+)]
+#[path = "../streams/vendor_messages.rs"]
+mod vendor_messages;
 
-mod alone;
-mod among;
+mod aborted_streams;
+mod agent_command;
+mod agent_loop;
+mod agent_sandbox;
+mod api_errors;
 mod builtins;
+mod chat_completions;
+mod concurrency;
 mod coordinator;
-mod counted;
 mod cost;
-mod described;
-mod doubts;
+mod cost_totals;
+mod early_dispatch;
+mod event_timeline;
+mod in_doubt;
+mod kill_and_resume;
 mod limits;
-mod openai;
-mod play;
-mod killed;
-mod recorded;
-mod resumed;
-mod spoken;
-mod spoken_ends;
-mod stops;
-mod story;
-mod sums;
-mod told;
-mod troubles;
-mod turns;
+mod log_and_events;
+mod recorded_conversations;
+mod resume;
+mod self_describing_tools;
+mod stop_reasons;
+mod usage_accounting;

@@ -1,17 +1,17 @@
-//! Bodies that are something else than was declared.
+//! Response bodies: selecting a part, and bodies that don't match the tool's declaration.
 
-use toolq_core::types::{Content, Outcome, OutputKind};
+use toolq_core::types::{Outcome, OutputKind, ResultContent};
 
-use crate::server::{Act, Server, response};
+use crate::faulty_server::{FaultyServer, ServerBehavior, http_response};
 
 #[test]
 fn a_pointer_selects_from_the_response() {
     let body = r#"{"rate":1.50,"a/b":["x",{"n":null}],"text":"a\nb\n"}"#;
-    let server = Server::saying(&response("200 OK", body));
+    let server = FaultyServer::responding_with(&http_response("200 OK", body));
     let select = |pointer: &str| {
         let pointer = Some(pointer.to_owned());
         server
-            .get("/")
+            .get_call("/")
             .http_backing(|backing| backing.select = pointer)
             .run()
     };
@@ -24,7 +24,7 @@ fn a_pointer_selects_from_the_response() {
     ] {
         assert_eq!(select(pointer).text(), expected, "{pointer}");
     }
-    for pointer in ["/none", "/a~1b/2", "/a~1b/-1", "/rate/x"] {
+    for pointer in ["/missing", "/a~1b/2", "/a~1b/-1", "/rate/x"] {
         assert!(
             matches!(select(pointer).outcome(), Outcome::BadOutput { .. }),
             "{pointer}"
@@ -32,12 +32,12 @@ fn a_pointer_selects_from_the_response() {
     }
 }
 
-/// FAULTS 102: a page where JSON was declared, a byte order mark, an empty body.
+/// An HTML page where JSON was declared, an empty body, trailing data. A byte order mark is accepted.
 #[test]
-fn bodies_that_are_something_else() {
+fn bodies_that_do_not_match_the_declared_output_are_errors() {
     let json = |body: &str| {
-        let asked = Server::saying(&response("200 OK", body)).get("/");
-        asked.tool(|tool| tool.output = OutputKind::Json).run()
+        let call = FaultyServer::responding_with(&http_response("200 OK", body)).get_call("/");
+        call.tool(|tool| tool.output = OutputKind::Json).run()
     };
     assert_eq!(json("\u{FEFF}{ }").text(), "{}");
     for body in ["<html></html>", "", "{} {}"] {
@@ -46,26 +46,27 @@ fn bodies_that_are_something_else() {
             "{body}"
         );
     }
-    let blocks = Server::saying(&response(
+    let blocks = FaultyServer::responding_with(&http_response(
         "200 OK",
         r#"{"content":[{"type":"text","text":"x"}]}"#,
     ))
-    .get("/");
+    .get_call("/");
     let ran = blocks
         .tool(|tool| tool.output = OutputKind::Content)
         .http_backing(|backing| backing.select = Some("/content".to_owned()))
         .run();
     assert!(
-        matches!(ran.outcome(), Outcome::Succeeded { content: Content::Blocks(blocks), .. } if blocks.len() == 1)
+        matches!(ran.outcome(), Outcome::Succeeded { content: ResultContent::Blocks(blocks), .. } if blocks.len() == 1)
     );
 }
 
-/// FAULTS 102: the type that a response claims changes nothing: a body is read as UTF-8, and as what the tool declares.
+/// The response's `content-type` is ignored: a body is read as UTF-8 and as the kind of output that the tool declares.
 #[test]
 fn a_body_is_read_as_declared() {
     let typed = |kind: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n\r\n");
-        Server::new(&[Act::Say([head.as_bytes(), body].concat())]).get("/")
+        FaultyServer::new(&[ServerBehavior::Respond([head.as_bytes(), body].concat())])
+            .get_call("/")
     };
     let utf16: Vec<u8> = "\u{FEFF}é"
         .encode_utf16()
@@ -104,37 +105,40 @@ fn a_body_is_read_as_declared() {
         assert_eq!(ran.text(), text, "{kind}");
         assert_eq!(ran.outcome().captured().unwrap().lossy, lossy, "{kind}");
     }
-    for (body, problem) in [
-        (b"<!DOCTYPE html><html>sign in</html>".as_slice(), "no JSON"),
-        (b"caf\xe9", "no UTF-8"),
-        (&utf16, "no UTF-8"),
-        (b"", "no JSON"),
-        (b"NaN", "no JSON"),
+    for (body, expected) in [
+        (
+            b"<!DOCTYPE html><html>sign in</html>".as_slice(),
+            "not valid JSON",
+        ),
+        (b"caf\xe9", "not valid UTF-8"),
+        (&utf16, "not valid UTF-8"),
+        (b"", "not valid JSON"),
+        (b"NaN", "not valid JSON"),
     ] {
         let ran = typed("application/json", body)
             .tool(|tool| tool.output = OutputKind::Json)
             .run();
         assert!(
-            matches!(ran.outcome(), Outcome::BadOutput { problem: told, .. } if told.contains(problem)),
+            matches!(ran.outcome(), Outcome::BadOutput { problem, .. } if problem.contains(expected)),
             "{:?}",
             ran.outcome()
         );
     }
 }
 
-/// FAULTS 102: readers disagree on which of two members of one name counts; none is handed on as if there were one.
+/// JSON readers disagree on which of two members with the same name counts, so toolq selects neither.
 #[test]
-fn a_member_that_stands_twice_is_not_selected() {
-    let server = Server::saying(&response(
+fn a_duplicate_member_is_not_selected() {
+    let server = FaultyServer::responding_with(&http_response(
         "200 OK",
         r#"{"a":{"rate":1,"r\u0061te":2},"b":3}"#,
     ));
     let select = |pointer: &str| {
         let pointer = Some(pointer.to_owned());
-        let asked = server
-            .get("/")
+        let call = server
+            .get_call("/")
             .http_backing(|backing| backing.select = pointer);
-        asked.run()
+        call.run()
     };
     assert!(matches!(
         select("/a/rate").outcome(),

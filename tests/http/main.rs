@@ -1,28 +1,28 @@
-//! Requests against servers that misbehave on purpose.
+//! HTTP requests against servers that misbehave on purpose.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
 mod bodies;
-mod breaks;
-mod doubt;
-mod hosts;
-#[path = "../scene/mod.rs"]
-mod scene;
+mod broken_connections;
+#[path = "../engine_turn/mod.rs"]
+mod engine_turn;
+mod faulty_server;
+mod host_allowlist;
+mod in_doubt;
 mod redirects;
 mod requests;
 mod retries;
 mod secrets;
-mod server;
 #[path = "../support/mod.rs"]
 mod support;
 
 use toolq_core::types::{Outcome, TransportPhase};
 
-/// How far a request came that found no answer.
+/// Returns the phase in which a request failed without a response.
 #[track_caller]
-fn phase(outcome: &Outcome) -> TransportPhase {
+fn transport_phase(outcome: &Outcome) -> TransportPhase {
     match outcome {
-        Outcome::Transport(transport) => transport.phase,
+        Outcome::TransportFailed(transport) => transport.phase,
         other => panic!("{other:?}"),
     }
 }

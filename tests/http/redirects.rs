@@ -1,58 +1,57 @@
-//! Redirects: none, or to the same origin and not for ever.
+//! Redirects: followed only where declared, only to the same origin, and only up to a limit.
 
-use toolq_core::types::Ending;
+use toolq_core::types::CallEnding;
 
-use crate::server::{Act, Server, response};
+use crate::faulty_server::{FaultyServer, ServerBehavior, http_response};
 
-/// FAULTS 95: no redirects; where declared, only to the same origin and not for ever.
 #[test]
-fn redirects_stay_where_they_are() {
-    let to = |place: &str| {
-        Act::say(&response(
-            &format!("302 Found\r\nlocation: {place}"),
+fn redirects_are_followed_only_as_declared() {
+    let redirect_to = |location: &str| {
+        ServerBehavior::respond(&http_response(
+            &format!("302 Found\r\nlocation: {location}"),
             "moved",
         ))
     };
-    let good = Act::say(&response("200 OK", "there"));
-    let none = Server::new(&[to("/next"), good.clone()]);
+    let ok = ServerBehavior::respond(&http_response("200 OK", "there"));
+    let undeclared = FaultyServer::new(&[redirect_to("/next"), ok.clone()]);
     assert_eq!(
-        none.get("/").run().outcome().ending(),
-        Some(Ending::Http(302))
+        undeclared.get_call("/").run().outcome().ending(),
+        Some(CallEnding::HttpStatus(302))
     );
-    let one = Server::new(&[to("/next"), good.clone()]);
-    let ran = one
-        .get("/")
-        .http_backing(|backing| backing.redirects = 1)
+    let declared = FaultyServer::new(&[redirect_to("/next"), ok.clone()]);
+    let ran = declared
+        .get_call("/")
+        .http_backing(|backing| backing.max_redirects = 1)
         .run();
     assert_eq!(ran.text(), "there");
-    assert!(one.heard()[1].starts_with("GET /next "));
-    let looping = Server::new(&[to("/")]);
+    assert!(declared.requests()[1].starts_with("GET /next "));
+    let looping = FaultyServer::new(&[redirect_to("/")]);
     let ran = looping
-        .get("/")
-        .http_backing(|backing| backing.redirects = 3)
+        .get_call("/")
+        .http_backing(|backing| backing.max_redirects = 3)
         .run();
     assert_eq!(
-        (ran.outcome().ending(), looping.heard().len()),
-        (Some(Ending::Http(302)), 4)
+        (ran.outcome().ending(), looping.requests().len()),
+        (Some(CallEnding::HttpStatus(302)), 4)
     );
-    let elsewhere = Server::new(&[good]);
-    let away = Server::new(&[to(&elsewhere.url)]);
-    let ran = away
-        .get("/")
-        .http_backing(|backing| backing.redirects = 3)
+    let elsewhere = FaultyServer::new(&[ok]);
+    let redirecting = FaultyServer::new(&[redirect_to(&elsewhere.url)]);
+    let ran = redirecting
+        .get_call("/")
+        .http_backing(|backing| backing.max_redirects = 3)
         .run();
     assert_eq!(
-        (ran.outcome().ending(), elsewhere.heard().len()),
-        (Some(Ending::Http(302)), 0)
+        (ran.outcome().ending(), elsewhere.requests().len()),
+        (Some(CallEnding::HttpStatus(302)), 0)
     );
 }
 
-/// FAULTS 95: every place that is not the same origin is left alone, whatever the scheme.
+/// A redirect to another origin is not followed, whatever the scheme.
 #[test]
-fn other_places_are_not_followed() {
-    let elsewhere = Server::saying(&response("200 OK", "stolen"));
+fn redirects_to_other_origins_are_not_followed() {
+    let elsewhere = FaultyServer::responding_with(&http_response("200 OK", "stolen"));
     let port = elsewhere.port();
-    for place in [
+    for location in [
         elsewhere.url.clone(),
         format!("//127.0.0.1:{port}/"),
         format!("http://localhost:{port}/"),
@@ -66,35 +65,35 @@ fn other_places_are_not_followed() {
         String::new(),
     ] {
         for status in ["301", "302", "303", "307", "308"] {
-            let head = format!("{status} Moved\r\nlocation: {place}");
-            let server = Server::new(&[
-                Act::say(&response(&head, "moved")),
-                Act::say(&response("200 OK", "same")),
+            let head = format!("{status} Moved\r\nlocation: {location}");
+            let server = FaultyServer::new(&[
+                ServerBehavior::respond(&http_response(&head, "moved")),
+                ServerBehavior::respond(&http_response("200 OK", "same")),
             ]);
-            let asked = server
-                .get("/")
-                .http_backing(|backing| backing.redirects = 3);
-            let ran = asked.run();
-            // An empty location is the same resource.
-            let expected = if place.is_empty() {
+            let call = server
+                .get_call("/")
+                .http_backing(|backing| backing.max_redirects = 3);
+            let ran = call.run();
+            // An empty location means the same resource.
+            let expected = if location.is_empty() {
                 200
             } else {
                 status.parse().unwrap()
             };
             assert_eq!(
                 ran.outcome().ending(),
-                Some(Ending::Http(expected)),
-                "{status} {place}"
+                Some(CallEnding::HttpStatus(expected)),
+                "{status} {location}"
             );
         }
     }
-    assert!(elsewhere.heard().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
-/// FAULTS 95: a POST is sent again only where it was declared that redirects are followed, and only to the same server;
-/// 301 and 302 make it a GET, as everywhere.
+/// A POST is sent again only if the tool declares redirects. 302 and 303 turn it into a GET, as in every client; 307 and
+/// 308 keep method and body.
 #[test]
-fn a_post_is_sent_again_as_declared() {
+fn a_post_is_redirected_only_as_declared() {
     for (status, redirects, method, body) in [
         ("307", 0, None, ""),
         ("308", 0, None, ""),
@@ -104,23 +103,26 @@ fn a_post_is_sent_again_as_declared() {
         ("303", 1, Some("GET"), ""),
     ] {
         let moved = format!("{status} Moved\r\nlocation: /next");
-        let server = Server::new(&[
-            Act::say(&response(&moved, "")),
-            Act::say(&response("200 OK", "")),
+        let server = FaultyServer::new(&[
+            ServerBehavior::respond(&http_response(&moved, "")),
+            ServerBehavior::respond(&http_response("200 OK", "")),
         ]);
-        let asked = server
-            .post()
-            .http_backing(|backing| backing.redirects = redirects);
-        asked.run();
-        let heard = server.heard();
+        let call = server
+            .post_call()
+            .http_backing(|backing| backing.max_redirects = redirects);
+        call.run();
+        let requests = server.requests();
         let Some(method) = method else {
-            assert_eq!(heard.len(), 1);
+            assert_eq!(requests.len(), 1);
             continue;
         };
         assert!(
-            heard[1].starts_with(&format!("{method} /next ")),
+            requests[1].starts_with(&format!("{method} /next ")),
             "{status}"
         );
-        assert!(heard[1].ends_with(&format!("\r\n\r\n{body}")), "{status}");
+        assert!(
+            requests[1].ends_with(&format!("\r\n\r\n{body}")),
+            "{status}"
+        );
     }
 }

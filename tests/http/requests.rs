@@ -1,24 +1,24 @@
-//! What is sent: as declared, and nothing more.
+//! Requests are sent exactly as declared.
 
-use toolq_core::types::{Effect, HttpMethod, JsonDraft, Template, TransportPhase};
+use toolq_core::types::{Effect, HttpMethod, PartialJson, Template, TransportPhase};
 
-use crate::phase;
-use crate::scene::{http, text};
-use crate::server::{Server, response};
-use crate::support::{self, Toolq};
+use crate::engine_turn::{http_call, text_template};
+use crate::faulty_server::{FaultyServer, http_response};
+use crate::support::{self, CliSandbox};
+use crate::transport_phase;
 
 #[test]
 fn a_request_is_sent_as_declared() {
-    let server = Server::saying(&response("200 OK", "fine\n"));
-    let asked = server
-        .post()
+    let server = FaultyServer::responding_with(&http_response("200 OK", "fine\n"));
+    let call = server
+        .post_call()
         .tool(|tool| tool.effect = Effect::Write)
-        .request(|request| {
-            request.query = vec![("q".to_owned(), text("a&b=c d"))];
-            request.headers = vec![("x-one".to_owned(), text("two"))];
+        .http_invocation(|request| {
+            request.query = vec![("q".to_owned(), text_template("a&b=c d"))];
+            request.headers = vec![("x-one".to_owned(), text_template("two"))];
         });
-    assert_eq!(asked.run().text(), "fine\n");
-    let request = &server.heard()[0];
+    assert_eq!(call.run().text(), "fine\n");
+    let request = &server.requests()[0];
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     assert!(
         head.starts_with("POST /?q=a%26b%3Dc+d HTTP/1.1\r\n"),
@@ -30,50 +30,56 @@ fn a_request_is_sent_as_declared() {
     );
     assert!(head.contains("\r\nidempotency-key: "), "{head}");
     assert_eq!(body, r#"{"n":1.00}"#);
-    server.get("/").run();
-    assert!(!server.heard()[1].contains("idempotency-key"));
+    server.get_call("/").run();
+    assert!(!server.requests()[1].contains("idempotency-key"));
 }
 
-/// FAULTS 44: a value is put into the tree of a body, never into its text.
+/// Values become JSON strings of the body; they are never spliced into its text.
 #[test]
-fn a_body_is_a_tree() {
-    let server = Server::saying(&response("200 OK", ""));
-    let hostile = JsonDraft::Text(text("\"},\"admin\":true,\u{1}"));
-    let body = JsonDraft::Object(vec![("a\"".to_owned(), JsonDraft::Array(vec![hostile]))]);
+fn values_are_placed_in_the_json_tree_of_a_body() {
+    let server = FaultyServer::responding_with(&http_response("200 OK", ""));
+    let hostile = PartialJson::Text(text_template("\"},\"admin\":true,\u{1}"));
+    let body = PartialJson::Object(vec![("a\"".to_owned(), PartialJson::Array(vec![hostile]))]);
     server
-        .post()
-        .request(|request| request.body = Some(body))
+        .post_call()
+        .http_invocation(|request| request.body = Some(body))
         .run();
-    assert!(server.heard()[0].ends_with(r#"{"a\"":["\"},\"admin\":true,\u0001"]}"#));
+    assert!(server.requests()[0].ends_with(r#"{"a\"":["\"},\"admin\":true,\u0001"]}"#));
 }
 
-/// FAULTS 42, 43: no value changes the server or adds a header.
 #[test]
-fn values_stay_in_their_place() {
-    let server = Server::saying(&response("200 OK", ""));
-    let split = server.get("/").request(|request| {
-        request.headers = vec![("x".to_owned(), text("a\r\nx-admin: true"))];
+fn values_cannot_change_the_server_or_add_headers() {
+    let server = FaultyServer::responding_with(&http_response("200 OK", ""));
+    let header_injection = server.get_call("/").http_invocation(|request| {
+        request.headers = vec![("x".to_owned(), text_template("a\r\nx-admin: true"))];
     });
-    assert_eq!(phase(split.run().outcome()), TransportPhase::Build);
-    let declared = Template::text(server.url.clone());
+    assert_eq!(
+        transport_phase(header_injection.run().outcome()),
+        TransportPhase::Build
+    );
+    let declared = Template::from_text(server.url.clone());
     for url in [
         server.url.replace("http://", "http://user@"),
         server.url.clone() + "0",
         "http://127.0.0.2/".to_owned(),
         "file:///etc/passwd".to_owned(),
     ] {
-        let asked =
-            http(HttpMethod::Get, &url).http_backing(|backing| backing.url = declared.clone());
-        assert_eq!(phase(asked.run().outcome()), TransportPhase::Build, "{url}");
+        let call =
+            http_call(HttpMethod::Get, &url).http_backing(|backing| backing.url = declared.clone());
+        assert_eq!(
+            transport_phase(call.run().outcome()),
+            TransportPhase::Build,
+            "{url}"
+        );
     }
-    assert_eq!(server.heard().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
-/// FAULTS 98: proxies of the environment are ignored, whatever their spelling; a declared one is used.
+/// Proxy variables of the environment are ignored in every spelling; a declared proxy is used.
 #[test]
 fn only_a_declared_proxy_is_used() {
-    let proxy = Server::saying(&response("200 OK", "proxy"));
-    let server = Server::saying(&response("200 OK", "server"));
+    let proxy = FaultyServer::responding_with(&http_response("200 OK", "proxy"));
+    let server = FaultyServer::responding_with(&http_response("200 OK", "server"));
     let file = format!(
         "tools:
   ask:
@@ -99,7 +105,7 @@ fn only_a_declared_proxy_is_used() {
     ];
     let toolq = spellings
         .iter()
-        .fold(Toolq::new().tools(&file), |toolq, name| {
+        .fold(CliSandbox::new().tools(&file), |toolq, name| {
             toolq.env(name, &proxy.url)
         });
     let calls = [
@@ -107,19 +113,23 @@ fn only_a_declared_proxy_is_used() {
         ("declared", serde_json::json!({})),
     ];
     let ran = toolq
-        .stdin(support::response(&calls))
+        .stdin(support::model_response(&calls))
         .run(&["run"])
-        .exits(0);
-    let texts: Vec<String> = ran.texts().into_iter().map(|(text, _)| text).collect();
+        .assert_exit(0);
+    let texts: Vec<String> = ran
+        .result_texts()
+        .into_iter()
+        .map(|(text, _)| text)
+        .collect();
     assert_eq!(texts, ["server", "proxy"]);
-    assert_eq!((server.heard().len(), proxy.heard().len()), (1, 1));
+    assert_eq!((server.requests().len(), proxy.requests().len()), (1, 1));
 }
 
-/// FAULTS 39: a URL that is longer than any client sends is an error, not a panic.
+/// A URL beyond what the HTTP client accepts is an error, not a panic.
 #[test]
-fn a_url_can_be_too_long() {
-    let server = Server::saying(&response("200 OK", ""));
-    let ran = server.get(&format!("/{}", "x".repeat(70_000))).run();
-    assert_eq!(phase(ran.outcome()), TransportPhase::Build);
-    assert!(server.heard().is_empty());
+fn a_url_that_is_too_long_is_an_error() {
+    let server = FaultyServer::responding_with(&http_response("200 OK", ""));
+    let ran = server.get_call(&format!("/{}", "x".repeat(70_000))).run();
+    assert_eq!(transport_phase(ran.outcome()), TransportPhase::Build);
+    assert!(server.requests().is_empty());
 }

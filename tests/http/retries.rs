@@ -1,72 +1,96 @@
-//! What is repeated, and when.
+//! Which requests are retried, and when.
 
 use std::time::Duration;
 
-use toolq_core::types::{Effect, Ending, RetryOn};
+use toolq_core::types::{CallEnding, Effect, RetryCondition};
 
-use crate::scene::Asked;
-use crate::server::{Act, Server, response};
+use crate::engine_turn::TestCall;
+use crate::faulty_server::{FaultyServer, ServerBehavior, http_response};
 
-/// FAULTS 99: repeated as declared, not before the server's wish, and not beyond `total`.
+/// A retry waits at least as long as `Retry-After` says, but never beyond the total timeout.
 #[test]
-fn a_limited_rate_is_respected() {
-    let limited =
-        |after: &str| Act::say(&response(&format!("429 Slow\r\nretry-after: {after}"), ""));
-    let again = |asked: Asked| {
-        asked.tool(|tool| {
-            tool.retry.times = 1;
-            tool.retry.on = vec![RetryOn::RateLimited];
+fn retry_after_is_respected() {
+    let limited = |after: &str| {
+        ServerBehavior::respond(&http_response(
+            &format!("429 Slow\r\nretry-after: {after}"),
+            "",
+        ))
+    };
+    let with_retry = |call: TestCall| {
+        call.tool(|tool| {
+            tool.retry.max_retries = 1;
+            tool.retry.conditions = vec![RetryCondition::RateLimited];
         })
     };
-    let server = Server::new(&[limited("1"), Act::say(&response("200 OK", "fine"))]);
-    let ran = again(server.post())
+    let server = FaultyServer::new(&[
+        limited("1"),
+        ServerBehavior::respond(&http_response("200 OK", "fine")),
+    ]);
+    let ran = with_retry(server.post_call())
         .tool(|tool| tool.effect = Effect::Write)
         .run();
     assert_eq!((ran.text(), ran.attempts[&0]), ("fine", 2));
-    assert!(ran.took >= Duration::from_secs(1));
-    let keys: Vec<String> = server.heard().iter().map(|heard| key_of(heard)).collect();
+    assert!(ran.elapsed >= Duration::from_secs(1));
+    let keys: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|request| idempotency_key(request))
+        .collect();
     assert!(!keys[0].is_empty() && keys[0] == keys[1]);
-    let server = Server::new(&[limited("864000")]);
-    let ran = again(server.get("/"))
+    let server = FaultyServer::new(&[limited("864000")]);
+    let ran = with_retry(server.get_call("/"))
         .tool(|tool| tool.timeout.total = Some(Duration::from_millis(300)))
         .run();
-    assert_eq!(ran.outcome().ending(), Some(Ending::Http(429)));
-    assert!(ran.took < Duration::from_secs(20));
+    assert_eq!(ran.outcome().ending(), Some(CallEnding::HttpStatus(429)));
+    assert!(ran.elapsed < Duration::from_secs(20));
 }
 
-/// FAULTS 101: the same key on every attempt.
-fn key_of(heard: &str) -> String {
-    let key = heard
+/// Returns the request's idempotency key, which must be the same on every attempt.
+fn idempotency_key(request: &str) -> String {
+    let key = request
         .lines()
         .find_map(|line| line.strip_prefix("idempotency-key: "));
     key.unwrap_or_default().to_owned()
 }
 
-/// FAULTS 99: what is repeated is what the tool lists; a tool that writes repeats only what was turned away.
+/// Only the statuses that a tool lists are retried. A `write` tool retries only what the server rejected (429).
 #[test]
-fn statuses_are_repeated_as_listed() {
-    let attempts = |status: u16, effect: Effect, on: &[RetryOn]| {
-        let server = Server::saying(&response(&format!("{status} Status"), "why"));
-        let asked = server.post().tool(|tool| {
+fn statuses_are_retried_as_listed() {
+    let attempts = |status: u16, effect: Effect, on: &[RetryCondition]| {
+        let server =
+            FaultyServer::responding_with(&http_response(&format!("{status} Status"), "why"));
+        let call = server.post_call().tool(|tool| {
             tool.effect = effect;
-            tool.retry.times = 2;
-            tool.retry.on = on.to_vec();
+            tool.retry.max_retries = 2;
+            tool.retry.conditions = on.to_vec();
         });
-        let ran = asked.run();
-        assert_eq!(ran.outcome().ending(), Some(Ending::Http(status)));
-        assert_eq!(server.heard().len(), ran.attempts[&0] as usize);
+        let ran = call.run();
+        assert_eq!(ran.outcome().ending(), Some(CallEnding::HttpStatus(status)));
+        assert_eq!(server.requests().len(), ran.attempts[&0] as usize);
         ran.attempts[&0]
     };
-    let words = [RetryOn::RateLimited, RetryOn::Unavailable, RetryOn::Timeout];
+    let conditions = [
+        RetryCondition::RateLimited,
+        RetryCondition::Unavailable,
+        RetryCondition::Timeout,
+    ];
     for status in [429, 502, 503, 504, 529] {
-        assert_eq!(attempts(status, Effect::Idempotent, &words), 3, "{status}");
+        assert_eq!(
+            attempts(status, Effect::Idempotent, &conditions),
+            3,
+            "{status}"
+        );
     }
     for status in [300, 400, 401, 403, 404, 408, 409, 413, 422, 500, 501] {
-        assert_eq!(attempts(status, Effect::Idempotent, &words), 1, "{status}");
-        let listed = [RetryOn::Http(status)];
+        assert_eq!(
+            attempts(status, Effect::Idempotent, &conditions),
+            1,
+            "{status}"
+        );
+        let listed = [RetryCondition::Http(status)];
         assert_eq!(attempts(status, Effect::Read, &listed), 3, "{status}");
         assert_eq!(attempts(status, Effect::Write, &listed), 1, "{status}");
     }
-    assert_eq!(attempts(429, Effect::Write, &words), 3);
-    assert_eq!(attempts(503, Effect::Write, &words), 1);
+    assert_eq!(attempts(429, Effect::Write, &conditions), 3);
+    assert_eq!(attempts(503, Effect::Write, &conditions), 1);
 }

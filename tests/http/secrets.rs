@@ -1,33 +1,35 @@
-//! Keys are sent, and told to nobody.
+//! API keys are sent to the server and appear in no output.
 
-use toolq_core::types::{Draft, Ending, Outcome, Piece};
+use toolq_core::types::{CallEnding, Outcome, PartialTemplate, Segment};
 
-use crate::scene::Scene;
-use crate::server::{Act, Server, response};
-use crate::support::{self, Toolq};
+use crate::engine_turn::TestTurn;
+use crate::faulty_server::{FaultyServer, ServerBehavior, http_response};
+use crate::support::{self, CliSandbox};
 
-/// FAULTS 104: a key is sent, and told to nobody.
 #[test]
 fn a_key_in_a_header_is_masked() {
-    let server = Server::saying(&response("401 No", "the key Bearer hunter-22 is not known"));
-    let asked = server.get("/").request(|request| {
-        let key = Piece::Env {
+    let server = FaultyServer::responding_with(&http_response(
+        "401 No",
+        "the key Bearer hunter-22 is not known",
+    ));
+    let call = server.get_call("/").http_invocation(|request| {
+        let key = Segment::Env {
             name: "KEY".to_owned(),
             default: None,
         };
-        let value = Draft(vec![Piece::Text("Bearer ".to_owned()), key]);
+        let value = PartialTemplate(vec![Segment::Text("Bearer ".to_owned()), key]);
         request.headers = vec![("authorization".to_owned(), value)];
     });
-    let ran = Scene::default()
+    let ran = TestTurn::default()
         .env("KEY", "hunter-22")
         .secret("hunter-22")
-        .call(asked)
+        .call(call)
         .run();
-    assert!(server.heard()[0].contains("authorization: Bearer hunter-22"));
+    assert!(server.requests()[0].contains("authorization: Bearer hunter-22"));
     match ran.outcome() {
         Outcome::Failed {
             output,
-            ending: Ending::Http(401),
+            ending: CallEnding::HttpStatus(401),
             ..
         } => {
             assert_eq!(output, "the key Bearer [masked] is not known");
@@ -36,32 +38,31 @@ fn a_key_in_a_header_is_masked() {
     }
 }
 
-/// FAULTS 104, 131: whatever a server does with a key, none of toolq's outputs has it: not the result, the log, the
-/// events, what people see, a plan, or an error of the transport, also where the server sends it back in a place that
-/// breaks the exchange.
+/// Whatever a server does with a key, no output of toolq contains it: not results, log, events, progress, plans or transport
+/// errors, even if the server echoes the key where it breaks the protocol.
 #[test]
 fn a_key_is_in_no_output() {
     const KEY: &str = "c4n4ry-k3y-0123456789";
-    let told = |head: &str| format!("HTTP/1.1 {head}\r\nx-echo: {KEY}\r\n\r\nyour key {KEY}");
-    let acts = [
-        Act::say(&response("200 OK", &format!("{{\"key\":\"{KEY}\"}}"))),
-        Act::say(&told("401 No")),
-        Act::say(&told(&format!(
+    let echo_key = |head: &str| format!("HTTP/1.1 {head}\r\nx-echo: {KEY}\r\n\r\nyour key {KEY}");
+    let behaviors = [
+        ServerBehavior::respond(&http_response("200 OK", &format!("{{\"key\":\"{KEY}\"}}"))),
+        ServerBehavior::respond(&echo_key("401 No")),
+        ServerBehavior::respond(&echo_key(&format!(
             "302 Found\r\nlocation: http://{KEY}.example/{KEY}"
         ))),
-        Act::say(&format!(
+        ServerBehavior::respond(&format!(
             "HTTP/1.1 200 OK\r\ncontent-encoding: {KEY}\r\n\r\nx"
         )),
-        Act::say(&format!(
+        ServerBehavior::respond(&format!(
             "HTTP/1.1 200 OK\r\ncontent-length: {KEY}\r\n\r\nx"
         )),
-        Act::say(&format!("{KEY}\r\n\r\n")),
-        Act::hang(&format!(
+        ServerBehavior::respond(&format!("{KEY}\r\n\r\n")),
+        ServerBehavior::hang(&format!(
             "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{KEY}"
         )),
-        Act::reset(),
+        ServerBehavior::reset(),
     ];
-    let server = Server::new(&acts);
+    let server = FaultyServer::new(&behaviors);
     let file = format!(
         "tools:
   ask:
@@ -71,17 +72,17 @@ fn a_key_is_in_no_output() {
 ",
         server.url
     );
-    let calls: Vec<_> = acts
+    let calls: Vec<_> = behaviors
         .iter()
         .map(|_| ("ask", serde_json::json!({})))
         .collect();
     let toolq = || {
-        Toolq::new()
+        CliSandbox::new()
             .tools(&file)
             .env("KEY", KEY)
-            .stdin(support::response(&calls))
+            .stdin(support::model_response(&calls))
     };
-    let planned = toolq().run(&["plan", "-v"]).exits(0);
+    let planned = toolq().run(&["plan", "-v"]).assert_exit(0);
     let ran = toolq()
         .run(&[
             "run",
@@ -93,9 +94,9 @@ fn a_key_is_in_no_output() {
             "--log",
             "log.jsonl",
         ])
-        .exits(3);
-    assert_eq!(server.heard().len(), acts.len());
-    assert!(server.heard()[0].contains(&format!("authorization: Bearer {KEY}")));
+        .assert_exit(3);
+    assert_eq!(server.requests().len(), behaviors.len());
+    assert!(server.requests()[0].contains(&format!("authorization: Bearer {KEY}")));
     let outputs = [
         planned.stdout,
         planned.stderr,

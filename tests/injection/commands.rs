@@ -1,12 +1,12 @@
-//! Arguments, variables, standard input, and the words that people see meanwhile.
+//! Hostile values in arguments, environment variables, stdin and status texts.
 
 use serde_json::Value;
 
-use crate::corpus::hostile;
+use crate::corpus::hostile_texts;
 use crate::run_each;
-use crate::support::{Toolq, json_lines};
+use crate::support::{CliSandbox, parse_json_lines};
 
-/// Writes how many arguments it got, each of them, its variable and what it reads, with NUL between.
+/// A tool that prints the number of its arguments, each argument, its variable and its stdin, separated by NUL.
 const DUMP: &str = r#"
 tools:
   dump:
@@ -19,11 +19,11 @@ tools:
       stdin: "{x} {{x}"
 "#;
 
-/// FAULTS 34, 37, 38, 40, 41: one argument each, nothing run, nothing expanded, nothing split.
+/// A value becomes exactly one argument, variable or text: it is never executed, expanded or split.
 #[test]
-fn a_value_arrives_as_it_is() {
-    let values = hostile();
-    let (ran, texts) = run_each(Toolq::new().tools(DUMP), "dump", &values);
+fn values_reach_commands_verbatim() {
+    let values = hostile_texts();
+    let (ran, texts) = run_each(CliSandbox::new().tools(DUMP), "dump", &values);
     for (x, (text, is_error)) in values.iter().zip(&texts) {
         if x.contains('\0') {
             assert!(*is_error && text.contains("NUL"), "{x:?}: {text}");
@@ -36,20 +36,20 @@ fn a_value_arrives_as_it_is() {
             format!("$HOME {x} *"),
         ];
         let dump = format!("4\0{}\0<{x}>\0{x} {{x}}", arguments.join("\0"));
-        // One line break at the end of an output is taken off.
+        // toolq removes one trailing newline from the output.
         assert_eq!(text, dump.strip_suffix('\n').unwrap_or(&dump), "{x:?}");
     }
     let started = ran
-        .log()
+        .log_records()
         .iter()
         .filter(|record| record["type"] == "tool_start")
         .count();
     assert_eq!(started, values.iter().filter(|x| !x.contains('\0')).count());
 }
 
-/// FAULTS 36: what could be an option is refused where no `--` stands, and nothing starts.
+/// A value that begins with `-` is refused as an argument of its own, unless it comes after `--`.
 #[test]
-fn a_value_is_no_option() {
+fn a_value_that_looks_like_an_option_is_refused() {
     let bare = r#"
 tools:
   bare:
@@ -57,35 +57,35 @@ tools:
     effect: read
     command: {argv: [echo, "{x}"], stdin: none}
 "#;
-    let values: Vec<String> = hostile()
+    let values: Vec<String> = hostile_texts()
         .into_iter()
         .filter(|x| !x.contains('\0'))
         .collect();
-    let (_, texts) = run_each(Toolq::new().tools(bare), "bare", &values);
+    let (_, texts) = run_each(CliSandbox::new().tools(bare), "bare", &values);
     for (x, (text, is_error)) in values.iter().zip(&texts) {
         assert_eq!(*is_error, x.starts_with('-'), "{x:?}: {text}");
     }
 }
 
-/// FAULTS 45, 78: people see what it is, and their terminal obeys nothing; programs get it as it is.
+/// On the screen control characters are escaped, so that the terminal can't act on them; events have the value verbatim.
 #[test]
-fn words_for_people_are_escaped() {
-    let values: Vec<String> = hostile()
+fn status_text_is_escaped_for_terminals() {
+    let values: Vec<String> = hostile_texts()
         .into_iter()
         .filter(|x| !x.contains('\0'))
         .collect();
-    let (ran, _) = run_each(Toolq::new().tools(DUMP), "dump", &values);
-    let shown = |c: char| {
+    let (ran, _) = run_each(CliSandbox::new().tools(DUMP), "dump", &values);
+    let is_harmless = |c: char| {
         c == '\n' || !(c.is_control() || "\u{202e}\u{2066}\u{200b}\u{feff}\u{2028}".contains(c))
     };
-    assert!(ran.stderr.chars().all(shown), "{:?}", ran.stderr);
-    let events = json_lines(&ran.file("events.ndjson").unwrap());
+    assert!(ran.stderr.chars().all(is_harmless), "{:?}", ran.stderr);
+    let events = parse_json_lines(&ran.file("events.ndjson").unwrap());
     for (at, x) in values.iter().enumerate() {
         let id = Value::from(format!("toolu_{at}"));
-        let told = events
+        let started_event = events
             .iter()
             .find(|event| event["tool_use_id"] == id && event["type"] == "tool_started");
-        assert_eq!(told.unwrap()["state"]["tip"], format!("with {x}"));
-        assert_eq!(told.unwrap()["state"]["params"]["x"], **x);
+        assert_eq!(started_event.unwrap()["state"]["tip"], format!("with {x}"));
+        assert_eq!(started_event.unwrap()["state"]["params"]["x"], **x);
     }
 }

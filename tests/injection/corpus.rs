@@ -1,5 +1,5 @@
-//! Texts that shells, URL parsers, HTTP, JSON, templates, option parsers, terminals and log readers take for something
-//! else than text.
+//! Texts that shells, URL parsers, HTTP, JSON, templates, option parsers, terminals or log readers could mistake for
+//! syntax.
 
 const CORES: [&str; 34] = [
     "",
@@ -37,14 +37,14 @@ const CORES: [&str; 34] = [
     "a\0b",
     "\u{1}\u{7f}\u{85}",
 ];
-const ENDS: [&str; 4] = ["", "'", "\"", "-"];
+const AFFIXES: [&str; 4] = ["", "'", "\"", "-"];
 
-/// 34 × 4 × 4 texts.
-pub fn hostile() -> Vec<String> {
+/// Every core with every prefix and suffix: 34 × 4 × 4 texts.
+pub fn hostile_texts() -> Vec<String> {
     let mut texts = Vec::new();
     for core in CORES {
-        for before in ENDS {
-            texts.extend(ENDS.map(|after| format!("{before}{core}{after}")));
+        for prefix in AFFIXES {
+            texts.extend(AFFIXES.map(|suffix| format!("{prefix}{core}{suffix}")));
         }
     }
     assert!(texts.len() >= 500);

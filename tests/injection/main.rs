@@ -1,31 +1,34 @@
-//! Hostile values through the real program into every place where a value can stand. Each arrives as it was, in its place,
-//! and nothing else arrives. One run makes hundreds of calls.
+//! Runs the real binary with hostile values in every position that takes an input value. Each value arrives verbatim and
+//! stays in its position. One run makes hundreds of calls.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
 mod commands;
 mod corpus;
-mod listener;
+mod recording_listener;
 mod requests;
 mod results;
 #[path = "../support/mod.rs"]
 mod support;
 
 use serde_json::{Value, json};
-use support::{Ran, Toolq};
+use support::{CliOutput, CliSandbox};
 
-/// Runs a call of `tool` for each value, and gives the answers: the text, and whether it is an error.
-fn run_each(toolq: Toolq, tool: &str, values: &[String]) -> (Ran, Vec<(String, bool)>) {
+/// Runs one call of `tool` per value. Returns the run and each result's text with whether it is an error.
+fn run_each(toolq: CliSandbox, tool: &str, values: &[String]) -> (CliOutput, Vec<(String, bool)>) {
     let calls: Vec<(&str, Value)> = values
         .iter()
         .map(|value| (tool, json!({"x": value})))
         .collect();
     let ran = toolq
-        .stdin(support::response(&calls))
+        .stdin(support::model_response(&calls))
         .run(&["run", "--events", "events.ndjson"])
-        .exits(0);
-    let texts = ran.texts();
+        .assert_exit(0);
+    let texts = ran.result_texts();
     assert_eq!(texts.len(), values.len());
-    assert!(!ran.dir.path().join("canary").exists(), "a value was run");
+    assert!(
+        !ran.dir.path().join("canary").exists(),
+        "a value was executed"
+    );
     (ran, texts)
 }

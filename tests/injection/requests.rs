@@ -1,14 +1,14 @@
-//! URLs, queries, headers, bodies: the bytes on the wire.
+//! Hostile values in URLs, queries, headers and bodies, checked on the wire.
 
 use serde_json::json;
 
-use crate::corpus::hostile;
-use crate::listener::Listener;
+use crate::corpus::hostile_texts;
+use crate::recording_listener::RecordingListener;
 use crate::run_each;
-use crate::support::Toolq;
+use crate::support::CliSandbox;
 
-/// Percent-encoding of RFC 3986, written by itself: all but the unreserved characters.
-fn encoded(text: &str) -> String {
+/// Percent-encodes all but the unreserved characters of RFC 3986. Written independently of toolq's code.
+fn percent_encode(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
             (byte as char).to_string()
@@ -18,8 +18,8 @@ fn encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// A query pair as HTML forms have it.
-fn form_encoded(text: &str) -> String {
+/// Encodes a query value as HTML forms do (`application/x-www-form-urlencoded`).
+fn form_encode(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'*' => {
             (byte as char).to_string()
@@ -30,8 +30,8 @@ fn form_encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// Request line, headers sorted, body.
-fn parts(connection: &[u8]) -> (String, Vec<String>, String) {
+/// Splits a request into request line, sorted headers and body. Leaves out the idempotency key, which is unpredictable.
+fn split_request(connection: &[u8]) -> (String, Vec<String>, String) {
     let text = String::from_utf8(connection.to_vec()).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let mut lines = head.split("\r\n").map(str::to_owned);
@@ -43,21 +43,21 @@ fn parts(connection: &[u8]) -> (String, Vec<String>, String) {
     (request, headers, body.to_owned())
 }
 
-fn expected_headers(listener: &Listener, more: &[String]) -> Vec<String> {
+fn expected_headers(listener: &RecordingListener, extra: &[String]) -> Vec<String> {
     let mut headers = vec![
         "accept: */*".to_owned(),
         format!("host: {}", listener.authority),
         concat!("user-agent: toolq/", env!("CARGO_PKG_VERSION")).to_owned(),
     ];
-    headers.extend_from_slice(more);
+    headers.extend_from_slice(extra);
     headers.sort();
     headers
 }
 
-/// FAULTS 42, 43, 44: one request a call, to the declared server: a segment, a pair, a value in the tree.
+/// Each call sends one request to the declared server. A value can't leave its path segment, query pair or JSON string.
 #[test]
-fn a_value_is_one_segment_pair_and_value() {
-    let listener = Listener::new();
+fn a_value_fills_one_path_segment_query_pair_and_json_string() {
+    let listener = RecordingListener::new();
     let tools = format!(
         r#"
 tools:
@@ -71,8 +71,8 @@ tools:
 "#,
         listener.authority
     );
-    let values = hostile();
-    let (_, texts) = run_each(Toolq::new().tools(&tools), "send", &values);
+    let values = hostile_texts();
+    let (_, texts) = run_each(CliSandbox::new().tools(&tools), "send", &values);
     let mut connections = listener.connections().into_iter();
     for (x, (text, is_error)) in values.iter().zip(&texts) {
         if x.is_empty() {
@@ -80,8 +80,8 @@ tools:
             continue;
         }
         assert!(!is_error, "{x:?}: {text}");
-        let (request, headers, body) = parts(&connections.next().unwrap());
-        let (segment, pair) = (encoded(x), form_encoded(x));
+        let (request, headers, body) = split_request(&connections.next().unwrap());
+        let (segment, pair) = (percent_encode(x), form_encode(x));
         assert_eq!(
             request,
             format!("POST /a/{segment}/b-{segment}?own={segment}&q={pair} HTTP/1.1")
@@ -100,10 +100,10 @@ tools:
     assert_eq!(connections.next(), None);
 }
 
-/// FAULTS 43: a header is one line; what can't be one is refused, and nothing is sent.
+/// A value that doesn't fit into one header line is refused, and nothing is sent.
 #[test]
-fn a_value_is_one_header() {
-    let listener = Listener::new();
+fn a_value_stays_within_one_header() {
+    let listener = RecordingListener::new();
     let tools = format!(
         r#"
 tools:
@@ -114,14 +114,14 @@ tools:
 "#,
         listener.authority
     );
-    let values = hostile();
-    let (_, texts) = run_each(Toolq::new().tools(&tools), "send", &values);
+    let values = hostile_texts();
+    let (_, texts) = run_each(CliSandbox::new().tools(&tools), "send", &values);
     let mut connections = listener.connections().into_iter();
     for (x, (text, is_error)) in values.iter().zip(&texts) {
-        let visible = x.chars().all(|c| matches!(c, ' '..='~' | '\t'));
-        assert_eq!(*is_error, !visible, "{x:?}: {text}");
-        if visible {
-            let (request, headers, body) = parts(&connections.next().unwrap());
+        let is_header_text = x.chars().all(|c| matches!(c, ' '..='~' | '\t'));
+        assert_eq!(*is_error, !is_header_text, "{x:?}: {text}");
+        if is_header_text {
+            let (request, headers, body) = split_request(&connections.next().unwrap());
             assert_eq!((request.as_str(), body.as_str()), ("GET / HTTP/1.1", ""));
             assert_eq!(
                 headers,

@@ -1,14 +1,14 @@
-//! The calls of a recording: which are open, what they are called, what they ask.
+//! The calls of an input: which still need a result, and their ids, names and inputs.
 
-use toolq_core::json::InputFault;
+use toolq_core::json::InvalidInput;
 
-use super::shapes::{CHAT_CALL, ITEM, USE};
-use super::{calls, read};
+use super::shapes::{CHAT_CALL, FUNCTION_CALL_ITEM, TOOL_USE};
+use super::{open_calls, read};
 
-/// A result answers the nearest call before it; positions count the calls that are left out.
+/// A result belongs to the nearest call before it with its id. Calls that have a result still count for positions.
 #[test]
 fn answered_calls_are_left_out() {
-    let block = |id: &str| USE.replace("\"a\"", &format!("\"{id}\""));
+    let block = |id: &str| TOOL_USE.replace("\"a\"", &format!("\"{id}\""));
     let result = |id: &str| format!(r#"{{"type":"tool_result","tool_use_id":"{id}"}}"#);
     let line = |kind: &str, id: &str, block: &str| {
         let role = format!(r#"{{"role":"{kind}","id":"{id}","content":[{block}]}}"#);
@@ -23,16 +23,19 @@ fn answered_calls_are_left_out() {
         line("assistant", "m3", &block("a")),
     ]
     .join("\n");
-    assert_eq!(calls(&log), [r#"0.1:b n {"x":1}"#, r#"2.0:a n {"x":1}"#]);
+    assert_eq!(
+        open_calls(&log),
+        [r#"0.1:b n {"x":1}"#, r#"2.0:a n {"x":1}"#]
+    );
     let recording = read(&log).unwrap();
-    assert_eq!(recording.turn(0, false).unwrap().answered, 1);
+    assert_eq!(recording.turn(0, false).unwrap().answered_count, 1);
     assert_eq!(recording.turn(0, true).unwrap().calls.len(), 2);
-    assert_eq!(recording.turn(1, false).unwrap().answered, 1);
+    assert_eq!(recording.turn(1, false).unwrap().answered_count, 1);
 }
 
 #[test]
-fn a_turn_of_items_ends_where_others_speak() {
-    let call = |id: &str| ITEM.replace("\"a\"", &format!("\"{id}\""));
+fn calls_after_results_begin_a_new_turn_of_items() {
+    let call = |id: &str| FUNCTION_CALL_ITEM.replace("\"a\"", &format!("\"{id}\""));
     let result =
         |id: &str| format!(r#"{{"type":"function_call_output","call_id":"{id}","output":""}}"#);
     let items = [
@@ -44,13 +47,13 @@ fn a_turn_of_items_ends_where_others_speak() {
         call("a"),
     ];
     let text = format!("[{}]", items.join(","));
-    let found = calls(&text);
-    assert_eq!(found, [r#"1.0:c n {"x":1}"#, r#"1.1:a n {"x":1}"#]);
+    let calls = open_calls(&text);
+    assert_eq!(calls, [r#"1.0:c n {"x":1}"#, r#"1.1:a n {"x":1}"#]);
 }
 
-/// FAULTS 5: where readers differ in which of two keys counts, the call is answered with an error.
+/// JSON readers disagree on which of two equal keys counts, so such a call is rejected.
 #[test]
-fn a_call_with_a_key_twice_is_no_call_to_run() {
+fn a_call_with_a_duplicate_key_is_rejected() {
     for text in [
         r#"{"type":"tool_use","id":"a","id":"b","name":"n","input":{}}"#,
         r#"{"type":"tool_use","id":"a","name":"n","n\u0061me":"rm","input":{}}"#,
@@ -62,13 +65,13 @@ fn a_call_with_a_key_twice_is_no_call_to_run() {
         let turn = read(text).unwrap().turn(0, false).unwrap();
         let input = &turn.calls[0].input;
         assert!(
-            matches!(input, Err(InputFault::DuplicateKey { .. })),
+            matches!(input, Err(InvalidInput::DuplicateKey { .. })),
             "{text}: {input:?}"
         );
     }
 }
 
-/// FAULTS 6, 7: ids are passed on as they are; one that is missing is made, the same on every run.
+/// Ids are passed on verbatim. A missing or invalid one is generated, the same on every run.
 #[test]
 fn ids_are_kept_or_made() {
     let long = "x".repeat(10_000);
@@ -81,26 +84,26 @@ fn ids_are_kept_or_made() {
     let bare = r#"{"type":"tool_use","name":"n","input":{}}"#;
     let odd = r#"{"type":"tool_use","id":7,"name":"n","input":{}}"#;
     let text = format!("[{bare},{bare},{odd}]");
-    let found = calls(&text);
-    assert_eq!(found, calls(&text), "the same on every run");
+    let calls = open_calls(&text);
+    assert_eq!(calls, open_calls(&text), "the same on every run");
     assert!(
-        found.iter().all(|call| call.contains(":toolq_")),
-        "{found:?}"
+        calls.iter().all(|call| call.contains(":toolq_")),
+        "{calls:?}"
     );
-    assert_ne!(found[0][4..], found[1][4..], "different in one turn");
+    assert_ne!(calls[0][4..], calls[1][4..], "unique within a turn");
     assert_eq!(
-        calls(&format!("[{USE},{USE}]")).len(),
+        open_calls(&format!("[{TOOL_USE},{TOOL_USE}]")).len(),
         2,
-        "the same id twice is not decided here"
+        "duplicate ids are rejected later, not by the reader"
     );
 }
 
-/// FAULTS 10, 15: an input is passed on as it was written, or says why it is none.
+/// An input is passed on exactly as written, or the call says why it is invalid.
 #[test]
-fn inputs_are_text_or_a_fault() {
+fn inputs_are_kept_verbatim_or_invalid() {
     let text = r#"{"type":"tool_use","id":"a","name":"n","input": { "n" : 1.0e2, "m":12345678901234567890123 } }"#;
     assert_eq!(
-        calls(text),
+        open_calls(text),
         [r#"0.0:a n { "n" : 1.0e2, "m":12345678901234567890123 }"#]
     );
     for input in [
@@ -112,14 +115,14 @@ fn inputs_are_text_or_a_fault() {
         r#"{"a":"\ud800"}"#,
     ] {
         let text = format!(r#"{{"type":"tool_use","id":"a","name":"n","input":{input}}}"#);
-        assert_eq!(calls(&text), ["0.0:a n !"], "{input}");
+        assert_eq!(open_calls(&text), ["0.0:a n !"], "{input}");
     }
     assert_eq!(
-        calls(r#"{"type":"tool_use","id":"a","name":"n"}"#),
+        open_calls(r#"{"type":"tool_use","id":"a","name":"n"}"#),
         ["0.0:a n !"]
     );
     assert_eq!(
-        calls(r#"{"type":"tool_use","id":"a","name":3,"input":{}}"#),
+        open_calls(r#"{"type":"tool_use","id":"a","name":3,"input":{}}"#),
         ["0.0:a  !"]
     );
     for (arguments, input) in [
@@ -134,20 +137,24 @@ fn inputs_are_text_or_a_fault() {
         let text = format!(
             r#"{{"type":"function_call","call_id":"a","name":"n","arguments":{arguments}}}"#
         );
-        assert_eq!(calls(&text), [format!("0.0:a n {input}")], "{arguments}");
+        assert_eq!(
+            open_calls(&text),
+            [format!("0.0:a n {input}")],
+            "{arguments}"
+        );
     }
 }
 
-/// The last call of an answer that ended at a limit is half of what was meant.
+/// If a response ended at its token limit, its last call may be incomplete.
 #[test]
-fn a_cut_off_answer_says_so() {
+fn a_truncated_response_is_marked() {
     let anthropic = |reason: &str, after: &str| {
-        format!(r#"{{"role":"assistant","stop_reason":"{reason}","content":[{USE}{after}]}}"#)
+        format!(r#"{{"role":"assistant","stop_reason":"{reason}","content":[{TOOL_USE}{after}]}}"#)
     };
     let chat = format!(
         r#"{{"choices":[{{"finish_reason":"length","message":{{"tool_calls":[{CHAT_CALL}]}}}}]}}"#
     );
-    let items = format!(r#"{{"status":"incomplete","output":[{ITEM}]}}"#);
+    let items = format!(r#"{{"status":"incomplete","output":[{FUNCTION_CALL_ITEM}]}}"#);
     for (text, cut_off) in [
         (anthropic("max_tokens", ""), true),
         (anthropic("tool_use", ""), false),

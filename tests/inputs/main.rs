@@ -1,20 +1,20 @@
-//! What is read of an input: every documented shape, and what is no such shape.
+//! Parsing inputs: every documented shape, and errors for everything else.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
 mod calls;
-mod hostile;
-mod refused;
+mod hostile_inputs;
+mod input_errors;
 mod shapes;
 
 use std::io::Cursor;
 
 use toolq_core::json::Input;
-use toolq_core::transcript::{InputError, Place, Recording, Source};
+use toolq_core::transcript::{InputError, InputSource, LineCol, Recording};
 use toolq_core::types::{Dialect, Turn};
 
-/// The largest document, in bytes.
-const MAX: u64 = 1 << 20;
+/// The largest allowed document, in bytes.
+const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 
 fn read(text: impl AsRef<[u8]>) -> Result<Recording, InputError> {
     read_as(None, text)
@@ -22,7 +22,11 @@ fn read(text: impl AsRef<[u8]>) -> Result<Recording, InputError> {
 
 fn read_as(from: Option<Dialect>, text: impl AsRef<[u8]>) -> Result<Recording, InputError> {
     let bytes = Cursor::new(text.as_ref().to_vec());
-    Recording::read(Source::pipe("in", bytes).unwrap(), from, MAX)
+    Recording::read(
+        InputSource::from_pipe("in", bytes).unwrap(),
+        from,
+        MAX_DOCUMENT_BYTES,
+    )
 }
 
 fn turns(recording: &Recording) -> Vec<Turn> {
@@ -32,26 +36,26 @@ fn turns(recording: &Recording) -> Vec<Turn> {
         .collect()
 }
 
-/// The calls that are to be answered, as `turn.position:id name input`.
-fn calls(text: &str) -> Vec<String> {
+/// Returns the calls without a result, as `turn.position:id name input`; an invalid input is `!`.
+fn open_calls(text: &str) -> Vec<String> {
     let recording = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let turns = turns(&recording);
     let calls = turns.iter().flat_map(|turn| &turn.calls);
-    let shown = calls.map(|call| {
+    let lines = calls.map(|call| {
         let input = call.input.as_ref().map_or("!", Input::text);
         format!(
             "{}.{}:{} {} {input}",
             call.turn, call.position, call.id, call.name
         )
     });
-    shown.collect()
+    lines.collect()
 }
 
-/// The error that a text gives: line, column, message.
-fn error(text: impl AsRef<[u8]>) -> (usize, usize, String) {
+/// Returns the line, column and message of the error that a text causes.
+fn read_error(text: impl AsRef<[u8]>) -> (usize, usize, String) {
     let Err(error) = read(text) else {
-        panic!("it was read");
+        panic!("the input is valid");
     };
-    let Place { line, column } = error.place.unwrap();
+    let LineCol { line, column } = error.position.unwrap();
     (line, column, error.message)
 }

@@ -1,29 +1,29 @@
-//! The documented shapes.
+//! The documented input shapes.
 
+use toolq_core::types::{AnswerForm, InputLayout};
 use toolq_core::types::{
     Dialect, Dialect::Anthropic, Dialect::ClaudeCode, Dialect::Codex, Dialect::Toolq,
 };
-use toolq_core::types::{Form, Layout};
 
-use super::{error, read_as, turns};
+use super::{read_as, read_error, turns};
 
-pub const USE: &str = r#"{"type":"tool_use","id":"a","name":"n","input":{"x":1}}"#;
+pub const TOOL_USE: &str = r#"{"type":"tool_use","id":"a","name":"n","input":{"x":1}}"#;
 pub const CHAT_CALL: &str =
     r#"{"id":"a","type":"function","function":{"name":"n","arguments":"{\"x\":1}"}}"#;
-pub const ITEM: &str =
+pub const FUNCTION_CALL_ITEM: &str =
     r#"{"type":"function_call","id":"fc","call_id":"a","name":"n","arguments":"{\"x\":1}"}"#;
-const ASKED: &str = r#"{"role":"user","content":"hi"}"#;
+const USER_MESSAGE: &str = r#"{"role":"user","content":"hi"}"#;
 
-/// A text with one call of its own, the turn's form, and the input's layout.
-pub struct Shape {
+/// A text with one open call, with the dialect, answer form and layout that it must be recognized as.
+pub struct InputShape {
     pub text: String,
     pub dialect: Dialect,
-    form: Form,
-    pub layout: Layout,
+    form: AnswerForm,
+    pub layout: InputLayout,
 }
 
-fn shape(text: String, dialect: Dialect, form: Form, layout: Layout) -> Shape {
-    Shape {
+fn new_shape(text: String, dialect: Dialect, form: AnswerForm, layout: InputLayout) -> InputShape {
+    InputShape {
         text,
         dialect,
         form,
@@ -31,101 +31,110 @@ fn shape(text: String, dialect: Dialect, form: Form, layout: Layout) -> Shape {
     }
 }
 
-/// Every shape.
-pub fn shapes() -> Vec<Shape> {
-    [anthropic(), chat(), responses(), logs()]
-        .into_iter()
-        .flatten()
-        .collect()
+/// Returns every documented shape.
+pub fn shapes() -> Vec<InputShape> {
+    [
+        anthropic_shapes(),
+        chat_shapes(),
+        responses_shapes(),
+        log_shapes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-fn message() -> String {
-    format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"t"}},{USE}]}}"#)
+fn anthropic_message() -> String {
+    format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"t"}},{TOOL_USE}]}}"#)
 }
 
-fn response() -> String {
-    message().replacen(
+fn anthropic_response() -> String {
+    anthropic_message().replacen(
         '{',
         r#"{"type":"message","id":"m","stop_reason":"tool_use","#,
         1,
     )
 }
 
-fn anthropic() -> Vec<Shape> {
-    let document = |text, form| shape(text, Anthropic, form, Layout::Document);
-    let lines = |text, form| shape(text, Anthropic, form, Layout::Lines);
-    let message = message();
+fn anthropic_shapes() -> Vec<InputShape> {
+    let document = |text, form| new_shape(text, Anthropic, form, InputLayout::Document);
+    let lines = |text, form| new_shape(text, Anthropic, form, InputLayout::Lines);
+    let message = anthropic_message();
     vec![
-        document(response(), Form::Message),
-        document(message.clone(), Form::Message),
-        document(format!("[{USE}]"), Form::Blocks),
-        document(USE.to_owned(), Form::Block),
+        document(anthropic_response(), AnswerForm::Message),
+        document(message.clone(), AnswerForm::Message),
+        document(format!("[{TOOL_USE}]"), AnswerForm::Blocks),
+        document(TOOL_USE.to_owned(), AnswerForm::Block),
         document(
-            format!(r#"{{"messages":[{ASKED},{message}]}}"#),
-            Form::Message,
+            format!(r#"{{"messages":[{USER_MESSAGE},{message}]}}"#),
+            AnswerForm::Message,
         ),
-        document(format!("[{ASKED},{message}]"), Form::Message),
-        lines(format!("{ASKED}\n{message}\n"), Form::Message),
-        lines(format!("{ASKED} {USE}"), Form::Block),
+        document(format!("[{USER_MESSAGE},{message}]"), AnswerForm::Message),
+        lines(format!("{USER_MESSAGE}\n{message}\n"), AnswerForm::Message),
+        lines(format!("{USER_MESSAGE} {TOOL_USE}"), AnswerForm::Block),
     ]
 }
 
-fn chat() -> Vec<Shape> {
-    let of = |text, layout| shape(text, Dialect::OpenAiChat, Form::OpenAiChat, layout);
+fn chat_shapes() -> Vec<InputShape> {
+    let shape = |text, layout| new_shape(text, Dialect::OpenAiChat, AnswerForm::OpenAiChat, layout);
     let message = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{CHAT_CALL}]}}"#);
     vec![
-        of(
+        shape(
             format!(r#"{{"choices":[{{"message":{message}}}]}}"#),
-            Layout::Document,
+            InputLayout::Document,
         ),
-        of(message.clone(), Layout::Document),
-        of(format!("[{ASKED},{message}]"), Layout::Document),
-        of(
-            format!(r#"{{"messages":[{ASKED},{message}]}}"#),
-            Layout::Document,
+        shape(message.clone(), InputLayout::Document),
+        shape(format!("[{USER_MESSAGE},{message}]"), InputLayout::Document),
+        shape(
+            format!(r#"{{"messages":[{USER_MESSAGE},{message}]}}"#),
+            InputLayout::Document,
         ),
-        of(
-            format!(r#"[{{"task":1,"traj":[{ASKED},{message}]}}]"#),
-            Layout::Document,
+        shape(
+            format!(r#"[{{"task":1,"traj":[{USER_MESSAGE},{message}]}}]"#),
+            InputLayout::Document,
         ),
-        of(format!("{ASKED}\n{message}"), Layout::Lines),
+        shape(format!("{USER_MESSAGE}\n{message}"), InputLayout::Lines),
     ]
 }
 
-fn responses() -> Vec<Shape> {
-    let of = |text, layout| {
-        shape(
+fn responses_shapes() -> Vec<InputShape> {
+    let shape = |text, layout| {
+        new_shape(
             text,
             Dialect::OpenAiResponses,
-            Form::OpenAiResponses,
+            AnswerForm::OpenAiResponses,
             layout,
         )
     };
-    let items = format!(r#"{{"type":"reasoning","id":"rs","summary":[]}},{ITEM}"#);
+    let items = format!(r#"{{"type":"reasoning","id":"rs","summary":[]}},{FUNCTION_CALL_ITEM}"#);
     let response = format!(r#"{{"object":"response","error":null,"output":[{items}]}}"#);
     vec![
-        of(response, Layout::Document),
-        of(format!("[{ASKED},{items}]"), Layout::Document),
-        of(
-            format!(r#"{{"model":"m","input":[{ASKED},{items}]}}"#),
-            Layout::Document,
+        shape(response, InputLayout::Document),
+        shape(format!("[{USER_MESSAGE},{items}]"), InputLayout::Document),
+        shape(
+            format!(r#"{{"model":"m","input":[{USER_MESSAGE},{items}]}}"#),
+            InputLayout::Document,
         ),
-        of(ITEM.to_owned(), Layout::Document),
-        of(format!("{ASKED}\n{ITEM}"), Layout::Lines),
+        shape(FUNCTION_CALL_ITEM.to_owned(), InputLayout::Document),
+        shape(
+            format!("{USER_MESSAGE}\n{FUNCTION_CALL_ITEM}"),
+            InputLayout::Lines,
+        ),
     ]
 }
 
-fn logs() -> Vec<Shape> {
-    let of =
-        |lines: &[String], dialect, form| shape(lines.join("\n"), dialect, form, Layout::Lines);
-    let answer = format!(
+fn log_shapes() -> Vec<InputShape> {
+    let shape = |lines: &[String], dialect, form| {
+        new_shape(lines.join("\n"), dialect, form, InputLayout::Lines)
+    };
+    let response = format!(
         r#"{{"type":"assistant","uuid":"u","message":{}}}"#,
-        response()
+        anthropic_response()
     );
-    let claude_code = [r#"{"type":"summary"}"#.to_owned(), answer];
+    let claude_code = [r#"{"type":"summary"}"#.to_owned(), response];
     let codex = [
         r#"{"type":"session_meta","payload":{}}"#.to_owned(),
-        format!(r#"{{"type":"response_item","payload":{ITEM}}}"#),
+        format!(r#"{{"type":"response_item","payload":{FUNCTION_CALL_ITEM}}}"#),
     ];
     let record = |seq: usize, rest: &str| format!(r#"{{"seq":{seq},"timestamp":1,{rest}}}"#);
     let toolq = [
@@ -137,20 +146,20 @@ fn logs() -> Vec<Shape> {
         ),
         record(
             4,
-            r#""id":"d","parentId":"c","type":"tool_call","content":{"name":"an agent's own"}"#,
+            r#""id":"d","parentId":"c","type":"tool_call","content":{"name":"a call within an agent"}"#,
         ),
     ];
     vec![
-        of(&claude_code, ClaudeCode, Form::Message),
-        of(&codex, Codex, Form::OpenAiResponses),
-        of(&toolq, Toolq, Form::Message),
+        shape(&claude_code, ClaudeCode, AnswerForm::Message),
+        shape(&codex, Codex, AnswerForm::OpenAiResponses),
+        shape(&toolq, Toolq, AnswerForm::Message),
     ]
 }
 
-/// FAULTS 14: one documented set of shapes; `--from` reads them as recognition does.
+/// Each shape is recognized, and naming its dialect with `--from` gives the same result.
 #[test]
-fn every_shape_has_its_call() {
-    for Shape {
+fn every_shape_yields_its_call() {
+    for InputShape {
         text,
         dialect,
         form,
@@ -165,7 +174,7 @@ fn every_shape_has_its_call() {
                 "{text}"
             );
             let turn = turns(&recording).pop().unwrap();
-            assert_eq!(turn.form, form, "{text}");
+            assert_eq!(turn.answer_form, form, "{text}");
             let [call] = &turn.calls[..] else {
                 panic!("{text}")
             };
@@ -175,16 +184,16 @@ fn every_shape_has_its_call() {
     }
 }
 
-/// FAULTS 2: a valid document, cut at every byte, is an error with a place.
+/// A valid document, cut at any byte, is an error with a position.
 #[test]
-fn a_cut_document_is_an_error() {
+fn a_truncated_document_is_an_error() {
     let documents = shapes();
     for shape in documents
         .iter()
-        .filter(|shape| shape.layout == Layout::Document)
+        .filter(|shape| shape.layout == InputLayout::Document)
     {
         for end in 0..shape.text.len() {
-            let (line, ..) = error(&shape.text[..end]);
+            let (line, ..) = read_error(&shape.text[..end]);
             assert_eq!(line, 1, "{}", &shape.text[..end]);
         }
     }

@@ -1,25 +1,26 @@
+//! `toolq log show --follow`.
+
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use toolq_core::os::Process;
+use toolq_core::os::ProcessIdentity;
 
-use crate::forge::Forge;
-use crate::support::Toolq;
+use crate::log_builder::LogBuilder;
+use crate::support::CliSandbox;
 
-/// Waits until the log of a run that goes on is followed to its end.
 #[test]
 fn a_log_is_followed_to_its_end() {
-    let mut log = Forge::new();
-    // Who writes it is this test, which lives.
-    let session = log.session_by(&Process::current());
+    let mut log = LogBuilder::new();
+    // The log names this test's process as its writer, which is alive.
+    let session = log.session_of_process(&ProcessIdentity::current());
     let turn = log.turn(session, 0);
-    log.ran(turn, "first", "ok", 1);
-    let folder = Toolq::new().file("log.jsonl", log.text());
-    let path = folder.path().join("log.jsonl");
-    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
+    log.finished_call(turn, "first", "ok", 1);
+    let sandbox = CliSandbox::new().file("log.jsonl", log.text());
+    let path = sandbox.path().join("log.jsonl");
+    let mut command = sandbox.command(&["log", "show", "-f", "log.jsonl"]);
     let mut following = command.stdin(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
     let mut until = |word: &str| {
@@ -31,13 +32,13 @@ fn a_log_is_followed_to_its_end() {
     };
     until("first");
     let written = log.text().len();
-    log.ran(turn, "second", "ok", 1);
+    log.finished_call(turn, "second", "ok", 1);
     log.session_end(session);
-    let more = &log.text().as_bytes()[written..];
+    let appended = &log.text().as_bytes()[written..];
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-    // A record comes in pieces.
-    for piece in more.chunks(200) {
-        file.write_all(piece).unwrap();
+    // Records may arrive in pieces.
+    for chunk in appended.chunks(200) {
+        file.write_all(chunk).unwrap();
         sleep(Duration::from_millis(5));
     }
     until("second");
@@ -45,23 +46,24 @@ fn a_log_is_followed_to_its_end() {
     assert!(following.wait().unwrap().success());
 }
 
-/// Whoever wrote it is gone, as far as can be seen, but has it locked: it may run in a container. Then it is gone.
+/// A writer that can't be seen but holds the lock may be running in another container, so it is followed until it
+/// releases the lock.
 #[test]
-fn a_log_that_nobody_writes_is_not_waited_for() {
-    let mut log = Forge::new();
-    let gone = Process {
+fn a_log_without_a_writer_is_not_waited_for() {
+    let mut log = LogBuilder::new();
+    let dead_process = ProcessIdentity {
         pid: 1,
-        started: Some(u64::MAX),
-        ..Process::current()
+        start_ticks: Some(u64::MAX),
+        ..ProcessIdentity::current()
     };
-    let session = log.session_by(&gone);
+    let session = log.session_of_process(&dead_process);
     let turn = log.turn(session, 0);
-    log.ran(turn, "first", "ok", 1);
-    let folder = Toolq::new().file("log.jsonl", log.take());
-    let path = folder.path().join("log.jsonl");
+    log.finished_call(turn, "first", "ok", 1);
+    let sandbox = CliSandbox::new().file("log.jsonl", log.take_text());
+    let path = sandbox.path().join("log.jsonl");
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     file.lock().unwrap();
-    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
+    let mut command = sandbox.command(&["log", "show", "-f", "log.jsonl"]);
     let mut following = command.stdin(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
     let mut until = |word: &str| {
@@ -69,36 +71,36 @@ fn a_log_that_nobody_writes_is_not_waited_for() {
         assert!(lines.any(|line| line.contains(word)), "{word}");
     };
     until("first");
-    // It has looked whether somebody writes when it sleeps, or has left.
+    // Once it sleeps or has exited, it has checked whether there is a writer.
     let stat = format!("/proc/{}/stat", following.id());
-    let rests = |stat: &str| stat.contains(") S ") || stat.contains(") Z ");
-    while fs::read_to_string(&stat).is_ok_and(|stat| !rests(&stat)) {
+    let is_idle = |stat: &str| stat.contains(") S ") || stat.contains(") Z ");
+    while fs::read_to_string(&stat).is_ok_and(|stat| !is_idle(&stat)) {
         sleep(Duration::from_millis(1));
     }
-    log.ran(turn, "second", "ok", 1);
-    file.write_all(log.take().as_bytes()).unwrap();
+    log.finished_call(turn, "second", "ok", 1);
+    file.write_all(log.take_text().as_bytes()).unwrap();
     until("second");
     drop(file);
     let ended = following.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(ended.status.success(), "{said}");
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.success(), "{stderr}");
     assert!(
-        said.contains("warning: log.jsonl will not grow: its run, process 1, is gone"),
-        "{said}"
+        stderr.contains("warning: stopped following log.jsonl: its process 1 is gone"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn a_log_that_is_taken_away_is_not_waited_for() {
-    let mut log = Forge::new();
+fn a_deleted_log_is_not_waited_for() {
+    let mut log = LogBuilder::new();
     log.session();
-    let folder = Toolq::new().file("log.jsonl", log.text());
-    let mut command = folder.command(&["log", "show", "-f", "log.jsonl"]);
+    let sandbox = CliSandbox::new().file("log.jsonl", log.text());
+    let mut command = sandbox.command(&["log", "show", "-f", "log.jsonl"]);
     let mut following = command.stdin(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().starts_with("session of "));
-    fs::remove_file(folder.path().join("log.jsonl")).unwrap();
-    let begun = Instant::now();
+    fs::remove_file(sandbox.path().join("log.jsonl")).unwrap();
+    let started_at = Instant::now();
     assert_eq!(following.wait().unwrap().code(), Some(4));
-    assert!(begun.elapsed() < Duration::from_mins(1));
+    assert!(started_at.elapsed() < Duration::from_mins(1));
 }

@@ -1,14 +1,14 @@
-//! `toolq log`: what it tells of logs that runs wrote, and of logs that none would write.
+//! `toolq log`, on logs that runs wrote and on logs that no run would write.
 
-#![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-#[path = "../agent/api.rs"]
-mod api;
 mod cost;
 mod follow;
-mod forge;
+mod log_builder;
 mod prune;
 mod schema;
+#[path = "../agent/scripted_api.rs"]
+mod scripted_api;
 mod show;
 mod stats;
 #[path = "../support/mod.rs"]
@@ -16,7 +16,7 @@ mod support;
 mod verify;
 
 use serde_json::json;
-use support::{Toolq, response};
+use support::{CliSandbox, model_response};
 
 const TOOLS: &str = r#"
 rules: [{tools: "*", concurrency_safe: true}]
@@ -25,10 +25,10 @@ tools:
   fail: {input_schema: {type: object}, on_failure: stop, concurrency_safe: false, command: [sh, -c, "echo no >&2; exit 3"]}
 "#;
 
-/// A run of two calls of `say`, one that fails, and one that is not executed; and before them an unknown tool.
-fn ran() -> Toolq {
-    Toolq::new().tools(TOOLS).stdin(response(&[
-        ("nobody", json!({})),
+/// A run with a call of an unknown tool, two calls that succeed, one that fails, and one that isn't executed.
+fn sandbox_with_five_calls() -> CliSandbox {
+    CliSandbox::new().tools(TOOLS).stdin(model_response(&[
+        ("missing", json!({})),
         ("say", json!({"x": "one\ntwo"})),
         ("say", json!({"x": "three"})),
         ("fail", json!({})),

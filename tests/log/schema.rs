@@ -1,4 +1,5 @@
-//! session-log.schema.json: what is published is what is written, member by member.
+//! session-log.schema.json: every record that toolq writes matches the published schema, and every published member
+//! is written.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -7,14 +8,18 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
-use toolq_core::json_schema::Schema;
+use toolq_core::json_schema::CompiledSchema;
 use toolq_log::log_schema;
 
-use crate::api::{Act, Api, Step, calls, message, ok, text, uses};
-use crate::forge::Forge;
-use crate::support::{Toolq, json_lines, response};
+use crate::log_builder::LogBuilder;
+use crate::scripted_api::{
+    ApiBehavior, ScriptedApi, StreamStep, calls_response, message_body, ok_response, text_response,
+    tool_use_blocks,
+};
+use crate::support::{CliSandbox, model_response, parse_json_lines};
 
-/// Calls of every sort: that succeed, fail, are coerced, retried, cut, too late, rejected, skipped, in doubt, too large.
+/// Tools for calls of every kind: successful, failing, coerced, retried, truncated, timed out, rejected, skipped, in
+/// doubt, and too large.
 const TOOLS: &str = r#"
 defaults: {max_output: 1KiB}
 tools:
@@ -30,40 +35,53 @@ tools:
   nothing: {input_schema: {type: object}}
   inside: {input_schema: {type: object, properties: {p: {type: string}}}, paths: [p], command: [cat, "{p?}"]}
   ask: {input_schema: {type: object}, http: {method: POST, url: "URL"}}
-  tells: {describe: [echo, '{"input_schema": {"type": "object"}}'], effect: read, command: [echo]}
-  mute: {describe: [sh, -c, 'kill -SEGV $$'], command: [echo]}
+  described: {describe: [echo, '{"input_schema": {"type": "object"}}'], effect: read, command: [echo]}
+  undescribed: {describe: [sh, -c, 'kill -SEGV $$'], command: [echo]}
   raw: {input_schema: {type: object}, effect: read, command: [printf, '\377']}
   leave: {input_schema: {type: object}, effect: read, command: [sh, -c, "sleep 60 &"]}
   fill: {input_schema: {type: object}, effect: read, command: {argv: [sh, -c, "exec head -c 9000 /dev/zero > full"], limits: {file_size: 1KiB}}}
   stop: {input_schema: {type: object}, on_failure: stop, command: ["false"]}
 "#;
 
-fn everything() -> String {
+fn calls_of_every_kind() -> String {
     let large = "x".repeat(100_000);
     let mut calls: Vec<(&str, Value)> = vec![
         ("say", json!({"x": "a"})),
         ("say", json!({ "x": large })),
         ("count", json!({"n": "3", "l": large_list()})),
         ("inside", json!({"p": "/etc/passwd"})),
-        ("nobody", json!({})),
+        ("missing", json!({})),
         ("say", json!({"y": 1})),
-        ("say", json!("no object")),
+        ("say", json!("not an object")),
     ];
     let plain = [
-        "flood", "block", "again", "late", "dies", "gone", "unset", "nothing", "tells", "mute",
-        "ask", "raw", "leave", "fill", "stop",
+        "flood",
+        "block",
+        "again",
+        "late",
+        "dies",
+        "gone",
+        "unset",
+        "nothing",
+        "described",
+        "undescribed",
+        "ask",
+        "raw",
+        "leave",
+        "fill",
+        "stop",
     ];
     calls.extend(plain.map(|name| (name, json!({}))));
     calls.push(("count", json!({"n": 1})));
-    response(&calls)
+    model_response(&calls)
 }
 
-/// An array as a text, too large for metadata.
+/// Returns a JSON array as a string. It is too large for a record's metadata.
 fn large_list() -> String {
     format!("[{}1]", "1,".repeat(20_000))
 }
 
-/// A server that takes a request and says nothing.
+/// Starts a server that reads requests but never responds. Returns its URL.
 fn silent_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -75,8 +93,8 @@ fn silent_server() -> String {
     url
 }
 
-/// The schema, which takes no member that it does not name.
-fn closed() -> Schema {
+/// Returns the schema, changed so that it doesn't allow members that it doesn't name.
+fn closed_schema() -> CompiledSchema {
     let mut schema = log_schema();
     for found in schema["$defs"].as_object_mut().unwrap().values_mut() {
         if found["properties"].is_object() {
@@ -86,34 +104,35 @@ fn closed() -> Schema {
     compile(&schema)
 }
 
-fn compile(schema: &Value) -> Schema {
-    Schema::compile(schema, Path::new("/")).unwrap_or_else(|faults| panic!("{faults:#?}"))
+fn compile(schema: &Value) -> CompiledSchema {
+    CompiledSchema::compile(schema, Path::new("/")).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-/// The records of a run of everything, and of a second one behind an end that is torn.
-fn records() -> Vec<Value> {
+/// Returns the records of a run of all calls, and of a second one that recovers from a torn record.
+fn records_of_every_kind() -> Vec<Value> {
     let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 8 < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --log log.jsonl < in > out; cat log.jsonl";
     let tools = TOOLS.replace("URL", &silent_server());
-    let ran = Toolq::new()
+    let ran = CliSandbox::new()
         .tools(&tools)
-        .stdin(everything())
-        .shell(script)
-        .exits(0);
-    json_lines(&ran.stdout)
+        .stdin(calls_of_every_kind())
+        .run_shell(script)
+        .assert_exit(0);
+    parse_json_lines(&ran.stdout)
 }
 
-/// An agent that looks and says what is secret, one that has too little to come to an end, one that is not done and ends oddly, a request, and two payments in the middle of which toolq is killed, of which no probe knows anything.
-const INTERRUPTED: &str = r#"
+/// Tools of a run that is killed: an agent that leaks a secret, agents that exceed their budget and their turn limit, a
+/// request, and payments that kill toolq. Their probes can't tell whether the payment was made.
+const INTERRUPTION_TOOLS: &str = r#"
 secrets: [WORD]
 tools:
   ask:
     input_schema: {type: object}
     retry: {on: [unavailable], backoff: 1ms}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look]}
-  poor:
+  over_budget:
     input_schema: {type: object}
     agent: {endpoint: "${BASE}", model: model-1, tools: [look], budget: {turns: 1}}
-  brief:
+  over_turns:
     input_schema: {type: object}
     agent: {endpoint: "${BASE}", model: model-2, tools: [look], max_turns: 1}
   look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
@@ -126,22 +145,23 @@ tools:
     command: {argv: [sh, -c, 'kill -9 "$(cat pid)"; sleep 60']}
 "#;
 
-/// The records of a run with an agent that is killed, resumed, resolved and resumed.
+/// Returns the records of a run with agents that is killed, resumed, resolved and resumed again.
 fn records_of_an_interruption() -> Vec<Value> {
-    // The first answer breaks off when it has told what it took.
+    // The first response is aborted after it has reported its usage.
     let usage = json!({"type": "message_start", "message": {"usage": {"input_tokens": 1}}});
-    let begun = Step::Say(format!("data: {usage}\n\n"));
-    let api = Api::by(
-        move |number, body| match body["messages"].as_array().map(Vec::len) {
-            None => ok("done"),
-            _ if body["model"] == "model-2" => {
-                ok(message(json!(uses(&[("look", json!({}))])), "odd"))
-            }
-            Some(1) if number == 0 => Act::Speak(vec![begun.clone()]),
-            Some(1) => calls(&[("look", json!({}))]),
-            Some(_) => text("all is well"),
-        },
-    );
+    let usage_step = StreamStep::Send(format!("data: {usage}\n\n"));
+    let api = ScriptedApi::with_script(move |number, body| {
+        match body["messages"].as_array().map(Vec::len) {
+            None => ok_response("done"),
+            _ if body["model"] == "model-2" => ok_response(message_body(
+                json!(tool_use_blocks(&[("look", json!({}))])),
+                "odd",
+            )),
+            Some(1) if number == 0 => ApiBehavior::Stream(vec![usage_step.clone()]),
+            Some(1) => calls_response(&[("look", json!({}))]),
+            Some(_) => text_response("all is well"),
+        }
+    });
     let resume = "\"$TOOLQ\" run -q --resume --log log in >> out";
     let resolve =
         |n| format!("\"$TOOLQ\" -q log resolve toolu_{n} log --done --result x --error --note y");
@@ -150,40 +170,40 @@ fn records_of_an_interruption() -> Vec<Value> {
         resolve(2),
         resolve(3),
     );
-    let none = || json!({});
+    let empty = || json!({});
     let pay = |n: u32| ("pay", json!({ "n": n }));
-    let asked = [
-        ("ask", none()),
-        ("send", none()),
+    let input = [
+        ("ask", empty()),
+        ("send", empty()),
         pay(0),
         pay(1),
-        ("poor", none()),
-        ("brief", none()),
+        ("over_budget", empty()),
+        ("over_turns", empty()),
     ];
-    let asked = response(&asked);
-    let ran = Toolq::new()
-        .tools(INTERRUPTED)
+    let input = model_response(&input);
+    let ran = CliSandbox::new()
+        .tools(INTERRUPTION_TOOLS)
         .env("BASE", &api.url)
         .env("WORD", "all is well")
-        .stdin(asked)
-        .shell(&script)
-        .exits(0);
-    json_lines(&ran.stdout)
+        .stdin(input)
+        .run_shell(&script)
+        .assert_exit(0);
+    parse_json_lines(&ran.stdout)
 }
 
 #[test]
-fn every_record_of_every_type_has_the_published_form() {
-    let schema = closed();
-    let records = [records(), records_of_an_interruption()].concat();
+fn every_record_matches_the_published_schema() {
+    let schema = closed_schema();
+    let records = [records_of_every_kind(), records_of_an_interruption()].concat();
     for record in &records {
-        let problems = schema.details(record);
+        let problems = schema.problem_details(record);
         assert!(problems.is_empty(), "{record}\n{problems:#?}");
     }
     let types: BTreeSet<&str> = records
         .iter()
         .map(|record| record["type"].as_str().unwrap())
         .collect();
-    let written = [
+    let all_types = [
         "describe_end",
         "describe_start",
         "model_response",
@@ -200,7 +220,7 @@ fn every_record_of_every_type_has_the_published_form() {
         "tool_start",
         "turn",
     ];
-    assert_eq!(types, BTreeSet::from(written));
+    assert_eq!(types, BTreeSet::from(all_types));
     let statuses: BTreeSet<&str> = records
         .iter()
         .filter_map(|record| record["metadata"]["status"].as_str())
@@ -215,7 +235,7 @@ fn every_record_of_every_type_has_the_published_form() {
     assert_every_member_was_seen(&records);
 }
 
-/// No member of any metadata is published that no run writes.
+/// Asserts that the records have every metadata member that the schema publishes.
 #[track_caller]
 fn assert_every_member_was_seen(records: &[Value]) {
     let schema = log_schema();
@@ -237,16 +257,16 @@ fn assert_every_member_was_seen(records: &[Value]) {
     assert_eq!(published, seen);
 }
 
-/// What says nothing is no schema: other forms are refused.
+/// A schema that accepts everything would be useless.
 #[test]
-fn other_forms_are_refused() {
+fn malformed_records_are_rejected() {
     let schema = compile(&log_schema());
-    let records = records();
+    let records = records_of_every_kind();
     let of_type = |kind: &str| {
         let found = records.iter().find(|record| record["type"] == kind);
         found.unwrap().clone()
     };
-    let mut refused = 0;
+    let mut rejected = 0;
     for kind in [
         "session",
         "turn",
@@ -258,7 +278,7 @@ fn other_forms_are_refused() {
         "session_end",
     ] {
         let good = of_type(kind);
-        assert!(schema.details(&good).is_empty());
+        assert!(schema.problem_details(&good).is_empty());
         for member in [
             "seq",
             "id",
@@ -271,42 +291,48 @@ fn other_forms_are_refused() {
         ] {
             let mut bad = good.clone();
             bad.as_object_mut().unwrap().remove(member);
-            assert!(!schema.details(&bad).is_empty(), "{kind} without {member}");
+            assert!(
+                !schema.problem_details(&bad).is_empty(),
+                "{kind} without {member}"
+            );
             bad[member] = json!([1.5]);
             assert!(
-                !schema.details(&bad).is_empty(),
+                !schema.problem_details(&bad).is_empty(),
                 "{kind} with another {member}"
             );
-            refused += 2;
+            rejected += 2;
         }
         let mut bad = good;
         bad["metadata"] = json!({});
-        assert!(!schema.details(&bad).is_empty(), "{kind} without metadata");
-        refused += 1;
+        assert!(
+            !schema.problem_details(&bad).is_empty(),
+            "{kind} without metadata"
+        );
+        rejected += 1;
     }
-    assert_eq!(refused, 8 * 17);
+    assert_eq!(rejected, 8 * 17);
 }
 
-/// A newer toolq may add members and types.
+/// Newer versions of toolq may add members and record types.
 #[test]
-fn what_is_added_is_taken() {
+fn added_members_and_types_are_accepted() {
     let schema = compile(&log_schema());
-    let mut log = Forge::new();
+    let mut log = LogBuilder::new();
     let session = log.session();
-    log.add(
+    log.add_record(
         "turn",
         Some(session),
         &Value::Null,
-        &json!({"turn": 0, "mood": "good"}),
+        &json!({"turn": 0, "future": "x"}),
     );
-    log.add(
-        "tool_dreamt",
+    log.add_record(
+        "tool_future",
         Some(session),
         &json!([1]),
         &json!({"new": true}),
     );
-    for record in json_lines(log.text()).iter().skip(1) {
-        let problems = schema.details(record);
+    for record in parse_json_lines(log.text()).iter().skip(1) {
+        let problems = schema.problem_details(record);
         assert!(problems.is_empty(), "{record}\n{problems:#?}");
     }
 }

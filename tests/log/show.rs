@@ -1,24 +1,26 @@
+//! `toolq log show`.
+
 use serde_json::json;
 
-use crate::forge::Forge;
-use crate::support::{Ran, Toolq, json_lines, response};
-use crate::{TOOLS, ran};
+use crate::log_builder::LogBuilder;
+use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines};
+use crate::{TOOLS, sandbox_with_five_calls};
 
-const RUN: &str = "\"$TOOLQ\" run -q --log log.jsonl > out;";
+const RUN_SCRIPT: &str = "\"$TOOLQ\" run -q --log log.jsonl > out;";
 
-/// Runs, and shows the log with these arguments.
-fn shown(arguments: &str) -> Ran {
-    let script = format!("{RUN} \"$TOOLQ\" log show log.jsonl {arguments}");
-    ran().shell(&script).exits(0)
+/// Runs five calls and shows their log with these arguments.
+fn show_run(arguments: &str) -> CliOutput {
+    let script = format!("{RUN_SCRIPT} \"$TOOLQ\" log show log.jsonl {arguments}");
+    sandbox_with_five_calls().run_shell(&script).assert_exit(0)
 }
 
-/// The text with all times as `…`.
-fn timeless(text: &str) -> String {
+/// Replaces every duration by `…`.
+fn mask_durations(text: &str) -> String {
     let words = text.split_inclusive([' ', '\n', ',', ':']);
     let words = words.map(|word| {
         let bare = word.trim_end_matches([' ', '\n', ',', ':']);
-        let is_time = bare.trim_end_matches(['m', 's']).parse::<f64>().is_ok();
-        if is_time && bare.ends_with('s') {
+        let is_number = bare.trim_end_matches(['m', 's']).parse::<f64>().is_ok();
+        if is_number && bare.ends_with('s') {
             word.replace(bare, "…")
         } else {
             word.to_owned()
@@ -27,28 +29,28 @@ fn timeless(text: &str) -> String {
     words.collect()
 }
 
-/// A log that is shown as far as it goes.
-fn of(log: &str, arguments: &[&str]) -> Ran {
+/// Shows a log with this content.
+fn show_log(log: &str, arguments: &[&str]) -> CliOutput {
     let arguments = [&["log", "show", "log.jsonl"], arguments].concat();
-    Toolq::new().file("log.jsonl", log).run(&arguments)
+    CliSandbox::new().file("log.jsonl", log).run(&arguments)
 }
 
 #[test]
-fn a_block_for_each_turn() {
-    let text = shown("").stdout;
+fn each_turn_is_a_block() {
+    let text = show_run("").stdout;
     let (title, rest) = text.split_once('\n').unwrap();
     assert!(
         title.starts_with("session of 20") && title.contains(" with tools.yaml (toolq "),
         "{title}"
     );
-    insta::assert_snapshot!(timeless(rest), @r#"
+    insta::assert_snapshot!(mask_durations(rest), @r#"
 
     turn 0
-        0  nobody                unknown tool
+        0  missing               unknown tool
            {}
-           Unknown tool: no tool is called `nobody`
+           Unknown tool: no tool named `missing`
            known: say, fail
-           Hint: call one of the known tools by its exact name, or go on without.
+           Hint: call one of the known tools by its exact name, or continue without it.
         1  say                   ok, …, 7 bytes
            {"x":"one\ntwo"}
            one
@@ -60,20 +62,20 @@ fn a_block_for_each_turn() {
            {}
            Exit code 3.
            no
-           Hint: read what it wrote, and change the input before you call it again.
+           Hint: read its output, and change the input before calling it again.
         4  say                   not executed
            {"x":"never"}
            Not executed: the preceding fail call failed.
-           Hint: see to that failure first, then call this again if it is still needed.
+           Hint: deal with that failure first, then call this again if it is still needed.
 
     exit 0 after …: 5 calls, 2 errors, 1 skipped
     "#);
 }
 
-/// FAULTS 45, 78, 137: nothing that a model or a tool wrote reaches a terminal as a command.
+/// Control sequences in texts of models and tools never reach the terminal.
 #[test]
-fn nothing_moves_the_cursor() {
-    let mut log = Forge::new();
+fn control_characters_are_escaped() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let call = log.call(turn, "say\u{1b}[2J", &json!({"x": "\u{202e}\u{9b}31m"}));
@@ -82,13 +84,13 @@ fn nothing_moves_the_cursor() {
         "tool_use_id": "a\u{7}", "tool_name": "say\u{1b}[2J", "is_error": false, "status": "ok\u{1b}c",
         "duration_ms": 1, "attempts": 1,
     });
-    log.add(
+    log.add_record(
         "tool_result",
         Some(call),
         &json!("\u{1b}]52;c;aGk=\u{7}\r\u{2028}"),
         &metadata,
     );
-    let plain = of(log.text(), &[]).exits(0).stdout;
+    let plain = show_log(log.text(), &[]).assert_exit(0).stdout;
     let hidden = |c: char| c.is_control() && c != '\n';
     assert!(
         !plain.contains(hidden) && !plain.contains('\u{202e}'),
@@ -98,17 +100,19 @@ fn nothing_moves_the_cursor() {
         plain.contains(r"say\x1b[2J") && plain.contains(r"\x1b]52;c;aGk=\x07\r\u2028"),
         "{plain}"
     );
-    let colored = of(log.text(), &["--color", "always"]).exits(0).stdout;
+    let colored = show_log(log.text(), &["--color", "always"])
+        .assert_exit(0)
+        .stdout;
     assert!(colored.contains("\u{1b}[32mok"), "{colored}");
     assert!(!colored.contains("\u{1b}]") && !colored.contains("\u{1b}[2J"));
 }
 
 #[test]
-fn records_as_they_are() {
-    let ran = shown("--format json");
+fn json_prints_records_verbatim() {
+    let ran = show_run("--format json");
     assert_eq!(ran.stdout, ran.file("log.jsonl").unwrap());
     let kinds = |arguments: &str| -> Vec<String> {
-        let records = json_lines(&shown(arguments).stdout).into_iter();
+        let records = parse_json_lines(&show_run(arguments).stdout).into_iter();
         let kinds = records.map(|record| record["type"].as_str().unwrap().to_owned());
         kinds.collect()
     };
@@ -124,8 +128,8 @@ fn records_as_they_are() {
 }
 
 #[test]
-fn only_what_is_wanted() {
-    let errors = shown("--errors").stdout;
+fn filters_select_calls() {
+    let errors = show_run("--errors").stdout;
     assert!(
         errors.contains("unknown tool") && errors.contains("not executed"),
         "{errors}"
@@ -133,37 +137,38 @@ fn only_what_is_wanted() {
     assert!(
         errors.contains("turn 0") && !errors.contains("three") && !errors.contains("exit 0 after")
     );
-    let tools = shown("--tool say --tool nobody").stdout;
+    let tools = show_run("--tool say --tool missing").stdout;
     assert!(
-        tools.contains("three") && tools.contains("nobody") && !tools.contains("exit 3"),
+        tools.contains("three") && tools.contains("missing") && !tools.contains("exit 3"),
         "{tools}"
     );
-    let none = shown("--tool none --tool fial --tool say");
-    assert!(none.stdout.contains("three"), "{}", none.stdout);
-    insta::assert_snapshot!(none.stderr, @"
-    warning: no call in log.jsonl is of a tool fial; did you mean fail?
-    warning: no call in log.jsonl is of a tool none
+    let filtered = show_run("--tool no_such --tool fial --tool say");
+    assert!(filtered.stdout.contains("three"), "{}", filtered.stdout);
+    insta::assert_snapshot!(filtered.stderr, @"
+    warning: no calls of fial in log.jsonl; did you mean fail?
+    warning: no calls of no_such in log.jsonl
     ");
-    assert_eq!(shown("--tool none").stdout, "");
+    assert_eq!(show_run("--tool no_such").stdout, "");
 }
 
-/// What somebody found out about a call, and what was asked about it, are of its tool.
+/// `resolve` and probe records belong to their call's tool too.
 #[test]
-fn records_of_a_tool_are_all_of_its_calls() {
-    let mut log = Forge::new();
+fn the_tool_filter_keeps_every_record_of_its_calls() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
-    log.ran(turn, "say", "ok", 1);
+    log.finished_call(turn, "say", "ok", 1);
     let call = log.call(turn, "pay", &json!({}));
     log.start(call, "pay", 1);
     let of_pay = json!({"tool_use_id": "toolu_5", "tool_name": "pay"});
-    log.add("probe_start", Some(call), &json!(null), &of_pay);
+    log.add_record("probe_start", Some(call), &json!(null), &of_pay);
     let failed =
         json!({"tool_use_id": "toolu_5", "tool_name": "pay", "done": true, "is_error": true});
-    log.add("resolve", Some(call), &json!("refused"), &failed);
+    log.add_record("resolve", Some(call), &json!("refused"), &failed);
     let kinds = |arguments: &[&str]| -> Vec<String> {
         let arguments = [&["--format", "json"], arguments].concat();
-        let records = json_lines(&of(log.text(), &arguments).exits(0).stdout).into_iter();
+        let records =
+            parse_json_lines(&show_log(log.text(), &arguments).assert_exit(0).stdout).into_iter();
         let kinds = records.map(|record| record["type"].as_str().unwrap().to_owned());
         kinds.collect()
     };
@@ -175,10 +180,11 @@ fn records_of_a_tool_are_all_of_its_calls() {
     assert_eq!(kinds(&["--errors", "--tool", "say"]), [""; 0]);
 }
 
-/// A log of three sessions, of which each but the last was killed. Of its calls the first has its result in the second,
-/// the second was resolved, the third not done, the fourth failed in the first session and the fifth has no end.
-fn in_three_sessions() -> Forge {
-    let mut log = Forge::new();
+/// A log of three sessions, of which the first two were killed. Its first call has its result in the last session, the
+/// second was resolved as done, the third as not done, the fourth failed in the first session, and the fifth has no
+/// result.
+fn three_session_log() -> LogBuilder {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let calls: Vec<u64> = (1..=5)
@@ -192,9 +198,9 @@ fn in_three_sessions() -> Forge {
     log.end("tool_in_doubt", calls[0], "pay", ("in_doubt", 1, 1));
     log.end("tool_in_doubt", calls[1], "pay", ("in_doubt", 1, 1));
     let resolve = |done: bool| json!({"tool_use_id": "a", "tool_name": "pay", "done": done});
-    log.add("resolve", Some(calls[0]), &json!(null), &resolve(false));
-    log.add("resolve", Some(calls[1]), &json!("paid"), &resolve(true));
-    log.add("resolve", Some(calls[2]), &json!(null), &resolve(false));
+    log.add_record("resolve", Some(calls[0]), &json!(null), &resolve(false));
+    log.add_record("resolve", Some(calls[1]), &json!("paid"), &resolve(true));
+    log.add_record("resolve", Some(calls[2]), &json!(null), &resolve(false));
     let last = log.session();
     log.start(calls[0], "pay", 2);
     log.end("tool_result", calls[0], "pay", ("ok", 1, 2));
@@ -202,49 +208,49 @@ fn in_three_sessions() -> Forge {
     log
 }
 
-/// What a later session, or somebody, has settled is no error any more.
+/// A call that was resolved, or that a later session finished, is no longer an error.
 #[test]
-fn errors_are_those_at_the_end_of_the_log() {
-    let log = in_three_sessions();
-    let errors = of(log.text(), &["--errors"]).exits(0).stdout;
+fn errors_shows_calls_whose_final_state_is_an_error() {
+    let log = three_session_log();
+    let errors = show_log(log.text(), &["--errors"]).assert_exit(0).stdout;
     let (title, rest) = errors.split_once('\n').unwrap();
     assert!(title.starts_with("session of "), "{errors}");
-    insta::assert_snapshot!(timeless(rest), @r#"
+    insta::assert_snapshot!(mask_durations(rest), @r#"
 
     turn 0
-        0  pay                   resolved: not done, so it runs when the run is resumed
+        0  pay                   resolved: not done; it will run on resume
            {"at":3}
         0  pay                   failed, …
            {"at":4}
            this is failed
-        0  pay                   started, and no result
+        0  pay                   started, no result
            {"at":5}
     "#);
-    // All that happened is shown without it.
-    let all = of(log.text(), &[]).exits(0).stdout;
-    assert_eq!(all.matches("started, and no result").count(), 4, "{all}");
+    // Without `--errors`, the whole history is shown.
+    let all = show_log(log.text(), &[]).assert_exit(0).stdout;
+    assert_eq!(all.matches("started, no result").count(), 4, "{all}");
     let first = all.find("resolved pay a: not done").unwrap();
     assert!(all[..first].contains("in doubt"), "{all}");
 }
 
 #[test]
-fn large_bodies_are_found_beside_the_log() {
+fn large_content_is_read_from_blobs() {
     let large = "x".repeat(100_000);
     let toolq = || {
-        Toolq::new()
+        CliSandbox::new()
             .tools(TOOLS)
-            .stdin(response(&[("say", json!({ "x": large }))]))
+            .stdin(model_response(&[("say", json!({ "x": large }))]))
     };
     let ran = toolq()
-        .shell(&format!("{RUN} \"$TOOLQ\" log show log.jsonl"))
-        .exits(0);
+        .run_shell(&format!("{RUN_SCRIPT} \"$TOOLQ\" log show log.jsonl"))
+        .assert_exit(0);
     assert!(
         ran.stdout.contains("say ") && ran.stdout.contains("{\"x\":\"xxxx"),
         "{}",
         ran.stdout
     );
-    let gone = format!("{RUN} rm -r log.jsonl.d; \"$TOOLQ\" log show log.jsonl");
-    let ran = toolq().shell(&gone).exits(0);
+    let script = format!("{RUN_SCRIPT} rm -r log.jsonl.d; \"$TOOLQ\" log show log.jsonl");
+    let ran = toolq().run_shell(&script).assert_exit(0);
     assert!(
         ran.stdout.contains("(the file ") && ran.stdout.contains("can't be read"),
         "{}",
@@ -252,37 +258,36 @@ fn large_bodies_are_found_beside_the_log() {
     );
 }
 
-/// FAULTS 108: what a killed run has left is shown, up to the last byte that says something.
 #[test]
-fn a_run_that_was_killed() {
-    let mut log = Forge::new();
+fn a_killed_run_is_shown_to_its_last_record() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
-    log.ran(turn, "say", "ok", 1);
-    let started = log.call(turn, "pay", &json!({}));
+    log.finished_call(turn, "say", "ok", 1);
+    let started_call = log.call(turn, "pay", &json!({}));
     log.call(turn, "wait", &json!({}));
-    log.start(started, "pay", 1);
+    log.start(started_call, "pay", 1);
     let torn = format!("{}{{\"seq\":8,", log.text());
-    let ran = of(&torn, &[]).exits(0);
+    let ran = show_log(&torn, &[]).assert_exit(0);
     assert!(
         ran.stderr
-            .contains("warning: log.jsonl ends too early, in line 9: "),
+            .contains("warning: log.jsonl is incomplete at line 9: "),
         "{}",
         ran.stderr
     );
     assert!(
         ran.stdout
-            .contains("pay                   started, and no result"),
+            .contains("pay                   started, no result"),
         "{}",
         ran.stdout
     );
     assert!(
         ran.stdout
-            .contains("wait                  not started, and no result"),
+            .contains("wait                  not started, no result"),
         "{}",
         ran.stdout
     );
-    let errors = of(&torn, &["--errors", "-q"]).exits(0);
+    let errors = show_log(&torn, &["--errors", "-q"]).assert_exit(0);
     assert!(
         errors.stdout.contains("pay") && !errors.stdout.contains("say"),
         "{}",
@@ -291,10 +296,10 @@ fn a_run_that_was_killed() {
     assert_eq!(errors.stderr, "");
 }
 
-/// A resumed run goes on with calls of the one before: they are shown again, below its own title.
+/// A resumed run continues calls of the previous one. They are shown again, below its own title.
 #[test]
-fn a_run_that_was_resumed() {
-    let mut log = Forge::new();
+fn a_resumed_run_shows_its_calls_again() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let calls: Vec<u64> = (0..2)
@@ -303,15 +308,15 @@ fn a_run_that_was_resumed() {
     log.start(calls[0], "pay", 1);
     let resolve =
         json!({"tool_use_id": "toolu_2", "tool_name": "pay", "done": true, "note": "seen"});
-    log.add("resolve", Some(calls[0]), &json!("paid 5"), &resolve);
+    log.add_record("resolve", Some(calls[0]), &json!("paid 5"), &resolve);
     let session = log.session();
     log.start(calls[1], "pay", 1);
     log.end("tool_result", calls[1], "pay", ("ok", 1, 1));
     log.session_end(session);
-    let text = of(log.text(), &[]).exits(0).stdout;
+    let text = show_log(log.text(), &[]).assert_exit(0).stdout;
     let (first, second) = text.split_once("\nsession of ").unwrap();
     assert!(
-        first.contains("started, and no result") && first.contains("not started, and"),
+        first.contains("started, no result") && first.contains("not started, no"),
         "{first}"
     );
     assert!(
@@ -328,31 +333,32 @@ fn a_run_that_was_resumed() {
     );
 }
 
-/// A turn of the agent that works on `call`.
-fn agents_turn(log: &mut Forge, call: u64, agent: &str, turn: usize) -> u64 {
+/// Adds a turn of the agent that runs `call`.
+fn add_agent_turn(log: &mut LogBuilder, call: u64, agent: &str, turn: usize) -> u64 {
     let metadata = json!({"turn": turn, "agent": agent});
-    log.add("turn", Some(call), &json!(null), &metadata)
+    log.add_record("turn", Some(call), &json!(null), &metadata)
 }
 
-/// A coordinator has called a librarian, whose second turn was killed; a second session went on with it.
-fn of_agents() -> Forge {
-    let mut log = Forge::new();
+/// A log of a coordinator that called a librarian. The run was killed in the librarian's second turn, and a second
+/// session continues it.
+fn agent_log() -> LogBuilder {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let coordinator = log.call(turn, "coordinator", &json!({"q": "all"}));
     log.start(coordinator, "coordinator", 1);
-    let turn = agents_turn(&mut log, coordinator, "coordinator", 0);
+    let turn = add_agent_turn(&mut log, coordinator, "coordinator", 0);
     let librarian = log.call(turn, "librarian", &json!({"q": "a"}));
     let search = log.call(turn, "search", &json!({"x": "b"}));
     log.start(librarian, "librarian", 1);
     log.start(search, "search", 1);
     log.end("tool_result", search, "search", ("ok", 1, 1));
-    let turn = agents_turn(&mut log, librarian, "librarian", 0);
-    log.ran(turn, "read_file", "failed", 1);
-    let turn = agents_turn(&mut log, librarian, "librarian", 1);
+    let turn = add_agent_turn(&mut log, librarian, "librarian", 0);
+    log.finished_call(turn, "read_file", "failed", 1);
+    let turn = add_agent_turn(&mut log, librarian, "librarian", 1);
     let of_turn_1 = json!({"tool_use_id": "toolu_n", "turn": 1, "position": 2});
     let content = json!({"name": "note", "input": {}});
-    let note = log.add("tool_call", Some(turn), &content, &of_turn_1);
+    let note = log.add_record("tool_call", Some(turn), &content, &of_turn_1);
     log.start(note, "note", 1);
     let last = log.session();
     log.start(coordinator, "coordinator", 2);
@@ -365,12 +371,12 @@ fn of_agents() -> Forge {
     log
 }
 
-/// Each call stands once, below the agent whose it is, with what became of it in its session.
+/// In each session, every call is shown once, below its agent, with its state in that session.
 #[test]
-fn calls_of_an_agent_stand_below_its_own() {
-    let text = of(of_agents().text(), &[]).exits(0).stdout;
+fn agent_calls_are_nested() {
+    let text = show_log(agent_log().text(), &[]).assert_exit(0).stdout;
     let parts: Vec<&str> = text.split("session of ").collect();
-    let block = |part: &str| timeless(part.split_once('\n').unwrap().1);
+    let block = |part: &str| mask_durations(part.split_once('\n').unwrap().1);
     insta::assert_snapshot!(block(parts[1]), @r#"
 
     turn 0
@@ -384,13 +390,13 @@ fn calls_of_an_agent_stand_below_its_own() {
                      {"path":"a"}
                      this is failed
                 turn 1 of coordinator › librarian
-                  2  coordinator › librarian › note  started, and no result
+                  2  coordinator › librarian › note  started, no result
                      {}
-                coordinator › librarian  started, and no result
+                coordinator › librarian  started, no result
              0  coordinator › search  ok, …
                 {"x":"b"}
                 this is ok
-           coordinator           started, and no result
+           coordinator           started, no result
     "#);
     insta::assert_snapshot!(block(parts[2]), @r#"
 
@@ -413,32 +419,32 @@ fn calls_of_an_agent_stand_below_its_own() {
     "#);
 }
 
-/// By itself a call says whose it is.
+/// A call that is shown without its agent names the agent.
 #[test]
-fn calls_of_an_agent_that_are_wanted() {
-    let log = of_agents();
-    let shown = |arguments: &[&str]| {
-        let text = of(log.text(), arguments).exits(0).stdout;
-        timeless(text.split_once('\n').unwrap().1)
+fn filtered_agent_calls_name_their_agents() {
+    let log = agent_log();
+    let show = |arguments: &[&str]| {
+        let text = show_log(log.text(), arguments).assert_exit(0).stdout;
+        mask_durations(text.split_once('\n').unwrap().1)
     };
-    insta::assert_snapshot!(shown(&["--errors"]), @r#"
+    insta::assert_snapshot!(show(&["--errors"]), @r#"
 
     turn 0
            coordinator › librarian › read_file  failed, …
            {"path":"a"}
            this is failed
     "#);
-    insta::assert_snapshot!(shown(&["--tool", "read_file", "--errors"]), @r#"
+    insta::assert_snapshot!(show(&["--tool", "read_file", "--errors"]), @r#"
 
     turn 0
            coordinator › librarian › read_file  failed, …
            {"path":"a"}
            this is failed
     "#);
-    insta::assert_snapshot!(shown(&["--tool", "note"]), @"
+    insta::assert_snapshot!(show(&["--tool", "note"]), @"
 
     turn 0
-           coordinator › librarian › note  started, and no result
+           coordinator › librarian › note  started, no result
            {}
 
     session of 2025-11-21 20:00:00 UTC with tools.yaml (toolq 0.1.0)
@@ -450,30 +456,30 @@ fn calls_of_an_agent_that_are_wanted() {
     ");
 }
 
-/// What an agent has done is shown while it works.
+/// The calls of an agent are shown while it is still running.
 #[test]
-fn an_agent_that_works_is_shown() {
-    let log = of_agents();
-    let cut: Vec<&str> = log
+fn a_running_agent_is_shown() {
+    let log = agent_log();
+    let lines: Vec<&str> = log
         .text()
         .lines()
         .take_while(|line| !line.contains("\"seq\":14,"))
         .collect();
-    let cut = format!("{}\n", cut.join("\n"));
-    let mut show = toolq::log_view::Show::new(
-        toolq::log_view::Page {
+    let unfinished = format!("{}\n", lines.join("\n"));
+    let mut show = toolq::log_view::LogRenderer::new(
+        toolq::log_view::TextLayout {
             width: 80,
             color: false,
         },
-        toolq::log_view::Filter::default(),
+        toolq::log_view::CallFilter::default(),
     );
-    let folder = Toolq::new().file("log.jsonl", cut);
-    let path = folder.path().join("log.jsonl");
+    let sandbox = CliSandbox::new().file("log.jsonl", unfinished);
+    let path = sandbox.path().join("log.jsonl");
     let mut text = String::new();
-    for record in toolq_log::Records::open(&path).unwrap() {
+    for record in toolq_log::RecordReader::open(&path).unwrap() {
         let record = record.unwrap();
         let mut content = || Ok(record.content.load(&path).unwrap().get().to_owned());
-        text.push_str(&show.take(&record, &mut content).unwrap());
+        text.push_str(&show.render_record(&record, &mut content).unwrap());
     }
     assert!(
         text.contains("coordinator › librarian › read_file"),
@@ -482,35 +488,34 @@ fn an_agent_that_works_is_shown() {
     assert!(!text.contains("no result"), "{text}");
 }
 
-/// A log may be forged: agents that stand below each other without an end.
+/// A forged log may nest agents to any depth.
 #[test]
-fn agents_deeper_than_any() {
-    let mut log = Forge::new();
+fn deeply_nested_agents_do_not_overflow_the_stack() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let mut turn = log.turn(session, 0);
     for _ in 0..2_000 {
         let call = log.call(turn, "again", &json!({}));
         log.start(call, "again", 1);
-        turn = agents_turn(&mut log, call, "again", 0);
+        turn = add_agent_turn(&mut log, call, "again", 0);
     }
-    let text = of(log.text(), &[]).exits(0).stdout;
-    assert_eq!(text.matches("started, and no result").count(), 2_000);
+    let text = show_log(log.text(), &[]).assert_exit(0).stdout;
+    assert_eq!(text.matches("started, no result").count(), 2_000);
 }
 
-/// FAULTS 114.
 #[test]
-fn what_stands_before_a_damage_is_shown() {
-    let mut log = Forge::new();
+fn records_before_corruption_are_shown() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
-    log.ran(turn, "say", "ok", 1);
+    log.finished_call(turn, "say", "ok", 1);
     log.session_end(session);
     let damaged = log.text().replace("\"exit_code\":0", "\"exit_code\":1");
-    let ran = of(&damaged, &[]).exits(4);
+    let ran = show_log(&damaged, &[]).assert_exit(4);
     assert!(ran.stdout.contains("this is ok"), "{}", ran.stdout);
     assert!(
         ran.stderr
-            .contains("is damaged in line 6: its checksum is wrong"),
+            .contains("is damaged at line 6: the line doesn't match its checksum"),
         "{}",
         ran.stderr
     );
@@ -518,23 +523,23 @@ fn what_stands_before_a_damage_is_shown() {
 }
 
 #[test]
-fn the_latest_session_needs_no_name() {
+fn the_latest_session_is_the_default() {
     let script = "cat > in; \"$TOOLQ\" run -q < in > /dev/null; echo '{\"type\":\"tool_use\",\"id\":\"z\",\"name\":\"last\",\"input\":{}}' | \"$TOOLQ\" run -q > /dev/null; \"$TOOLQ\" log show -v";
-    let ran = ran().shell(script).exits(0);
+    let ran = sandbox_with_five_calls().run_shell(script).assert_exit(0);
     assert!(
-        ran.stdout.contains("last") && !ran.stdout.contains("nobody"),
+        ran.stdout.contains("last") && !ran.stdout.contains("missing"),
         "{}",
         ran.stdout
     );
     assert!(
-        ran.stderr.contains("note: the latest session: "),
+        ran.stderr.contains("note: latest session: "),
         "{}",
         ran.stderr
     );
-    let none = Toolq::new().run(&["log", "show"]).exits(4);
+    let ran = CliSandbox::new().run(&["log", "show"]).assert_exit(4);
     assert!(
-        none.stderr.contains("there is no session log in "),
+        ran.stderr.contains("no session log found in "),
         "{}",
-        none.stderr
+        ran.stderr
     );
 }

@@ -1,21 +1,26 @@
+//! `toolq log stats`.
+
 use serde_json::{Value, json};
 
-use crate::forge::Forge;
-use crate::ran;
-use crate::support::Toolq;
+use crate::log_builder::LogBuilder;
+use crate::sandbox_with_five_calls;
+use crate::support::CliSandbox;
 
-fn stats(log: &Forge) -> Value {
-    let ran = Toolq::new()
+fn run_stats(log: &LogBuilder) -> Value {
+    let ran = CliSandbox::new()
         .file("log.jsonl", log.text())
         .run(&["log", "stats", "--format", "json", "log.jsonl"])
-        .exits(0);
+        .assert_exit(0);
     ran.json()
 }
 
 #[test]
 fn every_call_of_all_logs_is_counted_once() {
     let script = "cat > in; for log in a b; do \"$TOOLQ\" run -q --log $log < in > /dev/null; done; \"$TOOLQ\" log stats --format json a b";
-    let stats = ran().shell(script).exits(0).json();
+    let stats = sandbox_with_five_calls()
+        .run_shell(script)
+        .assert_exit(0)
+        .json();
     let counts = |tool: &Value| {
         let names = [
             "runs",
@@ -33,7 +38,7 @@ fn every_call_of_all_logs_is_counted_once() {
         .iter()
         .map(|tool| tool["tool_name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["fail", "nobody", "say"]);
+    assert_eq!(names, ["fail", "missing", "say"]);
     assert_eq!(counts(&tools[0]), [2, 0, 2, 0, 0, 0, 0]);
     assert_eq!(counts(&tools[1]), [0, 0, 0, 0, 2, 0, 0]);
     assert_eq!(counts(&tools[2]), [4, 4, 0, 2, 0, 0, 0]);
@@ -43,19 +48,19 @@ fn every_call_of_all_logs_is_counted_once() {
 }
 
 #[test]
-fn the_table_is_for_people() {
-    let mut log = Forge::new();
+fn stats_are_a_table_by_default() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     for ms in 1..=20 {
-        log.ran(turn, "read\u{1b}[31m", "ok", ms * 100);
+        log.finished_call(turn, "read\u{1b}[31m", "ok", ms * 100);
     }
-    log.ran(turn, "save", "failed", 4);
+    log.finished_call(turn, "save", "failed", 4);
     log.session_end(session);
-    let ran = Toolq::new()
+    let ran = CliSandbox::new()
         .file("log.jsonl", log.text())
         .run(&["log", "stats", "log.jsonl"])
-        .exits(0);
+        .assert_exit(0);
     insta::assert_snapshot!(ran.stdout, @r"
     tool          runs  ok  failed  total  mean  p50   p95  max
     read\x1b[31m    20  20       0    21s  1.1s   1s  1.9s   2s
@@ -64,10 +69,10 @@ fn the_table_is_for_people() {
     ");
 }
 
-/// What ended with its run, and what other tools rejected in between, is counted when no run goes on with it.
+/// An interrupted or rejected call is counted as such only until a resumed run finishes it.
 #[test]
 fn a_call_that_runs_again_is_counted_once() {
-    let mut log = Forge::new();
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let calls = [(); 3].map(|()| log.call(turn, "look", &json!({})));
@@ -76,8 +81,8 @@ fn a_call_that_runs_again_is_counted_once() {
         log.end("tool_result", call, "look", ("interrupted", 40, 1));
     }
     log.end("tool_result", calls[1], "look", ("unknown_tool", 0, 0));
-    let words = ["runs", "successes", "failures", "rejected", "total_ms"];
-    let counts = |log: &Forge| words.map(|word| stats(log)["total"][word].as_u64().unwrap());
+    let keys = ["runs", "successes", "failures", "rejected", "total_ms"];
+    let counts = |log: &LogBuilder| keys.map(|key| run_stats(log)["total"][key].as_u64().unwrap());
     assert_eq!(counts(&log), [2, 0, 2, 1, 80]);
     for call in &calls[1..] {
         log.start(*call, "look", 2);
@@ -86,11 +91,10 @@ fn a_call_that_runs_again_is_counted_once() {
     assert_eq!(counts(&log), [3, 2, 1, 0, 46]);
 }
 
-/// A call is what it came to in the end: a resumed run goes on with what was skipped, and somebody may find out what
-/// became of a call in doubt.
+/// A call counts by its final state: a resumed run may finish a skipped call, and a call in doubt may be resolved.
 #[test]
-fn the_last_word_counts() {
-    let mut log = Forge::new();
+fn the_final_state_of_a_call_counts() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let calls: Vec<u64> = (0..4).map(|_| log.call(turn, "pay", &json!({}))).collect();
@@ -99,7 +103,7 @@ fn the_last_word_counts() {
     log.end("tool_in_doubt", calls[1], "pay", ("in_doubt", 7, 1));
     log.start(calls[2], "pay", 1);
     log.start(calls[3], "pay", 1);
-    let before = stats(&log)["total"].clone();
+    let before = run_stats(&log)["total"].clone();
     assert_eq!(
         (&before["skipped"], &before["in_doubt"]),
         (&json!(1), &json!(1))
@@ -115,12 +119,12 @@ fn the_last_word_counts() {
     log.end("tool_result", calls[0], "pay", ("ok", 10, 1));
     for (call, done) in [(calls[1], true), (calls[2], false)] {
         let metadata = json!({"tool_use_id": "x", "tool_name": "pay", "done": done});
-        log.add("resolve", Some(call), &json!("paid"), &metadata);
+        log.add_record("resolve", Some(call), &json!("paid"), &metadata);
     }
     log.start(calls[2], "pay", 2);
     log.end("tool_result", calls[2], "pay", ("failed", 20, 1));
     log.session_end(session);
-    let after = stats(&log)["total"].clone();
+    let after = run_stats(&log)["total"].clone();
     let counts = [
         "runs",
         "successes",
@@ -137,13 +141,13 @@ fn the_last_word_counts() {
 }
 
 #[test]
-fn a_log_without_calls_has_no_numbers() {
-    let mut log = Forge::new();
+fn a_log_without_calls_has_no_stats() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     log.session_end(session);
-    assert_eq!(stats(&log)["tools"], json!([]));
-    let ran = Toolq::new()
+    assert_eq!(run_stats(&log)["tools"], json!([]));
+    let ran = CliSandbox::new()
         .file("log.jsonl", log.text())
         .run(&["log", "stats", "log.jsonl"]);
-    assert_eq!(ran.exits(0).stdout, "no calls\n");
+    assert_eq!(ran.assert_exit(0).stdout, "no calls\n");
 }

@@ -1,68 +1,66 @@
+//! `toolq log verify`, and which files the other commands accept as logs.
+
 use std::fs;
 
 use serde_json::json;
 
-use crate::forge::Forge;
-use crate::ran;
-use crate::support::{Ran, Toolq, response, say};
+use crate::log_builder::LogBuilder;
+use crate::sandbox_with_five_calls;
+use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, model_response};
 
-/// What is said of one log of these bytes, and the exit code.
-fn verdict(bytes: &[u8]) -> (String, i32) {
-    let ran = Toolq::new()
+/// Verifies a log with this content. Returns stdout and the exit code.
+fn run_verify(bytes: &[u8]) -> (String, i32) {
+    let ran = CliSandbox::new()
         .file("log.jsonl", bytes)
         .run(&["log", "verify", "log.jsonl"]);
     assert_eq!(ran.stderr, "");
     (ran.stdout, ran.code)
 }
 
-fn sample() -> String {
-    let mut log = Forge::new();
+fn sample_log() -> String {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
-    log.ran(turn, "say", "ok", 1);
+    log.finished_call(turn, "say", "ok", 1);
     log.session_end(session);
     log.text().to_owned()
 }
 
 #[test]
-fn a_run_is_as_it_was_written() {
+fn the_log_of_a_run_is_intact() {
     let script = "\"$TOOLQ\" run -q > /dev/null; \"$TOOLQ\" log verify";
-    let ran: Ran = ran().shell(script).exits(0);
-    let ends = "ok: 16 records, 1 session, 5 calls\n";
-    assert!(ran.stdout.ends_with(ends), "{}", ran.stdout);
+    let ran: CliOutput = sandbox_with_five_calls().run_shell(script).assert_exit(0);
+    let verdict = "ok: 16 records, 1 session, 5 calls\n";
+    assert!(ran.stdout.ends_with(verdict), "{}", ran.stdout);
 }
 
-/// FAULTS 114: each file that a line names, wherever it names it: the content, the whole of a cut output, an input before
-/// its types were mended.
+/// Verifies every kind of blob: a record's content, the full text of truncated output, and an input before coercion.
 #[test]
-fn a_file_that_is_named_is_as_it_was_written() {
+fn every_kind_of_blob_is_verified() {
     let tools = r#"
 tools:
-  much: {input_schema: {type: object}, effect: read, max_output: 200KiB, command: [sh, -c, "head -c 100000 /dev/zero | tr '\\0' x"]}
-  cut: {input_schema: {type: object}, effect: read, max_output: 1KiB, command: [seq, "1", "2000"]}
+  large: {input_schema: {type: object}, effect: read, max_output: 200KiB, command: [sh, -c, "head -c 100000 /dev/zero | tr '\\0' x"]}
+  truncated: {input_schema: {type: object}, effect: read, max_output: 1KiB, command: [seq, "1", "2000"]}
   list: {input_schema: {type: object, properties: {l: {type: array}}}, effect: read, command: ["true"]}
 "#;
     let list = format!("[{}1]", "1,".repeat(20_000));
     for (call, line) in [
-        (("much", json!({})), 5),
-        (("cut", json!({})), 5),
+        (("large", json!({})), 5),
+        (("truncated", json!({})), 5),
         (("list", json!({ "l": list })), 3),
     ] {
-        let toolq = Toolq::new().tools(tools).stdin(response(&[call]));
-        // Read from elsewhere, it is found beside its log.
+        let toolq = CliSandbox::new()
+            .tools(tools)
+            .stdin(model_response(&[call]));
+        // Blobs are found next to the log, wherever the log is moved.
         let script = "\"$TOOLQ\" run -q --log log > /dev/null; mkdir a; mv log log.d a; \"$TOOLQ\" log verify a/log";
-        let ran = toolq.shell(script).exits(0);
+        let ran = toolq.run_shell(script).assert_exit(0);
         assert_eq!(
             ran.stdout,
             "a/log: ok: 6 records, 1 session, 1 call, 1 file\n"
         );
-        let folder = ran.dir.path().join("a/log.d");
-        let body = fs::read_dir(&folder)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path();
+        let dir = ran.dir.path().join("a/log.d");
+        let blob = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
         let verdict = || {
             let mut verify = std::process::Command::new(env!("CARGO_BIN_EXE_toolq"));
             verify
@@ -70,70 +68,70 @@ tools:
                 .current_dir(ran.dir.path());
             String::from_utf8(verify.output().unwrap().stdout).unwrap()
         };
-        let mut bytes = fs::read(&body).unwrap();
+        let mut bytes = fs::read(&blob).unwrap();
         bytes[500] ^= 1;
-        fs::write(&body, bytes).unwrap();
-        let named = format!(
+        fs::write(&blob, bytes).unwrap();
+        let prefix = format!(
             "a/log: line {line}: the file {}",
-            body.file_name().unwrap().display()
+            blob.file_name().unwrap().display()
         );
-        let said = verdict();
+        let output = verdict();
         assert!(
-            said.starts_with(&named) && said.contains("has other bytes than were written"),
-            "{said}"
+            output.starts_with(&prefix) && output.contains("doesn't match its SHA-256"),
+            "{output}"
         );
-        fs::remove_file(&body).unwrap();
-        let said = verdict();
+        fs::remove_file(&blob).unwrap();
+        let output = verdict();
         assert!(
-            said.starts_with(&named) && said.contains("can't be read: No such file"),
-            "{said}"
+            output.starts_with(&prefix) && output.contains("can't be read: No such file"),
+            "{output}"
         );
     }
 }
 
-/// FAULTS 114: whatever was done to a log, its first broken line is named, and what is wrong with it.
+/// The report names the first corrupt line and its problem.
 #[test]
-fn the_first_broken_line_is_named() {
-    let whole = sample();
-    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
-    assert_eq!(verdict(whole.as_bytes()).1, 0);
-    let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat().concat();
+fn the_first_corrupt_line_is_reported() {
+    let intact = sample_log();
+    let lines: Vec<&str> = intact.split_inclusive('\n').collect();
+    assert_eq!(run_verify(intact.as_bytes()).1, 0);
+    let without = |missing: usize| [&lines[..missing], &lines[missing + 1..]].concat().concat();
     let swapped = [lines[0], lines[2], lines[1], lines[3], lines[4], lines[5]].concat();
-    let twice = [&lines[..3], &lines[2..]].concat().concat();
-    let flipped = whole.replace("\"say\"", "\"pay\"");
+    let duplicated = [&lines[..3], &lines[2..]].concat().concat();
+    let flipped = intact.replace("\"say\"", "\"pay\"");
     let nul = format!("{}{}{}", lines[0], "\0".repeat(100), lines[1..].concat());
-    for (damaged, said) in [
-        (without(2), "line 3: it is record 3, and 2 was to follow"),
-        (swapped, "line 2: it is record 2, and 1 was to follow"),
-        (twice, "line 4: it is record 2, and 3 was to follow"),
-        (flipped, "line 3: its checksum is wrong"),
+    for (damaged, expected) in [
+        (without(2), "line 3: expected record 2, found 3"),
+        (swapped, "line 2: expected record 1, found 2"),
+        (duplicated, "line 4: expected record 3, found 2"),
+        (flipped, "line 3: the line doesn't match its checksum"),
         (nul, "line 2: "),
         (
-            whole[..whole.len() - 9].to_owned(),
+            intact[..intact.len() - 9].to_owned(),
             "line 6: the record is torn",
         ),
-        (whole.replace("toolq", "tool\u{fffd}"), "line 1: "),
+        (intact.replace("toolq", "tool\u{fffd}"), "line 1: "),
         (String::new(), "the file is empty"),
     ] {
-        let (text, code) = verdict(damaged.as_bytes());
+        let (text, code) = run_verify(damaged.as_bytes());
         assert!(
-            text.starts_with(&format!("log.jsonl: {said}")),
-            "{said}: {text}"
+            text.starts_with(&format!("log.jsonl: {expected}")),
+            "{expected}: {text}"
         );
         assert_eq!(code, 4);
     }
 }
 
-/// FAULTS 120, 130: what a newer toolq added is passed over, and a clock that goes backwards is no damage.
+/// Additions of a newer minor version are ignored, and a clock that goes backwards isn't corruption.
 #[test]
-fn what_is_no_damage() {
-    let mut log = Forge::new();
-    let session = log.session_of(&json!({"major": 1, "minor": 7}));
+fn newer_members_and_clock_steps_are_not_corruption() {
+    let mut log = LogBuilder::new();
+    let session = log.session_with_format(&json!({"major": 1, "minor": 7}));
     log.timestamp -= 3_600_000;
     let turn = log.turn(session, 0);
-    log.ran(turn, "say", "ok", 1);
-    log.add("tool_dreamt", Some(turn), &json!("zzz"), &json!({"new": 1}));
-    let (text, code) = verdict(log.text().as_bytes());
+    log.finished_call(turn, "say", "ok", 1);
+    log.add_record("tool_future", Some(turn), &json!("zzz"), &json!({"new": 1}));
+    let (text, code) = run_verify(log.text().as_bytes());
     assert_eq!(
         (text.as_str(), code),
         (
@@ -141,22 +139,22 @@ fn what_is_no_damage() {
             0
         )
     );
-    let mut newer = Forge::new();
-    newer.session_of(&json!({"major": 2, "minor": 0}));
-    assert_eq!(verdict(newer.text().as_bytes()).1, 4);
-    log.add(
-        "tool_dreamt",
+    let mut newer = LogBuilder::new();
+    newer.session_with_format(&json!({"major": 2, "minor": 0}));
+    assert_eq!(run_verify(newer.text().as_bytes()).1, 4);
+    log.add_record(
+        "tool_future",
         Some(turn),
         &json!(1),
         &json!({"must_understand": true}),
     );
-    assert_eq!(verdict(log.text().as_bytes()).1, 4);
+    assert_eq!(run_verify(log.text().as_bytes()).1, 4);
 }
 
-/// What no toolq would write is no good log, however well it is sealed.
+/// Intact checksums don't make a log valid: its records must also be in an order that toolq can write.
 #[test]
-fn a_broken_promise_is_named() {
-    let mut log = Forge::new();
+fn an_impossible_record_sequence_is_reported() {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     let call = log.call(turn, "pay", &json!({}));
@@ -164,32 +162,37 @@ fn a_broken_promise_is_named() {
     let session = log.session();
     log.start(call, "pay", 2);
     log.session_end(session);
-    let (text, code) = verdict(log.text().as_bytes());
+    let (text, code) = run_verify(log.text().as_bytes());
     assert!(text.starts_with("log.jsonl: line 6: "), "{text}");
     assert!(text.contains("starts again"), "{text}");
     assert_eq!(code, 4);
 }
 
 #[test]
-fn files_beside_the_log_are_verified() {
+fn changed_blobs_are_reported() {
     let large = "x".repeat(100_000);
     let toolq = || {
         let call = json!({"type": "tool_use", "id": "a", "name": "say", "input": {"x": large}});
-        Toolq::new().tools(crate::TOOLS).stdin(call.to_string())
+        CliSandbox::new()
+            .tools(crate::TOOLS)
+            .stdin(call.to_string())
     };
-    let spoilt = |spoil: &str| {
+    let verify_after = |damage: &str| {
         let script = format!(
-            "\"$TOOLQ\" run -q --log log.jsonl > out; {spoil}; \"$TOOLQ\" log verify log.jsonl"
+            "\"$TOOLQ\" run -q --log log.jsonl > out; {damage}; \"$TOOLQ\" log verify log.jsonl"
         );
-        toolq().shell(&script)
+        toolq().run_shell(&script)
     };
-    let good = spoilt("true").exits(0);
+    let good = verify_after("true").assert_exit(0);
     assert!(good.stdout.contains("file"), "{}", good.stdout);
-    for (spoil, said) in [
-        ("for f in log.jsonl.d/*; do printf y >> $f; done", "bytes; "),
+    for (damage, expected) in [
+        (
+            "for f in log.jsonl.d/*; do printf y >> $f; done",
+            "bytes, but ",
+        ),
         (
             "for f in log.jsonl.d/*; do tr x y < $f > other; cat other > $f; done",
-            "has other bytes",
+            "doesn't match its SHA-256",
         ),
         ("rm -r log.jsonl.d", "can't be read"),
         (
@@ -197,16 +200,16 @@ fn files_beside_the_log_are_verified() {
             "can't be read",
         ),
     ] {
-        let ran = spoilt(spoil).exits(4);
+        let ran = verify_after(damage).assert_exit(4);
         assert!(ran.stdout.starts_with("log.jsonl: line "), "{}", ran.stdout);
-        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
     }
 }
 
 #[test]
-fn every_log_has_its_line() {
-    let ran = Toolq::new()
-        .file("good.jsonl", sample())
+fn each_log_gets_one_line() {
+    let ran = CliSandbox::new()
+        .file("good.jsonl", sample_log())
         .file("bad.jsonl", "{}\n")
         .run(&[
             "log",
@@ -216,109 +219,120 @@ fn every_log_has_its_line() {
             "good.jsonl",
             ".",
         ])
-        .exits(4);
-    let said: Vec<&str> = ran.stdout.lines().collect();
+        .assert_exit(4);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(
-        said[0],
-        "bad.jsonl: line 1: this is no record of a session log"
+        lines[0],
+        "bad.jsonl: line 1: this isn't a session log record"
     );
-    assert_eq!(said[1], "none.jsonl: there is no session log none.jsonl");
-    assert_eq!(said[2], "good.jsonl: ok: 6 records, 1 session, 1 call");
+    assert_eq!(
+        lines[1],
+        "none.jsonl: the session log none.jsonl doesn't exist"
+    );
+    assert_eq!(lines[2], "good.jsonl: ok: 6 records, 1 session, 1 call");
     assert!(
-        said[3].starts_with(".: the session log . is no regular file"),
+        lines[3].starts_with(".: the session log . isn't a regular file"),
         "{}",
-        said[3]
+        lines[3]
     );
     assert_eq!(
         fs::read_dir(ran.dir.path()).unwrap().count(),
         2,
-        "it writes nothing"
+        "verify must not write anything"
     );
 }
 
-/// Who reads, reads what the system lets him; who writes is as strict as ever (FAULTS 121).
+/// Read-only commands accept any file that the operating system lets them read. Commands that write refuse symbolic
+/// links.
 #[test]
-fn readers_follow_links() {
+fn readers_follow_symbolic_links() {
     let tools = "tools: {echo: {input_schema: {type: object}, effect: write, command: [cat]}}";
-    let large = response(&[("echo", json!({"x": "x".repeat(100_000)}))]);
+    let large = model_response(&[("echo", json!({"x": "x".repeat(100_000)}))]);
     let script = r#"mkdir logs; "$TOOLQ" run -q --log logs/a < in > /dev/null; ln -s logs/a link; ln -s loop loop; mkfifo pipe
         "$TOOLQ" log verify link; "$TOOLQ" log show link | grep -c xxxx; "$TOOLQ" log stats link | grep -c echo; "$TOOLQ" log cost link > /dev/null
         for no in "run --resume in --log" "log resolve toolu_0 --not-done"; do "$TOOLQ" $no link; echo $?; done
         for no in loop pipe logs /dev/null; do "$TOOLQ" log show $no; echo $?; done"#;
-    let ran = Toolq::new().tools(tools).file("in", large).shell(script);
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .file("in", large)
+        .run_shell(script);
     let first = "link: ok: 6 records, 1 session, 1 call, 3 files\n";
     assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
     let rest = &ran.stdout[first.len()..];
     assert_eq!(rest, "3\n1\n4\n4\n4\n4\n4\n4\n", "{}", ran.stderr);
-    for said in [
+    for expected in [
         "the session log link is a symbolic link",
         "the session log loop can't be opened: Too many levels",
-        "the session log pipe is no regular file",
-        "the session log logs is no regular file",
-        "the session log /dev/null is no regular file",
+        "the session log pipe isn't a regular file",
+        "the session log logs isn't a regular file",
+        "the session log /dev/null isn't a regular file",
     ] {
-        assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{expected}\n{}", ran.stderr);
     }
 }
 
-/// FAULTS 121: another user's log may be looked at, where the system allows it, and not be gone on with.
+/// Another user's log can be read, if the operating system allows it, but not appended to.
 #[test]
-fn readers_take_what_is_not_theirs() {
-    let toolq = Toolq::new().file("log.jsonl", sample());
+fn readers_accept_logs_of_other_users() {
+    let toolq = CliSandbox::new().file("log.jsonl", sample_log());
     if std::os::unix::fs::chown(toolq.path().join("log.jsonl"), Some(1), None).is_err() {
-        say(format_args!("skipped: only root gives files away"));
+        eprint_uncaptured(format_args!(
+            "skipped: only a superuser can change the owner of a file"
+        ));
         return;
     }
     let script =
         r#""$TOOLQ" log verify log.jsonl; "$TOOLQ" log resolve a log.jsonl --not-done; echo $?"#;
-    let ran = toolq.shell(script);
+    let ran = toolq.run_shell(script);
     assert!(
         ran.stdout.contains(": ok: ") && ran.stdout.ends_with("\n4\n"),
         "{}",
         ran.stdout
     );
-    let words = "error: the session log log.jsonl belongs to another user\n hint: name a file that a run of toolq wrote\n";
-    assert_eq!(ran.stderr, words);
+    let error = "error: the session log log.jsonl belongs to another user\n hint: name a session log that toolq wrote\n";
+    assert_eq!(ran.stderr, error);
 }
 
-/// What a reader is advised to do fits the command, and its grammar the number.
+/// Hints depend on what the command needs, and use the singular or plural correctly.
 #[test]
-fn cures_fit_the_command() {
-    let whole = sample();
+fn hints_fit_the_command() {
+    let intact = sample_log();
     let damaged = |line: usize| {
-        let mut lines: Vec<String> = whole.split_inclusive('\n').map(str::to_owned).collect();
+        let mut lines: Vec<String> = intact.split_inclusive('\n').map(str::to_owned).collect();
         lines[line - 1] = lines[line - 1].replacen("\"id\"", "\"ID\"", 1);
-        Toolq::new().file("log.jsonl", lines.concat())
+        CliSandbox::new().file("log.jsonl", lines.concat())
     };
     for (line, hint) in [
         (
             2,
-            "the record before it is whole: look at it with `head -n 1 log.jsonl`",
+            "the record before it is intact: view it with `head -n 1 log.jsonl`",
         ),
         (
             4,
-            "the 3 records before it are whole: look at them with `head -n 3 log.jsonl`",
+            "the 3 records before it are intact: view them with `head -n 3 log.jsonl`",
         ),
     ] {
         for verb in ["show", "stats", "cost"] {
-            let ran = damaged(line).run(&["log", verb, "log.jsonl"]).exits(4);
+            let ran = damaged(line)
+                .run(&["log", verb, "log.jsonl"])
+                .assert_exit(4);
             assert!(ran.stderr.contains(hint), "{}", ran.stderr);
         }
     }
     let resolve = ["log", "resolve", "a", "log.jsonl", "--not-done"];
-    let ran = damaged(2).run(&resolve).exits(4);
+    let ran = damaged(2).run(&resolve).assert_exit(4);
     insta::assert_snapshot!(ran.stderr, @"
-    error: the session log log.jsonl is damaged in line 2: its checksum is wrong: bytes of it were changed
-     hint: restore it from a copy: nothing can be added behind line 2; `toolq log show log.jsonl` shows what stands before it
+    error: the session log log.jsonl is damaged at line 2: the line doesn't match its checksum
+     hint: restore it from a copy: nothing can be appended after the damage at line 2; `toolq log show log.jsonl` shows everything before it
     ");
-    let ran = Toolq::new().run(&resolve).exits(4);
+    let ran = CliSandbox::new().run(&resolve).assert_exit(4);
     insta::assert_snapshot!(ran.stderr, @"
-    error: there is no session log log.jsonl
-     hint: name a file that a run of toolq wrote
+    error: the session log log.jsonl doesn't exist
+     hint: name a session log that toolq wrote
     ");
-    let ran = Toolq::new()
+    let ran = CliSandbox::new()
         .run(&["log", "resolve", "a", "--not-done"])
-        .exits(4);
-    let hint = " hint: name a file that a run of toolq wrote\n";
+        .assert_exit(4);
+    let hint = " hint: name a session log that toolq wrote\n";
     assert!(ran.stderr.ends_with(hint), "{}", ran.stderr);
 }

@@ -1,63 +1,75 @@
-//! What is run, how, and how a replay ends.
+//! Which calls a replay runs, and how it ends.
 
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::json_lines;
-use crate::{TOOLS, counts, differ, replay, says, scene, turn};
+use crate::support::parse_json_lines;
+use crate::{TOOLS, differences, ok_result, recorded_turn, replay, replay_sandbox, report_counts};
 
 #[test]
-fn who_is_run_is_chosen() {
-    let recording = turn(&[
+fn execute_chooses_which_tools_run() {
+    let recording = recorded_turn(&[
         (
             "a",
             "read",
             json!({"path": "poem"}),
-            says("so much depends\nupon"),
+            ok_result("so much depends\nupon"),
         ),
-        ("b", "write", json!({"text": "x"}), says("written")),
-        ("c", "ask", json!({}), says("an answer")),
+        ("b", "write", json!({"text": "x"}), ok_result("written")),
+        ("c", "ask", json!({}), ok_result("a reply")),
     ]);
     for (execute, executed, trace) in [("none", 0, false), ("read", 1, false), ("all", 2, true)] {
-        let ran = replay(&recording, &["--execute", execute]).exits(0);
-        assert_eq!(counts(&ran), [3, executed, 3 - executed, 3], "{execute}");
+        let ran = replay(&recording, &["--execute", execute]).assert_exit(0);
+        assert_eq!(
+            report_counts(&ran),
+            [3, executed, 3 - executed, 3],
+            "{execute}"
+        );
         assert_eq!(ran.file("trace").is_some(), trace, "{execute}");
     }
 }
 
 #[test]
-fn fail_fast_ends_with_the_turn() {
-    let wrong = |id| {
-        turn(&[
-            (id, "read", json!({"path": "poem"}), says("something else")),
-            ("w", "write", json!({"text": "x"}), says("written")),
+fn fail_fast_stops_after_the_first_turn_that_differs() {
+    let differing = |id| {
+        recorded_turn(&[
+            (
+                id,
+                "read",
+                json!({"path": "poem"}),
+                ok_result("something else"),
+            ),
+            ("w", "write", json!({"text": "x"}), ok_result("written")),
         ])
     };
-    let recording = [wrong("a"), wrong("b"), wrong("c")].concat();
-    let all = replay(&recording, &[]).exits(1);
-    assert_eq!((counts(&all)[0], differ(&all).len()), (6, 3));
-    let first = replay(&recording, &["--fail-fast"]).exits(1);
-    assert_eq!((counts(&first)[0], differ(&first).len()), (2, 1));
+    let recording = [differing("a"), differing("b"), differing("c")].concat();
+    let all = replay(&recording, &[]).assert_exit(1);
+    assert_eq!((report_counts(&all)[0], differences(&all).len()), (6, 3));
+    let first = replay(&recording, &["--fail-fast"]).assert_exit(1);
+    assert_eq!(
+        (report_counts(&first)[0], differences(&first).len()),
+        (2, 1)
+    );
 }
 
-/// A log is kept where one is asked for, and it has what ran.
+/// A log is only written with `--log`, and contains only the calls that ran.
 #[test]
-fn a_log_is_kept_where_it_is_wanted() {
-    let recording = turn(&[
+fn a_log_is_written_only_on_request() {
+    let recording = recorded_turn(&[
         (
             "a",
             "read",
             json!({"path": "poem"}),
-            says("so much depends\nupon"),
+            ok_result("so much depends\nupon"),
         ),
-        ("b", "write", json!({"text": "x"}), says("written")),
+        ("b", "write", json!({"text": "x"}), ok_result("written")),
     ]);
-    let ran = replay(&recording, &[]).exits(0);
+    let ran = replay(&recording, &[]).assert_exit(0);
     assert!(ran.file("state/toolq").is_none() && !ran.dir.path().join("state").exists());
-    let ran = replay(&recording, &["--log", "log.jsonl"]).exits(0);
-    let log = json_lines(&ran.file("log.jsonl").unwrap());
+    let ran = replay(&recording, &["--log", "log.jsonl"]).assert_exit(0);
+    let log = parse_json_lines(&ran.file("log.jsonl").unwrap());
     let kinds: Vec<&str> = log
         .iter()
         .map(|record| record["type"].as_str().unwrap())
@@ -76,37 +88,37 @@ fn a_log_is_kept_where_it_is_wanted() {
 }
 
 #[test]
-fn a_budget_ends_it() {
+fn a_budget_ends_the_replay() {
     let read = || {
-        turn(&[(
+        recorded_turn(&[(
             "a",
             "read",
             json!({"path": "poem"}),
-            says("so much depends\nupon"),
+            ok_result("so much depends\nupon"),
         )])
     };
-    let ran = replay(&[read(), read(), read()].concat(), &["--max-calls", "1"]).exits(3);
-    assert_eq!(differ(&ran), []);
-    assert_eq!(counts(&ran)[1], 1);
-    // Otherwise "none differs" would look like the whole truth.
-    let warned = "the replay was ended: what came behind was not compared";
-    assert!(ran.stderr.contains(warned), "{}", ran.stderr);
+    let ran = replay(&[read(), read(), read()].concat(), &["--max-calls", "1"]).assert_exit(3);
+    assert_eq!(differences(&ran), []);
+    assert_eq!(report_counts(&ran)[1], 1);
+    // Otherwise a report without differences would be misleading.
+    let warning = "the replay was stopped early: later calls were not compared";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
 }
 
-/// A signal ends it in order: the reports are written, what was not reached is no difference.
+/// After a signal, the reports are still written, and calls that weren't reached aren't differences.
 #[test]
-fn a_signal_ends_it() {
+fn a_signal_ends_the_replay_cleanly() {
     let tools = TOOLS.replace(
         r#"[cat, --, "{path}"]"#,
         r#"[sh, -c, 'touch "$1"; sleep 60', --, "{path}"]"#,
     );
-    let recording = turn(&[("a", "read", json!({"path": "started"}), says("x"))]);
-    let scene = scene().tools(&tools).file("r.jsonl", recording);
-    let child = scene
+    let recording = recorded_turn(&[("a", "read", json!({"path": "started"}), ok_result("x"))]);
+    let sandbox = replay_sandbox().tools(&tools).file("r.jsonl", recording);
+    let child = sandbox
         .command(&["replay", "r.jsonl", "--json", "-"])
         .spawn()
         .unwrap();
-    while !scene.path().join("started").exists() {
+    while !sandbox.path().join("started").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();

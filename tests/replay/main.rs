@@ -1,27 +1,27 @@
-//! `toolq replay`, from outside.
+//! `toolq replay`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
     clippy::format_push_string,
-    reason = "a test that can't go on fails"
+    reason = "tests may panic"
 )]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod comparison;
+mod dialects;
 mod execution;
-mod forms;
-mod paths;
-mod recorded;
+mod real_recordings;
+mod recording_paths;
 mod reports;
 mod update;
-mod verdicts;
 
 use serde_json::{Value, json};
-use support::{Ran, Toolq};
+use support::{CliOutput, CliSandbox};
 
-/// Tools that read, one that writes and leaves a trace, and one without a backing.
+/// A read-only tool, one that writes to the file `trace`, and one without a backing.
 pub const TOOLS: &str = r#"version: 1
 tools:
   read:
@@ -39,56 +39,56 @@ tools:
     effect: read
 "#;
 
-/// A turn of Anthropic messages: what was asked, and what was answered where an answer is given.
-pub fn turn(calls: &[(&str, &str, Value, Option<Value>)]) -> String {
-    let asked: Vec<Value> = calls
+/// Returns a turn as Anthropic messages: the calls, and the results of those that have one.
+pub fn recorded_turn(calls: &[(&str, &str, Value, Option<Value>)]) -> String {
+    let tool_uses: Vec<Value> = calls
         .iter()
         .map(|(id, name, input, _)| json!({"type": "tool_use", "id": id, "name": name, "input": input}))
         .collect();
-    let answered: Vec<Value> = calls
+    let tool_results: Vec<Value> = calls
         .iter()
-        .filter_map(|(id, _, _, answer)| {
+        .filter_map(|(id, _, _, recorded)| {
             let mut result = json!({"type": "tool_result", "tool_use_id": id});
             result
                 .as_object_mut()
                 .unwrap()
-                .extend(answer.clone()?.as_object().unwrap().clone());
+                .extend(recorded.clone()?.as_object().unwrap().clone());
             Some(result)
         })
         .collect();
-    let mut lines = format!("{}\n", json!({"role": "assistant", "content": asked}));
-    if !answered.is_empty() {
-        lines += &format!("{}\n", json!({"role": "user", "content": answered}));
+    let mut lines = format!("{}\n", json!({"role": "assistant", "content": tool_uses}));
+    if !tool_results.is_empty() {
+        lines += &format!("{}\n", json!({"role": "user", "content": tool_results}));
     }
     lines
 }
 
-/// A result with this content.
-pub fn says(content: impl Into<Value>) -> Option<Value> {
+/// Returns a result with this content.
+pub fn ok_result(content: impl Into<Value>) -> Option<Value> {
     Some(json!({"content": content.into()}))
 }
 
-/// The same as an error.
-pub fn fails(content: &str) -> Option<Value> {
+/// Returns an error result with this content.
+pub fn error_result(content: &str) -> Option<Value> {
     Some(json!({"content": content, "is_error": true}))
 }
 
-/// Replays `recording` with the tools and files of every test.
-pub fn replay(recording: &str, arguments: &[&str]) -> Ran {
+/// Replays `recording` in the [`replay_sandbox`].
+pub fn replay(recording: &str, arguments: &[&str]) -> CliOutput {
     let arguments = [&["replay", "r.jsonl", "--json", "-"], arguments].concat();
-    scene().file("r.jsonl", recording).run(&arguments)
+    replay_sandbox().file("r.jsonl", recording).run(&arguments)
 }
 
-/// The tools and files of every test.
-pub fn scene() -> Toolq {
-    Toolq::new()
+/// Returns a sandbox with the tools and files that all tests use.
+pub fn replay_sandbox() -> CliSandbox {
+    CliSandbox::new()
         .tools(TOOLS)
         .file("poem", "so much depends\nupon\n")
         .file("data", r#"{"took_ms": 3, "rows": [{"id": 1, "n": 1.50}]}"#)
 }
 
-/// What differs: kind and path of each row.
-pub fn differ(ran: &Ran) -> Vec<(String, String)> {
+/// Returns the kind and path of each difference.
+pub fn differences(ran: &CliOutput) -> Vec<(String, String)> {
     let report = ran.json();
     let rows = report["differ"].as_array().unwrap();
     rows.iter()
@@ -99,8 +99,8 @@ pub fn differ(ran: &Ran) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The counts of a report: calls, executed, served, matched.
-pub fn counts(ran: &Ran) -> [u64; 4] {
+/// Returns the counts of a report: calls, executed, served, matched.
+pub fn report_counts(ran: &CliOutput) -> [u64; 4] {
     let report = ran.json();
     ["calls", "executed", "served", "matched"].map(|key| report[key].as_u64().unwrap())
 }

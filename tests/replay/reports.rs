@@ -1,21 +1,24 @@
-//! `JUnit`, Markdown, and what people see.
+//! Reports as `JUnit`, Markdown, and text on stderr.
 
 use serde_json::json;
 
-use crate::support::Ran;
-use crate::{fails, says, scene, turn};
+use crate::support::CliOutput;
+use crate::{error_result, ok_result, recorded_turn, replay_sandbox};
 
-/// The elements of an XML text: depth, and the tag as it is written. Panics where it is not well formed.
-fn elements(xml: &str) -> Vec<(usize, String)> {
+/// Returns the elements of an XML document: depth, and the tag verbatim. Panics if it isn't well-formed.
+fn xml_elements(xml: &str) -> Vec<(usize, String)> {
     let mut open: Vec<String> = Vec::new();
     let mut found = Vec::new();
     let body = xml
         .strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
         .unwrap();
     let allowed = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    assert!(body.chars().all(allowed), "a character that XML has not");
-    for piece in body.split('<').skip(1) {
-        let (tag, text) = piece.split_once('>').unwrap();
+    assert!(
+        body.chars().all(allowed),
+        "a character that XML doesn't allow"
+    );
+    for segment in body.split('<').skip(1) {
+        let (tag, text) = segment.split_once('>').unwrap();
         assert!(!text.contains('>'), "{text}");
         for entity in text.split('&').skip(1).chain(tag.split('&').skip(1)) {
             let name = entity.split(';').next().unwrap();
@@ -38,24 +41,24 @@ fn elements(xml: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn hostile() -> Ran {
-    let strange = "<b>&\"'\u{1b}[31m\u{7}\u{202e}]]>\u{fffe}| `x` ```\n## x @me";
-    let recording = turn(&[
+fn replay_hostile_recording() -> CliOutput {
+    let hostile = "<b>&\"'\u{1b}[31m\u{7}\u{202e}]]>\u{fffe}| `x` ```\n## x @me";
+    let recording = recorded_turn(&[
         (
             "a",
             "read",
             json!({"path": "poem"}),
-            says("so much depends\nupon"),
+            ok_result("so much depends\nupon"),
         ),
-        ("b", "read", json!({"path": "poem"}), says(strange)),
-        (strange, "read", json!({strange: 1}), says("x")),
-        ("d", strange, json!({}), fails("x")),
-    ]) + &turn(&[("e", "write", json!({"text": "x"}), None)]);
-    scene()
+        ("b", "read", json!({"path": "poem"}), ok_result(hostile)),
+        (hostile, "read", json!({hostile: 1}), ok_result("x")),
+        ("d", hostile, json!({}), error_result("x")),
+    ]) + &recorded_turn(&[("e", "write", json!({"text": "x"}), None)]);
+    replay_sandbox()
         .file("<r>&.jsonl", recording)
         .file(
             "other.jsonl",
-            turn(&[("a", "write", json!({"text": "x"}), says("x"))]),
+            recorded_turn(&[("a", "write", json!({"text": "x"}), ok_result("x"))]),
         )
         .run(&[
             "replay",
@@ -68,15 +71,15 @@ fn hostile() -> Ran {
             "--json",
             "j",
         ])
-        .exits(1)
+        .assert_exit(1)
 }
 
-/// FAULTS 78: whatever a recording holds, a report is well formed, and a call is told apart from a skipped one.
+/// A report is well-formed whatever a recording contains, and skipped calls are marked as such.
 #[test]
 fn junit_is_well_formed_and_counts() {
-    let ran = hostile();
+    let ran = replay_hostile_recording();
     let xml = ran.file("x.xml").unwrap();
-    let elements = elements(&xml);
+    let elements = xml_elements(&xml);
     let tags = |name: &str| {
         let begin = format!("{name} ");
         elements
@@ -94,7 +97,7 @@ fn junit_is_well_formed_and_counts() {
         ),
         (1, 2, 6, 2, 1)
     );
-    // What Jenkins' schema lets all suites have, and what each.
+    // Jenkins' schema allows `skipped` on a suite, but not on all suites together.
     let all = "testsuites name=\"toolq replay\" tests=\"6\" failures=\"2\" errors=\"0\" time=";
     assert!(elements[0].1.starts_with(all), "{}", elements[0].1);
     let one = "name=\"&lt;r&gt;&amp;.jsonl\" tests=\"5\" failures=\"2\" errors=\"0\" time=";
@@ -103,14 +106,14 @@ fn junit_is_well_formed_and_counts() {
         xml.contains("skipped=\"1\">") && xml.contains("skipped=\"0\">"),
         "{xml}"
     );
-    // The line of the tool in tools.yaml, for whoever wants to look there.
+    // The line of the tool in tools.yaml.
     assert!(xml.contains("file=\"tools.yaml\" line=\"3\""), "{xml}");
     assert!(xml.contains("file=\"tools.yaml\" line=\"8\""), "{xml}");
 }
 
 #[test]
-fn markdown_is_a_table_without_foreign_markup() {
-    let page = hostile().file("m.md").unwrap();
+fn a_markdown_report_is_a_table_without_injected_markup() {
+    let page = replay_hostile_recording().file("m.md").unwrap();
     assert!(
         page.starts_with("### toolq replay: 2 of 6 calls differ\n"),
         "{page}"
@@ -127,60 +130,60 @@ fn markdown_is_a_table_without_foreign_markup() {
     );
     assert!(
         page.contains("````diff"),
-        "a fence that its text can't end: {page}"
+        "a fence that is longer than any in the text: {page}"
     );
 }
 
 #[test]
-fn people_see_what_differs() {
-    let recording = turn(&[(
+fn differences_are_shown_on_stderr() {
+    let recording = recorded_turn(&[(
         "a",
         "read",
         json!({"path": "poem"}),
-        says("so much depends\non"),
+        ok_result("so much depends\non"),
     )]);
-    let scene = || scene().file("r.jsonl", &recording);
-    let ran = scene().run(&["replay", "r.jsonl"]).exits(1);
+    let sandbox = || replay_sandbox().file("r.jsonl", &recording);
+    let ran = sandbox().run(&["replay", "r.jsonl"]).assert_exit(1);
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
-        "r.jsonl: turn 0, read (a): the result is another\n    so much depends\n  - on\n  + upon\nnote: 1 file, 1 turn, 1 \
-         call: 1 run, 0 served from the recording; 0 hold, 1 differs\n"
+        "r.jsonl: turn 0, read (a): the result differs\n    so much depends\n  - on\n  + upon\nnote: 1 file, 1 turn, 1 \
+         call: 1 run, 0 served from the recording; 0 match, 1 differs\n"
     );
-    let colored = scene()
+    let colored = sandbox()
         .run(&["replay", "r.jsonl", "--color", "always"])
-        .exits(1);
+        .assert_exit(1);
     assert!(
         colored.stderr.contains("\u{1b}[31m  - on\u{1b}[0m"),
         "{}",
         colored.stderr
     );
-    let quiet = scene().run(&["replay", "r.jsonl", "-q"]).exits(1);
+    let quiet = sandbox().run(&["replay", "r.jsonl", "-q"]).assert_exit(1);
     assert!(!quiet.stderr.contains("note:"), "{}", quiet.stderr);
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_said() {
-    let recording = turn(&[(
+fn an_unwritable_report_is_an_error() {
+    let recording = recorded_turn(&[(
         "a",
         "read",
         json!({"path": "poem"}),
-        says("so much depends\nupon"),
+        ok_result("so much depends\nupon"),
     )]);
-    let scene = || scene().file("r.jsonl", &recording);
-    scene()
+    let sandbox = || replay_sandbox().file("r.jsonl", &recording);
+    sandbox()
         .run(&["replay", "r.jsonl", "--json", "nowhere/j"])
-        .exits(2);
-    scene()
+        .assert_exit(2);
+    sandbox()
         .run(&["replay", "r.jsonl", "--json", "-", "--junit", "-"])
-        .exits(2);
+        .assert_exit(2);
     let full = std::path::Path::new("/dev/full");
     if full.exists() {
-        scene()
+        sandbox()
             .run(&["replay", "r.jsonl", "--json", "/dev/full"])
-            .exits(74);
+            .assert_exit(74);
     }
-    // A reader that goes away ends it quietly.
-    let ran = scene().shell("\"$TOOLQ\" replay r.jsonl --json - 2>err | true; cat err");
+    // A reader that goes away ends the replay silently.
+    let ran = sandbox().run_shell("\"$TOOLQ\" replay r.jsonl --json - 2>err | true; cat err");
     assert!(!ran.stdout.contains("panic"), "{}", ran.stdout);
 }

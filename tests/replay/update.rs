@@ -1,52 +1,56 @@
-//! `--update`: what is rewritten, and what is not.
+//! `--update`: which results are rewritten.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use serde_json::json;
 
-use crate::support::Toolq;
-use crate::{says, scene, turn};
+use crate::support::CliSandbox;
+use crate::{ok_result, recorded_turn, replay_sandbox};
 
-fn poem(id: &str, said: &str) -> String {
-    turn(&[(id, "read", json!({"path": "poem"}), says(said))])
+fn poem_recording(id: &str, result_text: &str) -> String {
+    recorded_turn(&[(id, "read", json!({"path": "poem"}), ok_result(result_text))])
 }
 
-const GOOD: &str = "so much depends\nupon";
+const CURRENT_RESULT: &str = "so much depends\nupon";
 
-/// Only the lines of results that differ are others afterwards, and the rest is as it was, to the last byte.
+/// Everything except the results that differ stays byte for byte the same.
 #[test]
-fn only_what_differs_is_rewritten() {
+fn only_differing_results_are_rewritten() {
     let recording = [
-        poem("a", GOOD).replace('\n', "\r\n\n"),
-        poem("b", "stale").replace(
+        poem_recording("a", CURRENT_RESULT).replace('\n', "\r\n\n"),
+        poem_recording("b", "stale").replace(
             "{\"type\":\"tool_result\"",
             "{ \"type\" : \"tool_result\", \"x\": 1.0",
         ),
-        poem("c", GOOD).trim_end().to_owned(),
+        poem_recording("c", CURRENT_RESULT).trim_end().to_owned(),
     ]
     .concat();
-    let scene = scene().file("r.jsonl", &recording);
-    let path = scene.path().join("r.jsonl");
+    let sandbox = replay_sandbox().file("r.jsonl", &recording);
+    let path = sandbox.path().join("r.jsonl");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    let ran = scene.run(&["replay", "r.jsonl", "--update"]).exits(0);
+    let ran = sandbox
+        .run(&["replay", "r.jsonl", "--update"])
+        .assert_exit(0);
     assert!(ran.stderr.contains("1 updated"), "{}", ran.stderr);
     let updated = ran.file("r.jsonl").unwrap();
     assert_eq!(
         updated,
-        recording.replace("\"stale\"", &json!(GOOD).to_string())
+        recording.replace("\"stale\"", &json!(CURRENT_RESULT).to_string())
     );
     let metadata = fs::metadata(ran.dir.path().join("r.jsonl")).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o640);
-    let left: Vec<_> = fs::read_dir(ran.dir.path()).unwrap().collect();
-    assert_eq!(left.len(), 4, "nothing is left beside it: {left:?}");
+    let entries: Vec<_> = fs::read_dir(ran.dir.path()).unwrap().collect();
+    assert_eq!(entries.len(), 4, "there are leftover files: {entries:?}");
 }
 
 #[test]
-fn what_holds_is_not_touched() {
-    let scene = scene().file("r.jsonl", poem("a", GOOD));
-    let before = fs::metadata(scene.path().join("r.jsonl")).unwrap();
-    let ran = scene.run(&["replay", "r.jsonl", "--update"]).exits(0);
+fn a_matching_recording_is_not_touched() {
+    let sandbox = replay_sandbox().file("r.jsonl", poem_recording("a", CURRENT_RESULT));
+    let before = fs::metadata(sandbox.path().join("r.jsonl")).unwrap();
+    let ran = sandbox
+        .run(&["replay", "r.jsonl", "--update"])
+        .assert_exit(0);
     let after = fs::metadata(ran.dir.path().join("r.jsonl")).unwrap();
     assert_eq!(
         (before.ino(), before.mtime_nsec()),
@@ -54,62 +58,69 @@ fn what_holds_is_not_touched() {
     );
 }
 
-/// What can't be made today's stays a difference: a stale entry is never green.
+/// A result that can't be updated remains a difference, so a stale recording never passes.
 #[test]
-fn what_cannot_be_updated_is_not_green() {
+fn results_that_cannot_be_updated_remain_differences() {
     let recording = [
-        poem("a", "stale"),
-        turn(&[("b", "reed", json!({}), says("x"))]),
-        poem("c", GOOD),
+        poem_recording("a", "stale"),
+        recorded_turn(&[("b", "reed", json!({}), ok_result("x"))]),
+        poem_recording("c", CURRENT_RESULT),
     ]
     .concat();
-    let ran = scene()
+    let ran = replay_sandbox()
         .file("r.jsonl", recording)
         .run(&["replay", "r.jsonl", "--update"])
-        .exits(1);
+        .assert_exit(1);
     let updated = ran.file("r.jsonl").unwrap();
     assert!(!updated.contains("stale"));
-    let again = scene()
+    let again = replay_sandbox()
         .file("r.jsonl", updated)
         .run(&["replay", "r.jsonl"])
-        .exits(1);
+        .assert_exit(1);
     assert!(
-        again.stderr.contains("2 hold, 1 differs"),
+        again.stderr.contains("2 match, 1 differs"),
         "{}",
         again.stderr
     );
 }
 
 #[test]
-fn a_recording_that_is_read_only_stays() {
-    let scene = scene().file("r.jsonl", poem("a", "stale"));
-    let path = scene.path().join("r.jsonl");
+fn a_read_only_recording_is_not_updated() {
+    let sandbox = replay_sandbox().file("r.jsonl", poem_recording("a", "stale"));
+    let path = sandbox.path().join("r.jsonl");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-    let ran = scene.run(&["replay", "r.jsonl", "--update"]).exits(1);
+    let ran = sandbox
+        .run(&["replay", "r.jsonl", "--update"])
+        .assert_exit(1);
     assert!(
         ran.stderr.contains("is not updated: it is read-only"),
         "{}",
         ran.stderr
     );
-    assert_eq!(ran.file("r.jsonl").unwrap(), poem("a", "stale"));
+    assert_eq!(ran.file("r.jsonl").unwrap(), poem_recording("a", "stale"));
 }
 
 #[test]
-fn a_link_stays_a_link() {
-    let scene = scene().file("there/r.jsonl", poem("a", "stale"));
-    symlink("there/r.jsonl", scene.path().join("r.jsonl")).unwrap();
-    let ran = scene.run(&["replay", "r.jsonl", "--update"]).exits(0);
+fn a_symbolic_link_stays_one() {
+    let sandbox = replay_sandbox().file("there/r.jsonl", poem_recording("a", "stale"));
+    symlink("there/r.jsonl", sandbox.path().join("r.jsonl")).unwrap();
+    let ran = sandbox
+        .run(&["replay", "r.jsonl", "--update"])
+        .assert_exit(0);
     assert!(
         fs::symlink_metadata(ran.dir.path().join("r.jsonl"))
             .unwrap()
             .is_symlink()
     );
-    assert_eq!(ran.file("there/r.jsonl").unwrap(), poem("a", GOOD));
+    assert_eq!(
+        ran.file("there/r.jsonl").unwrap(),
+        poem_recording("a", CURRENT_RESULT)
+    );
 }
 
-/// A tool that rewrites the recording while it is replayed loses nothing of it.
+/// A recording that a tool changes during the replay isn't overwritten.
 #[test]
-fn a_recording_that_changes_meanwhile_is_left_alone() {
+fn a_recording_that_changes_during_the_replay_is_left_alone() {
     let tools = r"version: 1
 tools:
   read:
@@ -117,14 +128,15 @@ tools:
     effect: read
     command: [sh, -c, 'echo >> r.jsonl; echo new']
 ";
-    let recording = turn(&[("a", "read", json!({}), says("stale"))]);
-    let ran = Toolq::new()
+    let recording = recorded_turn(&[("a", "read", json!({}), ok_result("stale"))]);
+    let ran = CliSandbox::new()
         .tools(tools)
         .file("r.jsonl", &recording)
         .run(&["replay", "r.jsonl", "--update"])
-        .exits(1);
+        .assert_exit(1);
     assert!(
-        ran.stderr.contains("it changed while it was replayed"),
+        ran.stderr
+            .contains("it changed while it was being replayed"),
         "{}",
         ran.stderr
     );

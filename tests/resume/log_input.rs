@@ -1,58 +1,57 @@
 //! A session log as the input of another run.
 
-use crate::stage::{Stage, callees, message};
+use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools};
 
-/// What started and has no result is not repeated there either.
+/// A call that has a start but no result in the input log isn't repeated.
 #[test]
-fn what_had_started_is_not_repeated_by_another_run() {
-    let stage = Stage::new(
-        &callees(),
-        &message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+fn calls_that_had_started_are_not_repeated_by_another_run() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
     );
-    assert_eq!(stage.run().code, None);
-    let done = stage
-        .toolq(&["run", "--log", "other.jsonl", "log.jsonl"])
-        .exits(3);
-    assert!(!done.stdout.contains("toolu_0"), "it has its result");
+    assert_eq!(sandbox.run().code, None);
+    let done = sandbox
+        .run_toolq(&["run", "--log", "other.jsonl", "log.jsonl"])
+        .assert_exit(3);
+    assert!(!done.stdout.contains("toolu_0"), "this call has its result");
     assert!(done.stdout.contains("In doubt: fatal") && done.stdout.contains("paid 3"));
-    assert_eq!(stage.effects().len(), 3);
-    let again = stage
-        .toolq(&["run", "--resume", "--log", "other.jsonl", "log.jsonl"])
-        .exits(3);
+    assert_eq!(sandbox.effects().len(), 3);
+    let again = sandbox
+        .run_toolq(&["run", "--resume", "--log", "other.jsonl", "log.jsonl"])
+        .assert_exit(3);
     assert_eq!(again.stdout, done.stdout);
-    assert_eq!(stage.effects().len(), 3);
+    assert_eq!(sandbox.effects().len(), 3);
 }
 
-/// FAULTS 114, 115, 120: what a log says of its calls decides what runs, so one that is damaged, newer or still written says
-/// nothing, and nothing runs.
+/// The log decides which calls run. If it is damaged or still being written, nothing runs.
 #[test]
-fn a_log_that_can_not_be_trusted_runs_nothing() {
-    let stage = Stage::new(
-        &callees(),
-        &message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+fn an_untrustworthy_log_runs_nothing() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
     );
-    assert_eq!(stage.run().code, None);
-    let (whole, effects) = (stage.read("log.jsonl"), stage.effects());
-    let refused = |why: &str| {
+    assert_eq!(sandbox.run().code, None);
+    let (intact, effects) = (sandbox.read_file("log.jsonl"), sandbox.effects());
+    let assert_refused = |message: &str| {
         for verb in ["run", "plan"] {
-            let refused = stage.toolq(&[verb, "log.jsonl"]).exits(4);
-            assert!(refused.stderr.contains(why), "{}", refused.stderr);
+            let refused = sandbox.run_toolq(&[verb, "log.jsonl"]).assert_exit(4);
+            assert!(refused.stderr.contains(message), "{}", refused.stderr);
             assert!(refused.stdout.is_empty());
         }
-        assert_eq!(stage.effects(), effects);
+        assert_eq!(sandbox.effects(), effects);
     };
-    stage.write("log.jsonl", &whole.replace("tool_start", "tool_strat"));
-    refused("is damaged");
+    sandbox.write_file("log.jsonl", &intact.replace("tool_start", "tool_strat"));
+    assert_refused("is damaged");
     let without_start = |line: &&str| !line.contains("tool_start");
-    let rest: Vec<&str> = whole.lines().filter(without_start).collect();
-    stage.write("log.jsonl", &(rest.join("\n") + "\n"));
-    refused("is damaged");
-    stage.write("log.jsonl", &whole);
-    let writer = std::fs::File::open(stage.log_path()).unwrap();
+    let rest: Vec<&str> = intact.lines().filter(without_start).collect();
+    sandbox.write_file("log.jsonl", &(rest.join("\n") + "\n"));
+    assert_refused("is damaged");
+    sandbox.write_file("log.jsonl", &intact);
+    let writer = std::fs::File::open(sandbox.log_path()).unwrap();
     writer.lock().unwrap();
-    refused("is in use");
+    assert_refused("is in use");
     drop(writer);
-    let planned = stage.toolq(&["plan", "log.jsonl"]).exits(0);
+    let planned = sandbox.run_toolq(&["plan", "log.jsonl"]).assert_exit(0);
     assert!(
         planned
             .stderr
@@ -60,73 +59,84 @@ fn a_log_that_can_not_be_trusted_runs_nothing() {
         "{}",
         planned.stderr
     );
-    // An end that was torn is no damage.
-    stage.write("log.jsonl", whole.trim_end());
-    stage.toolq(&["run", "--no-log", "log.jsonl"]).exits(3);
+    // A torn end isn't damage.
+    sandbox.write_file("log.jsonl", intact.trim_end());
+    sandbox
+        .run_toolq(&["run", "--no-log", "log.jsonl"])
+        .assert_exit(3);
 }
 
-/// Somebody found out: then it is as that one says.
+/// A call in the input log that was resolved as done isn't run, one that was resolved as not done is.
 #[test]
-fn what_was_resolved_counts() {
-    for (verdict, text) in [
+fn resolutions_in_the_log_apply() {
+    for (resolution, text) in [
         (vec!["--done", "--result", "by hand"], None),
         (vec!["--not-done"], Some("done 2")),
     ] {
-        let stage = Stage::new(&callees(), &message(&[("look", 1), ("fatal", 2)]));
-        assert_eq!(stage.run().code, None);
+        let sandbox = ResumeSandbox::new(
+            &effect_recording_tools(),
+            &calls_message(&[("look", 1), ("fatal", 2)]),
+        );
+        assert_eq!(sandbox.run().code, None);
         let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
-        stage.toolq(&[&resolve[..], &verdict].concat()).exits(0);
-        let done = stage.toolq(&["run", "--no-log", "log.jsonl"]);
+        sandbox
+            .run_toolq(&[&resolve[..], &resolution].concat())
+            .assert_exit(0);
+        let done = sandbox.run_toolq(&["run", "--no-log", "log.jsonl"]);
         match text {
-            Some(text) => assert!(done.exits(0).stdout.contains(text)),
-            None => assert!(done.exits(5).stdout.is_empty()),
+            Some(text) => assert!(done.assert_exit(0).stdout.contains(text)),
+            None => assert!(done.assert_exit(5).stdout.is_empty()),
         }
     }
 }
 
-/// Inputs that are too large for a record stand beside the log, and are read from there, wherever toolq runs. Where one is
-/// missing, nothing runs, not even what stands before it.
+/// Inputs that are too large for a record are read from the blobs next to the log, wherever toolq runs. If one is
+/// missing, nothing runs, not even earlier calls.
 #[test]
-fn large_inputs_stand_beside_the_log() {
+fn large_inputs_are_read_from_blobs() {
     let tools = "version: 1\ntools:\n  size:\n    input_schema: {type: object, properties: {t: {type: string}}, required: [t]}\n    command: {argv: [sh, -c, 'wc -c; echo ran >> effects'], stdin: \"{t}\"}\n";
     let turn = |letter: &str| {
         let input = serde_json::json!({"t": letter.repeat(100_000)});
         serde_json::json!([{"type": "tool_use", "id": letter, "name": "size", "input": input}])
             .to_string()
     };
-    let stage = Stage::new(tools, &[turn("x"), turn("y")].join("\n"));
-    stage.run().exits(0);
-    std::fs::create_dir(stage.path().join("a")).unwrap();
+    let sandbox = ResumeSandbox::new(tools, &[turn("x"), turn("y")].join("\n"));
+    sandbox.run().assert_exit(0);
+    std::fs::create_dir(sandbox.path().join("a")).unwrap();
     for file in ["log.jsonl", "log.jsonl.d"] {
-        std::fs::rename(stage.path().join(file), stage.path().join("a").join(file)).unwrap();
+        std::fs::rename(
+            sandbox.path().join(file),
+            sandbox.path().join("a").join(file),
+        )
+        .unwrap();
     }
     let run = ["run", "--all", "--no-log", "a/log.jsonl"];
     let plan = ["plan", "--all", "--format", "json", "a/log.jsonl"];
-    let done = stage.toolq(&run).exits(0);
+    let done = sandbox.run_toolq(&run).assert_exit(0);
     assert_eq!(done.stdout.matches("100000").count(), 2, "{}", done.stdout);
-    let planned = stage.toolq(&plan).exits(0).stdout;
+    let planned = sandbox.run_toolq(&plan).assert_exit(0).stdout;
     assert_eq!(planned.matches(r#""rejected":[]"#).count(), 2, "{planned}");
-    assert_eq!(stage.effects().len(), 4);
-    let text = std::fs::read_to_string(stage.path().join("a/log.jsonl")).unwrap();
-    let last = crate::support::json_lines(&text)
+    assert_eq!(sandbox.effects().len(), 4);
+    let text = std::fs::read_to_string(sandbox.path().join("a/log.jsonl")).unwrap();
+    let last = crate::support::parse_json_lines(&text)
         .into_iter()
         .rfind(|record| record["type"] == "tool_call");
-    let body = last.unwrap()["content"]["$file"]
+    let blob = last.unwrap()["content"]["$file"]
         .as_str()
         .unwrap()
         .to_owned();
-    std::fs::remove_file(stage.path().join("a/log.jsonl.d").join(&body)).unwrap();
-    let why = format!(
-        "a/log.jsonl:7:1: the file {body} in a/log.jsonl.d that the session log names can't be read: No such file"
+    std::fs::remove_file(sandbox.path().join("a/log.jsonl.d").join(&blob)).unwrap();
+    let message = format!(
+        "a/log.jsonl:7:1: the file {blob} in a/log.jsonl.d, referenced by the session log, can't be read: No such file"
     );
     for arguments in [&run[..], &plan] {
-        let refused = stage.toolq(arguments).exits(2);
-        assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+        let refused = sandbox.run_toolq(arguments).assert_exit(2);
+        assert!(refused.stderr.contains(&message), "{}", refused.stderr);
         assert!(refused.stdout.is_empty(), "{}", refused.stdout);
     }
-    assert_eq!(stage.effects().len(), 4);
-    let piped = crate::support::Toolq::new().tools(tools).stdin(text);
-    let refused = piped.run(&run[..3]).exits(2).stderr;
+    assert_eq!(sandbox.effects().len(), 4);
+    let piped = crate::support::CliSandbox::new().tools(tools).stdin(text);
+    let refused = piped.run(&run[..3]).assert_exit(2).stderr;
     assert!(
         refused.contains("name the log, `toolq run LOG`, instead of piping it"),
         "{refused}"

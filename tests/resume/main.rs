@@ -1,20 +1,16 @@
-//! Runs that are killed, ended or finished, and resumed: what has its result is printed, what is missing runs, what may
-//! have run is in doubt.
+//! Resuming runs that were killed, interrupted or finished: results in the log are printed, missing calls run, and
+//! calls that may have run are in doubt.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that can't go on fails"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
-mod arriving;
-mod changes;
-mod doubt;
-mod finished;
-mod kills;
+mod changed_inputs;
+mod in_doubt;
+mod kill_and_resume;
 mod log_input;
 mod probes;
-mod stage;
+mod restored_results;
+mod resume_sandbox;
+mod streaming_input;
 #[path = "../support/mod.rs"]
 mod support;
-mod told;
+mod user_messages;

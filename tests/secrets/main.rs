@@ -1,9 +1,9 @@
-//! FAULTS 131: canaries in every place where a secret may come by. Whatever a tool, a server or a model does with them,
-//! nobody finds one in what toolq writes: not on stdout or stderr, in the log, the files beside it, the events or a plan.
+//! Canaries stand in for secrets in every place where a secret can reach toolq. Whatever a tool, server or model does with
+//! one, nothing that toolq writes may contain it: stdout, stderr, session log and the files next to it, events, plans.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
-mod places;
+mod leak_sources;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -15,16 +15,17 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use places::{Place, asked, sent, spoken};
+use leak_sources::{LeakSource, http_sources, model_input_sources, tool_output_sources};
 use serde_json::{Value, json};
-use support::{Toolq, response};
+use support::{CliSandbox, model_response};
 
-/// What a key looks like.
+/// A canary that looks like an ordinary API key.
 const PLAIN: &str = "c4n4ry-plain-0123456789";
-/// All that quotes, JSON and URLs would write otherwise.
+/// A canary full of characters that quoting, JSON and URLs encode differently.
 const ODD: &str = "c4n4ry \"odd\" o'\\é/+=&%\ttab";
 
-/// Answers every request by what it was, and a path of `/500` by a failure.
+/// Starts a server that echoes each request in its response body, with status 500 for paths that begin with `/500`. Returns
+/// its URL.
 fn echo_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -52,15 +53,16 @@ fn tools(backing: &str) -> String {
     format!("secrets: [PLAIN, ODD]\ntools:\n  it:\n    input_schema: {schema}\n    {backing}\n")
 }
 
-fn toolq(tools: &str) -> Toolq {
-    Toolq::new()
+fn toolq(tools: &str) -> CliSandbox {
+    CliSandbox::new()
         .tools(tools)
         .env("PLAIN", PLAIN)
         .env("ODD", ODD)
 }
 
-/// What must be nowhere: the beginning of a canary, which is the same in both, and its base64 wherever it begins.
-fn traces() -> Vec<String> {
+/// The texts that may appear nowhere: the common prefix of both canaries, plain, percent-encoded and escaped, and its
+/// base64 at each of the three possible alignments.
+fn canary_traces() -> Vec<String> {
     let encoded = (0..3).map(|skip| {
         let encoded = STANDARD.encode([&b"\0\0\0"[..skip], b"c4n4ry"].concat());
         encoded[(skip * 8_usize).div_ceil(6)..(skip + 6) * 8 / 6].to_owned()
@@ -70,21 +72,21 @@ fn traces() -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_clean(what: &str, text: &str) {
-    for trace in traces() {
-        assert!(!text.contains(&trace), "{what} has {trace}:\n{text}");
+fn assert_no_canary(what: &str, text: &str) {
+    for trace in canary_traces() {
+        assert!(!text.contains(&trace), "{what} contains {trace}:\n{text}");
     }
 }
 
-/// Everything that a run wrote, but for tools.yaml.
-fn written(folder: &Path, found: &mut Vec<(String, String)>) {
-    for entry in fs::read_dir(folder).unwrap() {
+/// Collects path and text of every file that a run wrote: all but tools.yaml.
+fn collect_written_files(dir: &Path, files: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            written(&path, found);
+            collect_written_files(&path, files);
         } else if !path.ends_with("tools.yaml") {
             let bytes = fs::read(&path).unwrap();
-            found.push((
+            files.push((
                 path.display().to_string(),
                 String::from_utf8_lossy(&bytes).into_owned(),
             ));
@@ -92,9 +94,9 @@ fn written(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Runs the calls with all that toolq can write, and looks for canaries in it. Says whether one came by.
-fn sweep(name: &str, toolq: Toolq, calls: &[(&str, Value)]) -> bool {
-    let ran = toolq.stdin(response(calls)).run(&[
+/// Runs the calls with every kind of output, none of which may contain a canary. Returns whether one was masked.
+fn run_and_check_outputs(name: &str, toolq: CliSandbox, calls: &[(&str, Value)]) -> bool {
+    let ran = toolq.stdin(model_response(calls)).run(&[
         "run",
         "-v",
         "--progress",
@@ -109,41 +111,49 @@ fn sweep(name: &str, toolq: Toolq, calls: &[(&str, Value)]) -> bool {
         ("stdout".to_owned(), ran.stdout.clone()),
         ("stderr".to_owned(), ran.stderr.clone()),
     ];
-    written(ran.dir.path(), &mut outputs);
-    assert!(outputs.len() >= 4, "{name}: no log, no events");
+    collect_written_files(ran.dir.path(), &mut outputs);
+    assert!(outputs.len() >= 4, "{name}: log or events are missing");
     for (output, text) in &outputs {
-        assert_clean(&format!("{name}: {output}"), text);
+        assert_no_canary(&format!("{name}: {output}"), text);
     }
     outputs.iter().any(|(_, text)| text.contains("[masked]"))
 }
 
-/// FAULTS 131.
 #[test]
 fn a_canary_is_in_no_output() {
     let server = echo_server();
-    let places: Vec<Place> = [spoken(), sent(&server), asked()]
-        .into_iter()
-        .flatten()
-        .collect();
-    assert!(places.len() >= 12);
-    for place in &places {
-        let calls = [("it", place.input.clone())];
-        let came_by = sweep(place.name, toolq(&tools(&place.backing)), &calls);
-        assert_eq!(came_by, !place.is_untold, "{}", place.name);
+    let sources: Vec<LeakSource> = [
+        tool_output_sources(),
+        http_sources(&server),
+        model_input_sources(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(sources.len() >= 12);
+    for source in &sources {
+        let calls = [("it", source.input.clone())];
+        let was_masked = run_and_check_outputs(source.name, toolq(&tools(&source.backing)), &calls);
+        assert_eq!(was_masked, !source.is_omitted, "{}", source.name);
     }
 }
 
-/// FAULTS 131: the names and ids that a model makes up. On stdout an id stays as it is, or no answer would find its call.
+/// Names and ids that a model makes up are masked, too. Only on stdout an id stays verbatim, so that the caller can match
+/// the result to its call.
 #[test]
 fn a_canary_in_a_name_is_in_no_output() {
     let long = format!("{}{PLAIN}", "x".repeat(90));
     let longer = format!("{}{PLAIN}", "x".repeat(190));
     let calls = [PLAIN, ODD, &long, &longer].map(|name| (name, json!({})));
-    let toolq_with = || toolq(&tools("command: [\"true\"]"));
-    assert!(sweep("an unknown tool", toolq_with(), &calls));
+    let new_toolq = || toolq(&tools("command: [\"true\"]"));
+    assert!(run_and_check_outputs(
+        "an unknown tool",
+        new_toolq(),
+        &calls
+    ));
 
     let call = json!({"type": "tool_use", "id": PLAIN, "name": "it", "input": {}});
-    let ran = toolq_with()
+    let ran = new_toolq()
         .stdin(call.to_string())
         .run(&[
             "run",
@@ -155,16 +165,16 @@ fn a_canary_in_a_name_is_in_no_output() {
             "--log",
             "log.jsonl",
         ])
-        .exits(0);
+        .assert_exit(0);
     assert_eq!(ran.json()["tool_use_id"], PLAIN);
     let mut outputs = vec![("stderr".to_owned(), ran.stderr)];
-    written(ran.dir.path(), &mut outputs);
+    collect_written_files(ran.dir.path(), &mut outputs);
     for (output, text) in outputs {
-        assert_clean(&output, &text);
+        assert_no_canary(&output, &text);
     }
 }
 
-/// FAULTS 131, 137: a plan shows the real arguments, but for what is secret, however they are quoted.
+/// A plan shows the real arguments with secrets masked, however it quotes them.
 #[test]
 fn a_canary_is_in_no_plan() {
     let backings = [
@@ -178,42 +188,42 @@ fn a_canary_is_in_no_plan() {
             let invalid = [(PLAIN, json!({})), ("it", json!({ODD: 1}))];
             let calls: Vec<_> = valid.chain(invalid).collect();
             let ran = toolq(&tools(backing))
-                .stdin(response(&calls))
+                .stdin(model_response(&calls))
                 .run(&["plan", "-v", "--format", format])
-                .exits(0);
-            assert_clean(format, &ran.stdout);
-            assert_clean("stderr", &ran.stderr);
-            let shown = ran.stdout.replace("#91;", "[");
-            assert!(shown.contains("[masked"), "{}", ran.stdout);
+                .assert_exit(0);
+            assert_no_canary(format, &ran.stdout);
+            assert_no_canary("stderr", &ran.stderr);
+            let plan_text = ran.stdout.replace("#91;", "[");
+            assert!(plan_text.contains("[masked"), "{}", ran.stdout);
         }
     }
 }
 
-/// FAULTS 131: what is said of files whose names have a canary in them.
+/// Messages about files whose names contain a canary mask it.
 #[test]
 fn a_canary_is_in_no_message() {
     let tools = tools("command: [echo]");
-    let calls = response(&[("it", json!({}))]);
+    let calls = model_response(&[("it", json!({}))]);
     let run = |arguments: &[&str]| {
         let ran = toolq(&tools)
             .file(&format!("{PLAIN}/tools.yaml"), &tools)
             .stdin(&calls);
         let ran = ran.run(&[&["run", "-v"], arguments].concat());
-        assert_clean("stdout", &ran.stdout);
-        assert_clean("stderr", &ran.stderr);
+        assert_no_canary("stdout", &ran.stdout);
+        assert_no_canary("stderr", &ran.stderr);
         assert!(ran.stderr.contains("[masked]"), "{}", ran.stderr);
         ran
     };
-    run(&["--log", &format!("{PLAIN}/none/log.jsonl")]).exits(4);
-    run(&["--events", &format!("{PLAIN}/none/events")]).exits(2);
+    run(&["--log", &format!("{PLAIN}/missing/log.jsonl")]).assert_exit(4);
+    run(&["--events", &format!("{PLAIN}/missing/events")]).assert_exit(2);
     let ran = run(&[
         "-c",
         &format!("{PLAIN}/tools.yaml"),
         "--log",
         &format!("{PLAIN}.jsonl"),
     ]);
-    assert_clean(
+    assert_no_canary(
         "the log",
-        &ran.exits(0).file(&format!("{PLAIN}.jsonl")).unwrap(),
+        &ran.assert_exit(0).file(&format!("{PLAIN}.jsonl")).unwrap(),
     );
 }

@@ -1,78 +1,85 @@
-//! FAULTS 133: what a run may use.
+//! Budgets of a run: calls, time and output.
 
 use std::time::{Duration, Instant};
 
-use super::started::{Marked, answer, ids};
+use super::marked_run::{MarkedSandbox, response_with_calls, result_ids};
 
 #[test]
 fn calls_over_their_budget_do_not_run() {
-    let turns = ["a", "b"].map(|prefix| answer(prefix, &["echo", "nonsense", "echo"]));
-    let started = Marked::new()
+    let turns =
+        ["a", "b"].map(|prefix| response_with_calls(prefix, &["echo", "no_such_tool", "echo"]));
+    let run = MarkedSandbox::new()
         .stdin(turns.join("\n"))
         .start(&["--max-calls", "3"]);
-    let ended = started.end();
-    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
-    assert_eq!(ids(&ended.stdout).len(), 6);
-    assert_eq!((ended.count("ok"), ended.count("over_budget")), (3, 1));
-    assert!(
-        ended
-            .stdout
-            .contains("Not executed: the budget of this run, 3 calls")
+    let output = run.wait_for_output();
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    assert_eq!(result_ids(&output.stdout).len(), 6);
+    assert_eq!(
+        (
+            output.count_status("ok"),
+            output.count_status("over_budget")
+        ),
+        (3, 1)
     );
-    ended.assert_log_is_whole();
+    assert!(
+        output
+            .stdout
+            .contains("Not executed: this run's budget of 3 calls")
+    );
+    output.assert_log_complete();
 }
 
 #[test]
-fn a_budget_that_suffices_changes_nothing() {
+fn a_budget_that_is_not_exceeded_changes_nothing() {
     let flags = [
         "--max-calls=2",
         "--time-budget=1h",
         "--max-output-total=1MiB",
     ];
-    let ended = Marked::new()
-        .stdin(answer("a", &["echo"; 2]))
+    let output = MarkedSandbox::new()
+        .stdin(response_with_calls("a", &["echo"; 2]))
         .start(&flags)
-        .end();
-    assert_eq!((ended.code, ended.count("ok")), (Some(0), 2));
+        .wait_for_output();
+    assert_eq!((output.code, output.count_status("ok")), (Some(0), 2));
 }
 
 #[test]
-fn time_that_is_up_ends_what_runs() {
-    let begun = Instant::now();
-    let turns = ["a", "b"].map(|prefix| answer(prefix, &["hang"; 4]));
-    let started = Marked::new()
+fn an_exhausted_time_budget_ends_running_calls() {
+    let started_at = Instant::now();
+    let turns = ["a", "b"].map(|prefix| response_with_calls(prefix, &["hang"; 4]));
+    let run = MarkedSandbox::new()
         .stdin(turns.join("\n"))
         .start(&["--time-budget", "300ms"]);
-    let ended = started.end();
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
-    assert_eq!(ended.count("over_budget"), 8);
-    let results = ended
+    let output = run.wait_for_output();
+    assert!(started_at.elapsed() < Duration::from_secs(10));
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    assert_eq!(output.count_status("over_budget"), 8);
+    let results = output
         .log
         .iter()
         .filter(|record| record["type"] == "tool_result");
     assert_eq!(results.count(), 3);
     assert!(
-        ended
+        output
             .stdout
-            .contains("time budget of this run, 300ms, is used up")
+            .contains("this run's time budget of 300ms is used up")
     );
-    assert_eq!(ids(&ended.stdout).len(), 8);
-    ended.assert_log_is_whole();
+    assert_eq!(result_ids(&output.stdout).len(), 8);
+    output.assert_log_complete();
 }
 
 #[test]
-fn a_flood_is_ended_by_its_budget() {
-    let started = Marked::new()
-        .stdin(answer("a", &["echo", "flood", "echo", "echo"]))
+fn a_flood_is_ended_by_the_output_budget() {
+    let run = MarkedSandbox::new()
+        .stdin(response_with_calls("a", &["echo", "flood", "echo", "echo"]))
         .start(&["--max-output-total", "5MiB", "-j", "2"]);
-    let ended = started.end();
-    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
-    assert_eq!(ended.statuses().last(), Some(&"over_budget"));
+    let output = run.wait_for_output();
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    assert_eq!(output.statuses().last(), Some(&"over_budget"));
     assert!(
-        ended.stdout.contains("output budget of this run, 5 MiB"),
+        output.stdout.contains("this run's output budget of 5 MiB"),
         "{}",
-        ended.stdout
+        output.stdout
     );
-    ended.assert_log_is_whole();
+    output.assert_log_complete();
 }

@@ -1,20 +1,20 @@
-//! What becomes of a run that is signalled, stopped, no longer read, or out of its budget: every call is answered, the
-//! log is whole, nobody is left.
+//! Runs that get signals, are suspended, lose the reader of their output, or exceed their budget. Every call gets its
+//! result, the log is complete, and no process is left.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a test that can't go on fails, and one that is skipped says so"
+    reason = "tests may panic, and print why they are skipped"
 )]
 
 mod budgets;
-mod ended;
+mod marked_run;
 #[cfg(target_os = "linux")]
-mod namespaces;
-mod reader;
-mod started;
-mod stopped;
+mod pid_namespaces;
+mod stdout_reader;
 #[path = "../support/mod.rs"]
 mod support;
+mod suspend;
 mod terminal;
+mod termination;

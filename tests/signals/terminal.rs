@@ -1,4 +1,4 @@
-//! The same keys on a terminal: Ctrl-C and Ctrl-Z reach toolq by its terminal, which it leaves as it found it.
+//! Ctrl-C and Ctrl-Z on a terminal, which toolq must leave in its original state.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -12,26 +12,26 @@ use rustix::process::{Signal, ioctl_tiocsctty, setsid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::tcgetattr;
 
-use super::started::{Marked, Started, answer, ids, until};
+use super::marked_run::{MarkedRun, MarkedSandbox, response_with_calls, result_ids, wait_until};
 
-/// A terminal, and what was written to it.
-struct Terminal {
-    keys: File,
-    end: OwnedFd,
-    screen: thread::JoinHandle<String>,
+/// A pseudoterminal, and a thread that collects what is written to it.
+struct PseudoTerminal {
+    controller: File,
+    tty: OwnedFd,
+    screen_reader: thread::JoinHandle<String>,
 }
 
-impl Terminal {
-    /// Starts toolq with its progress on the terminal and its results in a pipe.
-    fn start(marked: Marked) -> (Self, Started) {
-        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&keys).unwrap();
-        unlockpt(&keys).unwrap();
-        let name = ptsname(&keys, Vec::new()).unwrap();
-        let end = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-        let mut command = marked.command(&["--progress", "bar"]);
-        command.stderr(end.try_clone().unwrap());
-        // SAFETY: both are single calls of the system, which a forked child may make.
+impl PseudoTerminal {
+    /// Starts toolq with its progress on the terminal and its results on a pipe.
+    fn start_run(sandbox: MarkedSandbox) -> (Self, MarkedRun) {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let tty = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let mut command = sandbox.command(&["--progress", "bar"]);
+        command.stderr(tty.try_clone().unwrap());
+        // SAFETY: both are plain system calls, which are async-signal-safe.
         unsafe {
             command.pre_exec(|| {
                 setsid()?;
@@ -39,56 +39,59 @@ impl Terminal {
             });
         }
         let child = command.spawn().unwrap();
-        let keys = File::from(keys);
-        let mut shown = keys.try_clone().unwrap();
+        let controller = File::from(controller);
+        let mut reader = controller.try_clone().unwrap();
         let screen = thread::spawn(move || {
             let mut screen = Vec::new();
-            // The last one who has the other end open leaves by an error.
-            let _ = shown.read_to_end(&mut screen);
+            // When the last process closes the other end, this fails with EIO.
+            let _ = reader.read_to_end(&mut screen);
             String::from_utf8_lossy(&screen).into_owned()
         });
-        let terminal = Self { keys, end, screen };
-        (terminal, marked.started(child))
+        let terminal = Self {
+            controller,
+            tty,
+            screen_reader: screen,
+        };
+        (terminal, sandbox.into_run(child))
     }
 
-    fn press(&mut self, key: u8) {
-        self.keys.write_all(&[key]).unwrap();
+    fn press_key(&mut self, key: u8) {
+        self.controller.write_all(&[key]).unwrap();
     }
 
     fn modes(&self) -> String {
-        format!("{:?}", tcgetattr(&self.end).unwrap())
+        format!("{:?}", tcgetattr(&self.tty).unwrap())
     }
 
-    fn screen(self) -> String {
-        drop(self.end);
-        self.screen.join().unwrap()
+    fn close_and_read_screen(self) -> String {
+        drop(self.tty);
+        self.screen_reader.join().unwrap()
     }
 }
 
-/// FAULTS 60, 62, 68.
 #[test]
-fn keys_stop_and_end_a_run() {
-    let marked = Marked::new().stdin(answer("a", &["hang"; 8]));
-    let (mut terminal, started) = Terminal::start(marked);
+fn ctrl_z_suspends_and_ctrl_c_ends_a_run() {
+    let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["hang"; 8]));
+    let (mut terminal, run) = PseudoTerminal::start_run(sandbox);
     let modes = terminal.modes();
-    started.wait_for_calls(3);
-    terminal.press(b'Z' & 0x1f);
-    let stat = format!("/proc/{}/stat", started.child.id());
-    until("toolq stops", || {
+    run.wait_for_calls(3);
+    terminal.press_key(b'Z' & 0x1f);
+    let stat = format!("/proc/{}/stat", run.child.id());
+    wait_until("toolq stops", || {
         fs::read_to_string(&stat).unwrap().contains(") T ")
     });
-    started.signal(Signal::CONT);
+    run.signal(Signal::CONT);
     sleep(Duration::from_millis(100));
-    terminal.press(b'C' & 0x1f);
-    let ended = started.end();
-    assert_eq!(ended.code, Some(130));
-    assert_eq!(ids(&ended.stdout).len(), 8);
-    assert_eq!(ended.count("interrupted"), 3);
-    ended.assert_log_is_whole();
+    terminal.press_key(b'C' & 0x1f);
+    let output = run.wait_for_output();
+    assert_eq!(output.code, Some(130));
+    assert_eq!(result_ids(&output.stdout).len(), 8);
+    assert_eq!(output.count_status("interrupted"), 3);
+    output.assert_log_complete();
     assert_eq!(terminal.modes(), modes);
-    let screen = terminal.screen();
+    let screen = terminal.close_and_read_screen();
     assert!(screen.contains("3 interrupted, 5 not executed"), "{screen}");
-    // Neither a hidden cursor nor another screen is left behind.
+    // The cursor is visible again, and the alternate screen was never used.
     assert!(!screen.contains("\x1b[?25l") || screen.contains("\x1b[?25h"));
     assert!(!screen.contains("\x1b[?1049h"));
 }

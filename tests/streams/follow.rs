@@ -1,22 +1,22 @@
-//! `--follow`: toolq stays open, and answers line by line.
+//! `--follow`: toolq keeps reading and prints results line by line.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::support::Toolq;
-use super::talk::{TOOLS, Talk};
+use super::interactive_run::{InteractiveRun, TOOLS};
+use super::support::CliSandbox;
 
-fn block(id: &str, name: &str, input: &str) -> String {
+fn tool_use_line(id: &str, name: &str, input: &str) -> String {
     json!({"type": "tool_use", "id": id, "name": name, "input": {"name": input}}).to_string()
 }
 
-/// FAULTS 17: one line in, one line out, in the form of that line, while the input stays open.
+/// Each line of output has the form of its input line, and is printed while the input is still open.
 #[test]
-fn every_line_is_answered_by_a_line() {
-    let mut talk = Talk::start(&["run", "--follow", "--log", "log.jsonl"]);
-    let call = block("a", "look", "1");
+fn every_line_gets_a_line_of_results() {
+    let mut run = InteractiveRun::start(&["run", "--follow", "--log", "log.jsonl"]);
+    let call = tool_use_line("a", "look", "1");
     let chat = json!({"id": "b", "function": {"name": "look", "arguments": r#"{"name":"2"}"#}});
-    for (line, answer) in [
+    for (line, expected) in [
         ("[]".to_owned(), json!([])),
         (call.clone(), json!({"type": "tool_result", "tool_use_id": "a", "content": "saw 1", "is_error": false})),
         (json!({"role": "user", "content": "hello"}).to_string(), json!([])),
@@ -37,18 +37,18 @@ fn every_line_is_answered_by_a_line() {
             json!([{"type": "function_call_output", "call_id": "c", "output": "saw 3"}]),
         ),
     ] {
-        talk.say(&format!("{line}\n"));
-        let said: Value = serde_json::from_str(&talk.line()).unwrap();
-        assert_eq!(said, answer, "{line}");
+        run.send(&format!("{line}\n"));
+        let printed: Value = serde_json::from_str(&run.next_line()).unwrap();
+        assert_eq!(printed, expected, "{line}");
     }
-    // A line need not end where the input does.
-    talk.say(&block("d", "change", "4"));
-    let ended = talk.close().exits(0);
+    // The last line doesn't have to end in a newline.
+    run.send(&tool_use_line("d", "change", "4"));
+    let output = run.close_and_wait().assert_exit(0);
     assert_eq!(
-        ended.stdout,
+        output.stdout,
         "{\"type\":\"tool_result\",\"tool_use_id\":\"d\",\"content\":\"changed 4\",\"is_error\":false}\n"
     );
-    let log = ended.json("log.jsonl");
+    let log = output.read_json_lines("log.jsonl");
     let turns: Vec<&Value> = log
         .iter()
         .filter(|record| record["type"] == "turn")
@@ -57,66 +57,66 @@ fn every_line_is_answered_by_a_line() {
     assert_eq!(turns, [1, 2, 3, 4, 5, 6]);
 }
 
-/// Calls that have their results in the line are not made again; a line gets its line all the same.
+/// Calls that already have a result in the line don't run again. The line still gets a line of output.
 #[test]
-fn an_answered_line_is_answered_by_an_empty_list() {
-    let call: Value = serde_json::from_str(&block("a", "look", "1")).unwrap();
+fn a_line_whose_calls_have_results_gets_an_empty_list() {
+    let call: Value = serde_json::from_str(&tool_use_line("a", "look", "1")).unwrap();
     let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]});
     let request = json!({"messages": [{"role": "assistant", "content": [call]}, result]});
     let run = |flags: &[&str]| {
-        let toolq = Toolq::new().tools(TOOLS).stdin(format!("{request}\n"));
+        let toolq = CliSandbox::new().tools(TOOLS).stdin(format!("{request}\n"));
         toolq.run(&[&["run", "--follow"], flags].concat())
     };
-    assert_eq!(run(&[]).exits(5).stdout, "[]\n");
-    assert!(run(&["--all"]).exits(0).stdout.contains("saw 1"));
+    assert_eq!(run(&[]).assert_exit(5).stdout, "[]\n");
+    assert!(run(&["--all"]).assert_exit(0).stdout.contains("saw 1"));
 }
 
-/// A line that can't be read ends it: what ran is answered.
+/// Calls of earlier lines keep their results.
 #[test]
-fn a_bad_line_is_an_end_midway() {
-    let good = block("a", "look", "1");
-    let later = block("b", "look", "2");
-    for (bad, place) in [
+fn a_malformed_line_ends_the_run() {
+    let good = tool_use_line("a", "look", "1");
+    let later = tool_use_line("b", "look", "2");
+    for (bad, position) in [
         ("{\"a\":", ":2:"),
-        ("nonsense", ":2:"),
+        ("not json", ":2:"),
         (r#"{"error":{"type":"x"}}"#, ":2:1:"),
     ] {
-        let ran = Toolq::new()
+        let ran = CliSandbox::new()
             .tools(TOOLS)
             .stdin(format!("{good}\n{bad}\n{later}\n"))
             .run(&["run", "--follow"])
-            .exits(3);
+            .assert_exit(3);
         assert_eq!(ran.lines().len(), 1, "{}", ran.stdout);
         assert!(
-            ran.stderr.contains(&format!("error: stdin{place}")),
+            ran.stderr.contains(&format!("error: stdin{position}")),
             "{}",
             ran.stderr
         );
         assert!(ran.file("look.2").is_none());
-        let ran = Toolq::new()
+        let ran = CliSandbox::new()
             .tools(TOOLS)
             .stdin(format!("{bad}\n{later}\n"))
             .run(&["run", "--follow"])
-            .exits(2);
+            .assert_exit(2);
         assert!(ran.file("look.2").is_none() && ran.file("state").is_none());
     }
-    let empty = || Toolq::new().tools(TOOLS);
-    empty().run(&["run", "--follow"]).exits(2);
+    let empty = || CliSandbox::new().tools(TOOLS);
+    empty().run(&["run", "--follow"]).assert_exit(2);
     empty()
         .stdin("data: {}\n")
         .run(&["run", "--follow", "--from", "anthropic-sse"])
-        .exits(2);
+        .assert_exit(2);
 }
 
-/// Two values on a line are two answers on two lines, in their order.
+/// Each value on a line gets its own line of output, in order.
 #[test]
-fn values_on_one_line_are_answered_one_by_one() {
-    let line = block("a", "look", "1") + " [] " + &block("b", "look", "2");
-    let ran = Toolq::new()
+fn each_value_on_a_line_gets_its_own_line() {
+    let line = tool_use_line("a", "look", "1") + " [] " + &tool_use_line("b", "look", "2");
+    let ran = CliSandbox::new()
         .tools(TOOLS)
         .stdin(line)
         .run(&["run", "--follow"])
-        .exits(0);
+        .assert_exit(0);
     let ids: Vec<Value> = ran
         .lines()
         .iter()
@@ -125,41 +125,41 @@ fn values_on_one_line_are_answered_one_by_one() {
     assert_eq!(ids, [json!("a"), Value::Null, json!("b")]);
 }
 
-/// It waits as long as its input does, and a signal ends it.
+/// toolq waits for more input until it gets a signal.
 #[test]
-fn a_signal_ends_it_between_lines_and_in_one() {
-    let mut idle = Talk::start(&["run", "--follow", "--log", "log.jsonl"]);
-    idle.say(&(block("a", "look", "1") + "\n"));
-    idle.line();
+fn a_signal_ends_follow_between_and_within_lines() {
+    let mut idle = InteractiveRun::start(&["run", "--follow", "--log", "log.jsonl"]);
+    idle.send(&(tool_use_line("a", "look", "1") + "\n"));
+    idle.next_line();
     idle.signal(Signal::INT);
-    let ended = idle.ends().exits(130);
+    let output = idle.wait().assert_exit(130);
     assert_eq!(
-        ended.json("log.jsonl").last().unwrap()["type"],
+        output.read_json_lines("log.jsonl").last().unwrap()["type"],
         "session_end"
     );
-    let mut busy = Talk::start(&["run", "--follow"]);
-    busy.say(&(block("a", "wait", "1") + "\n"));
-    busy.until("wait.1");
+    let mut busy = InteractiveRun::start(&["run", "--follow"]);
+    busy.send(&(tool_use_line("a", "wait", "1") + "\n"));
+    busy.wait_for_file("wait.1");
     busy.signal(Signal::INT);
-    let ended = busy.ends().exits(130);
+    let output = busy.wait().assert_exit(130);
     assert!(
-        ended.stdout.contains("Interrupted while it ran"),
+        output.stdout.contains("Interrupted while running"),
         "{}",
-        ended.stdout
+        output.stdout
     );
 }
 
-/// A budget ends what runs, never the answering.
+/// The budget applies to the whole run. Calls over budget still get a result.
 #[test]
-fn a_budget_holds_over_all_lines() {
+fn a_budget_applies_to_all_lines() {
     let lines: String = (0..3)
-        .map(|n| block(&format!("c{n}"), "look", &n.to_string()) + "\n")
+        .map(|n| tool_use_line(&format!("c{n}"), "look", &n.to_string()) + "\n")
         .collect();
-    let ran = Toolq::new()
+    let ran = CliSandbox::new()
         .tools(TOOLS)
         .stdin(lines)
         .run(&["run", "--follow", "--max-calls", "2"])
-        .exits(3);
+        .assert_exit(3);
     let errors: Vec<Value> = ran
         .lines()
         .iter()

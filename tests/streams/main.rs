@@ -1,17 +1,13 @@
-//! Answers while the input still arrives: streams of events, and lines.
+//! Calls that run while the input is still arriving, as a stream of events or line by line.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that can't go on fails"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
-mod alike;
-mod broken;
+mod aborted_streams;
+mod early_start;
 mod follow;
-mod live;
-mod parts;
+mod interactive_run;
+mod partial_inputs;
+mod stream_equivalence;
 #[path = "../support/mod.rs"]
 mod support;
-mod talk;
-mod vendors;
+mod vendor_messages;

@@ -1,9 +1,9 @@
-//! Running the real binary in a folder of its own, so that tests read like the manual.
+//! Runs the real binary in a temporary directory.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "the environment of the tests themselves"
+    reason = "tests read their own environment"
 )]
 
 use std::fs;
@@ -14,36 +14,36 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// An invocation of toolq that is being put together.
-pub struct Toolq {
+/// A temporary directory with files, and the input and environment of a toolq to run in it.
+pub struct CliSandbox {
     dir: TempDir,
-    here: Option<PathBuf>,
+    working_dir: Option<PathBuf>,
     stdin: Vec<u8>,
     env: Vec<(String, String)>,
 }
 
-/// What it did.
-pub struct Ran {
+/// The output of a toolq, and the directory in which it ran.
+pub struct CliOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
     pub dir: TempDir,
 }
 
-impl Toolq {
+impl CliSandbox {
     pub fn new() -> Self {
         Self {
             dir: TempDir::new().unwrap(),
-            here: None,
+            working_dir: None,
             stdin: Vec::new(),
             env: Vec::new(),
         }
     }
 
-    /// Runs in the repository, with its own tools.yaml.
+    /// Returns a sandbox that runs toolq in the repository instead of the temporary directory.
     pub fn in_repository() -> Self {
         Self {
-            here: Some(repository()),
+            working_dir: Some(repository_root()),
             ..Self::new()
         }
     }
@@ -53,7 +53,7 @@ impl Toolq {
         self.file("tools.yaml", text)
     }
 
-    /// Writes a file of the folder.
+    /// Writes a file. Creates its parent directories.
     pub fn file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         let path = self.dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -61,7 +61,7 @@ impl Toolq {
         self
     }
 
-    /// Writes a program of the folder.
+    /// Writes an executable file.
     pub fn program(self, name: &str, text: &str) -> Self {
         use std::os::unix::fs::PermissionsExt as _;
         let this = self.file(name, text);
@@ -87,12 +87,12 @@ impl Toolq {
         self.dir.path()
     }
 
-    /// The command with everything set, for tests that talk to it while it runs.
+    /// Returns the command, for tests that interact with it while it runs.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolq"));
         command
             .args(arguments)
-            .current_dir(self.here.as_deref().unwrap_or(self.dir.path()))
+            .current_dir(self.working_dir.as_deref().unwrap_or(self.dir.path()))
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.dir.path())
@@ -104,13 +104,13 @@ impl Toolq {
         command
     }
 
-    pub fn run(self, arguments: &[&str]) -> Ran {
+    pub fn run(self, arguments: &[&str]) -> CliOutput {
         let command = self.command(arguments);
-        self.finish(command)
+        self.run_command(command)
     }
 
-    /// A line of shell in the folder, where `"$TOOLQ"` is the program.
-    pub fn shell(self, script: &str) -> Ran {
+    /// Runs a shell script in which `"$TOOLQ"` is the program.
+    pub fn run_shell(self, script: &str) -> CliOutput {
         let toolq = self.command(&[]);
         let mut command = Command::new("sh");
         command
@@ -126,15 +126,15 @@ impl Toolq {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        self.finish(command)
+        self.run_command(command)
     }
 
-    fn finish(self, mut command: Command) -> Ran {
+    fn run_command(self, mut command: Command) -> CliOutput {
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let text = self.stdin.clone();
         let writer = std::thread::spawn(move || {
-            // Whoever needs no input closes it early.
+            // This fails if the program exits without reading its input.
             let _ = stdin.write_all(&text);
         });
         let Output {
@@ -143,7 +143,7 @@ impl Toolq {
             stderr,
         } = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        Ran {
+        CliOutput {
             code: status.code().unwrap_or(-1),
             stdout: String::from_utf8(stdout).unwrap(),
             stderr: String::from_utf8(stderr).unwrap(),
@@ -152,26 +152,26 @@ impl Toolq {
     }
 }
 
-impl Ran {
-    /// The one JSON document on stdout.
+impl CliOutput {
+    /// Returns the one JSON document on stdout.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
             panic!("{error}\nstdout: {}\nstderr: {}", self.stdout, self.stderr)
         })
     }
 
-    /// The JSON values on stdout, one a line.
+    /// Returns the JSON values on stdout, one per line.
     pub fn lines(&self) -> Vec<Value> {
-        json_lines(&self.stdout)
+        parse_json_lines(&self.stdout)
     }
 
-    /// The `tool_result` blocks of the one message on stdout.
+    /// Returns the `tool_result` blocks of the one message on stdout.
     pub fn results(&self) -> Vec<Value> {
         self.json()["content"].as_array().unwrap().clone()
     }
 
-    /// The text of each result, with whether it is an error.
-    pub fn texts(&self) -> Vec<(String, bool)> {
+    /// Returns the text of each result, and whether it is an error.
+    pub fn result_texts(&self) -> Vec<(String, bool)> {
         self.results()
             .iter()
             .map(|result| {
@@ -183,25 +183,28 @@ impl Ran {
             .collect()
     }
 
-    /// The records of the newest session log.
-    pub fn log(&self) -> Vec<Value> {
-        let folder = self.dir.path().join("state/toolq/sessions");
-        let mut logs: Vec<PathBuf> = fs::read_dir(&folder)
+    /// Returns the records of the latest session log.
+    pub fn log_records(&self) -> Vec<Value> {
+        let dir = self.dir.path().join("state/toolq/sessions");
+        let mut logs: Vec<PathBuf> = fs::read_dir(&dir)
             .unwrap_or_else(|error| panic!("{error}: {}", self.stderr))
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "jsonl")
+            })
             .collect();
         logs.sort();
-        json_lines(&fs::read_to_string(logs.last().unwrap()).unwrap())
+        parse_json_lines(&fs::read_to_string(logs.last().unwrap()).unwrap())
     }
 
     pub fn file(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.dir.path().join(name)).ok()
     }
 
-    /// The same run, which must have ended with this code.
+    /// Asserts that toolq exited with this code.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
+    pub fn assert_exit(self, code: i32) -> Self {
         assert_eq!(
             self.code, code,
             "\nstdout: {}\nstderr: {}",
@@ -211,19 +214,19 @@ impl Ran {
     }
 }
 
-/// Says what was counted or skipped, also where a test's own output is kept back.
-pub fn say(what: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{what}");
+/// Prints what was counted or skipped, even if the test harness captures the output of the test.
+pub fn eprint_uncaptured(message: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{message}");
 }
 
-pub fn json_lines(text: &str) -> Vec<Value> {
+pub fn parse_json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-/// An Anthropic response that asks for these calls.
-pub fn response(calls: &[(&str, Value)]) -> String {
+/// Returns an Anthropic response with these calls.
+pub fn model_response(calls: &[(&str, Value)]) -> String {
     let content: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -235,6 +238,6 @@ pub fn response(calls: &[(&str, Value)]) -> String {
         .to_string()
 }
 
-pub fn repository() -> PathBuf {
+pub fn repository_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,24 +1,24 @@
-//! Programs, their arguments and their environment.
+//! `command`: programs, arguments, environment, working directory and limits.
 
 use std::path::Path;
 use std::time::Duration;
 
-use toolq_core::types::{Backing, CommandBacking, Leftovers, Limits};
+use toolq_core::types::{Backing, CommandBacking, CommandLimits, Leftovers};
 
-use crate::{quiet, refused, tool, tools, warned};
+use crate::{assert_no_problems, assert_refused, assert_warned, file_with_tool, load_tools};
 
-fn command(keys: &str) -> CommandBacking {
-    match tools(&tool(keys)).tools[0].backing.clone() {
+fn load_command(keys: &str) -> CommandBacking {
+    match load_tools(&file_with_tool(keys)).tools[0].backing.clone() {
         Some(Backing::Command(command)) => command,
         other => panic!("{other:?}"),
     }
 }
 
-/// FAULTS 34: there is no shell to hand a string to.
+/// A command is a list, because no shell splits a string.
 #[test]
 fn a_command_is_a_list() {
-    refused(
-        tool,
+    assert_refused(
+        file_with_tool,
         r#"
         command: "cat {a}" ⇒ "cat {a}" ⇒ must be a list of the program
         command: [] ⇒ command ⇒ no program
@@ -32,36 +32,36 @@ fn a_command_is_a_list() {
     );
 }
 
-/// FAULTS 35: a value becomes no program and no text of one.
+/// An input value can't become a program, or code that a program runs.
 #[test]
 fn values_are_never_run() {
-    refused(
-        tool,
+    assert_refused(
+        file_with_tool,
         r#"
-        command: ["{a}"] ⇒ {a} ⇒ cannot name a program
-        command: ["/usr/bin/{a}", x] ⇒ {a} ⇒ cannot name a program
-        command: [env, A=b, "{a}"] ⇒ {a} ⇒ cannot name a program
-        command: [sh, -c, "ls {a}"] ⇒ {a} ⇒ a text that is run
-        command: [/usr/bin/env, bash, -euc, "ls {a}"] ⇒ {a} ⇒ a text that is run
-        command: [python3, -c, "print('{a}')"] ⇒ {a} ⇒ a text that is run
-        command: [perl, -ne, "/{a}/"] ⇒ {a} ⇒ a text that is run
-        command: [node, "--eval={a}"] ⇒ {a} ⇒ a text that is run
-        command: [awk, "/{a}/", file] ⇒ {a} ⇒ a text that is run
-        command: [awk, "-F,", --, "/{a}/", file] ⇒ {a} ⇒ a text that is run
-        command: [sed, -n, "/{a}/p", file] ⇒ {a} ⇒ a text that is run
-        command: [sh, -c, --, "ls {a}"] ⇒ {a} ⇒ a text that is run
-        command: [bash, -c, -o, pipefail, -e, "ls {a}"] ⇒ {a} ⇒ a text that is run
-        command: [node, -r, ./hook.js, -e, "run({a})"] ⇒ {a} ⇒ a text that is run
-        command: [su, root, -c, "ls {a}"] ⇒ {a} ⇒ a text that is run
-        command: {argv: [sh, -c, "echo {n}"]} ⇒ {n} ⇒ a text that is run
-        command: [python3, "{a}"] ⇒ {a} ⇒ cannot choose the file
-        command: [python3, -m, "{a}"] ⇒ {a} ⇒ cannot choose the file
-        command: [/usr/bin/env, bash, -x, --, "scripts/{a}.sh"] ⇒ {a} ⇒ cannot choose the file
-        command: [node, "{list...}"] ⇒ {list...} ⇒ cannot choose the file
+        command: ["{a}"] ⇒ {a} ⇒ can't name a program
+        command: ["/usr/bin/{a}", x] ⇒ {a} ⇒ can't name a program
+        command: [env, A=b, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [sh, -c, "ls {a}"] ⇒ {a} ⇒ code that is run
+        command: [/usr/bin/env, bash, -euc, "ls {a}"] ⇒ {a} ⇒ code that is run
+        command: [python3, -c, "print('{a}')"] ⇒ {a} ⇒ code that is run
+        command: [perl, -ne, "/{a}/"] ⇒ {a} ⇒ code that is run
+        command: [node, "--eval={a}"] ⇒ {a} ⇒ code that is run
+        command: [awk, "/{a}/", file] ⇒ {a} ⇒ code that is run
+        command: [awk, "-F,", --, "/{a}/", file] ⇒ {a} ⇒ code that is run
+        command: [sed, -n, "/{a}/p", file] ⇒ {a} ⇒ code that is run
+        command: [sh, -c, --, "ls {a}"] ⇒ {a} ⇒ code that is run
+        command: [bash, -c, -o, pipefail, -e, "ls {a}"] ⇒ {a} ⇒ code that is run
+        command: [node, -r, ./hook.js, -e, "run({a})"] ⇒ {a} ⇒ code that is run
+        command: [su, root, -c, "ls {a}"] ⇒ {a} ⇒ code that is run
+        command: {argv: [sh, -c, "echo {n}"]} ⇒ {n} ⇒ code that is run
+        command: [python3, "{a}"] ⇒ {a} ⇒ can't choose the file
+        command: [python3, -m, "{a}"] ⇒ {a} ⇒ can't choose the file
+        command: [/usr/bin/env, bash, -x, --, "scripts/{a}.sh"] ⇒ {a} ⇒ can't choose the file
+        command: [node, "{list...}"] ⇒ {list...} ⇒ can't choose the file
         "#,
     );
-    quiet(
-        tool,
+    assert_no_problems(
+        file_with_tool,
         r#"
         command: [sh, -c, 'for f in *; do echo ${f} ${HOME}; done', --, "{a}"]
         command: {argv: [bash, -c, 'eval "$SCRIPT"'], env: {SCRIPT: "{a}"}}
@@ -75,11 +75,11 @@ fn values_are_never_run() {
     );
 }
 
-/// FAULTS 36.
+/// A value that may begin with `-` could be taken for an option.
 #[test]
-fn a_value_that_could_be_an_option_is_pointed_out() {
-    warned(
-        tool,
+fn values_that_could_be_options_cause_warnings() {
+    assert_warned(
+        file_with_tool,
         r#"
         command: [cat, "{a}"] ⇒ "{a}" ⇒ begins with `-`
         command: [cat, "{a}.txt", --] ⇒ "{a}.txt" ⇒ begins with `-`
@@ -87,8 +87,8 @@ fn a_value_that_could_be_an_option_is_pointed_out() {
         command: [cat, "{list?...}"] ⇒ "{list?...}" ⇒ begins with `-`
         "#,
     );
-    quiet(
-        tool,
+    assert_no_problems(
+        file_with_tool,
         r#"
         command: [cat, --, "{a}"]
         command: [cat, --, "{list?...}"]
@@ -98,16 +98,20 @@ fn a_value_that_could_be_an_option_is_pointed_out() {
         command: [sh, -c, 'echo "$1"', --, "{a}"]
         "#,
     );
-    let command = command(r#"command: [cat, x, --, "{a}"]"#);
-    let after: Vec<bool> = command.arguments.iter().map(|a| a.after_dashes).collect();
-    assert_eq!(after, [false, false, true]);
+    let command = load_command(r#"command: [cat, x, --, "{a}"]"#);
+    let after_double_dash: Vec<bool> = command
+        .arguments
+        .iter()
+        .map(|a| a.after_double_dash)
+        .collect();
+    assert_eq!(after_double_dash, [false, false, true]);
 }
 
-/// FAULTS 41.
+/// Input values can't set variables that decide which code runs, and reserved or invalid names are refused.
 #[test]
-fn a_program_gets_only_declared_variables() {
-    let env = |pair: &str| tool(&format!("command: {{argv: [a], env: {{{pair}}}}}"));
-    refused(
+fn values_cannot_set_sensitive_variables() {
+    let env = |pair: &str| file_with_tool(&format!("command: {{argv: [a], env: {{{pair}}}}}"));
+    assert_refused(
         env,
         r#"
         PATH: "x{a}" ⇒ {a} ⇒ decides what programs run
@@ -122,40 +126,40 @@ fn a_program_gets_only_declared_variables() {
         PERL5OPT: "{a}" ⇒ {a} ⇒ decides what programs run
         RUBYOPT: "{a}" ⇒ {a} ⇒ decides what programs run
         TOOLQ_X: "1" ⇒ TOOLQ_X ⇒ reserved
-        "{a}": "1" ⇒ "{a}" ⇒ no name of an environment variable
-        A-B: "1" ⇒ A-B ⇒ no name of an environment variable
-        A: "${1}" ⇒ ${ ⇒ begins no variable
+        "{a}": "1" ⇒ "{a}" ⇒ isn't a valid name for an environment variable
+        A-B: "1" ⇒ A-B ⇒ isn't a valid name for an environment variable
+        A: "${1}" ⇒ ${ ⇒ doesn't begin a variable
         A: "x\0" ⇒ "x\0" ⇒ NUL
         "#,
     );
-    quiet(
+    assert_no_problems(
         env,
         r#"
         PATH: /opt/bin, LD_PRELOAD: lib.so
         A: "{a} ${B} ${C:-c} $${D}"
         "#,
     );
-    refused(
-        |names| tool(&format!("command: {{argv: [a], pass_env: [{names}]}}")),
+    assert_refused(
+        |names| file_with_tool(&format!("command: {{argv: [a], pass_env: [{names}]}}")),
         r"
-        LC_* ⇒ LC_* ⇒ no name of an environment variable
+        LC_* ⇒ LC_* ⇒ isn't a valid name for an environment variable
         TOOLQ_X ⇒ TOOLQ_X ⇒ reserved
         ",
     );
 }
 
-/// FAULTS 70: the folder is the author's.
+/// The working directory is fixed by the author and must be within the root.
 #[test]
 fn a_command_runs_inside_the_root() {
-    let inside = |cwd: &str| format!("command: {{argv: [a], cwd: \"{cwd}\"}}");
-    refused(
-        |cwd| tool(&inside(cwd)),
+    let command_in = |cwd: &str| format!("command: {{argv: [a], cwd: \"{cwd}\"}}");
+    assert_refused(
+        |cwd| file_with_tool(&command_in(cwd)),
         r#"
         .. ⇒ ".." ⇒ out of the root
         a/../../b ⇒ "a/../../b" ⇒ out of the root
         /etc ⇒ "/etc" ⇒ out of the root
         /srv2 ⇒ "/srv2" ⇒ out of the root
-        {a} ⇒ "{a}" ⇒ no template
+        {a} ⇒ "{a}" ⇒ can't be a template
         "#,
     );
     for (cwd, expected) in [
@@ -164,44 +168,44 @@ fn a_command_runs_inside_the_root() {
         (".", "/srv"),
         ("", "/srv"),
     ] {
-        assert_eq!(command(&inside(cwd)).cwd, Path::new(expected));
+        assert_eq!(load_command(&command_in(cwd)).cwd, Path::new(expected));
     }
 }
 
-/// FAULTS 53, 69: what is left running, and what may be used.
+/// What happens to processes that a command leaves running, and its resource limits.
 #[test]
-fn leftovers_and_limits() {
-    let silent = command("command: [a]");
+fn leftovers_and_limits_are_parsed() {
+    let defaults = load_command("command: [a]");
     assert_eq!(
-        (silent.leftovers, silent.limits),
-        (Leftovers::Kill, Limits::default())
+        (defaults.leftovers, defaults.limits),
+        (Leftovers::Kill, CommandLimits::default())
     );
     let text = format!(
         "defaults: {{leftovers: report, limits: {{cpu: 1m, files: 9}}}}\n{}",
-        tool("command: {argv: [a], limits: {cpu: 2s, memory: 1KiB}}")
+        file_with_tool("command: {argv: [a], limits: {cpu: 2s, memory: 1KiB}}")
     );
-    let Some(Backing::Command(both)) = tools(&text).tools[0].backing.clone() else {
+    let Some(Backing::Command(command)) = load_tools(&text).tools[0].backing.clone() else {
         panic!("{text}");
     };
-    assert_eq!(both.leftovers, Leftovers::Report);
-    let limits = Limits {
+    assert_eq!(command.leftovers, Leftovers::Report);
+    let limits = CommandLimits {
         cpu: Some(Duration::from_secs(2)),
         memory: Some(1024),
         files: Some(9),
-        ..Limits::default()
+        ..CommandLimits::default()
     };
-    assert_eq!(both.limits, limits);
-    refused(
-        tool,
+    assert_eq!(command.limits, limits);
+    assert_refused(
+        file_with_tool,
         r"
         command: {argv: [a], leftovers: keep} ⇒ keep ⇒ cannot be `keep`
         command: {argv: [a], limits: {cpu: 1500ms}} ⇒ 1500ms ⇒ whole seconds
         command: {argv: [a], limits: {cpu: 0s}} ⇒ 0s ⇒ whole seconds
         command: {argv: [a], limits: {cpu: 10}} ⇒ 10 ⇒ needs a unit
-        command: {argv: [a], limits: {memory: 0}} ⇒ 0 ⇒ no program runs
-        command: {argv: [a], limits: {file_size: 0}} ⇒ 0 ⇒ no program runs
-        command: {argv: [a], limits: {files: 3}} ⇒ 3 ⇒ less than a program is given
-        command: {argv: [a], limits: {processes: 0}} ⇒ 0 ⇒ no program runs
+        command: {argv: [a], limits: {memory: 0}} ⇒ 0 ⇒ no program can run
+        command: {argv: [a], limits: {file_size: 0}} ⇒ 0 ⇒ no program can run
+        command: {argv: [a], limits: {files: 3}} ⇒ 3 ⇒ fewer than a program starts with
+        command: {argv: [a], limits: {processes: 0}} ⇒ 0 ⇒ no program can run
         command: {argv: [a], limits: {procs: 1}} ⇒ procs ⇒ unknown key
         ",
     );

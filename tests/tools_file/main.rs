@@ -1,35 +1,35 @@
-//! tools.yaml → tools, or problems at their places.
+//! Parsing tools.yaml: the tools that result, or the problems and their positions.
 //!
-//! Most tests are tables. A line of `refused` or `warned` has a piece of a file, the text under which the one problem
-//! stands, and words of its message, with `⇒` between them; a line of `quiet` has only the piece. `⏎` begins a new line of
-//! the file.
+//! Most tests are tables. A line for [`assert_refused`] or [`assert_warned`] has three cells separated by `⇒`: a fragment of
+//! a file, the text that its one problem points to, and a part of the problem's message. A line for
+//! [`assert_no_problems`] has only the fragment. `⏎` stands for a line break in the file.
 
 mod commands;
-mod form;
+mod file_structure;
+mod foreign_syntax;
 mod placeholders;
 mod requests;
 mod schemas;
 mod settings;
-mod slips;
 
 use std::path::Path;
 
-use toolq_core::tools_file::{Loaded, load};
-use toolq_core::types::{Severity, Tools};
+use toolq_core::tools_file::{ParsedToolsFile, parse_tools_file};
+use toolq_core::types::{Severity, ToolsConfig};
 
-fn read(text: &str) -> Loaded {
-    load(text, Path::new("/srv/tools"), Path::new("/srv"))
+fn load_text(text: &str) -> ParsedToolsFile {
+    parse_tools_file(text, Path::new("/srv/tools"), Path::new("/srv"))
 }
 
-fn tools(text: &str) -> Tools {
-    let loaded = read(text);
+fn load_tools(text: &str) -> ToolsConfig {
+    let loaded = load_text(text);
     let problems = loaded.problems;
     let tools = loaded.tools;
     tools.unwrap_or_else(|| panic!("{text}\n{problems:#?}"))
 }
 
-/// A file with one tool `t`, whose input has `a`, `n` (both required), `o` and `list`.
-fn tool(keys: &str) -> String {
+/// Returns a file with one tool `t` that has `keys` and the inputs `a`, `n` (both required), `o` and `list`.
+fn file_with_tool(keys: &str) -> String {
     let keys = keys.replace('\n', "\n    ");
     format!(
         "tools:
@@ -43,38 +43,38 @@ fn tool(keys: &str) -> String {
     )
 }
 
-/// The same with lines before it.
-fn file(lines: &str) -> String {
-    format!("{lines}\n{}", tool(""))
+/// Returns the same file with `lines` at the top.
+fn file_with_lines(lines: &str) -> String {
+    format!("{lines}\n{}", file_with_tool(""))
 }
 
-/// Each line is refused with exactly one error.
-fn refused(frame: impl Fn(&str) -> String, table: &str) {
-    expect_one(Severity::Error, frame, table);
+/// Asserts that each line causes exactly one error.
+fn assert_refused(frame: impl Fn(&str) -> String, table: &str) {
+    assert_one_problem(Severity::Error, frame, table);
 }
 
-/// Each line is taken with exactly one warning.
-fn warned(frame: impl Fn(&str) -> String, table: &str) {
-    expect_one(Severity::Warning, frame, table);
+/// Asserts that each line is accepted with exactly one warning.
+fn assert_warned(frame: impl Fn(&str) -> String, table: &str) {
+    assert_one_problem(Severity::Warning, frame, table);
 }
 
-/// Each line is taken without a word.
-fn quiet(frame: impl Fn(&str) -> String, table: &str) {
-    for piece in lines(table) {
-        let text = frame(&on_lines(piece));
-        let problems = read(&text).problems;
+/// Asserts that each line is accepted without any problem.
+fn assert_no_problems(frame: impl Fn(&str) -> String, table: &str) {
+    for fragment in table_rows(table) {
+        let text = frame(&expand_line_breaks(fragment));
+        let problems = load_text(&text).problems;
         assert!(problems.is_empty(), "{text}\n{problems:#?}");
     }
 }
 
-fn expect_one(severity: Severity, frame: impl Fn(&str) -> String, table: &str) {
-    for line in lines(table) {
+fn assert_one_problem(severity: Severity, frame: impl Fn(&str) -> String, table: &str) {
+    for line in table_rows(table) {
         let cells: Vec<&str> = line.split('⇒').map(str::trim).collect();
-        let [piece, place, words] = cells.as_slice() else {
-            panic!("three cells: {line}");
+        let [fragment, expected_span, expected_message] = cells.as_slice() else {
+            panic!("expected three cells: {line}");
         };
-        let text = frame(&on_lines(piece));
-        let loaded = read(&text);
+        let text = frame(&expand_line_breaks(fragment));
+        let loaded = load_text(&text);
         let is_refused = severity == Severity::Error;
         assert_eq!(
             loaded.tools.is_none(),
@@ -83,19 +83,22 @@ fn expect_one(severity: Severity, frame: impl Fn(&str) -> String, table: &str) {
             loaded.problems
         );
         let [problem] = loaded.problems.as_slice() else {
-            panic!("{text}one problem expected: {:#?}", loaded.problems);
+            panic!("{text}expected one problem: {:#?}", loaded.problems);
         };
-        let at = &text[problem.span.start..problem.span.start + problem.span.len];
+        let span = &text[problem.span.start..problem.span.start + problem.span.len];
         assert_eq!(problem.severity, severity, "{text}{problem:#?}");
-        assert_eq!(at, *place, "{text}{problem:#?}");
-        assert!(problem.message.contains(words), "{text}{problem:#?}");
+        assert_eq!(span, *expected_span, "{text}{problem:#?}");
+        assert!(
+            problem.message.contains(expected_message),
+            "{text}{problem:#?}"
+        );
     }
 }
 
-fn on_lines(piece: &str) -> String {
-    piece.replace(" ⏎ ", "\n").replace("⏎ ", "\n")
+fn expand_line_breaks(fragment: &str) -> String {
+    fragment.replace(" ⏎ ", "\n").replace("⏎ ", "\n")
 }
 
-fn lines(table: &str) -> impl Iterator<Item = &str> {
+fn table_rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().map(str::trim).filter(|line| !line.is_empty())
 }

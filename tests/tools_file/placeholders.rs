@@ -1,36 +1,36 @@
-//! Placeholders against the schema, and the places of them.
+//! Placeholders: checked against the input schema, with the position of each problem.
 
-use crate::{quiet, refused, tool, warned};
+use crate::{assert_no_problems, assert_refused, assert_warned, file_with_tool};
 
-/// FAULTS 37: a value is one argument, or an array's items are one each.
+/// A value becomes one argument; only `{x...}` spreads an array into one argument per item.
 #[test]
-fn placeholders_are_known_to_the_schema() {
-    refused(
-        tool,
+fn placeholders_must_be_in_the_schema() {
+    assert_refused(
+        file_with_tool,
         r#"
         command: [cat, --, "{pth}"] ⇒ {pth} ⇒ has no `pth`
         command: [jq, '.x | {b}'] ⇒ {b} ⇒ has no `b`
         command: [cat, --, "é {a} {a.b}"] ⇒ {a.b} ⇒ `a` has no `b`
-        command: [cat, --, "x{list?...}"] ⇒ {list?...} ⇒ not an argument by itself
-        command: [cat, --, "x{list...}"] ⇒ {list...} ⇒ not an argument by itself
-        command: [cat, --, "{a...}"] ⇒ {a...} ⇒ no array
-        command: {argv: [cat], stdin: "{list?...}"} ⇒ {list?...} ⇒ not an argument by itself
+        command: [cat, --, "x{list?...}"] ⇒ {list?...} ⇒ isn't a whole argument
+        command: [cat, --, "x{list...}"] ⇒ {list...} ⇒ isn't a whole argument
+        command: [cat, --, "{a...}"] ⇒ {a...} ⇒ isn't an array
+        command: {argv: [cat], stdin: "{list?...}"} ⇒ {list?...} ⇒ isn't a whole argument
         paths: [pth] ⇒ pth ⇒ has no `pth`
-        paths: ["a b"] ⇒ "a b" ⇒ no name of an input
+        paths: ["a b"] ⇒ "a b" ⇒ isn't a valid name of an input
         status: {doing: "reading {pth}"} ⇒ {pth} ⇒ has no `pth`
         "#,
     );
-    warned(
-        tool,
+    assert_warned(
+        file_with_tool,
         r#"
-        command: [cat, --, "{o}"] ⇒ {o} ⇒ not required
-        command: [cat, --, "{list...}"] ⇒ {list...} ⇒ not required
+        command: [cat, --, "{o}"] ⇒ {o} ⇒ isn't required
+        command: [cat, --, "{list...}"] ⇒ {list...} ⇒ isn't required
         command: [cat, --, "{{a}}"] ⇒ {{a}} ⇒ is the text `{a}}`
         command: [cat, --, "${HOME}"] ⇒ ${HOME} ⇒ stays text
         "#,
     );
-    quiet(
-        tool,
+    assert_no_problems(
+        file_with_tool,
         r#"
         command: [cat, --, "{o?}", "{list?...}", "{{o}", "$${HOME}", "{1} {a,b}"]
         status: {wait: "waiting for {o}", doing: "{a}"}
@@ -40,12 +40,12 @@ fn placeholders_are_known_to_the_schema() {
 }
 
 #[test]
-fn an_open_schema_may_have_anything() {
+fn an_open_schema_allows_any_placeholder() {
     let schema = |keywords: &str| {
         let command = r#"command: [cat, --, "{b.c?}"]"#;
         format!("tools:\n  t:\n    input_schema: {{type: object, {keywords}}}\n    {command}\n")
     };
-    quiet(
+    assert_no_problems(
         schema,
         r##"
         properties: {a: {}}, additionalProperties: true
@@ -54,7 +54,7 @@ fn an_open_schema_may_have_anything() {
         allOf: [{properties: {b: {type: object}}}]
         "##,
     );
-    refused(
+    assert_refused(
         schema,
         r"
         additionalProperties: false ⇒ {b.c?} ⇒ has no `b`
@@ -63,11 +63,11 @@ fn an_open_schema_may_have_anything() {
     );
 }
 
-/// The caret stands under the placeholder also where YAML writes a text otherwise than it is.
+/// Problems point at the placeholder in the source, even where YAML escapes or folds the text.
 #[test]
-fn places_hold_in_every_style_of_text() {
-    refused(
-        |style| tool(&format!("command: {style}")),
+fn problems_point_at_placeholders_in_every_yaml_style() {
+    assert_refused(
+        |style| file_with_tool(&format!("command: {style}")),
         r#"
         [cat, --, 'it''s {bad}'] ⇒ {bad} ⇒ has no `bad`
         [cat, --, "tab\t{bad}"] ⇒ {bad} ⇒ has no `bad`

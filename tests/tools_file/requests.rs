@@ -1,34 +1,34 @@
-//! URLs, headers and bodies.
+//! `http`: URLs, headers, bodies and hosts.
 
-use crate::{quiet, refused, tool, warned};
+use crate::{assert_no_problems, assert_refused, assert_warned, file_with_tool};
 
-/// FAULTS 42.
+/// Input values can't reach a URL's scheme, user, host or port.
 #[test]
 fn a_value_never_chooses_the_server() {
-    let url = |url: &str| tool(&format!("http: {{url: \"{url}\"}}"));
-    refused(
+    let url = |url: &str| file_with_tool(&format!("http: {{url: \"{url}\"}}"));
+    assert_refused(
         url,
         r#"
-        {a} ⇒ {a} ⇒ cannot stand in a URL's
-        {a}://host/ ⇒ {a} ⇒ cannot stand in a URL's
-        http://{a}/ ⇒ {a} ⇒ cannot stand in a URL's
-        http://{a}@host/ ⇒ {a} ⇒ cannot stand in a URL's
-        http://user:{a}@host/ ⇒ {a} ⇒ cannot stand in a URL's
-        http://host{a}/x ⇒ {a} ⇒ cannot stand in a URL's
-        http://host:{n}/ ⇒ {n} ⇒ cannot stand in a URL's
-        http://${HOST}{a} ⇒ {a} ⇒ cannot stand in a URL's
-        ${BASE}{a} ⇒ {a} ⇒ cannot stand in a URL's
-        http:///{a}/x ⇒ {a} ⇒ cannot stand in a URL's
-        http:/{a}/x ⇒ {a} ⇒ cannot stand in a URL's
-        http:\\{a}/x ⇒ {a} ⇒ cannot stand in a URL's
+        {a} ⇒ {a} ⇒ can't be part of a URL's
+        {a}://host/ ⇒ {a} ⇒ can't be part of a URL's
+        http://{a}/ ⇒ {a} ⇒ can't be part of a URL's
+        http://{a}@host/ ⇒ {a} ⇒ can't be part of a URL's
+        http://user:{a}@host/ ⇒ {a} ⇒ can't be part of a URL's
+        http://host{a}/x ⇒ {a} ⇒ can't be part of a URL's
+        http://host:{n}/ ⇒ {n} ⇒ can't be part of a URL's
+        http://${HOST}{a} ⇒ {a} ⇒ can't be part of a URL's
+        ${BASE}{a} ⇒ {a} ⇒ can't be part of a URL's
+        http:///{a}/x ⇒ {a} ⇒ can't be part of a URL's
+        http:/{a}/x ⇒ {a} ⇒ can't be part of a URL's
+        http:\\{a}/x ⇒ {a} ⇒ can't be part of a URL's
         ftp://host/ ⇒ "ftp://host/" ⇒ neither http nor https
         file:///etc/passwd ⇒ "file:///etc/passwd" ⇒ neither http nor https
-        host/path ⇒ "host/path" ⇒ no URL
-        http:// ⇒ "http://" ⇒ no URL
+        host/path ⇒ "host/path" ⇒ isn't a URL
+        http:// ⇒ "http://" ⇒ isn't a URL
         http:///path ⇒ "http:///path" ⇒ no host
         "#,
     );
-    quiet(
+    assert_no_problems(
         url,
         r"
         http://host/{a}/{n}?q={a}
@@ -40,31 +40,31 @@ fn a_value_never_chooses_the_server() {
     );
 }
 
-/// FAULTS 43.
+/// Input values can't set credentials or the host, and the headers that frame a message are reserved for toolq.
 #[test]
-fn headers_are_the_authors() {
+fn values_cannot_set_sensitive_headers() {
     let header = |pair: &str| {
-        tool(&format!(
+        file_with_tool(&format!(
             "http: {{url: \"http://h/\", headers: {{{pair}}}}}"
         ))
     };
-    refused(
+    assert_refused(
         header,
         r#"
-        Authorization: "Bearer {a}" ⇒ {a} ⇒ cannot be this header
-        Host: "{a}" ⇒ {a} ⇒ cannot be this header
-        cookie: "s={a}" ⇒ {a} ⇒ cannot be this header
-        Proxy-Authorization: "{a}" ⇒ {a} ⇒ cannot be this header
-        Content-Length: "1" ⇒ Content-Length ⇒ written by toolq
-        transfer-encoding: chunked ⇒ transfer-encoding ⇒ written by toolq
-        Connection: close ⇒ Connection ⇒ written by toolq
-        "{a}": "1" ⇒ "{a}" ⇒ no name of a header
-        "x y": "1" ⇒ "x y" ⇒ no name of a header
-        x-a: "1\r\ny: 2" ⇒ "1\r\ny: 2" ⇒ one line
-        x-a: "1", X-A: "2" ⇒ X-A ⇒ twice
+        Authorization: "Bearer {a}" ⇒ {a} ⇒ can't be used in this header
+        Host: "{a}" ⇒ {a} ⇒ can't be used in this header
+        cookie: "s={a}" ⇒ {a} ⇒ can't be used in this header
+        Proxy-Authorization: "{a}" ⇒ {a} ⇒ can't be used in this header
+        Content-Length: "1" ⇒ Content-Length ⇒ set by toolq
+        transfer-encoding: chunked ⇒ transfer-encoding ⇒ set by toolq
+        Connection: close ⇒ Connection ⇒ set by toolq
+        "{a}": "1" ⇒ "{a}" ⇒ isn't a valid header name
+        "x y": "1" ⇒ "x y" ⇒ isn't a valid header name
+        x-a: "1\r\ny: 2" ⇒ "1\r\ny: 2" ⇒ single line
+        x-a: "1", X-A: "2" ⇒ X-A ⇒ duplicate header
         "#,
     );
-    quiet(
+    assert_no_problems(
         header,
         r#"
         Authorization: "Bearer ${TOKEN}", Host: other.example
@@ -73,27 +73,27 @@ fn headers_are_the_authors() {
     );
 }
 
-/// FAULTS 44: names of a body are constant, its strings are templates.
+/// Names in query and body are constants, only values are templates; other keys have their own rules.
 #[test]
-fn the_rest_of_a_request() {
-    let request = |keys: &str| tool(&format!("http: {{url: \"http://h/\", {keys}}}"));
-    refused(
+fn other_request_keys_are_checked() {
+    let request = |keys: &str| file_with_tool(&format!("http: {{url: \"http://h/\", {keys}}}"));
+    assert_refused(
         request,
         r#"
-        query: {"{a}": "1"} ⇒ "{a}" ⇒ no template
-        body: {"{a}": "1"} ⇒ "{a}" ⇒ no template
+        query: {"{a}": "1"} ⇒ "{a}" ⇒ can't be a template
+        body: {"{a}": "1"} ⇒ "{a}" ⇒ can't be a template
         body: {x: [{y: "{bad}"}]} ⇒ {bad} ⇒ has no `bad`
         proxy: "http://{a}/" ⇒ {a} ⇒ choose the proxy
-        select: rate ⇒ rate ⇒ no JSON pointer
-        select: "/a~2" ⇒ "/a~2" ⇒ no JSON pointer
-        success_status: [299-200] ⇒ 299-200 ⇒ no HTTP status
-        success_status: [99] ⇒ 99 ⇒ no HTTP status
-        redirects: 11 ⇒ 11 ⇒ a loop
+        select: rate ⇒ rate ⇒ isn't a JSON pointer
+        select: "/a~2" ⇒ "/a~2" ⇒ isn't a JSON pointer
+        success_status: [299-200] ⇒ 299-200 ⇒ isn't an HTTP status
+        success_status: [99] ⇒ 99 ⇒ isn't an HTTP status
+        redirects: 11 ⇒ 11 ⇒ too many
         method: TRACE ⇒ TRACE ⇒ cannot be `TRACE`
         "#,
     );
-    refused(tool, "http: {method: GET} ⇒ http ⇒ has no `url`");
-    quiet(
+    assert_refused(file_with_tool, "http: {method: GET} ⇒ http ⇒ has no `url`");
+    assert_no_problems(
         request,
         r#"
         method: POST, body: {a: "{a}", n: 1, o: ["{o?}", ~, true], t: "x {a}"}
@@ -103,37 +103,37 @@ fn the_rest_of_a_request() {
     );
 }
 
-/// FAULTS 21, 87, 96: a tool that takes a whole URL says whom it may ask; what is never asked is no entry.
+/// A tool that takes a whole URL needs `hosts`. Every entry must be a host name or pattern that can be public.
 #[test]
-fn hosts_are_hosts() {
-    let http = |keys: &str| tool(&format!("http: {{{keys}}}"));
-    refused(
+fn listed_hosts_must_be_public_hosts() {
+    let http = |keys: &str| file_with_tool(&format!("http: {{{keys}}}"));
+    assert_refused(
         http,
         r#"
-        url: "{a}" ⇒ {a} ⇒ cannot stand in a URL's
+        url: "{a}" ⇒ {a} ⇒ can't be part of a URL's
         url: "{a}", hosts: a.example ⇒ a.example ⇒ must be
-        url: "http://h/{a}", hosts: [a.example] ⇒ "http://h/{a}" ⇒ one value of the input
-        url: "{a}/x", hosts: [a.example] ⇒ "{a}/x" ⇒ one value of the input
-        url: "{a}", hosts: [a.example], proxy: "http://p/" ⇒ "http://p/" ⇒ can't see
-        url: "{a}", hosts: ["*"] ⇒ "*" ⇒ no host
-        url: "{a}", hosts: ["*.*.example"] ⇒ "*.*.example" ⇒ no host
-        url: "{a}", hosts: ["a.*.example"] ⇒ "a.*.example" ⇒ no host
-        url: "{a}", hosts: ["https://a.example"] ⇒ "https://a.example" ⇒ no host
-        url: "{a}", hosts: ["a.example:80"] ⇒ "a.example:80" ⇒ no host
-        url: "{a}", hosts: ["a.example/x"] ⇒ "a.example/x" ⇒ no host
-        url: "{a}", hosts: ["a.example."] ⇒ "a.example." ⇒ no host
-        url: "{a}", hosts: ["%61.example"] ⇒ "%61.example" ⇒ no host
-        url: "{a}", hosts: [""] ⇒ "" ⇒ no host
-        url: "{a}", hosts: ["*.1.2.3"] ⇒ "*.1.2.3" ⇒ no host
-        url: "{a}", hosts: [localhost] ⇒ localhost ⇒ not public
-        url: "{a}", hosts: ["*.localhost"] ⇒ "*.localhost" ⇒ not public
-        url: "{a}", hosts: [127.0.0.1] ⇒ 127.0.0.1 ⇒ not public
-        url: "{a}", hosts: ["0x7f.1"] ⇒ "0x7f.1" ⇒ not public
-        url: "{a}", hosts: ["[::1]"] ⇒ "[::1]" ⇒ not public
+        url: "http://h/{a}", hosts: [a.example] ⇒ "http://h/{a}" ⇒ single input value
+        url: "{a}/x", hosts: [a.example] ⇒ "{a}/x" ⇒ single input value
+        url: "{a}", hosts: [a.example], proxy: "http://p/" ⇒ "http://p/" ⇒ can't check
+        url: "{a}", hosts: ["*"] ⇒ "*" ⇒ isn't a host
+        url: "{a}", hosts: ["*.*.example"] ⇒ "*.*.example" ⇒ isn't a host
+        url: "{a}", hosts: ["a.*.example"] ⇒ "a.*.example" ⇒ isn't a host
+        url: "{a}", hosts: ["https://a.example"] ⇒ "https://a.example" ⇒ isn't a host
+        url: "{a}", hosts: ["a.example:80"] ⇒ "a.example:80" ⇒ isn't a host
+        url: "{a}", hosts: ["a.example/x"] ⇒ "a.example/x" ⇒ isn't a host
+        url: "{a}", hosts: ["a.example."] ⇒ "a.example." ⇒ isn't a host
+        url: "{a}", hosts: ["%61.example"] ⇒ "%61.example" ⇒ isn't a host
+        url: "{a}", hosts: [""] ⇒ "" ⇒ isn't a host
+        url: "{a}", hosts: ["*.1.2.3"] ⇒ "*.1.2.3" ⇒ isn't a host
+        url: "{a}", hosts: [localhost] ⇒ localhost ⇒ isn't public
+        url: "{a}", hosts: ["*.localhost"] ⇒ "*.localhost" ⇒ isn't public
+        url: "{a}", hosts: [127.0.0.1] ⇒ 127.0.0.1 ⇒ isn't public
+        url: "{a}", hosts: ["0x7f.1"] ⇒ "0x7f.1" ⇒ isn't public
+        url: "{a}", hosts: ["[::1]"] ⇒ "[::1]" ⇒ isn't public
         "#,
     );
-    warned(http, r#"url: "{a}", hosts: [] ⇒ [ ⇒ no host is listed"#);
-    quiet(
+    assert_warned(http, r#"url: "{a}", hosts: [] ⇒ [ ⇒ no host is listed"#);
+    assert_no_problems(
         http,
         r#"
         url: "{a}", hosts: [a.example, "*.b.example", 93.184.216.34, "[2606:2800::1]", "münchen.example"]

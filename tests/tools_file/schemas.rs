@@ -1,47 +1,47 @@
-//! Schemas of inputs, and of inputs whose calls may run beside others.
+//! Input schemas, and the `when` schemas that decide which inputs are concurrency-safe.
 
-use crate::{quiet, refused, tool, warned};
+use crate::{assert_no_problems, assert_refused, assert_warned, file_with_tool};
 
-/// FAULTS 21: what looks at nothing would let every call run beside others.
+/// A `when` schema that checks nothing would make every call concurrency-safe.
 #[test]
-fn when_is_about_the_input() {
-    let frame = |when: &str| tool(&format!("concurrency_safe: {{when: {when}}}"));
-    refused(
+fn when_must_constrain_the_input() {
+    let frame = |when: &str| file_with_tool(&format!("concurrency_safe: {{when: {when}}}"));
+    assert_refused(
         frame,
         r#"
-        {a: {pattern: "^SELECT"}}                              ⇒ a         ⇒ `a` is no keyword
-        {propertys: {a: {const: x}}}                           ⇒ propertys ⇒ no keyword
-        {properties: {a: {patern: "^x"}}}                      ⇒ patern    ⇒ no keyword
-        {anyOf: [{properties: {a: {const: x}}}, {requird: []}]} ⇒ requird  ⇒ no keyword
+        {a: {pattern: "^SELECT"}}                              ⇒ a         ⇒ `a` isn't a JSON Schema keyword
+        {propertys: {a: {const: x}}}                           ⇒ propertys ⇒ isn't a JSON Schema keyword
+        {properties: {a: {patern: "^x"}}}                      ⇒ patern    ⇒ isn't a JSON Schema keyword
+        {anyOf: [{properties: {a: {const: x}}}, {requird: []}]} ⇒ requird  ⇒ isn't a JSON Schema keyword
         {properties: {pth: {const: x}}, required: [pth]}       ⇒ pth       ⇒ the input has no `pth`
         {required: [pth]}                                      ⇒ required  ⇒ the input has no `pth`
         {not: {required: [pth]}}                               ⇒ required  ⇒ the input has no `pth`
-        {properties: {a: {properties: {b: {}}}}}               ⇒ properties ⇒ about values of type object
-        {pattern: "^SELECT"}                                   ⇒ pattern   ⇒ about values of type string, and the input
-        {properties: {n: {pattern: "^1"}}}                     ⇒ pattern   ⇒ about values of type string, and `n`
-        {properties: {a: {minimum: 1}}}                        ⇒ minimum   ⇒ about values of type number, and `a`
-        {}                                                     ⇒ when      ⇒ looks at nothing
-        true                                                   ⇒ when      ⇒ looks at nothing
+        {properties: {a: {properties: {b: {}}}}}               ⇒ properties ⇒ applies to values of type object
+        {pattern: "^SELECT"}                                   ⇒ pattern   ⇒ applies to values of type string, and the input
+        {properties: {n: {pattern: "^1"}}}                     ⇒ pattern   ⇒ applies to values of type string, and `n`
+        {properties: {a: {minimum: 1}}}                        ⇒ minimum   ⇒ applies to values of type number, and `a`
+        {}                                                     ⇒ when      ⇒ checks nothing
+        true                                                   ⇒ when      ⇒ checks nothing
         "#,
     );
-    quiet(
+    assert_no_problems(
         frame,
         r#"
         {properties: {a: {pattern: "^SELECT"}}, required: [a]}
         {properties: {n: {minimum: 1}, list: {maxItems: 3}}}
-        {$comment: looks only, not: {required: [o]}, properties: {a: {enum: [x], description: y}}}
+        {$comment: read-only, not: {required: [o]}, properties: {a: {enum: [x], description: y}}}
         {if: {required: [o]}, then: {properties: {o: {const: x}}}, else: false}
         "#,
     );
 }
 
-/// Unknown keywords are notes to JSON Schema; only one that is almost another is a mistake.
+/// JSON Schema allows unknown keywords as annotations; only one that closely resembles a known keyword is reported.
 #[test]
-fn almost_a_keyword() {
+fn misspelled_keywords_are_warned_about() {
     let frame = |schema: &str| {
         format!("tools:\n  t:\n    input_schema: {{type: object, {schema}}}\n    command: [date]\n")
     };
-    warned(
+    assert_warned(
         frame,
         r"
         propertys: {a: {type: string}}             ⇒ propertys ⇒ checks nothing
@@ -51,7 +51,7 @@ fn almost_a_keyword() {
         properties: {a: {typ: string}}             ⇒ typ       ⇒ checks nothing
         ",
     );
-    quiet(
+    assert_no_problems(
         frame,
         r"
         properties: {a: {nullable: true, x-order: 1, example: 1, enumNames: [a], propertyOrdering: [a]}}

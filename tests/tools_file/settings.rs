@@ -1,28 +1,32 @@
-//! What a tool gets from itself, the file's defaults and toolq's.
+//! Settings: from the tool, from the file's `defaults`, and from toolq's own defaults.
 
 use std::path::Path;
 use std::time::Duration;
 
-use toolq_core::types::{Effect, OnFailure, OutputKind, RetryOn, Rule, Safety, Template};
+use toolq_core::types::{
+    Effect, OnFailure, OutputKind, RetryCondition, SafetyPolicy, SafetyRule, Template,
+};
 
-use crate::{file, quiet, refused, tool, tools, warned};
+use crate::{
+    assert_no_problems, assert_refused, assert_warned, file_with_lines, file_with_tool, load_tools,
+};
 
-/// FAULTS 30: what isn't declared is the careful choice.
+/// Where the file says nothing, toolq makes the careful choice.
 #[test]
-fn a_tool_that_says_nothing_gets_the_defaults() {
-    let tools = tools(&tool(""));
+fn unset_keys_get_the_defaults() {
+    let tools = load_tools(&file_with_tool(""));
     let tool = &tools.tools[0];
     assert_eq!(tools.concurrency.get(), 10);
     assert_eq!(tools.root, Path::new("/srv"));
     assert_eq!(tool.effect, Effect::Write);
-    assert_eq!(tool.safety, Safety::Default);
+    assert_eq!(tool.safety, SafetyPolicy::Default);
     assert_eq!(tool.timeout.after, Duration::from_secs(30));
-    assert_eq!(tool.timeout.grace, Duration::from_secs(2));
-    assert_eq!((tool.timeout.slow, tool.timeout.total), (None, None));
+    assert_eq!(tool.timeout.kill_grace, Duration::from_secs(2));
+    assert_eq!((tool.timeout.slow_after, tool.timeout.total), (None, None));
     assert_eq!((tool.max_output, tool.max_saved), (65_536, 64 << 20));
     assert_eq!(
-        (tool.retry.times, tool.retry.on.as_slice()),
-        (1, &[RetryOn::RateLimited][..])
+        (tool.retry.max_retries, tool.retry.conditions.as_slice()),
+        (1, &[RetryCondition::RateLimited][..])
     );
     assert_eq!(tool.on_failure, OnFailure::Continue);
     assert_eq!(tool.output, OutputKind::Text);
@@ -38,77 +42,82 @@ rules:
   - {{tools: \"{{get,list}}_*\", concurrency_safe: true}}
   - {{tools: \"t\", concurrency_safe: false}}
 {}",
-        tool("timeout: 5s\neffect: read\nretry: {backoff: 2s}")
+        file_with_tool("timeout: 5s\neffect: read\nretry: {backoff: 2s}")
     );
-    let tools = tools(&text);
+    let tools = load_tools(&text);
     let tool = &tools.tools[0];
     assert_eq!(tool.timeout.after, Duration::from_secs(5));
     assert_eq!(tool.timeout.total, Some(Duration::from_secs(50)));
-    assert_eq!(tool.retry.times, 4);
-    assert_eq!(tool.retry.on, [RetryOn::Timeout, RetryOn::RateLimited]);
-    assert_eq!(tool.retry.backoff, Duration::from_secs(2));
+    assert_eq!(tool.retry.max_retries, 4);
+    assert_eq!(
+        tool.retry.conditions,
+        [RetryCondition::Timeout, RetryCondition::RateLimited]
+    );
+    assert_eq!(tool.retry.initial_backoff, Duration::from_secs(2));
     assert_eq!(tool.output, OutputKind::Json);
-    let rule = Rule {
+    let rule = SafetyRule {
         glob: "t".to_owned(),
         safe: false,
     };
-    assert_eq!(tool.safety, Safety::Rule(rule));
+    assert_eq!(tool.safety, SafetyPolicy::Rule(rule));
 }
 
-/// FAULTS 30: a shared default doesn't make a `write` tool repeat what may have run.
+/// A shared default doesn't make a `write` tool retry what may have run.
 #[test]
-fn write_tools_take_of_the_defaults_what_surely_did_not_run() {
+fn write_tools_inherit_only_safe_retries() {
     let text = format!(
         "defaults: {{retry: {{times: 3, on: [timeout, rate_limited]}}}}\n{}",
-        tool("")
+        file_with_tool("")
     );
-    assert_eq!(tools(&text).tools[0].retry.on, [RetryOn::RateLimited]);
-    refused(
-        tool,
+    assert_eq!(
+        load_tools(&text).tools[0].retry.conditions,
+        [RetryCondition::RateLimited]
+    );
+    assert_refused(
+        file_with_tool,
         r#"
         retry: {on: [timeout]} ⇒ timeout ⇒ surely did not run
         retry: {on: [rate_limited, "exit:75"]} ⇒ "exit:75" ⇒ surely did not run
         "#,
     );
-    quiet(
-        tool,
+    assert_no_problems(
+        file_with_tool,
         r#"
         effect: idempotent ⏎ retry: {on: [timeout, "exit:75", "http:503"], times: 2}
         "#,
     );
 }
 
-/// FAULTS 29.
 #[test]
 fn numbers_out_of_range_are_refused() {
-    refused(
-        file,
+    assert_refused(
+        file_with_lines,
         r"
-        concurrency: 0 ⇒ 0 ⇒ cannot run at once
-        concurrency: 10001 ⇒ 10001 ⇒ cannot run at once
+        concurrency: 0 ⇒ 0 ⇒ can't run at once
+        concurrency: 10001 ⇒ 10001 ⇒ can't run at once
         concurrency: -1 ⇒ -1 ⇒ must be a whole number
-        version: 2 ⇒ 2 ⇒ not known
-        defaults: {timeout: 0s} ⇒ 0s ⇒ no time
+        version: 2 ⇒ 2 ⇒ isn't supported
+        defaults: {timeout: 0s} ⇒ 0s ⇒ finish within this time
         defaults: {max_output: 0} ⇒ 0 ⇒ nothing through
         ",
     );
-    refused(
-        tool,
+    assert_refused(
+        file_with_tool,
         r"
-        timeout: 0s ⇒ 0s ⇒ no time
-        timeout: -5s ⇒ -5s ⇒ no duration
+        timeout: 0s ⇒ 0s ⇒ finish within this time
+        timeout: -5s ⇒ -5s ⇒ isn't a duration
         timeout: 400d ⇒ 400d ⇒ longer than a year
         timeout: {after: 5s, total: 1s} ⇒ 1s ⇒ shorter than one attempt
-        timeout: {total: 0ms} ⇒ 0ms ⇒ no time
+        timeout: {total: 0ms} ⇒ 0ms ⇒ finish within this time
         max_output: 0 ⇒ 0 ⇒ nothing through
-        max_output: 64kb ⇒ 64kb ⇒ no size
+        max_output: 64kb ⇒ 64kb ⇒ isn't a size
         retry: {times: 101} ⇒ 101 ⇒ too many
         retry: {backoff: 60s, max_backoff: 1s} ⇒ 60s ⇒ longer than
-        command: {argv: [a], success_exit: [256]} ⇒ 256 ⇒ no exit code
+        command: {argv: [a], success_exit: [256]} ⇒ 256 ⇒ isn't an exit code
         ",
     );
-    quiet(
-        tool,
+    assert_no_problems(
+        file_with_tool,
         r"
         timeout: {after: 1ms, grace: 0s}
         max_output: 1
@@ -119,35 +128,35 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
-fn messages_know_four_placeholders() {
-    refused(
-        file,
+fn unknown_message_placeholders_are_refused() {
+    assert_refused(
+        file_with_lines,
         r#"
-        messages: {timeout: "{too} late"} ⇒ {too} ⇒ messages have no `{too}`
+        messages: {timeout: "{too} late"} ⇒ {too} ⇒ messages have no placeholder `{too}`
         messages: {timeout: "{tool?}"} ⇒ {tool?} ⇒ messages have no
         messages: {timout: late} ⇒ timout ⇒ unknown key
         "#,
     );
     let text = format!(
         "messages: {{timeout: \"{{tool}} 超时\", failed: f}}\n{}",
-        tool("messages: {failed: \"own {error}\"}")
+        file_with_tool("messages: {failed: \"own {error}\"}")
     );
-    let tool = &tools(&text).tools[0];
+    let tool = &load_tools(&text).tools[0];
     let texts: Vec<String> = tool.messages.values().map(Template::to_string).collect();
     assert_eq!(texts, ["{tool} 超时", "own {error}"]);
 }
 
 #[test]
-fn a_rule_names_tools_and_says_something() {
-    let rule = |rule: &str| file(&format!("rules: [{rule}]"));
-    warned(
+fn a_rule_needs_tools_and_a_setting() {
+    let rule = |rule: &str| file_with_lines(&format!("rules: [{rule}]"));
+    assert_warned(
         rule,
-        r#"{tools: "x*", concurrency_safe: true} ⇒ "x*" ⇒ no tool is named like"#,
+        r#"{tools: "x*", concurrency_safe: true} ⇒ "x*" ⇒ no tool name matches"#,
     );
-    refused(
+    assert_refused(
         rule,
         r#"
-        {tools: "[", concurrency_safe: true} ⇒ "[" ⇒ no glob
+        {tools: "[", concurrency_safe: true} ⇒ "[" ⇒ isn't a valid glob
         {tools: t} ⇒ { ⇒ no `concurrency_safe`
         {concurrency_safe: true} ⇒ { ⇒ no `tools`
         {tools: t, concurrency_safe: yes} ⇒ yes ⇒ must be `true` or `false`
@@ -155,66 +164,66 @@ fn a_rule_names_tools_and_says_something() {
     );
 }
 
-/// FAULTS 8: names that no API or terminal takes are not offered to a model.
+/// Names that APIs reject or that would garble a terminal are refused.
 #[test]
-fn names_are_names() {
+fn tool_names_are_checked() {
     let named = |name: &str| format!("tools:\n  {name}: {{input_schema: {{type: object}}}}\n");
-    refused(
+    assert_refused(
         named,
         r#"
         "" ⇒ "" ⇒ 1 to 128 characters
-        a b ⇒ a b ⇒ no spaces
-        "a\tb" ⇒ "a\tb" ⇒ no spaces or control characters
+        a b ⇒ a b ⇒ can't contain spaces
+        "a\tb" ⇒ "a\tb" ⇒ can't contain spaces or control characters
         "#,
     );
-    refused(
+    assert_refused(
         |_| named(&"x".repeat(129)),
         &format!("x ⇒ {} ⇒ 1 to 128", "x".repeat(129)),
     );
-    warned(named, "ns.tool ⇒ ns.tool ⇒ some APIs refuse");
-    let (most, more) = ("x".repeat(64), "x".repeat(65));
-    warned(
+    assert_warned(named, "ns.tool ⇒ ns.tool ⇒ some APIs reject");
+    let (longest_allowed, too_long) = ("x".repeat(64), "x".repeat(65));
+    assert_warned(
         named,
-        &format!("{more} ⇒ {more} ⇒ some APIs refuse a name of 65"),
+        &format!("{too_long} ⇒ {too_long} ⇒ some APIs reject a name of 65"),
     );
-    quiet(named, &most);
-    quiet(named, "Read-file_2");
+    assert_no_problems(named, &longest_allowed);
+    assert_no_problems(named, "Read-file_2");
 }
 
 #[test]
-fn names_of_secrets_are_gathered() {
+fn names_of_secrets_are_collected() {
     let text = format!(
         "secrets: [ONE]\n{}  u:\n    input_schema: {{type: object}}\n    http: {{url: \"${{BASE}}/x\", headers: {{x-key: \"${{TWO}}\"}}, query: {{k: \"${{THREE:-d}}\"}}}}\n",
-        tool("command: {argv: [a], env: {X: \"${FOUR}\"}}")
+        file_with_tool("command: {argv: [a], env: {X: \"${FOUR}\"}}")
     );
-    assert_eq!(tools(&text).secrets, ["FOUR", "ONE", "THREE", "TWO"]);
-    refused(
-        file,
-        "secrets: [a-b] ⇒ a-b ⇒ no name of an environment variable",
+    assert_eq!(load_tools(&text).secrets, ["FOUR", "ONE", "THREE", "TWO"]);
+    assert_refused(
+        file_with_lines,
+        "secrets: [a-b] ⇒ a-b ⇒ isn't a valid name for an environment variable",
     );
 }
 
-/// What a replay compares is said by words and places that there are.
+/// `compare` and `ignore` accept only known kinds and valid JSON pointers.
 #[test]
-fn parts_of_results_are_places() {
-    refused(
-        tool,
+fn compare_and_ignore_are_checked() {
+    assert_refused(
+        file_with_tool,
         r"
         compare: jsn ⇒ jsn ⇒ cannot be `jsn`
-        ignore: [took_ms] ⇒ took_ms ⇒ is no part of a result
-        ignore: [/] ⇒ / ⇒ is no part of a result
-        ignore: [//] ⇒ // ⇒ is no part of a result
+        ignore: [took_ms] ⇒ took_ms ⇒ isn't part of a result
+        ignore: [/] ⇒ / ⇒ isn't part of a result
+        ignore: [//] ⇒ // ⇒ isn't part of a result
         ignore: /took_ms ⇒ /took_ms ⇒ must be a list
         ",
     );
-    warned(
-        tool,
+    assert_warned(
+        file_with_tool,
         r"
         compare: exact ⏎ ignore: [/took_ms] ⇒ /took_ms ⇒ compared as a whole
         ",
     );
-    quiet(
-        tool,
+    assert_no_problems(
+        file_with_tool,
         r"
         compare: schema
         ignore: [/took_ms, //id, //rows/0, /a~1b]

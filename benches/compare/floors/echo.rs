@@ -1,6 +1,6 @@
-//! A server that answers each POST at once with the body that it got: as little HTTP as that takes.
+//! A server that echoes the body of each POST immediately, with the least HTTP that this takes.
 //!
-//! Prints its address, then serves until it is killed. It understands requests with a `content-length`, nothing else.
+//! It prints its address, then serves until it's killed. It only understands requests with a `content-length`.
 
 use std::io::{self, Write as _};
 
@@ -12,7 +12,7 @@ use crate::Result;
 /// Serves on a free port of the loopback interface.
 ///
 /// # Errors
-/// There is no such port, or nobody reads its address.
+/// No port is available, or the address can't be printed.
 pub fn run() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -27,34 +27,34 @@ pub fn run() -> Result<()> {
     })
 }
 
-/// Answers request after request until the other side is gone.
+/// Handles the requests of a connection until the client closes it.
 async fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut arrived = Vec::with_capacity(1 << 12);
-    let mut answer = Vec::with_capacity(1 << 12);
+    let mut received = Vec::with_capacity(1 << 12);
+    let mut response = Vec::with_capacity(1 << 12);
     loop {
         let (head, length) = loop {
-            match request(&arrived) {
-                Some((head, length)) if arrived.len() >= head + length => break (head, length),
-                _ if stream.read_buf(&mut arrived).await? == 0 => return Ok(()),
+            match parse_request(&received) {
+                Some((head, length)) if received.len() >= head + length => break (head, length),
+                _ if stream.read_buf(&mut received).await? == 0 => return Ok(()),
                 _ => {}
             }
         };
-        answer.clear();
+        response.clear();
         write!(
-            answer,
+            response,
             "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n"
         )?;
-        answer.extend_from_slice(&arrived[head..head + length]);
-        stream.write_all(&answer).await?;
-        arrived.drain(..head + length);
+        response.extend_from_slice(&received[head..head + length]);
+        stream.write_all(&response).await?;
+        received.drain(..head + length);
     }
 }
 
-/// How long the head of a request and its body are, in bytes, once the head is complete.
-fn request(arrived: &[u8]) -> Option<(usize, usize)> {
-    let head = arrived.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
-    let length = str::from_utf8(&arrived[..head])
+/// Returns the lengths of a request's head and body in bytes, or `None` if the head is incomplete.
+fn parse_request(received: &[u8]) -> Option<(usize, usize)> {
+    let head = received.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    let length = str::from_utf8(&received[..head])
         .ok()?
         .lines()
         .find_map(|line| {

@@ -1,5 +1,5 @@
-//! The floors: the least that a row's work can cost in Rust. Each runs as a process of its own, started by the driver
-//! (`compare floor …`), since whole processes are compared.
+//! The floors: the least that a row's work can cost in Rust. Since whole processes are compared, the driver starts each
+//! of them as a process (`compare floor …`).
 
 mod echo;
 mod posts;
@@ -15,34 +15,34 @@ use clap::Subcommand;
 
 use crate::Result;
 
-/// Which floor.
+/// The subcommand that runs a floor.
 #[derive(Debug, Subcommand)]
-pub enum Floor {
-    /// A floor program; the driver starts it
+pub enum FloorCommand {
+    /// Run a floor program; started by the driver
     #[command(subcommand, hide = true)]
-    Floor(Role),
+    Floor(FloorProgram),
 }
 
-/// What it does.
+/// The floor programs.
 #[derive(Debug, Subcommand)]
-pub enum Role {
+pub enum FloorProgram {
     /// Start a command for each line of a file
     Spawn {
-        /// Commands that run at once
+        /// Number of commands that run at once
         #[arg(long, default_value = "8")]
         jobs: NonZeroUsize,
-        /// A file that gets a line and a sync before each command and behind it
+        /// A file to append a line to, with an fsync, before and after each command
         #[arg(long)]
         synced: Option<PathBuf>,
-        /// What they read, a line each
+        /// The inputs of the commands, one per line
         lines: PathBuf,
         /// The command
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Run a command, then grow a file by lines and sync each
+    /// Run a command, then append lines to a file, each with an fsync
     Synced {
-        /// How many lines
+        /// Number of lines
         #[arg(long)]
         times: usize,
         /// The file
@@ -55,34 +55,34 @@ pub enum Role {
     Posts {
         /// The server
         address: SocketAddr,
-        /// What is posted
+        /// The bodies to post, one per line
         lines: PathBuf,
     },
-    /// Serve: answer each request with its body
+    /// Serve HTTP, echoing the body of each request
     Echo,
 }
 
-impl Floor {
-    /// Does the work.
+impl FloorCommand {
+    /// Runs the floor program.
     ///
     /// # Errors
-    /// Whatever went wrong.
+    /// The floor program fails.
     pub fn run(self) -> Result<()> {
         let Self::Floor(role) = self;
         match role {
-            Role::Spawn {
+            FloorProgram::Spawn {
                 jobs,
                 synced,
                 lines,
                 command,
             } => spawn::run(jobs.get(), synced.as_deref(), &lines, &command),
-            Role::Synced {
+            FloorProgram::Synced {
                 times,
                 file,
                 command,
             } => synced::run(times, &file, &command),
-            Role::Posts { address, lines } => posts::run(address, &lines),
-            Role::Echo => echo::run(),
+            FloorProgram::Posts { address, lines } => posts::run(address, &lines),
+            FloorProgram::Echo => echo::run(),
         }
     }
 }

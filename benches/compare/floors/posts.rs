@@ -1,6 +1,6 @@
-//! The least that requests cost: 64 connections that hyper keeps open, one request at a time on each.
+//! The least that HTTP requests can cost: 64 connections that hyper keeps open, with one request at a time on each.
 //!
-//! No pool, no time-out, no redirects, no cap on bodies; answers are printed in the order of the lines.
+//! No pool, no timeouts, no redirects, and no limit on bodies. Responses are printed in the order of the lines.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -22,15 +22,15 @@ use crate::Result;
 
 const CONNECTIONS: usize = 64;
 
-/// Where a line of the file stands, and the body of its answer.
-type Answer = (usize, Bytes);
-/// What a task may end with.
+/// The position of a line in the file, and the body of its response.
+type LineResponse = (usize, Bytes);
+/// Why a task failed.
 type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Posts each line of `lines` to the server at `address`.
 ///
 /// # Errors
-/// A connection breaks, or an answer is no success.
+/// A connection fails, or a response's status isn't a success.
 pub fn run(address: SocketAddr, lines: &Path) -> Result<()> {
     let lines: Arc<[Bytes]> = fs::read_to_string(lines)?
         .lines()
@@ -39,11 +39,11 @@ pub fn run(address: SocketAddr, lines: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
-    let answers = runtime
+    let responses = runtime
         .block_on(post_all(address, lines))
         .map_err(|error| error.to_string())?;
     let mut stdout = io::stdout().lock();
-    for (_, body) in answers {
+    for (_, body) in responses {
         stdout.write_all(&body)?;
         stdout.write_all(b"\n")?;
     }
@@ -53,38 +53,42 @@ pub fn run(address: SocketAddr, lines: &Path) -> Result<()> {
 async fn post_all(
     address: SocketAddr,
     lines: Arc<[Bytes]>,
-) -> std::result::Result<Vec<Answer>, TaskError> {
+) -> std::result::Result<Vec<LineResponse>, TaskError> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut connections = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        connections.spawn(connection(address, Arc::clone(&lines), Arc::clone(&next)));
+        connections.spawn(post_on_connection(
+            address,
+            Arc::clone(&lines),
+            Arc::clone(&next),
+        ));
     }
-    let mut answers = Vec::with_capacity(lines.len());
-    while let Some(answered) = connections.join_next().await {
-        answers.extend(answered??);
+    let mut responses = Vec::with_capacity(lines.len());
+    while let Some(result) = connections.join_next().await {
+        responses.extend(result??);
     }
-    answers.sort_unstable_by_key(|(line, _)| *line);
-    Ok(answers)
+    responses.sort_unstable_by_key(|(line, _)| *line);
+    Ok(responses)
 }
 
-/// Opens a connection and posts on it whatever line is next.
-async fn connection(
+/// Opens a connection and posts lines on it until there are no more.
+async fn post_on_connection(
     address: SocketAddr,
     lines: Arc<[Bytes]>,
     next: Arc<AtomicUsize>,
-) -> std::result::Result<Vec<Answer>, TaskError> {
+) -> std::result::Result<Vec<LineResponse>, TaskError> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
     let host = address.to_string();
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     loop {
         let line = next.fetch_add(1, Ordering::Relaxed);
         let Some(body) = lines.get(line) else {
-            return Ok(answers);
+            return Ok(responses);
         };
-        answers.push((line, post(&mut sender, &host, body.clone()).await?));
+        responses.push((line, post(&mut sender, &host, body.clone()).await?));
     }
 }
 
@@ -101,7 +105,7 @@ async fn post(
         .body(Full::new(body))?;
     let response = sender.send_request(request).await?;
     if !response.status().is_success() {
-        return Err(format!("the server answered {}", response.status()).into());
+        return Err(format!("the server returned {}", response.status()).into());
     }
     Ok(response.into_body().collect().await?.to_bytes())
 }

@@ -1,7 +1,7 @@
-//! The least that running commands costs: `posix_spawn`, two pipes and poll, in one thread, a few at a time.
+//! The least that running commands can cost: `posix_spawn`, two pipes, and poll, in one thread, a few at a time.
 //!
-//! std starts a program by `posix_spawn` where nothing but pipes is asked for (a loop over libc's own call is no faster).
-//! No input is validated, nothing is logged, no time runs out; outputs are printed in the order of the lines.
+//! std uses `posix_spawn` if only pipes are requested (a loop around libc's own call isn't faster). Inputs aren't
+//! validated, nothing is logged, and there are no timeouts. Outputs are printed in the order of the lines.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,22 +11,22 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::synced::Synced;
+use super::synced::SyncedFile;
 use crate::Result;
 
-/// A command that runs.
-struct Running {
+/// A running command.
+struct RunningCommand {
     line: usize,
     child: Child,
     stdout: ChildStdout,
 }
 
-/// Runs `command` for each line of `lines`, `jobs` at a time; `synced` is told of each start and end.
+/// Runs `command` for each line of `lines`, `jobs` at a time. A line is appended to `synced` at each start and end.
 ///
 /// # Errors
-/// A command can't be started or fails, or a line is longer than a pipe takes at once.
+/// A command can't be started or fails, or a line doesn't fit into the buffer of a pipe.
 pub fn run(jobs: usize, synced: Option<&Path>, lines: &Path, command: &[OsString]) -> Result<()> {
-    let mut synced = synced.map(Synced::new).transpose()?;
+    let mut synced = synced.map(SyncedFile::new).transpose()?;
     let text = fs::read_to_string(lines)?;
     let mut waiting = text.lines().enumerate();
     let mut outputs = vec![Vec::new(); text.lines().count()];
@@ -35,17 +35,17 @@ pub fn run(jobs: usize, synced: Option<&Path>, lines: &Path, command: &[OsString
         while running.len() < jobs
             && let Some((line, input)) = waiting.next()
         {
-            tell(&mut synced)?;
-            running.push(start(line, input, command)?);
+            append_synced(&mut synced)?;
+            running.push(start_command(line, input, command)?);
         }
         if running.is_empty() {
             break;
         }
-        for place in readable(&running)?.into_iter().rev() {
-            let Running { line, stdout, .. } = &mut running[place];
+        for index in wait_for_output(&running)?.into_iter().rev() {
+            let RunningCommand { line, stdout, .. } = &mut running[index];
             if read_some(stdout, &mut outputs[*line])? == 0 {
-                end(running.swap_remove(place))?;
-                tell(&mut synced)?;
+                wait_for_success(running.swap_remove(index))?;
+                append_synced(&mut synced)?;
             }
         }
     }
@@ -57,14 +57,14 @@ pub fn run(jobs: usize, synced: Option<&Path>, lines: &Path, command: &[OsString
     Ok(())
 }
 
-fn tell(synced: &mut Option<Synced>) -> io::Result<()> {
-    synced.as_mut().map_or(Ok(()), Synced::tell)
+fn append_synced(synced: &mut Option<SyncedFile>) -> io::Result<()> {
+    synced.as_mut().map_or(Ok(()), SyncedFile::append_synced)
 }
 
-/// Starts a command and writes all of its input, which a pipe's buffer (64 KiB) takes without waiting.
-fn start(line: usize, input: &str, command: &[OsString]) -> Result<Running> {
+/// Starts a command and writes all its input at once: it fits into the pipe's buffer (64 KiB), so this doesn't block.
+fn start_command(line: usize, input: &str, command: &[OsString]) -> Result<RunningCommand> {
     let (Some(program), true) = (command.first(), input.len() <= 1 << 16) else {
-        return Err("there is no command, or a line is too long".into());
+        return Err("no command given, or a line is longer than 64 KiB".into());
     };
     let mut child = Command::new(program)
         .args(&command[1..])
@@ -75,22 +75,22 @@ fn start(line: usize, input: &str, command: &[OsString]) -> Result<Running> {
         stdin.write_all(input.as_bytes())?;
     }
     let stdout = child.stdout.take().ok_or("the command has no stdout")?;
-    Ok(Running {
+    Ok(RunningCommand {
         line,
         child,
         stdout,
     })
 }
 
-/// Waits until some have written or closed their output; their places, in order.
-fn readable(running: &[Running]) -> Result<Vec<usize>> {
-    let mut ready: Vec<PollFd<'_>> = running
+/// Waits until some commands have written or closed their output, and returns their indices in ascending order.
+fn wait_for_output(running: &[RunningCommand]) -> Result<Vec<usize>> {
+    let mut poll_fds: Vec<PollFd<'_>> = running
         .iter()
-        .map(|one| PollFd::new(&one.stdout, PollFlags::IN))
+        .map(|command| PollFd::new(&command.stdout, PollFlags::IN))
         .collect();
-    poll(&mut ready, None)?;
+    poll(&mut poll_fds, None)?;
     Ok((0..running.len())
-        .filter(|&place| !ready[place].revents().is_empty())
+        .filter(|&index| !poll_fds[index].revents().is_empty())
         .collect())
 }
 
@@ -101,8 +101,8 @@ fn read_some(stdout: &mut ChildStdout, output: &mut Vec<u8>) -> io::Result<usize
     Ok(count)
 }
 
-fn end(mut ended: Running) -> Result<()> {
-    let status = ended.child.wait()?;
+fn wait_for_success(mut command: RunningCommand) -> Result<()> {
+    let status = command.child.wait()?;
     if status.success() {
         Ok(())
     } else {

@@ -1,51 +1,57 @@
-//! 10,000 POSTs to a server on loopback that answers with what it got, 64 at a time.
+//! 10,000 POSTs to an echo server on loopback, 64 at a time.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use crate::Result;
-use crate::bar::Bar;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
 const CALLS: usize = 10_000;
 
-pub fn ten_thousand_posts(bench: &Workbench) -> Result<Vec<Line>> {
-    let response = bench.file("posts.json", |out| {
-        inputs::response(out, "post_note", CALLS)
+pub fn ten_thousand_posts(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let response = bench.write_file("posts.json", |out| {
+        inputs::write_response(out, "post_note", CALLS)
     })?;
-    let lines = bench.file("posts.jsonl", |out| inputs::lines(out, CALLS))?;
-    let server = Server::start()?;
+    let lines = bench.write_file("posts.jsonl", |out| inputs::write_inputs(out, CALLS))?;
+    let server = EchoServer::start()?;
 
     let ours = programs::toolq_run(bench, 64, &response)
-        .variable("BENCH_SERVER", format!("http://{}", server.address))
-        .prints(inputs::PROOF, CALLS)?;
+        .env("BENCH_SERVER", format!("http://{}", server.address))
+        .expect_output(inputs::OUTPUT_MARKER, CALLS)?;
     let hyper = programs::floor("raw hyper connections", "posts")?;
     let aiohttp = programs::python("aiohttp", "posts.py", "aiohttp");
-    let rivals = [(hyper, Bar::rate(0.3, 0.6)), (aiohttp, Bar::rate(3.0, 5.0))]
-        .into_iter()
-        .map(|(rival, bar)| {
-            let rival = rival.arg(&server.address).arg(&lines);
-            Ok(Rival::new(rival.prints(inputs::PROOF, CALLS)?, bar))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    race(
+    let baselines = [
+        (hyper, PerformanceBar::rate(0.3, 0.6)),
+        (aiohttp, PerformanceBar::rate(3.0, 5.0)),
+    ]
+    .into_iter()
+    .map(|(program, bar)| {
+        let program = program.arg(&server.address).arg(&lines);
+        Ok(Baseline::new(
+            program.expect_output(inputs::OUTPUT_MARKER, CALLS)?,
+            bar,
+        ))
+    })
+    .collect::<Result<Vec<_>>>()?;
+    compare_rounds(
         "10,000 POSTs on loopback, 64 at a time",
         bench.rounds,
         &ours,
-        &rivals,
+        &baselines,
     )
 }
 
-/// The echo floor in a process of its own; it ends with this value.
-struct Server {
+/// The echo floor in a process of its own, which is killed when this value is dropped.
+struct EchoServer {
     process: Child,
     address: String,
 }
 
-impl Server {
+impl EchoServer {
     fn start() -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .args(["floor", "echo"])
@@ -61,9 +67,9 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for EchoServer {
     fn drop(&mut self) {
-        let ended = self.process.kill().and_then(|()| self.process.wait());
-        debug_assert!(ended.is_ok(), "the server can't be ended: {ended:?}");
+        let result = self.process.kill().and_then(|()| self.process.wait());
+        debug_assert!(result.is_ok(), "can't stop the server: {result:?}");
     }
 }

@@ -1,33 +1,33 @@
-//! 300 MB of JSONL, planned: faster than jq counts its blocks, and in memory that does not grow with it.
+//! `plan` of 300 MB of JSONL: faster than jq counts its blocks, in memory that doesn't grow with the input.
 
 use crate::Result;
-use crate::bar::Bar;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
-const BYTES: usize = 300_000_000;
+const INPUT_BYTES: usize = 300_000_000;
 
-pub fn many_turns(bench: &Workbench) -> Result<Vec<Line>> {
+pub fn many_turns(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
     let mut turns = 0;
-    let recording = bench.file("turns.jsonl", |out| {
-        turns = inputs::turns(out, BYTES)?;
+    let recording = bench.write_file("turns.jsonl", |out| {
+        turns = inputs::write_turns(out, INPUT_BYTES)?;
         Ok(())
     })?;
-    let ours = programs::toolq_plan(&recording).prints("tool_use_id", 2 * turns)?;
+    let ours = programs::toolq_plan(&recording).expect_output("tool_use_id", 2 * turns)?;
     let jq = programs::installed("jq -c '.content\\|length'", "jq", "install jq")
         .args(["-c", ".content|length"])
         .arg(recording)
-        .prints("3\n", turns)?;
-    let rivals = [
-        Rival::new(jq, Bar::rate(1.0, 2.0)),
-        Rival::none(Bar::memory(64.0)),
+        .expect_output("3\n", turns)?;
+    let baselines = [
+        Baseline::new(jq, PerformanceBar::rate(1.0, 2.0)),
+        Baseline::absolute(PerformanceBar::memory(64.0)),
     ];
-    race(
+    compare_rounds(
         "300 MB of JSONL through `plan --format json`",
         bench.rounds,
         &ours,
-        &rivals,
+        &baselines,
     )
 }

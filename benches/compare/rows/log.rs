@@ -1,5 +1,4 @@
-//! A session log of 100,000 records, read: its numbers and whether it is whole, in memory that doesn't grow with what
-//! calls answered.
+//! `log stats` and `log verify` of 100,000 records, in memory that doesn't grow with the results.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,22 +6,22 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::Result;
-use crate::bar::Bar;
-use crate::forge::Forge;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
+use crate::log_builder::LogBuilder;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
-/// Three records each.
+/// Each call has three records.
 const CALLS: u64 = 33_332;
 const TOOLS: [&str; 3] = ["read_file", "search_text", "write_file"];
 
-pub fn many_records(bench: &Workbench) -> Result<Vec<Line>> {
-    let short = log(bench, "short.jsonl", 20)?;
-    let long = log(bench, "long.jsonl", 4_000)?;
+pub fn many_records(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let short = write_log(bench, "short.jsonl", 20)?;
+    let long = write_log(bench, "long.jsonl", 4_000)?;
     let rows = [
         ("100,000 records through `log stats`", "stats", &short, 64.0),
-        ("the same, each result of 4 KB", "stats", &long, 64.0),
+        ("the same, with 4 KB results", "stats", &long, 64.0),
         (
             "100,000 records through `log verify`",
             "verify",
@@ -37,33 +36,34 @@ pub fn many_records(bench: &Workbench) -> Result<Vec<Line>> {
             "stats" => ("_", 3),
             _ => (": ok: 100000 records", 1),
         };
-        let ours = ours.prints(text, times)?;
-        let bars = [
-            Rival::none(Bar::alone(500.0)),
-            Rival::none(Bar::memory(memory)),
+        let ours = ours.expect_output(text, times)?;
+        let baselines = [
+            Baseline::absolute(PerformanceBar::own_time(500.0)),
+            Baseline::absolute(PerformanceBar::memory(memory)),
         ];
-        lines.extend(race(title, bench.rounds, &ours, &bars)?);
+        lines.extend(compare_rounds(title, bench.rounds, &ours, &baselines)?);
     }
     Ok(lines)
 }
 
-/// A log whose results have so many bytes. It is written piece by piece: what this process holds, its children seem to.
-fn log(bench: &Workbench, name: &str, bytes: usize) -> Result<PathBuf> {
-    bench.file(name, |out| write(out, &json!("x".repeat(bytes))))
+/// Writes a log whose results have `bytes` bytes. It's written in pieces to keep this process small, since its memory
+/// would count toward that of its children.
+fn write_log(bench: &BenchContext, name: &str, bytes: usize) -> Result<PathBuf> {
+    bench.write_file(name, |out| write_records(out, &json!("x".repeat(bytes))))
 }
 
-fn write(out: &mut impl Write, result: &Value) -> io::Result<()> {
-    let mut log = Forge::new();
+fn write_records(out: &mut impl Write, result: &Value) -> io::Result<()> {
+    let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
     for (number, tool) in (0..CALLS).zip(TOOLS.iter().cycle()) {
         let call = log.call(turn, tool, &json!({"path": "src/main.rs", "line": number}));
         log.start(call, tool, 1);
         log.result(call, tool, number % 100, result);
-        out.write_all(log.take().as_bytes())?;
+        out.write_all(log.take_text().as_bytes())?;
     }
     log.session_end(session);
-    // The records of the session and its turn make it 100,000 with these two.
+    // With these two, and those of the session and its turn, the log has 100,000 records.
     log.session();
-    out.write_all(log.take().as_bytes())
+    out.write_all(log.take_text().as_bytes())
 }

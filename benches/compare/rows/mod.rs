@@ -1,4 +1,4 @@
-//! The rows of the table, one file each: what is done, by whom, and what is asked of toolq.
+//! The rows of the table: what is measured, against which programs, and the bars that toolq must meet.
 
 mod durable;
 mod http;
@@ -14,23 +14,23 @@ mod transcript;
 mod wide;
 
 use crate::Result;
-use crate::race::Line;
-use crate::workbench::Workbench;
+use crate::bench_context::BenchContext;
+use crate::comparison::ComparisonLine;
 
-/// A row's lines, once it has run.
-type Row = fn(&Workbench) -> Result<Vec<Line>>;
+/// Runs a row and returns its lines.
+type RowFn = fn(&BenchContext) -> Result<Vec<ComparisonLine>>;
 
-/// All of them, by name.
-pub const ALL: &[(&str, Row)] = &[
+/// All rows, by name.
+pub const ALL_ROWS: &[(&str, RowFn)] = &[
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
-    ("sleep-8", sleep::eight),
-    ("sleep-64", sleep::sixty_four),
+    ("sleep-8", sleep::eight_calls),
+    ("sleep-64", sleep::sixty_four_calls),
     ("http", http::ten_thousand_posts),
     ("version", startup::version),
     ("plan", startup::plan),
-    ("stream", stream::starts),
+    ("stream", stream::call_starts),
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),
     ("wide", wide::one_turn),

@@ -1,19 +1,19 @@
-//! What toolq itself does to resume a run in which nothing is missing: read and verify its log, compare the input, print.
+//! `run --resume` of a finished run: reads and verifies the log, compares the input, and prints the results.
 
 use std::process::Command;
 
 use crate::Result;
-use crate::bar::Bar;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
 const CALLS: usize = 5_000;
 
-pub fn finished_calls(bench: &Workbench) -> Result<Vec<Line>> {
-    let input = bench.file("finished.json", |out| {
-        inputs::response(out, "read_note", CALLS)
+pub fn finished_calls(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let input = bench.write_file("finished.json", |out| {
+        inputs::write_response(out, "read_note", CALLS)
     })?;
     let log = bench.path("finished.jsonl");
     let run = |more: &[&str]| {
@@ -22,23 +22,23 @@ pub fn finished_calls(bench: &Workbench) -> Result<Vec<Line>> {
     };
     let first = Command::new(env!("CARGO_BIN_EXE_toolq"))
         .args(["run", "-q", "--tools"])
-        .arg(programs::tools())
+        .arg(programs::tools_path())
         .arg("--log")
         .arg(&log)
         .arg(&input)
         .output()?;
     if !first.status.success() {
-        return Err("the run that is to be resumed failed".into());
+        return Err("the run to resume failed".into());
     }
     let mut plan = programs::toolq_plan(&input);
     plan.name = "`plan` of the same input";
-    race(
+    compare_rounds(
         "resume of 5,000 finished calls",
         bench.rounds,
-        &run(&["--resume"]).prints(inputs::PROOF, CALLS)?,
+        &run(&["--resume"]).expect_output(inputs::OUTPUT_MARKER, CALLS)?,
         &[
-            Rival::none(Bar::alone(50.0)),
-            Rival::new(plan, Bar::longer(50.0)),
+            Baseline::absolute(PerformanceBar::own_time(50.0)),
+            Baseline::new(plan, PerformanceBar::extra_time(50.0)),
         ],
     )
 }

@@ -1,38 +1,49 @@
-//! Calls that take 100 ms each, all at once: what is left is what toolq itself takes.
+//! Calls that take 100 ms each, all at once: the rest is toolq's overhead.
 
 use std::time::Duration;
 
 use crate::Result;
-use crate::bar::Bar;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
-/// Of each call.
-const NAP: Duration = Duration::from_millis(100);
+/// Duration of each call.
+const CALL_DURATION: Duration = Duration::from_millis(100);
 
-pub fn eight(bench: &Workbench) -> Result<Vec<Line>> {
-    at_once(bench, "8 calls of 100 ms", 8, Bar::longer(15.0))
-}
-
-pub fn sixty_four(bench: &Workbench) -> Result<Vec<Line>> {
-    at_once(
+pub fn eight_calls(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    calls_at_once(
         bench,
-        "64 calls of 100 ms at `-j64`: over 100 ms",
-        64,
-        Bar::overhead(NAP, 1.5),
+        "8 calls of 100 ms",
+        8,
+        PerformanceBar::extra_time(15.0),
     )
 }
 
-fn at_once(bench: &Workbench, work: &'static str, calls: usize, bar: Bar) -> Result<Vec<Line>> {
-    let response = bench.file("naps.json", |out| inputs::response(out, "nap", calls))?;
-    let lines = bench.file("naps.jsonl", |out| inputs::lines(out, calls))?;
-    let ours = programs::toolq_run(bench, calls, &response).prints("tool_use_id", calls)?;
+pub fn sixty_four_calls(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    calls_at_once(
+        bench,
+        "64 calls of 100 ms at `-j64`: time beyond 100 ms",
+        64,
+        PerformanceBar::overhead(CALL_DURATION, 1.5),
+    )
+}
+
+fn calls_at_once(
+    bench: &BenchContext,
+    work: &'static str,
+    calls: usize,
+    bar: PerformanceBar,
+) -> Result<Vec<ComparisonLine>> {
+    let response =
+        bench.write_file("naps.json", |out| inputs::write_response(out, "nap", calls))?;
+    let lines = bench.write_file("naps.jsonl", |out| inputs::write_inputs(out, calls))?;
+    let ours = programs::toolq_run(bench, calls, &response).expect_output("tool_use_id", calls)?;
     let floor = programs::floor("posix_spawn loop", "spawn")?
         .arg("--jobs")
         .arg(calls.to_string())
         .arg(lines)
         .args(["sleep", "0.1"]);
-    race(work, bench.rounds, &ours, &[Rival::new(floor, bar)])
+    compare_rounds(work, bench.rounds, &ours, &[Baseline::new(floor, bar)])
 }

@@ -1,73 +1,81 @@
-//! 1,000 `cat` calls, 8 at a time: what validating, ordering and logging costs beside starting the programs.
+//! 1,000 `cat` calls, 8 at a time: the cost of validation, ordering, and logging on top of starting the programs.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use crate::Result;
-use crate::bar::Bar;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
 const CALLS: usize = 1_000;
 
-pub fn thousand_cats(bench: &Workbench) -> Result<Vec<Line>> {
-    let response = bench.file("cats.json", |out| inputs::response(out, "read_note", CALLS))?;
-    let lines = bench.file("cats.jsonl", |out| inputs::lines(out, CALLS))?;
+pub fn thousand_cats(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let response = bench.write_file("cats.json", |out| {
+        inputs::write_response(out, "read_note", CALLS)
+    })?;
+    let lines = bench.write_file("cats.jsonl", |out| inputs::write_inputs(out, CALLS))?;
 
-    let rivals = [
+    let programs_and_bars = [
         (
             programs::floor("posix_spawn loop", "spawn")?
                 .arg(&lines)
                 .arg("cat"),
-            Bar::rate(0.8, 0.95),
+            PerformanceBar::rate(0.8, 0.95),
         ),
         (
             programs::installed("GNU parallel", "parallel", "install parallel")
                 .args(["--will-cite", "--pipe", "-N1", "-k", "-j8", "cat"])
                 .stdin(&lines),
-            Bar::rate(8.0, 12.0),
+            PerformanceBar::rate(8.0, 12.0),
         ),
         (
             programs::installed("xargs -P8", "xargs", "install findutils")
                 .args(["-P8", "-n1", "cat"])
                 .stdin(one_file_each(bench)?),
-            Bar::rate(0.9, 1.1),
+            PerformanceBar::rate(0.9, 1.1),
         ),
         (
             programs::python("Python asyncio", "commands.py", "fastjsonschema").arg(&response),
-            Bar::rate(2.0, 2.5),
+            PerformanceBar::rate(2.0, 2.5),
         ),
         (
             programs::node("node + ajv", "commands.cjs", "ajv").arg(&response),
-            Bar::rate(2.2, 3.0),
+            PerformanceBar::rate(2.2, 3.0),
         ),
     ];
-    let rivals = rivals
+    let baselines = programs_and_bars
         .into_iter()
-        .map(|(contestant, bar)| Ok(Rival::new(contestant.prints(inputs::PROOF, CALLS)?, bar)))
+        .map(|(program, bar)| {
+            Ok(Baseline::new(
+                program.expect_output(inputs::OUTPUT_MARKER, CALLS)?,
+                bar,
+            ))
+        })
         .collect::<Result<Vec<_>>>()?;
-    let ours = programs::toolq_run(bench, 8, &response).prints(inputs::PROOF, CALLS)?;
-    race(
+    let ours =
+        programs::toolq_run(bench, 8, &response).expect_output(inputs::OUTPUT_MARKER, CALLS)?;
+    compare_rounds(
         "1,000 `cat` calls, 8 at a time",
         bench.rounds,
         &ours,
-        &rivals,
+        &baselines,
     )
 }
 
-/// A list of files with an input each: xargs hands out arguments, it writes to nobody's stdin.
-fn one_file_each(bench: &Workbench) -> Result<PathBuf> {
+/// Writes a list of files with one input each: xargs passes arguments and can't write to stdin.
+fn one_file_each(bench: &BenchContext) -> Result<PathBuf> {
     fs::create_dir(bench.path("cats"))?;
     for number in 0..CALLS {
         fs::write(
             bench.path("cats").join(number.to_string()),
-            inputs::input(number),
+            inputs::call_input(number),
         )?;
     }
-    bench.file("cats.list", |out| {
+    bench.write_file("cats.list", |out| {
         (0..CALLS).try_for_each(|number| {
             writeln!(
                 out,

@@ -1,38 +1,40 @@
-//! What a command costs that does next to nothing.
+//! The startup cost of toolq: commands that do next to nothing.
 
 use crate::Result;
-use crate::bar::Bar;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
-/// A round is over in milliseconds, so there are more of them.
-const MORE: usize = 10;
+/// A round takes only milliseconds, so there are more of them.
+const ROUNDS_FACTOR: usize = 10;
 
-pub fn version(bench: &Workbench) -> Result<Vec<Line>> {
-    let ours = programs::toolq().arg("--version").prints("toolq ", 1)?;
+pub fn version(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let ours = programs::toolq()
+        .arg("--version")
+        .expect_output("toolq ", 1)?;
     let jq = programs::installed("jq --version", "jq", "install jq")
         .arg("--version")
-        .prints("jq-", 1)?;
-    race(
+        .expect_output("jq-", 1)?;
+    compare_rounds(
         "`toolq --version`",
-        bench.rounds * MORE,
+        bench.rounds * ROUNDS_FACTOR,
         &ours,
-        &[Rival::new(jq, Bar::time(2.0))],
+        &[Baseline::new(jq, PerformanceBar::time(2.0))],
     )
 }
 
-pub fn plan(bench: &Workbench) -> Result<Vec<Line>> {
-    let tools = bench.file("thirty.yaml", |out| inputs::tools(out, 30))?;
-    let response = bench.file("one.json", |out| inputs::response(out, "tool_7", 1))?;
+pub fn plan(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let tools = bench.write_file("thirty.yaml", |out| inputs::write_tools_file(out, 30))?;
+    let response = bench.write_file("one.json", |out| inputs::write_response(out, "tool_7", 1))?;
     let ours = programs::toolq_plan(&response)
-        .variable("TOOLQ_TOOLS", tools)
-        .prints("tool_use_id", 1)?;
-    race(
+        .env("TOOLQ_TOOLS", tools)
+        .expect_output("tool_use_id", 1)?;
+    compare_rounds(
         "`plan` of one call with 30 tools",
-        bench.rounds * MORE,
+        bench.rounds * ROUNDS_FACTOR,
         &ours,
-        &[Rival::none(Bar::alone(10.0))],
+        &[Baseline::absolute(PerformanceBar::own_time(10.0))],
     )
 }

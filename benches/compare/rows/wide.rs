@@ -1,29 +1,29 @@
-//! 100,000 calls in one turn, planned: ten times the calls in about ten times the time.
+//! `plan` of 100,000 calls in one turn: ten times as many calls take about ten times as long.
 
 use crate::Result;
-use crate::bar::Bar;
-use crate::contestant::Contestant;
+use crate::bar::PerformanceBar;
+use crate::bench_context::BenchContext;
+use crate::bench_program::BenchProgram;
+use crate::comparison::{Baseline, ComparisonLine, compare_rounds};
 use crate::inputs;
 use crate::programs;
-use crate::race::{Line, Rival, race};
-use crate::workbench::Workbench;
 
 const CALLS: usize = 100_000;
 
-pub fn one_turn(bench: &Workbench) -> Result<Vec<Line>> {
-    let plan = |calls| -> Result<Contestant> {
-        let file = bench.file(&format!("{calls}.json"), |out| {
-            inputs::response(out, "read_note", calls)
+pub fn one_turn(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let plan = |calls| -> Result<BenchProgram> {
+        let file = bench.write_file(&format!("{calls}.json"), |out| {
+            inputs::write_response(out, "read_note", calls)
         })?;
-        programs::toolq_plan(&file).prints("tool_use_id", calls)
+        programs::toolq_plan(&file).expect_output("tool_use_id", calls)
     };
     let mut tenth = plan(CALLS / 10)?;
-    tenth.name = "a tenth of them";
-    let rival = Rival::new(tenth, Bar::time(11.0));
-    race(
+    tenth.name = "10,000 calls";
+    let baseline = Baseline::new(tenth, PerformanceBar::time(11.0));
+    compare_rounds(
         "100,000 calls in one turn, planned",
         bench.rounds,
         &plan(CALLS)?,
-        &[rival],
+        &[baseline],
     )
 }

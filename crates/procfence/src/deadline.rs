@@ -1,45 +1,45 @@
-//! The time that a program has to end by itself: not counted while it is stopped.
+//! The grace period of a program, which is paused while the program is stopped.
 
 use std::time::{Duration, Instant};
 
-/// A time that runs out, and can be held.
+/// A deadline that can be paused.
 #[derive(Debug)]
-pub(crate) struct Grace {
-    /// What was left when it went on, or was held.
-    left: Duration,
-    /// Since when it runs; none while it is held.
-    since: Option<Instant>,
+pub(crate) struct PausableDeadline {
+    /// Time that was left at `running_since`, or when it was paused.
+    remaining: Duration,
+    /// `None` while it is paused.
+    running_since: Option<Instant>,
 }
 
-impl Grace {
-    pub(crate) fn new(time: Duration) -> Self {
+impl PausableDeadline {
+    pub(crate) fn new(duration: Duration) -> Self {
         Self {
-            left: time,
-            since: Some(Instant::now()),
+            remaining: duration,
+            running_since: Some(Instant::now()),
         }
     }
 
-    pub(crate) fn hold(&mut self) {
-        self.left = self.left();
-        self.since = None;
+    pub(crate) fn pause(&mut self) {
+        self.remaining = self.remaining();
+        self.running_since = None;
     }
 
-    pub(crate) fn go_on(&mut self) {
-        self.since.get_or_insert_with(Instant::now);
+    pub(crate) fn resume(&mut self) {
+        self.running_since.get_or_insert_with(Instant::now);
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.left().is_zero()
+    pub(crate) fn is_expired(&self) -> bool {
+        self.remaining().is_zero()
     }
 
-    /// How long to wait for its end; none where it has none in sight.
-    pub(crate) fn rest(&self) -> Option<Duration> {
-        self.since.map(|_| self.left())
+    /// Returns how long to wait for it to expire; `None` while it is paused.
+    pub(crate) fn poll_timeout(&self) -> Option<Duration> {
+        self.running_since.map(|_| self.remaining())
     }
 
-    fn left(&self) -> Duration {
-        let passed = self.since.map(|since| since.elapsed());
-        self.left.saturating_sub(passed.unwrap_or_default())
+    fn remaining(&self) -> Duration {
+        let elapsed = self.running_since.map(|since| since.elapsed());
+        self.remaining.saturating_sub(elapsed.unwrap_or_default())
     }
 }
 
@@ -49,20 +49,26 @@ mod tests {
 
     use super::*;
 
-    const SHORT: Duration = Duration::from_millis(20);
+    const TICK: Duration = Duration::from_millis(20);
 
-    /// FAULTS 62.
     #[test]
-    fn it_does_not_run_out_while_it_is_held() {
-        let mut grace = Grace::new(3 * SHORT);
-        grace.hold();
-        let left = grace.left();
-        sleep(4 * SHORT);
-        grace.hold();
-        assert_eq!((grace.rest(), grace.left()), (None, left));
-        grace.go_on();
-        assert!(grace.rest().is_some_and(|rest| rest <= left));
-        sleep(4 * SHORT);
-        assert!(grace.is_over());
+    fn a_paused_deadline_does_not_run_out() {
+        let mut deadline = PausableDeadline::new(3 * TICK);
+        deadline.pause();
+        let remaining = deadline.remaining();
+        sleep(4 * TICK);
+        deadline.pause();
+        assert_eq!(
+            (deadline.poll_timeout(), deadline.remaining()),
+            (None, remaining)
+        );
+        deadline.resume();
+        assert!(
+            deadline
+                .poll_timeout()
+                .is_some_and(|rest| rest <= remaining)
+        );
+        sleep(4 * TICK);
+        assert!(deadline.is_expired());
     }
 }

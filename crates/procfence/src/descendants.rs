@@ -1,7 +1,7 @@
-//! The processes below this one: waiting for them, signalling them, and ending them all.
+//! The descendants of this process: reaping, signaling and killing them.
 //!
-//! Only its own children are ever signalled, or their groups: their numbers can't become anybody else's before this
-//! process has waited for them. Who is deeper comes up when those above are gone.
+//! Only children and their groups are ever signaled: their pids can't be reused before this process reaps them. Deeper
+//! descendants are reparented to this process, the subreaper, when the processes above them are gone.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,81 +10,79 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::proc_tree;
-use crate::proc_tree::{Kin, Process};
-use crate::signals::Signals;
+use crate::proc_tree::{ProcEntry, ProcessTree};
+use crate::signal_fd::SignalFd;
 use crate::sys;
-use crate::sys::Ended;
+use crate::sys::ReapedChild;
+use crate::timing::KILL_POLL_INTERVAL;
 
-/// How long a killed process is waited for before the next look.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// Waits for every child that has ended, tells of each, and says whether any is left.
-pub(crate) fn reap(mut tell: impl FnMut(Ended)) -> bool {
+/// Reaps every child that has exited, and calls `on_exit` for each. Returns whether any children are left.
+pub(crate) fn reap_exited(mut on_exit: impl FnMut(ReapedChild)) -> bool {
     loop {
-        match sys::wait_any() {
-            Ok(Some(ended)) => tell(ended),
+        match sys::wait_any_child() {
+            Ok(Some(child)) => on_exit(child),
             Ok(None) => return true,
             Err(_) => return false,
         }
     }
 }
 
-/// How many processes below this one live.
-pub(crate) fn living() -> u64 {
-    let kin = Kin::look();
-    let mut family = vec![proc_tree::number()];
+/// Counts the living descendants of this process.
+pub(crate) fn count_living() -> u64 {
+    let tree = ProcessTree::read();
+    let mut unvisited = vec![proc_tree::own_pid()];
     let mut living = 0;
-    while let Some(parent) = family.pop() {
-        for child in kin.children(parent) {
-            living += u64::from(!child.ended);
-            family.push(child.pid);
+    while let Some(parent) = unvisited.pop() {
+        for child in tree.children(parent) {
+            living += u64::from(!child.has_exited);
+            unvisited.push(child.pid);
         }
     }
     living
 }
 
-/// Sends a signal to each child, with its group.
-pub(crate) fn signal(signal: Signal) {
-    signal_all(signal, &proc_tree::children());
+/// Sends a signal to each child and its process group.
+pub(crate) fn signal_children(signal: Signal) {
+    signal_processes(signal, &proc_tree::own_children());
 }
 
-/// Sends a signal to each of these, with its group, once to each.
-pub(crate) fn signal_all(signal: Signal, those: &[Process]) {
-    let own = proc_tree::own().map(|own| own.group);
+/// Sends a signal to each of these processes and its process group, once per group.
+pub(crate) fn signal_processes(signal: Signal, processes: &[ProcEntry]) {
+    let own_group = proc_tree::own_process().map(|own| own.group);
     let mut groups = BTreeSet::new();
-    for Process { pid, group, .. } in those {
-        match Pid::from_raw(*group).filter(|_| Some(*group) != own) {
-            // As one: who forks while his group is killed can't slip through.
-            Some(whole) if groups.insert(group) => drop(kill_process_group(whole, signal)),
+    for ProcEntry { pid, group, .. } in processes {
+        match Pid::from_raw(*group).filter(|_| Some(*group) != own_group) {
+            // The kernel signals a group as a whole: a process that forks meanwhile can't slip through.
+            Some(target) if groups.insert(group) => drop(kill_process_group(target, signal)),
             Some(_) => {}
             None => drop(Pid::from_raw(*pid).map(|pid| kill_process(pid, signal))),
         }
     }
 }
 
-/// Kills all that `chosen` names and everything below it, and looks again until nobody is left or the time is over. Says
-/// whether somebody is left.
-pub(crate) fn kill(
-    signals: &Signals,
-    patience: Duration,
-    chosen: impl Fn(Pid) -> bool,
-    mut tell: impl FnMut(Ended),
+/// Kills the children that `should_kill` selects, with all of their descendants, until none is left or `timeout` has
+/// elapsed. Returns whether any are left.
+pub(crate) fn kill_until_gone(
+    signals: &SignalFd,
+    timeout: Duration,
+    should_kill: impl Fn(Pid) -> bool,
+    mut on_exit: impl FnMut(ReapedChild),
 ) -> io::Result<bool> {
-    let since = Instant::now();
-    while reap(&mut tell) {
-        let children = proc_tree::children();
-        let everybody = children.len();
-        let is_chosen = |child: &Process| Pid::from_raw(child.pid).is_some_and(&chosen);
-        let those: Vec<Process> = children.into_iter().filter(is_chosen).collect();
-        // To see nobody at all, where there is somebody to wait for, says nothing.
-        if those.is_empty() && everybody > 0 {
+    let started = Instant::now();
+    while reap_exited(&mut on_exit) {
+        let children = proc_tree::own_children();
+        let child_count = children.len();
+        let is_target = |child: &ProcEntry| Pid::from_raw(child.pid).is_some_and(&should_kill);
+        let targets: Vec<ProcEntry> = children.into_iter().filter(is_target).collect();
+        // If no children are visible at all, keep waiting: `reap_exited` found that there are some.
+        if targets.is_empty() && child_count > 0 {
             return Ok(false);
         }
-        signal_all(Signal::KILL, &those);
-        if since.elapsed() > patience {
+        signal_processes(Signal::KILL, &targets);
+        if started.elapsed() > timeout {
             return Ok(true);
         }
-        signals.wait_for_child(LOOK)?;
+        signals.wait_for_child(KILL_POLL_INTERVAL)?;
     }
     Ok(false)
 }

@@ -1,4 +1,4 @@
-//! How a program ended.
+//! Exit statuses of programs.
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum ProgramExit {
     LimitExceeded(ExceededLimit),
 }
 
-/// The resource limit that killed a program. Exceeding another limit fails a system call instead.
+/// The resource limit that killed a program. Exceeding any other limit makes a system call fail instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExceededLimit {
     /// [`ResourceLimits::cpu`](crate::ResourceLimits::cpu).

@@ -1,4 +1,4 @@
-//! Descriptors that go through a socket, beside bytes.
+//! Sending and receiving descriptors over a socket, along with bytes.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -9,35 +9,35 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Sends what the socket takes, with descriptors beside the first byte.
-pub(crate) fn send_with(
+/// Sends as many bytes as the socket accepts, with the descriptors attached to the first one. Returns how many.
+pub(crate) fn send_with_fds(
     socket: impl AsFd,
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
-        beside.push(SendAncillaryMessage::ScmRights(descriptors));
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     }
     Ok(sendmsg(
         socket,
         &[IoSlice::new(bytes)],
-        &mut beside,
+        &mut ancillary,
         SendFlags::NOSIGNAL,
     )?)
 }
 
-/// Reads up to as much as `bytes` holds, and takes the descriptors that come with it. No child inherits them.
-pub(crate) fn receive_with(
+/// Receives bytes and the descriptors attached to them, which are close-on-exec. Returns how many bytes were read.
+pub(crate) fn receive_with_fds(
     socket: impl AsFd,
     bytes: &mut [u8],
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut beside, flags)?;
-    let descriptors = beside.drain().flat_map(|message| match message {
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)?;
+    let descriptors = ancillary.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
         _ => Vec::new(),
     });

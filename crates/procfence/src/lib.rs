@@ -1,16 +1,16 @@
-//! Run a program so that its whole process tree can be ended, however it tries to get away.
+//! Run programs so that the whole process tree can be killed, no matter how it tries to escape.
 //!
 //! ```text
-//! your program ── control ──► supervisor ── forks ──► reaper ──► program ──► …
-//!   └────────────────── one socket each ─────────────────┘
+//! host ── control ──► supervisor ── forks ──► reaper ──► program ──► …
+//!   └────────────── one socket each ─────────────┘
 //! ```
 //!
-//! A *reaper* starts one program at a time and is the child subreaper (`PR_SET_CHILD_SUBREAPER`) of everything that
-//! program starts. A process that leaves its group, its session and its parent is reparented to the reaper, so it is
-//! never a guess which processes belong to which call. When your program ends, in whatever way, the kernel closes the
-//! sockets, and the reapers end what they started. The *supervisor* makes reapers, and cleans up after a reaper that was
-//! killed. Supervisor and reapers are your own executable, started again with a hidden argument: call [`supervise`]
-//! first in `main`.
+//! The *host* is your program. A *reaper* runs one program at a time (a *call*) and is the child subreaper
+//! (`PR_SET_CHILD_SUBREAPER`) of everything that program starts. A process that leaves its group, its session and its
+//! parent is reparented to the reaper, so it's always known which processes belong to which call. When the host exits,
+//! for whatever reason, the kernel closes the sockets, and the reapers kill what they started. The *supervisor* forks
+//! reapers, and cleans up after a reaper that was killed. Supervisor and reapers run the host's own executable, started
+//! again with a hidden argument: call [`supervise`] first thing in `main`.
 //!
 //! Linux only. Elsewhere [`Supervisor::new`] returns `None`.
 
@@ -27,8 +27,6 @@ mod fd_passing;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
-mod pool;
-#[cfg(target_os = "linux")]
 mod proc_tree;
 #[cfg(target_os = "linux")]
 mod protocol;
@@ -39,26 +37,29 @@ mod reaper_call;
 #[cfg(target_os = "linux")]
 mod reaper_client;
 #[cfg(target_os = "linux")]
-mod signals;
+mod reaper_pool;
 #[cfg(target_os = "linux")]
-mod supervise;
+mod reaper_supervisor;
 #[cfg(target_os = "linux")]
-mod supervisor;
+mod reexec;
+#[cfg(target_os = "linux")]
+mod signal_fd;
 #[cfg(target_os = "linux")]
 mod sys;
+pub mod timing;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
 pub use exit::{ExceededLimit, ProgramExit};
 pub use limits::ResourceLimits;
 #[cfg(target_os = "linux")]
-pub use pool::{Keepers, Supervisor};
+pub use protocol::{ReaperReply, ReaperRequest};
 #[cfg(target_os = "linux")]
-pub use protocol::{Reply, Request};
+pub use reaper_client::ReaperClient;
 #[cfg(target_os = "linux")]
-pub use reaper_client::Keeper;
-pub use spawn::{Descriptors, Order, spawn, watch};
+pub use reaper_pool::{ReaperPool, Supervisor};
 #[cfg(target_os = "linux")]
-pub use supervise::supervise;
+pub use reexec::supervise;
+pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{Supervisor, supervise};

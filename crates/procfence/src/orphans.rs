@@ -1,64 +1,64 @@
-//! toolq's own part, in the worst case: a program has killed its keeper and the root above it. Then what it started
-//! comes to toolq.
+//! The host's own cleanup, for the worst case: a program killed both its reaper and the supervisor, so its orphans are
+//! reparented to the host.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
 
 use crate::descendants;
 use crate::proc_tree;
-use crate::proc_tree::Process;
+use crate::proc_tree::ProcEntry;
+use crate::timing::{MAX_SWEEPS, SWEEP_INTERVAL};
 
-/// How often is looked for strays, and the time between two looks.
-const LOOKS: u32 = 100;
-const LOOK: Duration = Duration::from_millis(10);
+/// The pids of all supervisors of this process. Reapers stay in their supervisor's session; programs never do.
+static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Every root of this process. Keepers stay in the session of theirs, programs never do.
-static ROOTS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// There are reapers that may release what they started. Released processes must not be reparented to this process.
+static HAS_LENIENT_POOL: AtomicBool = AtomicBool::new(false);
 
-/// There are keepers that let go what they have started. That is not to come here.
-static LENIENT: AtomicBool = AtomicBool::new(false);
-
-/// Takes in, from now on, who loses everybody above him below this process.
-pub(crate) fn take_in(lenient: bool) {
-    let lenient = LENIENT.fetch_or(lenient, Ordering::Relaxed) || lenient;
-    // Where that can't be had, the roots still do their part.
+/// Makes this process the subreaper of last resort, unless it has a lenient pool.
+pub(crate) fn become_subreaper(lenient: bool) {
+    let lenient = HAS_LENIENT_POOL.fetch_or(lenient, Ordering::Relaxed) || lenient;
+    // If this fails, the supervisors still do their part.
     let _ = set_child_subreaper((!lenient).then(getpid));
 }
 
-/// Remembers a root.
-pub(crate) fn know(root: Pid) {
-    ROOTS
+/// Records the pid of a supervisor.
+pub(crate) fn register_supervisor(supervisor: Pid) {
+    SUPERVISORS
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .insert(root.as_raw_nonzero().get());
+        .insert(supervisor.as_raw_nonzero().get());
 }
 
-/// Ends everybody who came here because his keeper and root are gone, and looks again until nobody is left. The keepers
-/// of a root that is `closed` are waited for: they end by themselves.
-pub(crate) fn end(closed: Option<Pid>) {
-    let roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let own = proc_tree::own().map(|own| own.session);
-    let closed = closed.map(|root| root.as_raw_nonzero().get());
-    for _ in 0..LOOKS {
-        let children = proc_tree::children().into_iter();
-        let strangers =
-            children.filter(|child| Some(child.session) != own && !roots.contains(&child.pid));
-        let (keepers, strays): (Vec<Process>, Vec<Process>) =
-            strangers.partition(|child| roots.contains(&child.session));
-        descendants::signal_all(Signal::KILL, &strays);
-        let pids = keepers.iter().chain(&strays).map(|child| child.pid);
+/// Kills and reaps orphans whose reaper and supervisor are gone, until none is left, but for no longer than a second or
+/// so. Reapers of `closed_supervisor` are waited for, but not killed: they exit by themselves.
+pub(crate) fn kill_and_reap(closed_supervisor: Option<Pid>) {
+    let supervisors = SUPERVISORS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let own_session = proc_tree::own_process().map(|own| own.session);
+    let closed_supervisor = closed_supervisor.map(|supervisor| supervisor.as_raw_nonzero().get());
+    for _ in 0..MAX_SWEEPS {
+        let children = proc_tree::own_children().into_iter();
+        let outsiders = children.filter(|child| {
+            Some(child.session) != own_session && !supervisors.contains(&child.pid)
+        });
+        let (reapers, orphans): (Vec<ProcEntry>, Vec<ProcEntry>) =
+            outsiders.partition(|child| supervisors.contains(&child.session));
+        descendants::signal_processes(Signal::KILL, &orphans);
+        let pids = reapers.iter().chain(&orphans).map(|child| child.pid);
         for pid in pids.filter_map(Pid::from_raw) {
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
-        let is_awaited = |keeper: &Process| Some(keeper.session) == closed;
-        if strays.is_empty() && !keepers.iter().any(is_awaited) {
+        let is_awaited = |reaper: &ProcEntry| Some(reaper.session) == closed_supervisor;
+        if orphans.is_empty() && !reapers.iter().any(is_awaited) {
             return;
         }
-        thread::sleep(LOOK);
+        thread::sleep(SWEEP_INTERVAL);
     }
 }

@@ -1,108 +1,112 @@
-//! Processes as the system shows them, and who is whose child.
+//! Processes and their children, as `/proc` shows them.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::process::getpid;
 
-/// A process as the system shows it.
+/// A process, as `/proc` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
+pub(crate) struct ProcEntry {
     pub(crate) pid: i32,
-    parent: i32,
-    /// This and the session are 0 where their leader is outside of the namespace, as a container's first process may
-    /// find its own; `getsid` gives 0 for it, too, which rustix takes for impossible.
+    parent_pid: i32,
+    /// Like `session`, 0 if its leader is outside the pid namespace, as may be the case for a container's first
+    /// process. (That's why they aren't read with `getsid`: it returns 0 as well, which rustix considers impossible.)
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// It has ended, and its parent has not asked how.
-    pub(crate) ended: bool,
+    /// It is a zombie: it has exited, but its parent hasn't reaped it.
+    pub(crate) has_exited: bool,
 }
 
-/// Where the relations of processes are read.
-pub(crate) enum Kin {
-    /// Each process has a list of its children. One's own is exact, since nobody leaves it before he is waited for; it
-    /// is also read in no time, where looking at all processes would give somebody who runs away a head start.
-    Listed,
-    /// From all processes, on a system without such lists.
-    Seen(Vec<Process>),
+/// Where the children of processes are looked up.
+pub(crate) enum ProcessTree {
+    /// The kernel's list of children of each process. That of this process is exact, since a child stays in it until it
+    /// is reaped. It is also quick to read; scanning all processes would give one that tries to escape a head start.
+    ChildLists,
+    /// A scan of all processes, on systems without such lists.
+    Snapshot(Vec<ProcEntry>),
 }
 
-impl Kin {
-    pub(crate) fn look() -> Self {
+impl ProcessTree {
+    pub(crate) fn read() -> Self {
         if Path::new("/proc/thread-self/children").exists() {
-            Self::Listed
+            Self::ChildLists
         } else {
-            Self::Seen(processes())
+            Self::Snapshot(read_all_processes())
         }
     }
 
-    /// The children of a process, those that have ended too.
-    pub(crate) fn children(&self, parent: i32) -> Vec<Process> {
+    /// Returns the children of a process, including zombies.
+    pub(crate) fn children(&self, parent_pid: i32) -> Vec<ProcEntry> {
         match self {
-            Self::Listed => listed(parent).into_iter().map(Process::find).collect(),
-            Self::Seen(all) => {
-                let all = all.iter().copied();
-                all.filter(|process| process.parent == parent).collect()
+            Self::ChildLists => read_child_pids(parent_pid)
+                .into_iter()
+                .map(ProcEntry::find)
+                .collect(),
+            Self::Snapshot(processes) => {
+                let all = processes.iter().copied();
+                all.filter(|process| process.parent_pid == parent_pid)
+                    .collect()
             }
         }
     }
 }
 
-impl Process {
-    /// From a line of `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`. The name may hold anything.
+impl ProcEntry {
+    /// Parses `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`. The name may contain anything.
     fn parse(stat: &[u8]) -> Option<Self> {
         let stat = String::from_utf8_lossy(stat);
         let (pid, rest) = stat.split_once(" (")?;
         let mut fields = rest.rsplit_once(") ")?.1.split(' ');
         Some(Self {
-            ended: matches!(fields.next()?, "Z" | "X"),
+            has_exited: matches!(fields.next()?, "Z" | "X"),
             pid: pid.parse().ok()?,
-            parent: fields.next()?.parse().ok()?,
+            parent_pid: fields.next()?.parse().ok()?,
             group: fields.next()?.parse().ok()?,
             session: fields.next()?.parse().ok()?,
         })
     }
 
-    fn read(folder: &Path) -> Option<Self> {
-        Self::parse(&fs::read(folder.join("stat")).ok()?)
+    fn read(dir: &Path) -> Option<Self> {
+        Self::parse(&fs::read(dir.join("stat")).ok()?)
     }
 
-    /// The process of this number. Where the system hides more of it, as it may another user's, that is all.
+    /// Returns the process with this pid. If the system hides its details, as it may for other users' processes, all
+    /// but the pid is 0.
     fn find(pid: i32) -> Self {
         Self::read(Path::new(&format!("/proc/{pid}"))).unwrap_or(Self {
             pid,
-            parent: 0,
+            parent_pid: 0,
             group: 0,
             session: 0,
-            ended: false,
+            has_exited: false,
         })
     }
 }
 
-/// Whether /proc shows the processes by the numbers that signals go to. In a namespace of its own that was given another's
-/// /proc it doesn't.
-pub(crate) fn is_visible() -> bool {
-    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == &*number().to_string())
+/// Returns whether `/proc` and signals use the same pids. They don't if `/proc` belongs to another pid namespace.
+pub(crate) fn shows_own_pid_namespace() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == &*own_pid().to_string())
 }
 
-/// This process, as the system shows it.
-pub(crate) fn own() -> Option<Process> {
-    Process::read(Path::new("/proc/self"))
+/// Returns this process, as `/proc` shows it.
+pub(crate) fn own_process() -> Option<ProcEntry> {
+    ProcEntry::read(Path::new("/proc/self"))
 }
 
-/// The children of this process, those that have ended too.
-pub(crate) fn children() -> Vec<Process> {
-    Kin::look().children(number())
+/// Returns the children of this process, including zombies.
+pub(crate) fn own_children() -> Vec<ProcEntry> {
+    ProcessTree::read().children(own_pid())
 }
 
-/// This process's own number.
-pub(crate) fn number() -> i32 {
+/// Returns the pid of this process.
+pub(crate) fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// The children of each thread of a process.
-fn listed(parent: i32) -> Vec<i32> {
-    let threads = fs::read_dir(format!("/proc/{parent}/task"));
+/// Returns the children of a process, which the kernel lists by thread.
+fn read_child_pids(parent_pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{parent_pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -113,12 +117,12 @@ fn listed(parent: i32) -> Vec<i32> {
     lists.flat_map(numbers).collect()
 }
 
-/// All processes of the system. Where /proc can't be read there are none to see.
-fn processes() -> Vec<Process> {
+/// Returns all processes of the system; none if `/proc` can't be read.
+fn read_all_processes() -> Vec<ProcEntry> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbered = entries.filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit());
     numbered
-        .filter_map(|entry| Process::read(&entry.path()))
+        .filter_map(|entry| ProcEntry::read(&entry.path()))
         .collect()
 }
 
@@ -129,28 +133,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_look_like_fields() {
-        let process = Process::parse(b"42 (a) Z 1 (b)) S 7 8 9 0").unwrap();
+    fn a_name_that_looks_like_fields_is_parsed() {
+        let process = ProcEntry::parse(b"42 (a) Z 1 (b)) S 7 8 9 0").unwrap();
         assert_eq!(
-            (process.pid, process.parent, process.group, process.ended),
+            (
+                process.pid,
+                process.parent_pid,
+                process.group,
+                process.has_exited
+            ),
             (42, 7, 8, false)
         );
-        assert!(Process::parse(b"42 (dead) Z 1 1 1").unwrap().ended);
+        assert!(ProcEntry::parse(b"42 (dead) Z 1 1 1").unwrap().has_exited);
     }
 
     #[test]
-    fn lists_say_what_all_processes_say() {
+    fn child_lists_agree_with_a_snapshot_of_all_processes() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let find = |kin: &Kin| {
-            let children = kin.children(number()).into_iter();
+        let find = |tree: &ProcessTree| {
+            let children = tree.children(own_pid()).into_iter();
             let pid = i32::try_from(child.id()).unwrap();
             children
                 .filter(|found| found.pid == pid)
                 .collect::<Vec<_>>()
         };
-        let seen = find(&Kin::Seen(processes()));
-        assert_eq!(seen.len(), 1);
-        assert_eq!(find(&Kin::look()), seen);
+        let in_snapshot = find(&ProcessTree::Snapshot(read_all_processes()));
+        assert_eq!(in_snapshot.len(), 1);
+        assert_eq!(find(&ProcessTree::read()), in_snapshot);
         child.kill().unwrap();
         child.wait().unwrap();
     }

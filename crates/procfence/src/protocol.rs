@@ -1,4 +1,4 @@
-//! What toolq and a keeper say to each other: requests of a length and a body, replies of a fixed size.
+//! The protocol between the host and a reaper: requests with a header and a body, replies of a fixed size.
 
 use std::ffi::CStr;
 use std::io::{self, Read as _};
@@ -7,77 +7,77 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::exit::{ExceededLimit, ProgramExit};
-use crate::fd_passing::receive_with;
+use crate::fd_passing::receive_with_fds;
 use crate::limits::ResourceLimits;
-use crate::spawn::Order;
+use crate::spawn::SpawnRequest;
 
-/// Bytes before a request's body: its length and its kind.
-const HEAD: usize = 5;
-/// Bytes of a reply.
-pub(crate) const REPLY: usize = 12;
-/// No limit, on the wire.
-const NONE: u64 = u64::MAX;
+/// Size of a request's header: the length of the body (four bytes) and the kind of request (one).
+const HEADER_BYTES: usize = 5;
+/// Size of a reply.
+pub(crate) const REPLY_BYTES: usize = 12;
+/// How a limit of `None` is encoded.
+const NO_LIMIT: u64 = u64::MAX;
 
-/// What toolq wants of a keeper.
+/// A request of the host to a reaper.
 #[derive(Debug)]
-pub enum Request {
-    /// Start this program; its four descriptors come beside the first byte.
-    Start(Box<Order>),
-    /// Send this signal to everybody.
+pub enum ReaperRequest {
+    /// Start this program. Its four descriptors are attached to the first byte.
+    Start(Box<SpawnRequest>),
+    /// Send this signal to the processes of the call.
     Signal(i32),
-    /// End all that was started: politely, and after this time surely.
-    End(Duration),
-    /// Let go what was left running, and end.
+    /// Terminate all processes of the call: with SIGTERM first, and with SIGKILL after this grace period.
+    Terminate(Duration),
+    /// Release what is still running, and exit.
     Release,
 }
 
-/// What a keeper tells toolq.
+/// A reply of a reaper to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
-    /// Nothing runs; the system's error number.
+pub enum ReaperReply {
+    /// Nothing was started. Holds the operating system's error number.
     NotStarted(i32),
-    /// The program has ended.
+    /// The program has exited.
     Exited {
         /// How the program itself ended.
-        ending: ProgramExit,
-        /// Nothing that it started still runs.
-        alone: bool,
+        exit: ProgramExit,
+        /// No process that it started is left.
+        tree_is_gone: bool,
     },
-    /// Nothing that was started runs any more.
-    Gone {
+    /// The processes of the call were terminated.
+    Terminated {
         /// How the program itself ended.
-        ending: ProgramExit,
-        /// How many had to be ended after the program itself had.
+        exit: ProgramExit,
+        /// How many processes had to be killed after the program itself had exited.
         leftovers: u32,
-        /// Somebody could not be ended. The keeper leaves him to the root, and serves no more.
-        leaves: bool,
+        /// Some processes didn't disappear in time. The reaper leaves them to the supervisor, and exits.
+        has_survivors: bool,
     },
 }
 
-impl Request {
-    /// As it is sent.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+impl ReaperRequest {
+    /// Encodes the request, header included.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Start(order) => Self::start(order),
-            Self::Signal(signal) => framed(b'K', |bytes| bytes.extend(signal.to_le_bytes())),
-            Self::End(grace) => {
+            Self::Start(spawn_request) => Self::encode_start(spawn_request),
+            Self::Signal(signal) => encode_frame(b'K', |bytes| bytes.extend(signal.to_le_bytes())),
+            Self::Terminate(grace) => {
                 let ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-                framed(b'E', |bytes| bytes.extend(ms.to_le_bytes()))
+                encode_frame(b'E', |bytes| bytes.extend(ms.to_le_bytes()))
             }
-            Self::Release => framed(b'R', |_| ()),
+            Self::Release => encode_frame(b'R', |_| ()),
         }
     }
 
-    /// The request to start what is only borrowed.
-    pub fn start(order: &Order) -> Vec<u8> {
-        framed(b'S', |bytes| write_order(order, bytes))
+    /// Encodes [`Self::Start`] without taking ownership of the request.
+    pub fn encode_start(spawn_request: &SpawnRequest) -> Vec<u8> {
+        encode_frame(b'S', |bytes| write_spawn_request(spawn_request, bytes))
     }
 
     fn parse(kind: u8, body: &[u8]) -> Option<Self> {
         Some(match kind {
-            b'S' => Self::Start(Box::new(read_order(body)?)),
+            b'S' => Self::Start(Box::new(parse_spawn_request(body)?)),
             b'K' => Self::Signal(i32::from_le_bytes(body.try_into().ok()?)),
-            b'E' => Self::End(Duration::from_millis(u64::from_le_bytes(
+            b'E' => Self::Terminate(Duration::from_millis(u64::from_le_bytes(
                 body.try_into().ok()?,
             ))),
             b'R' => Self::Release,
@@ -85,15 +85,15 @@ impl Request {
         })
     }
 
-    /// Waits for the next request and the descriptors that come with it; none where the other side is gone.
+    /// Waits for the next request and the descriptors attached to it. Returns `None` if the host is gone.
     pub(crate) fn receive(mut socket: &UnixStream) -> io::Result<Option<(Self, Vec<OwnedFd>)>> {
-        let mut head = [0; HEAD];
-        let (read, descriptors) = receive_with(socket, &mut head)?;
+        let mut header = [0; HEADER_BYTES];
+        let (read, descriptors) = receive_with_fds(socket, &mut header)?;
         if read == 0 {
             return Ok(None);
         }
-        socket.read_exact(&mut head[read..])?;
-        let [length @ .., kind] = head;
+        socket.read_exact(&mut header[read..])?;
+        let [length @ .., kind] = header;
         let mut body = Vec::new();
         socket
             .take(u32::from_le_bytes(length).into())
@@ -103,39 +103,39 @@ impl Request {
     }
 }
 
-/// A body with its head.
-fn framed(kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = vec![0; HEAD];
+/// Encodes a header and the body that `write` appends.
+fn encode_frame(kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
     write(&mut bytes);
-    // The system takes far less for the arguments of a program than a length of four bytes can say.
-    let length = u32::try_from(bytes.len() - HEAD).unwrap_or(u32::MAX);
+    // The system limits the arguments of a program to far less than fits into a length of four bytes.
+    let length = u32::try_from(bytes.len() - HEADER_BYTES).unwrap_or(u32::MAX);
     bytes[..4].copy_from_slice(&length.to_le_bytes());
     bytes[4] = kind;
     bytes
 }
 
-/// `ResourceLimits` and the number of arguments, then all strings, each ended by its NUL.
-fn write_order(order: &Order, bytes: &mut Vec<u8>) {
+/// Writes the limits and the number of arguments, then all strings, each with its trailing NUL.
+fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
     let ResourceLimits {
         cpu,
         memory,
         files,
         processes,
         file_size,
-    } = order.limits;
+    } = spawn_request.limits;
     let cpu = cpu.map(|cpu| cpu.as_secs());
     for limit in [cpu, memory, files, processes, file_size] {
-        bytes.extend(limit.unwrap_or(NONE).to_le_bytes());
+        bytes.extend(limit.unwrap_or(NO_LIMIT).to_le_bytes());
     }
-    bytes.extend((order.argv.len() as u64).to_le_bytes());
-    let strings = [&order.path, &order.cwd]
+    bytes.extend((spawn_request.argv.len() as u64).to_le_bytes());
+    let strings = [&spawn_request.path, &spawn_request.cwd]
         .into_iter()
-        .chain(&order.argv)
-        .chain(&order.env);
+        .chain(&spawn_request.argv)
+        .chain(&spawn_request.env);
     strings.for_each(|string| bytes.extend(string.as_bytes_with_nul()));
 }
 
-fn read_order(body: &[u8]) -> Option<Order> {
+fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
     let (numbers, strings) = body.split_first_chunk::<48>()?;
     let mut numbers = numbers
         .as_chunks::<8>()
@@ -143,7 +143,7 @@ fn read_order(body: &[u8]) -> Option<Order> {
         .iter()
         .copied()
         .map(u64::from_le_bytes);
-    let mut limit = || numbers.next().filter(|limit| *limit != NONE);
+    let mut limit = || numbers.next().filter(|limit| *limit != NO_LIMIT);
     let limits = ResourceLimits {
         cpu: limit().map(Duration::from_secs),
         memory: limit(),
@@ -151,50 +151,50 @@ fn read_order(body: &[u8]) -> Option<Order> {
         processes: limit(),
         file_size: limit(),
     };
-    let arguments = usize::try_from(limit()?).ok()?;
+    let argument_count = usize::try_from(limit()?).ok()?;
     let strings = strings.split_inclusive(|byte| *byte == 0);
     let mut strings = strings
         .map_while(|text| CStr::from_bytes_with_nul(text).ok())
         .map(CStr::to_owned);
-    Some(Order {
+    Some(SpawnRequest {
         path: strings.next()?,
         cwd: strings.next()?,
-        argv: strings.by_ref().take(arguments).collect(),
+        argv: strings.by_ref().take(argument_count).collect(),
         env: strings.collect(),
         limits,
     })
 }
 
-impl Reply {
-    pub(crate) fn bytes(self) -> [u8; REPLY] {
-        let (kind, ending, number, leaves) = match self {
+impl ReaperReply {
+    pub(crate) fn encode(self) -> [u8; REPLY_BYTES] {
+        let (kind, exit, number, has_survivors) = match self {
             Self::NotStarted(errno) => (b'N', ProgramExit::Code(errno), 0, false),
-            Self::Exited { ending, alone } => (b'X', ending, u32::from(alone), false),
-            Self::Gone {
-                ending,
+            Self::Exited { exit, tree_is_gone } => (b'X', exit, u32::from(tree_is_gone), false),
+            Self::Terminated {
+                exit,
                 leftovers,
-                leaves,
-            } => (b'G', ending, leftovers, leaves),
+                has_survivors,
+            } => (b'G', exit, leftovers, has_survivors),
         };
-        let (tag, code) = match ending {
+        let (tag, code) = match exit {
             ProgramExit::Signal(signal) => (1, signal),
             ProgramExit::LimitExceeded(ExceededLimit::Cpu) => (2, 0),
             ProgramExit::LimitExceeded(ExceededLimit::FileSize) => (3, 0),
             ProgramExit::LimitExceeded(ExceededLimit::Processes) => (4, 0),
             ProgramExit::Code(code) => (0, code),
         };
-        let mut bytes = [0; REPLY];
-        (bytes[0], bytes[1], bytes[2]) = (kind, tag, leaves.into());
+        let mut bytes = [0; REPLY_BYTES];
+        (bytes[0], bytes[1], bytes[2]) = (kind, tag, has_survivors.into());
         bytes[4..8].copy_from_slice(&code.to_le_bytes());
         bytes[8..].copy_from_slice(&number.to_le_bytes());
         bytes
     }
 
-    /// None where it is no reply of a keeper's.
-    pub(crate) fn parse(bytes: [u8; REPLY]) -> Option<Self> {
-        let [kind, tag, leaves, _, code @ .., a, b, c, d] = bytes;
+    /// Parses a reply. Returns `None` if it is malformed.
+    pub(crate) fn parse(bytes: [u8; REPLY_BYTES]) -> Option<Self> {
+        let [kind, tag, has_survivors, _, code @ .., a, b, c, d] = bytes;
         let (code, number) = (i32::from_le_bytes(code), u32::from_le_bytes([a, b, c, d]));
-        let ending = match tag {
+        let exit = match tag {
             0 => ProgramExit::Code(code),
             1 => ProgramExit::Signal(code),
             2 => ProgramExit::LimitExceeded(ExceededLimit::Cpu),
@@ -205,13 +205,13 @@ impl Reply {
         Some(match kind {
             b'N' => Self::NotStarted(code),
             b'X' => Self::Exited {
-                ending,
-                alone: number == 1,
+                exit,
+                tree_is_gone: number == 1,
             },
-            b'G' => Self::Gone {
-                ending,
+            b'G' => Self::Terminated {
+                exit,
                 leftovers: number,
-                leaves: leaves == 1,
+                has_survivors: has_survivors == 1,
             },
             _ => return None,
         })
@@ -223,14 +223,14 @@ mod tests {
     use std::ffi::CString;
     use std::os::fd::AsFd as _;
 
-    use crate::fd_passing::send_with;
+    use crate::fd_passing::send_with_fds;
 
     use super::*;
 
     #[test]
-    fn an_order_arrives_as_it_was_given() {
+    fn a_start_request_survives_the_wire() {
         let text = |text: &str| CString::new(text).unwrap();
-        let order = Order {
+        let spawn_request = SpawnRequest {
             path: text("/bin/cat"),
             cwd: text("/"),
             argv: vec![text("cat"), text(""), text("a b\n")],
@@ -241,41 +241,41 @@ mod tests {
                 ..ResourceLimits::default()
             },
         };
-        let (told, heard) = UnixStream::pair().unwrap();
-        let bytes = Request::Start(Box::new(order)).bytes();
+        let (sender, receiver) = UnixStream::pair().unwrap();
+        let bytes = ReaperRequest::Start(Box::new(spawn_request)).encode();
         assert_eq!(
-            send_with(&told, &bytes, &[told.as_fd()]).unwrap(),
+            send_with_fds(&sender, &bytes, &[sender.as_fd()]).unwrap(),
             bytes.len()
         );
-        let (request, descriptors) = Request::receive(&heard).unwrap().unwrap();
-        assert_eq!(request.bytes(), bytes);
+        let (request, descriptors) = ReaperRequest::receive(&receiver).unwrap().unwrap();
+        assert_eq!(request.encode(), bytes);
         assert_eq!(descriptors.len(), 1);
-        drop((told, descriptors));
-        assert!(Request::receive(&heard).unwrap().is_none());
+        drop((sender, descriptors));
+        assert!(ReaperRequest::receive(&receiver).unwrap().is_none());
     }
 
     #[test]
-    fn a_reply_arrives_as_it_was_given() {
-        let endings = [
+    fn a_reply_survives_the_wire() {
+        let exits = [
             ProgramExit::Code(255),
             ProgramExit::Signal(9),
             ProgramExit::LimitExceeded(ExceededLimit::Cpu),
         ];
-        let gone = endings.map(|ending| Reply::Gone {
-            ending,
+        let terminated = exits.map(|exit| ReaperReply::Terminated {
+            exit,
             leftovers: 70_000,
-            leaves: ending == ProgramExit::Signal(9),
+            has_survivors: exit == ProgramExit::Signal(9),
         });
-        let exited = endings.map(|ending| Reply::Exited {
-            ending,
-            alone: true,
+        let exited = exits.map(|exit| ReaperReply::Exited {
+            exit,
+            tree_is_gone: true,
         });
-        for reply in gone
+        for reply in terminated
             .into_iter()
             .chain(exited)
-            .chain([Reply::NotStarted(13)])
+            .chain([ReaperReply::NotStarted(13)])
         {
-            assert_eq!(Reply::parse(reply.bytes()), Some(reply));
+            assert_eq!(ReaperReply::parse(reply.encode()), Some(reply));
         }
     }
 }

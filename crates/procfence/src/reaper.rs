@@ -1,4 +1,4 @@
-//! The process that starts programs, one call after another.
+//! The process that starts programs, one call at a time.
 
 use std::io;
 use std::io::Write as _;
@@ -8,39 +8,39 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Pid;
 
 use crate::limits::ResourceLimits;
-use crate::protocol::{Reply, Request};
-use crate::reaper_call::{Call, Next};
-use crate::signals::Signals;
-use crate::spawn::{Order, spawn};
+use crate::protocol::{ReaperReply, ReaperRequest};
+use crate::reaper_call::{ReaperAction, ReaperCall};
+use crate::signal_fd::SignalFd;
+use crate::spawn::{SpawnRequest, spawn};
 use crate::sys;
 
-/// A keeper without a call.
-pub(crate) struct Keeper {
+/// What a reaper process needs to serve calls.
+pub(crate) struct Reaper {
     pub(crate) socket: UnixStream,
-    pub(crate) signals: Signals,
+    pub(crate) signals: SignalFd,
 }
 
-impl Keeper {
-    pub(crate) fn new(socket: UnixStream, signals: Signals) -> Self {
+impl Reaper {
+    pub(crate) fn new(socket: UnixStream, signals: SignalFd) -> Self {
         Self { socket, signals }
     }
 
-    /// Serves calls until the other side is gone.
+    /// Serves calls until the host closes the socket.
     pub(crate) fn serve(self) -> io::Result<()> {
-        while let Some((request, descriptors)) = Request::receive(&self.socket)? {
-            // What was said of the last call, too late, means nothing.
-            let Request::Start(order) = request else {
+        while let Some((request, descriptors)) = ReaperRequest::receive(&self.socket)? {
+            // Requests for the previous call may arrive late; ignore them.
+            let ReaperRequest::Start(spawn_request) = request else {
                 continue;
             };
-            match start(&order, &descriptors) {
-                Err(errno) => self.reply(Reply::NotStarted(errno))?,
+            match start_program(&spawn_request, &descriptors) {
+                Err(errno) => self.send_reply(ReaperReply::NotStarted(errno))?,
                 Ok(program) => {
                     drop(descriptors);
-                    let mut call = Call::new(&self, program, order.limits);
-                    match call.serve() {
-                        Ok(Next::Another) => {}
-                        Ok(Next::Leave) => break,
-                        Err(error) => return call.kill().and(Err(error)),
+                    let mut call = ReaperCall::new(&self, program, spawn_request.limits);
+                    match call.run() {
+                        Ok(ReaperAction::AwaitNext) => {}
+                        Ok(ReaperAction::Quit) => break,
+                        Err(error) => return call.kill_tree().and(Err(error)),
                     }
                 }
             }
@@ -48,23 +48,23 @@ impl Keeper {
         Ok(())
     }
 
-    pub(crate) fn reply(&self, reply: Reply) -> io::Result<()> {
-        (&self.socket).write_all(&reply.bytes())
+    pub(crate) fn send_reply(&self, reply: ReaperReply) -> io::Result<()> {
+        (&self.socket).write_all(&reply.encode())
     }
 }
 
 /// Starts a program.
 ///
 /// # Errors
-/// The operating system's error number. Then nothing ran.
-fn start(order: &Order, descriptors: &[OwnedFd]) -> Result<Pid, i32> {
+/// The operating system's error number. Nothing ran.
+fn start_program(request: &SpawnRequest, descriptors: &[OwnedFd]) -> Result<Pid, i32> {
     let [stdin, stdout, stderr, status] = descriptors else {
         return Err(libc::EBADF);
     };
     let descriptors = [stdin, stdout, stderr, status].map(OwnedFd::as_fd);
-    if order.limits == ResourceLimits::default() {
-        spawn(order, &descriptors)
+    if request.limits == ResourceLimits::default() {
+        spawn(request, &descriptors)
     } else {
-        sys::start_limited(order, &descriptors)
+        sys::spawn_limited(request, &descriptors)
     }
 }

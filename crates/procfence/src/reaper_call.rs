@@ -1,4 +1,4 @@
-//! A call in the hands of its keeper: its program runs, all that comes of it is kept, and in the end nobody is left.
+//! A call as its reaper sees it: the program runs, its descendants are tracked, and in the end no process is left.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -6,225 +6,235 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use crate::deadline::Grace;
+use crate::deadline::PausableDeadline;
 use crate::descendants;
 use crate::exit::{ExceededLimit, ProgramExit};
 use crate::limits::ResourceLimits;
-use crate::protocol::{Reply, Request};
-use crate::reaper::Keeper;
-use crate::sys::Ended;
-
-/// How long killed processes may take to be gone. Those that the system can't end are left to the root.
-const KILL_PATIENCE: Duration = Duration::from_millis(300);
-/// Between two counts of a call's processes, where they are limited.
-const COUNT: Duration = Duration::from_millis(20);
+use crate::protocol::{ReaperReply, ReaperRequest};
+use crate::reaper::Reaper;
+use crate::sys::ReapedChild;
+use crate::timing::{PROCESS_COUNT_INTERVAL, REAPER_KILL_TIMEOUT};
 
 /// A call whose program was started.
-pub(crate) struct Call<'k> {
-    keeper: &'k Keeper,
+pub(crate) struct ReaperCall<'k> {
+    reaper: &'k Reaper,
     program: Pid,
     limits: ResourceLimits,
-    /// How the program ended. It was waited for.
-    ending: Option<ProgramExit>,
-    /// More processes lived than may.
-    too_many: bool,
-    /// All were stopped, and not yet told to go on.
-    held: bool,
+    /// How the program ended, once it was reaped.
+    exit: Option<ProgramExit>,
+    /// The limit on the number of processes was exceeded.
+    too_many_processes: bool,
+    /// The processes were stopped and not resumed yet.
+    stopped: bool,
 }
 
-/// What a keeper does after a call.
+/// What a reaper does after a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    Another,
-    Leave,
+pub(crate) enum ReaperAction {
+    AwaitNext,
+    Quit,
 }
 
-impl<'k> Call<'k> {
-    pub(crate) fn new(keeper: &'k Keeper, program: Pid, limits: ResourceLimits) -> Self {
+impl<'k> ReaperCall<'k> {
+    pub(crate) fn new(reaper: &'k Reaper, program: Pid, limits: ResourceLimits) -> Self {
         Self {
-            keeper,
+            reaper,
             program,
             limits,
-            ending: None,
-            too_many: false,
-            held: false,
+            exit: None,
+            too_many_processes: false,
+            stopped: false,
         }
     }
 
-    /// Serves it until nothing of it is left.
-    pub(crate) fn serve(&mut self) -> io::Result<Next> {
-        let Keeper { socket, signals } = self.keeper;
+    /// Serves the call until none of its processes is left, or they were released.
+    pub(crate) fn run(&mut self) -> io::Result<ReaperAction> {
+        let Reaper { socket, signals } = self.reaper;
         loop {
-            let pulse = self
+            let poll_timeout = self
                 .limits
                 .processes
-                .filter(|_| !self.too_many)
-                .map(|_| COUNT);
-            let awake = signals.wait(socket.as_fd(), pulse)?;
-            if awake.ended && self.look()? {
-                return Ok(Next::Another);
+                .filter(|_| !self.too_many_processes)
+                .map(|_| PROCESS_COUNT_INTERVAL);
+            let wakeup = signals.wait(socket.as_fd(), poll_timeout)?;
+            if wakeup.child_exited && self.report_exit()? {
+                return Ok(ReaperAction::AwaitNext);
             }
-            if awake.said {
-                match Request::receive(socket)? {
-                    Some((Request::Signal(signal), _)) => self.pass_on(signal),
-                    Some((Request::End(grace), _)) => return self.end(grace),
-                    Some((Request::Start(_), _)) => {}
-                    Some((Request::Release, _)) => return Ok(Next::Leave),
-                    None => return self.kill().map(|_| Next::Leave),
+            if wakeup.socket_ready {
+                match ReaperRequest::receive(socket)? {
+                    Some((ReaperRequest::Signal(signal), _)) => self.forward_signal(signal),
+                    Some((ReaperRequest::Terminate(grace), _)) => return self.terminate(grace),
+                    Some((ReaperRequest::Start(_), _)) => {}
+                    Some((ReaperRequest::Release, _)) => return Ok(ReaperAction::Quit),
+                    None => return self.kill_tree().map(|_| ReaperAction::Quit),
                 }
             }
-            self.count()?;
+            self.enforce_process_limit()?;
         }
     }
 
-    /// Sends a signal to everybody.
-    fn pass_on(&mut self, signal: i32) {
+    /// Sends a signal to the processes of the call.
+    fn forward_signal(&mut self, signal: i32) {
         let Some(signal) = Signal::from_named_raw(signal) else {
             return;
         };
-        descendants::signal(signal);
+        descendants::signal_children(signal);
         match signal {
-            Signal::STOP => self.held = true,
-            Signal::CONT => self.held = false,
+            Signal::STOP => self.stopped = true,
+            Signal::CONT => self.stopped = false,
             _ => {}
         }
     }
 
-    /// Looks who has ended, and tells it if it was the program. Says whether nothing of the call is left.
-    fn look(&mut self) -> io::Result<bool> {
-        let running = self.ending.is_none();
-        let alone = !self.reap();
-        match self.ending {
-            Some(ending) if running => self
-                .keeper
-                .reply(Reply::Exited { ending, alone })
-                .map(|()| alone),
-            // It was told that there is more to come, and will ask for the end.
+    /// Reaps exited children, and reports the exit of the program. Returns whether the call is done: the program has
+    /// just exited and left no processes.
+    fn report_exit(&mut self) -> io::Result<bool> {
+        let was_running = self.exit.is_none();
+        let tree_is_gone = !self.reap_exited();
+        match self.exit {
+            Some(exit) if was_running => self
+                .reaper
+                .send_reply(ReaperReply::Exited { exit, tree_is_gone })
+                .map(|()| tree_is_gone),
+            // The host knows that processes were left, and will request their end.
             _ => Ok(false),
         }
     }
 
-    /// Waits for all that have ended; says whether anything is left.
-    fn reap(&mut self) -> bool {
-        descendants::reap(|ended| {
-            note(
-                &mut self.ending,
+    /// Reaps exited children. Returns whether any are left.
+    fn reap_exited(&mut self) -> bool {
+        descendants::reap_exited(|child| {
+            record_exit(
+                &mut self.exit,
                 self.program,
                 &self.limits,
-                self.too_many,
-                ended,
+                self.too_many_processes,
+                child,
             );
         })
     }
 
-    /// Ends everything: politely, and after `grace` surely.
-    fn end(&mut self, grace: Duration) -> io::Result<Next> {
-        let leftovers = if self.ending.is_some() {
-            descendants::living()
+    /// Terminates all processes: with SIGTERM first, and with SIGKILL after `grace`.
+    fn terminate(&mut self, grace: Duration) -> io::Result<ReaperAction> {
+        let leftovers = if self.exit.is_some() {
+            descendants::count_living()
         } else {
             0
         };
-        if self.ending.is_none() && !grace.is_zero() && self.ask_to_end(grace)? == Next::Leave {
-            return self.kill().map(|_| Next::Leave);
+        if self.exit.is_none()
+            && !grace.is_zero()
+            && self.terminate_gracefully(grace)? == ReaperAction::Quit
+        {
+            return self.kill_tree().map(|_| ReaperAction::Quit);
         }
-        let leaves = self.kill()?;
-        let ending = self.ending.unwrap_or(ProgramExit::Signal(libc::SIGKILL));
+        let has_survivors = self.kill_tree()?;
+        let exit = self.exit.unwrap_or(ProgramExit::Signal(libc::SIGKILL));
         let leftovers = leftovers.try_into().unwrap_or(u32::MAX);
-        self.keeper.reply(Reply::Gone {
-            ending,
+        self.reaper.send_reply(ReaperReply::Terminated {
+            exit,
             leftovers,
-            leaves,
+            has_survivors,
         })?;
-        Ok(if leaves { Next::Leave } else { Next::Another })
+        Ok(if has_survivors {
+            ReaperAction::Quit
+        } else {
+            ReaperAction::AwaitNext
+        })
     }
 
-    /// TERM to everybody, and CONT, since who is stopped can't take another signal than this and KILL. Where all are held,
-    /// that comes when they are let go on. Leaves when the other side is gone.
-    fn ask_to_end(&mut self, grace: Duration) -> io::Result<Next> {
-        descendants::signal(Signal::TERM);
-        if !self.held {
-            descendants::signal(Signal::CONT);
+    /// Sends SIGTERM to all processes, then SIGCONT, since a stopped process only reacts to SIGCONT and SIGKILL. If the
+    /// call is suspended, SIGCONT is left to its resumption. Returns [`ReaperAction::Quit`] if the host is gone.
+    fn terminate_gracefully(&mut self, grace_period: Duration) -> io::Result<ReaperAction> {
+        descendants::signal_children(Signal::TERM);
+        if !self.stopped {
+            descendants::signal_children(Signal::CONT);
         }
-        let Keeper { socket, signals } = self.keeper;
-        let mut grace = Grace::new(grace);
-        while self.reap() {
-            if self.held {
-                grace.hold();
+        let Reaper { socket, signals } = self.reaper;
+        let mut deadline = PausableDeadline::new(grace_period);
+        while self.reap_exited() {
+            if self.stopped {
+                deadline.pause();
             } else {
-                grace.go_on();
+                deadline.resume();
             }
-            if grace.is_over() {
+            if deadline.is_expired() {
                 break;
             }
-            if signals.wait(socket.as_fd(), grace.rest())?.said {
-                match Request::receive(socket)? {
-                    Some((Request::Signal(signal), _)) => self.pass_on(signal),
-                    Some((Request::End(_), _)) => break,
+            if signals
+                .wait(socket.as_fd(), deadline.poll_timeout())?
+                .socket_ready
+            {
+                match ReaperRequest::receive(socket)? {
+                    Some((ReaperRequest::Signal(signal), _)) => self.forward_signal(signal),
+                    Some((ReaperRequest::Terminate(_), _)) => break,
                     Some(_) => {}
-                    None => return Ok(Next::Leave),
+                    None => return Ok(ReaperAction::Quit),
                 }
             }
         }
-        Ok(Next::Another)
+        Ok(ReaperAction::AwaitNext)
     }
 
-    /// KILL to everybody, until nobody is left or none can be ended. Says whether somebody is left.
-    pub(crate) fn kill(&mut self) -> io::Result<bool> {
+    /// Sends SIGKILL to all processes, repeatedly, until none is left or it takes too long. Returns whether any are
+    /// left.
+    pub(crate) fn kill_tree(&mut self) -> io::Result<bool> {
         let Self {
-            keeper,
+            reaper,
             program,
             limits,
-            ending,
-            too_many,
+            exit,
+            too_many_processes,
             ..
         } = self;
-        descendants::kill(
-            &keeper.signals,
-            KILL_PATIENCE,
+        descendants::kill_until_gone(
+            &reaper.signals,
+            REAPER_KILL_TIMEOUT,
             |_| true,
-            |ended| {
-                note(ending, *program, limits, *too_many, ended);
+            |child| {
+                record_exit(exit, *program, limits, *too_many_processes, child);
             },
         )
     }
 
-    /// Ends everything if there is more of it than may be.
-    fn count(&mut self) -> io::Result<()> {
-        if let (None, Some(most)) = (self.ending, self.limits.processes)
-            && descendants::living() > most
+    /// Kills all processes if there are more than the limit allows.
+    fn enforce_process_limit(&mut self) -> io::Result<()> {
+        if let (None, Some(max)) = (self.exit, self.limits.processes)
+            && descendants::count_living() > max
         {
-            self.too_many = true;
-            self.kill()?;
-            let ending = *self
-                .ending
+            self.too_many_processes = true;
+            self.kill_tree()?;
+            let exit = *self
+                .exit
                 .get_or_insert(ProgramExit::LimitExceeded(ExceededLimit::Processes));
-            self.keeper.reply(Reply::Exited {
-                ending,
-                alone: false,
+            self.reaper.send_reply(ReaperReply::Exited {
+                exit,
+                tree_is_gone: false,
             })?;
         }
         Ok(())
     }
 }
 
-/// Notes how the program ended, by its limits if that was why.
-fn note(
-    noted: &mut Option<ProgramExit>,
+/// If `child` is the program, records how it ended, or which limit killed it.
+fn record_exit(
+    exit: &mut Option<ProgramExit>,
     program: Pid,
     limits: &ResourceLimits,
-    too_many: bool,
-    ended: Ended,
+    too_many_processes: bool,
+    child: ReapedChild,
 ) {
-    if ended.pid != program {
+    if child.pid != program {
         return;
     }
-    let spent = limits.cpu.is_some_and(|limit| ended.cpu >= limit);
-    *noted = Some(match ended.ending {
-        ProgramExit::Signal(_) if too_many => ProgramExit::LimitExceeded(ExceededLimit::Processes),
+    let cpu_exhausted = limits.cpu.is_some_and(|limit| child.cpu_time >= limit);
+    *exit = Some(match child.exit {
+        ProgramExit::Signal(_) if too_many_processes => {
+            ProgramExit::LimitExceeded(ExceededLimit::Processes)
+        }
         ProgramExit::Signal(libc::SIGXCPU) if limits.cpu.is_some() => {
             ProgramExit::LimitExceeded(ExceededLimit::Cpu)
         }
-        ProgramExit::Signal(libc::SIGKILL) if spent => {
+        ProgramExit::Signal(libc::SIGKILL) if cpu_exhausted => {
             ProgramExit::LimitExceeded(ExceededLimit::Cpu)
         }
         ProgramExit::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {

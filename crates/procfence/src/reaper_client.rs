@@ -1,4 +1,4 @@
-//! toolq's line to one keeper.
+//! The host's connection to one reaper.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -6,28 +6,28 @@ use std::os::fd::BorrowedFd;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use crate::fd_passing::send_with;
-use crate::protocol::{REPLY, Reply, Request};
+use crate::fd_passing::send_with_fds;
+use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest};
 
-/// A keeper that serves one call, or none. Dropped, it ends what it has started.
+/// A connection to a reaper that serves one call, or none. When it is dropped, the reaper kills what it started.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct ReaperClient {
     pub(crate) number: u64,
     pub(crate) socket: UnixStream,
 }
 
-impl Keeper {
-    /// Sends a request; descriptors go with a program that is to be started.
+impl ReaperClient {
+    /// Sends an encoded request, with descriptors if it starts a program.
     ///
     /// # Errors
-    /// The keeper is gone.
-    pub async fn ask(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// The reaper is gone.
+    pub async fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut sent = 0;
         while sent < bytes.len() {
-            let beside = if sent == 0 { descriptors } else { &[] };
-            let some = || send_with(&self.socket, &bytes[sent..], beside);
-            match self.socket.try_io(Interest::WRITABLE, some) {
-                Ok(more) => sent += more,
+            let attached = if sent == 0 { descriptors } else { &[] };
+            let send = || send_with_fds(&self.socket, &bytes[sent..], attached);
+            match self.socket.try_io(Interest::WRITABLE, send) {
+                Ok(written) => sent += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.socket.writable().await?;
                 }
@@ -37,24 +37,25 @@ impl Keeper {
         Ok(())
     }
 
-    /// Asks for something short, without waiting.
-    pub fn tell(&self, request: &Request) {
-        let send = || send_with(&self.socket, &request.bytes(), &[]);
-        // Where a keeper doesn't listen any more, its call ends by other means.
+    /// Sends a short request without waiting.
+    pub fn try_send(&self, request: &ReaperRequest) {
+        let send = || send_with_fds(&self.socket, &request.encode(), &[]);
+        // If the reaper doesn't read any more, its call is ended by other means.
         let _ = self.socket.try_io(Interest::WRITABLE, send);
     }
 
-    /// Waits for what it says next; can be given up and taken up again.
+    /// Waits for the next reply. Cancel safe.
     ///
     /// # Errors
-    /// The keeper is gone.
-    pub async fn hear(&self) -> io::Result<Reply> {
-        let mut bytes = [0; REPLY];
+    /// The reaper is gone, or its reply is malformed.
+    pub async fn receive_reply(&self) -> io::Result<ReaperReply> {
+        let mut bytes = [0; REPLY_BYTES];
         loop {
             match self.socket.try_read(&mut bytes) {
-                // It writes whole replies at once.
-                Ok(REPLY) => {
-                    return Reply::parse(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into());
+                // A reaper writes each reply as a whole.
+                Ok(REPLY_BYTES) => {
+                    return ReaperReply::parse(bytes)
+                        .ok_or_else(|| io::ErrorKind::InvalidData.into());
                 }
                 Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

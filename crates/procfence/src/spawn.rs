@@ -1,7 +1,7 @@
-//! Starting a program by `posix_spawn`, and watching for its end: one of the files that are not safe Rust.
+//! Starts programs with `posix_spawn`, and watches for their exit. This file contains unsafe code.
 //!
-//! Never `fork`: with a transcript of a gigabyte in memory it copies page tables for longer than most tools run. Hence
-//! nothing of ours runs between the start of the child and its order.
+//! Never `fork` in the host: with a gigabyte in memory, copying the page tables would take longer than most programs
+//! run. Because of that, none of our code can run between the start of the child and that of the program.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -16,22 +16,22 @@ use tokio::io::unix::AsyncFd;
 
 use crate::limits::ResourceLimits;
 
-/// A session and group of its own.
+/// The program gets its own session and process group.
 #[cfg(not(target_vendor = "apple"))]
-const OWN: c_short = libc::POSIX_SPAWN_SETSID;
-/// The same (from <sys/spawn.h>: the libc crate doesn't have it), and no descriptors but those that it is given.
+const OWN_SESSION_FLAGS: c_short = libc::POSIX_SPAWN_SETSID;
+/// The same (`POSIX_SPAWN_SETSID` of `<sys/spawn.h>`, which the libc crate lacks), and no other descriptors.
 #[cfg(target_vendor = "apple")]
-const OWN: c_short = 0x0400 | libc::POSIX_SPAWN_CLOEXEC_DEFAULT as c_short;
+const OWN_SESSION_FLAGS: c_short = 0x0400 | libc::POSIX_SPAWN_CLOEXEC_DEFAULT as c_short;
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "flags of a field that is a c_short by POSIX"
+    reason = "POSIX defines the flags field as a short"
 )]
-const FLAGS: c_short =
-    OWN | (libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK) as c_short;
+const SPAWN_FLAGS: c_short =
+    OWN_SESSION_FLAGS | (libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK) as c_short;
 
-/// Signals that a program expects to find as the system gave them, whatever toolq or its parent ignores.
-const DEFAULTS: [c_int; 10] = [
+/// Signals that a program expects to have their default action, whatever the host or its parent ignores.
+const DEFAULTED_SIGNALS: [c_int; 10] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -44,43 +44,43 @@ const DEFAULTS: [c_int; 10] = [
     libc::SIGXFSZ,
 ];
 
-/// What is started.
+/// A program to start.
 #[derive(Debug)]
-pub struct Order {
-    /// The file.
+pub struct SpawnRequest {
+    /// The executable file.
     pub path: CString,
-    /// With its own name as the first.
+    /// The arguments, starting with the program's own name.
     pub argv: Vec<CString>,
-    /// `NAME=value`; nothing else is passed on.
+    /// The whole environment, as `NAME=value`.
     pub env: Vec<CString>,
     /// The working directory.
     pub cwd: CString,
-    /// Applied before the program starts.
+    /// Applied by reapers before the program starts; ignored by [`spawn`].
     pub limits: ResourceLimits,
 }
 
-/// What becomes descriptors 0, 1, 2 and 3, the only ones that the program gets. None of them is below 4.
-pub type Descriptors<'a> = [BorrowedFd<'a>; 4];
+/// What becomes the descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.
+pub type ChildDescriptors<'a> = [BorrowedFd<'a>; 4];
 
-/// Starts a program as the leader of a session and a process group of its own, with default signals. Limits are not
-/// set: nothing can be done between its start and the program's.
+/// Starts a program as the leader of its own session and process group, with default signals. Doesn't apply its limits,
+/// since no code can run in the child before the program starts.
 ///
 /// # Errors
-/// The operating system's error number. Then nothing ran.
-pub fn spawn(order: &Order, descriptors: &Descriptors<'_>) -> Result<Pid, c_int> {
+/// The operating system's error number. Nothing ran.
+pub fn spawn(request: &SpawnRequest, descriptors: &ChildDescriptors<'_>) -> Result<Pid, c_int> {
     static SIGCHLD: Once = Once::new();
-    SIGCHLD.call_once(keep_exit_codes);
-    let actions = Actions::new(order, descriptors)?;
-    let attributes = Attributes::new()?;
-    let argv = pointers(&order.argv);
-    let env = pointers(&order.env);
+    SIGCHLD.call_once(restore_default_sigchld);
+    let actions = FileActions::new(request, descriptors)?;
+    let attributes = SpawnAttributes::new()?;
+    let argv = null_terminated_pointers(&request.argv);
+    let env = null_terminated_pointers(&request.env);
     let mut pid = 0;
-    // SAFETY: `actions` and `attributes` are initialised; `argv` and `env` end with a null pointer and point to strings
-    // that `program` keeps alive; the system only reads them.
-    check(unsafe {
+    // SAFETY: `actions` and `attributes` are initialized; `argv` and `env` end with a null pointer and point to strings
+    // that `request` keeps alive; the system only reads them.
+    check_errno(unsafe {
         libc::posix_spawn(
             &raw mut pid,
-            order.path.as_ptr(),
+            request.path.as_ptr(),
             &raw const actions.0,
             &raw const attributes.0,
             argv.as_ptr(),
@@ -90,13 +90,13 @@ pub fn spawn(order: &Order, descriptors: &Descriptors<'_>) -> Result<Pid, c_int>
     Pid::from_raw(pid).ok_or(libc::ESRCH)
 }
 
-/// A descriptor that becomes readable when the program has ended; none where the system has no such thing or can't give
-/// one now.
-pub fn watch(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
+/// Returns a descriptor that becomes readable when the process exits (a pidfd), or `None` if the system doesn't support
+/// that or can't provide one now.
+pub fn watch_for_exit(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
     #[cfg(target_os = "linux")]
     {
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
-        // SAFETY: an owned descriptor stays open, and the same, as long as its owner lives.
+        // SAFETY: an owned descriptor stays open and unchanged as long as its owner lives.
         unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }.ok()
     }
     #[cfg(not(target_os = "linux"))]
@@ -106,75 +106,80 @@ pub fn watch(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
     }
 }
 
-/// What the child does with its descriptors and its folder before the program begins.
-struct Actions(libc::posix_spawn_file_actions_t);
+/// What happens to the child's descriptors and working directory before the program starts.
+struct FileActions(libc::posix_spawn_file_actions_t);
 
-impl Actions {
-    fn new(order: &Order, descriptors: &Descriptors<'_>) -> Result<Self, c_int> {
+impl FileActions {
+    fn new(request: &SpawnRequest, descriptors: &ChildDescriptors<'_>) -> Result<Self, c_int> {
         let mut actions = MaybeUninit::uninit();
-        // SAFETY: the call initialises what it is given, or says that it could not.
-        check(unsafe { libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) })?;
+        // SAFETY: the call initializes its argument or fails.
+        check_errno(unsafe { libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) })?;
         // SAFETY: it succeeded.
         let mut actions = Self(unsafe { actions.assume_init() });
         let this = &raw mut actions.0;
         for (number, descriptor) in (0..).zip(descriptors) {
-            // SAFETY: `this` is initialised; descriptors are numbers to it.
-            check(unsafe {
+            // SAFETY: `this` is initialized; descriptors are plain numbers here.
+            check_errno(unsafe {
                 libc::posix_spawn_file_actions_adddup2(this, descriptor.as_raw_fd(), number)
             })?;
         }
-        // Ours are all closed at exec; this closes what toolq itself was handed by its parent.
+        // Our own descriptors are all close-on-exec; this closes those that the host inherited from its parent.
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: `this` is initialised.
-        check(unsafe { libc::posix_spawn_file_actions_addclosefrom_np(this, 4) })?;
-        // SAFETY: `this` is initialised; the path is copied.
-        check(unsafe { libc::posix_spawn_file_actions_addchdir_np(this, order.cwd.as_ptr()) })?;
+        // SAFETY: `this` is initialized.
+        check_errno(unsafe { libc::posix_spawn_file_actions_addclosefrom_np(this, 4) })?;
+        // SAFETY: `this` is initialized; the path is copied.
+        check_errno(unsafe {
+            libc::posix_spawn_file_actions_addchdir_np(this, request.cwd.as_ptr())
+        })?;
         Ok(actions)
     }
 }
 
-impl Drop for Actions {
+impl Drop for FileActions {
     fn drop(&mut self) {
-        // SAFETY: it is initialised, and used no more.
+        // SAFETY: it is initialized, and not used afterwards.
         unsafe { libc::posix_spawn_file_actions_destroy(&raw mut self.0) };
     }
 }
 
-/// How the child is set up.
-struct Attributes(libc::posix_spawnattr_t);
+/// The session and the signals of the child.
+struct SpawnAttributes(libc::posix_spawnattr_t);
 
-impl Attributes {
+impl SpawnAttributes {
     fn new() -> Result<Self, c_int> {
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: the call initialises what it is given, or says that it could not.
-        check(unsafe { libc::posix_spawnattr_init(attributes.as_mut_ptr()) })?;
+        // SAFETY: the call initializes its argument or fails.
+        check_errno(unsafe { libc::posix_spawnattr_init(attributes.as_mut_ptr()) })?;
         // SAFETY: it succeeded.
         let mut attributes = Self(unsafe { attributes.assume_init() });
         let this = &raw mut attributes.0;
-        let (defaults, none) = (signals(&DEFAULTS), signals(&[]));
-        // SAFETY: `this` is initialised; the sets are copied.
+        let (default_signals, no_signals) = (signal_set(&DEFAULTED_SIGNALS), signal_set(&[]));
+        // SAFETY: `this` is initialized; the sets are copied.
         unsafe {
-            check(libc::posix_spawnattr_setflags(this, FLAGS))?;
-            check(libc::posix_spawnattr_setsigdefault(
+            check_errno(libc::posix_spawnattr_setflags(this, SPAWN_FLAGS))?;
+            check_errno(libc::posix_spawnattr_setsigdefault(
                 this,
-                &raw const defaults,
+                &raw const default_signals,
             ))?;
-            check(libc::posix_spawnattr_setsigmask(this, &raw const none))?;
+            check_errno(libc::posix_spawnattr_setsigmask(
+                this,
+                &raw const no_signals,
+            ))?;
         }
         Ok(attributes)
     }
 }
 
-impl Drop for Attributes {
+impl Drop for SpawnAttributes {
     fn drop(&mut self) {
-        // SAFETY: it is initialised, and used no more.
+        // SAFETY: it is initialized, and not used afterwards.
         unsafe { libc::posix_spawnattr_destroy(&raw mut self.0) };
     }
 }
 
-fn signals(members: &[c_int]) -> libc::sigset_t {
+fn signal_set(members: &[c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set, and can't fail on a valid pointer; the members are signals.
+    // SAFETY: sigemptyset initializes the set, and can't fail on a valid pointer; the members are signals.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for signal in members {
@@ -184,24 +189,24 @@ fn signals(members: &[c_int]) -> libc::sigset_t {
     }
 }
 
-/// Where SIGCHLD is ignored, which a parent may hand down, children vanish without an exit code.
-fn keep_exit_codes() {
+/// Restores the default action of SIGCHLD, which a parent may have passed on as ignored: exit codes would be lost.
+fn restore_default_sigchld() {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: with no new action the call only fills in the present one; setting the default runs no code of ours.
+    // SAFETY: without a new action the call only returns the current one; setting the default runs no code of ours.
     unsafe {
-        let asked = libc::sigaction(libc::SIGCHLD, ptr::null(), action.as_mut_ptr());
-        if asked == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN {
+        let result = libc::sigaction(libc::SIGCHLD, ptr::null(), action.as_mut_ptr());
+        if result == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         }
     }
 }
 
-/// The strings as C wants a list: pointers, the last one null.
-pub(crate) fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
+/// Returns pointers to the strings, followed by a null pointer, as C expects.
+pub(crate) fn null_terminated_pointers(strings: &[CString]) -> Vec<*mut c_char> {
     let pointers = strings.iter().map(|string| string.as_ptr().cast_mut());
     pointers.chain([ptr::null_mut()]).collect()
 }
 
-fn check(errno: c_int) -> Result<(), c_int> {
+fn check_errno(errno: c_int) -> Result<(), c_int> {
     if errno == 0 { Ok(()) } else { Err(errno) }
 }

@@ -1,5 +1,5 @@
-//! What only the system's own calls can do for a supervisor, which has one thread: forking itself, starting a program
-//! under limits, waiting for any child. One of the files that are not safe Rust.
+//! System calls of supervisors and reapers: forking, starting a program under limits, reaping any child. They rely on
+//! the process having a single thread. This file contains unsafe code.
 
 use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
@@ -13,27 +13,27 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::ProgramExit;
 use crate::limits::ResourceLimits;
-use crate::spawn::{Descriptors, Order, pointers};
+use crate::spawn::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
 
-/// The descriptor on which a supervisor is talked to.
-const CONTROL: c_int = 3;
+/// The descriptor of a supervisor's control socket.
+const CONTROL_FD: c_int = 3;
 
-/// A child that was waited for.
+/// A child that was reaped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
+pub(crate) struct ReapedChild {
     pub(crate) pid: Pid,
-    pub(crate) ending: ProgramExit,
-    /// The processor time of it and of the children that it waited for.
-    pub(crate) cpu: Duration,
+    pub(crate) exit: ProgramExit,
+    /// Processor time of the child and of the children that it reaped.
+    pub(crate) cpu_time: Duration,
 }
 
-/// The socket that this process was started with.
+/// Returns the control socket that this process was started with.
 ///
 /// # Errors
-/// There is none: a person has started it.
-pub(crate) fn control() -> io::Result<UnixStream> {
-    // SAFETY: nothing here owns it; that it may not be open is found out next.
-    let socket = unsafe { UnixStream::from_raw_fd(CONTROL) };
+/// There is none: this process wasn't started by a host.
+pub(crate) fn control_socket() -> io::Result<UnixStream> {
+    // SAFETY: nothing else owns the descriptor. It may not be open, which is checked next.
+    let socket = unsafe { UnixStream::from_raw_fd(CONTROL_FD) };
     match socket.peer_addr() {
         Ok(_) => Ok(socket),
         Err(error) => {
@@ -43,40 +43,40 @@ pub(crate) fn control() -> io::Result<UnixStream> {
     }
 }
 
-/// Holds all signals off, and gives a descriptor from which the ends of children are read.
-pub(crate) fn hold_signals() -> io::Result<OwnedFd> {
+/// Blocks all signals, and returns a descriptor from which SIGCHLD is read.
+pub(crate) fn block_signals() -> io::Result<OwnedFd> {
     let (mut all, mut children) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: the sets are initialised before they are read, and signalfd's descriptor is owned by nobody else.
+    // SAFETY: the sets are initialized before they are read, and nothing else owns signalfd's descriptor.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::sigemptyset(children.as_mut_ptr());
         libc::sigaddset(children.as_mut_ptr(), libc::SIGCHLD);
-        // Ignored, as a parent may hand it down, it would take the ends away.
+        // A parent may have passed it on as ignored; then exit statuses would be lost.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        checked(libc::sigprocmask(
+        check_result(libc::sigprocmask(
             libc::SIG_BLOCK,
             all.as_ptr(),
             ptr::null_mut(),
         ))?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        let descriptor = checked(libc::signalfd(-1, children.as_ptr(), flags))?;
+        let descriptor = check_result(libc::signalfd(-1, children.as_ptr(), flags))?;
         Ok(OwnedFd::from_raw_fd(descriptor))
     }
 }
 
-/// Takes a child that has ended; none where all still run.
+/// Reaps one child that has exited. Returns `None` if all are still running.
 ///
 /// # Errors
-/// ECHILD: there is no child.
-pub(crate) fn wait_any() -> io::Result<Option<Ended>> {
+/// `ECHILD`: there are no children.
+pub(crate) fn wait_any_child() -> io::Result<Option<ReapedChild>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both are valid for writing, and all zeros are a valid usage.
+    // SAFETY: both are valid for writing, and all zeros are a valid `rusage`.
     let (pid, usage) = unsafe {
         let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
-        (checked(pid)?, usage.assume_init())
+        (check_result(pid)?, usage.assume_init())
     };
-    let ending = if libc::WIFSIGNALED(status) {
+    let exit = if libc::WIFSIGNALED(status) {
         ProgramExit::Signal(libc::WTERMSIG(status))
     } else {
         ProgramExit::Code(libc::WEXITSTATUS(status))
@@ -85,71 +85,77 @@ pub(crate) fn wait_any() -> io::Result<Option<Ended>> {
         let seconds = Duration::from_secs(time.tv_sec.try_into().unwrap_or_default());
         seconds + Duration::from_micros(time.tv_usec.try_into().unwrap_or_default())
     };
-    Ok(Pid::from_raw(pid).map(|pid| Ended {
+    Ok(Pid::from_raw(pid).map(|pid| ReapedChild {
         pid,
-        ending,
-        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        exit,
+        cpu_time: time(usage.ru_utime) + time(usage.ru_stime),
     }))
 }
 
-/// Forks: the child's process id in the parent, none in the child.
+/// Forks. Returns the child's pid in the parent, and `None` in the child.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: a supervisor has one thread, so that the child is a whole copy and may do anything.
-    let pid = checked(unsafe { libc::fork() })?;
+    // SAFETY: this process has a single thread, so the child is a complete copy and may do anything.
+    let pid = check_result(unsafe { libc::fork() })?;
     Ok(Pid::from_raw(pid))
 }
 
-/// Starts a program as [`crate::execute::spawn`] does, under limits that it can't lift.
+/// Starts a program as [`spawn`](crate::spawn::spawn) does, but under its limits, which it can't lift.
 ///
 /// # Errors
-/// The operating system's error number. Then nothing ran.
-pub(crate) fn start_limited(order: &Order, descriptors: &Descriptors<'_>) -> Result<Pid, c_int> {
-    let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-    let (argv, env) = (pointers(&order.argv), pointers(&order.env));
-    let (mut fault, told) = UnixStream::pair().map_err(number)?;
-    let Some(pid) = fork().map_err(number)? else {
-        let errno = become_program(order, descriptors, &argv, &env).raw_os_error();
+/// The operating system's error number. Nothing ran.
+pub(crate) fn spawn_limited(
+    request: &SpawnRequest,
+    descriptors: &ChildDescriptors<'_>,
+) -> Result<Pid, c_int> {
+    let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+    let (argv, env) = (
+        null_terminated_pointers(&request.argv),
+        null_terminated_pointers(&request.env),
+    );
+    let (mut error_reader, error_writer) = UnixStream::pair().map_err(errno_of)?;
+    let Some(pid) = fork().map_err(errno_of)? else {
+        let errno = exec_program(request, descriptors, &argv, &env).raw_os_error();
         let bytes = errno.unwrap_or(libc::EIO).to_le_bytes();
-        let _ = rustix::io::write(&told, &bytes);
-        // SAFETY: it ends at once, without running what the parent has registered.
+        let _ = rustix::io::write(&error_writer, &bytes);
+        // SAFETY: exits at once, without running exit handlers of the parent.
         unsafe { libc::_exit(127) };
     };
-    drop(told);
+    drop(error_writer);
     let mut errno = [0; 4];
-    // Closed by the start of the program, which leaves nothing to read.
-    match fault.read_exact(&mut errno) {
+    // A successful exec closes the other end, so that there is nothing to read.
+    match error_reader.read_exact(&mut errno) {
         Ok(()) => Err(c_int::from_le_bytes(errno)),
         Err(_) => Ok(pid),
     }
 }
 
-/// Turns this process into the program; returns only what prevented it.
-fn become_program(
-    order: &Order,
-    descriptors: &Descriptors<'_>,
+/// Replaces this process with the program. Returns only if that fails, with the cause.
+fn exec_program(
+    request: &SpawnRequest,
+    descriptors: &ChildDescriptors<'_>,
     argv: &[*mut c_char],
     env: &[*mut c_char],
 ) -> io::Error {
     let prepared = (|| {
-        // SAFETY: these take numbers and strings that outlive them; this process is not to be used for anything else.
+        // SAFETY: these take numbers, and strings that outlive the calls; this process isn't used for anything else.
         unsafe {
-            checked(libc::setsid())?;
+            check_result(libc::setsid())?;
             for (number, descriptor) in (0..).zip(descriptors) {
-                checked(libc::dup2(descriptor.as_raw_fd(), number))?;
+                check_result(libc::dup2(descriptor.as_raw_fd(), number))?;
             }
-            checked(libc::chdir(order.cwd.as_ptr()))?;
+            check_result(libc::chdir(request.cwd.as_ptr()))?;
             for signal in 1..=libc::SIGRTMAX() {
                 libc::signal(signal, libc::SIG_DFL);
             }
         }
-        limit(&order.limits)?;
-        // SAFETY: the set is initialised before it is read.
+        apply_limits(&request.limits)?;
+        // SAFETY: the set is initialized before it is read.
         unsafe {
-            let mut none = MaybeUninit::uninit();
-            libc::sigemptyset(none.as_mut_ptr());
-            checked(libc::sigprocmask(
+            let mut no_signals = MaybeUninit::uninit();
+            libc::sigemptyset(no_signals.as_mut_ptr());
+            check_result(libc::sigprocmask(
                 libc::SIG_SETMASK,
-                none.as_ptr(),
+                no_signals.as_ptr(),
                 ptr::null_mut(),
             ))
         }
@@ -157,10 +163,10 @@ fn become_program(
     if let Err(error) = prepared {
         return error;
     }
-    // SAFETY: both lists end in null, and their strings live as long as `order`.
+    // SAFETY: both lists end with a null pointer, and their strings live as long as `request`.
     unsafe {
         libc::execve(
-            order.path.as_ptr(),
+            request.path.as_ptr(),
             argv.as_ptr().cast(),
             env.as_ptr().cast(),
         )
@@ -168,10 +174,10 @@ fn become_program(
     io::Error::last_os_error()
 }
 
-/// Lowers the limits of this process; never raises one that the system has set.
-fn limit(limits: &ResourceLimits) -> io::Result<()> {
+/// Lowers the limits of this process. Never raises one above what the system has set.
+fn apply_limits(limits: &ResourceLimits) -> io::Result<()> {
     let seconds = limits.cpu.map(|cpu| cpu.as_secs());
-    // At the lower one it is told, at the upper one killed.
+    // At the soft limit on CPU time the program gets SIGXCPU; one second of CPU time later, at the hard limit, SIGKILL.
     let rows = [
         (Resource::Cpu, seconds, 1),
         (Resource::As, limits.memory, 0),
@@ -181,12 +187,12 @@ fn limit(limits: &ResourceLimits) -> io::Result<()> {
     for (resource, limit, margin) in rows {
         let Some(limit) = limit else { continue };
         let set = getrlimit(resource);
-        let below = |limit: u64, set: Option<u64>| Some(set.map_or(limit, |set| limit.min(set)));
-        let maximum = below(limit.saturating_add(margin), set.maximum);
+        let lowered = |limit: u64, set: Option<u64>| Some(set.map_or(limit, |set| limit.min(set)));
+        let maximum = lowered(limit.saturating_add(margin), set.maximum);
         setrlimit(
             resource,
             Rlimit {
-                current: below(limit, maximum),
+                current: lowered(limit, maximum),
                 maximum,
             },
         )?;
@@ -194,7 +200,7 @@ fn limit(limits: &ResourceLimits) -> io::Result<()> {
     Ok(())
 }
 
-fn checked(result: c_int) -> io::Result<c_int> {
+fn check_result(result: c_int) -> io::Result<c_int> {
     if result == -1 {
         Err(io::Error::last_os_error())
     } else {

@@ -1,24 +1,26 @@
-//! Systems without subreapers have no supervisor: the engine starts commands itself.
+//! Stubs for systems without subreapers. There is no supervisor: the host starts programs itself.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// There is none.
+/// Uninhabited on this system.
 #[derive(Debug)]
 pub enum Supervisor {}
 
 impl Supervisor {
+    /// Always returns `None`.
     pub fn new(_: &Path, _: &str) -> Option<Self> {
         None
     }
 
+    /// Can't be called: the type is uninhabited.
     pub fn close(&self) {
         match *self {}
     }
 }
 
-/// Nothing asks for it.
+/// Always returns `None`: no supervisor is ever started.
 pub fn supervise(_: &[OsString]) -> Option<ExitCode> {
     None
 }

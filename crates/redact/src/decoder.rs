@@ -1,138 +1,142 @@
-//! A text → what it says, a byte at a time, each with the place where it is said.
+//! Decodes a text byte by byte, and keeps track of where each decoded byte comes from.
 
 use std::ops::Range;
 
-use crate::escapes::{Reading, escape, escapes, reference};
+use crate::escapes::{DecodeStep, decode_escape, decode_nested_escape, decode_reference};
 
-/// The most bytes that are read as one. A pair of `\ud83d\ude00`, each with sixteen backslashes, has 42.
-const MOST: usize = 48;
+/// Longest escape, in bytes. A surrogate pair (`\ud83d\ude00`) whose halves have sixteen backslashes each takes 42.
+const MAX_PENDING_BYTES: usize = 48;
 
-/// A byte that is said, and where, in bytes of the text.
+/// A decoded byte, and the byte range of the text that it comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said {
+pub(crate) struct DecodedByte {
     pub(crate) byte: u8,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// Readings one after another: escapes of JSON, those of JSON in it, however many more there are, and what URLs and HTML
-/// write. The first two are exact, since of JSON in JSON every character may be escaped, a backslash by `\u005c`, too.
+/// Decodes in stages, each of which reads the output of the one before: JSON escapes, escapes of JSON in that JSON, any
+/// number of further backslashes, and finally percent-encoding and HTML entities. The first two stages are exact,
+/// because in JSON within JSON any character may be escaped, even a backslash (`\u005c`).
 #[derive(Debug)]
-pub(crate) struct View {
-    stages: [Stage; Self::STAGES],
+pub(crate) struct Decoder {
+    stages: [DecoderStage; Self::STAGE_COUNT],
 }
 
-impl View {
-    /// How many readings there are.
-    pub(crate) const STAGES: usize = 4;
+impl Decoder {
+    /// Number of stages.
+    pub(crate) const STAGE_COUNT: usize = 4;
 
     pub(crate) fn new() -> Self {
         Self {
             stages: [
-                Stage::new(b"\\", escape),
-                Stage::new(b"\\", escape),
-                Stage::new(b"\\", escapes),
-                Stage::new(b"%&", reference),
+                DecoderStage::new(b"\\", decode_escape),
+                DecoderStage::new(b"\\", decode_escape),
+                DecoderStage::new(b"\\", decode_nested_escape),
+                DecoderStage::new(b"%&", decode_reference),
             ],
         }
     }
 
-    /// Takes the next byte of the text, and tells what is certain of what it says.
-    pub(crate) fn push(&mut self, byte: Said, tell: &mut dyn FnMut(Said)) {
-        push(&mut self.stages, byte, tell);
+    /// Reads the next byte of the text, and emits the decoded bytes that are certain.
+    pub(crate) fn push(&mut self, byte: DecodedByte, emit: &mut dyn FnMut(DecodedByte)) {
+        push_through(&mut self.stages, byte, emit);
     }
 
-    /// Tells the rest: nothing follows.
-    pub(crate) fn finish(&mut self, tell: &mut dyn FnMut(Said)) {
+    /// Emits the rest: no more bytes follow.
+    pub(crate) fn finish(&mut self, emit: &mut dyn FnMut(DecodedByte)) {
         let mut stages = self.stages.as_mut_slice();
         while let Some((stage, inner)) = stages.split_first_mut() {
-            stage.settle(true, &mut |said| push(inner, said, tell));
+            stage.decode_pending(true, &mut |byte| push_through(inner, byte, emit));
             stages = inner;
         }
     }
 
-    /// Where that begins of which it is not known what it says.
-    pub(crate) fn pending(&self) -> Option<usize> {
-        self.stages.iter().rev().find_map(Stage::pending)
+    /// Returns the offset in the text of the first byte that can't be decoded yet.
+    pub(crate) fn pending_start(&self) -> Option<usize> {
+        self.stages
+            .iter()
+            .rev()
+            .find_map(DecoderStage::pending_start)
     }
 }
 
-fn push(stages: &mut [Stage], byte: Said, tell: &mut dyn FnMut(Said)) {
+fn push_through(stages: &mut [DecoderStage], byte: DecodedByte, emit: &mut dyn FnMut(DecodedByte)) {
     match stages.split_first_mut() {
-        Some((stage, inner)) => stage.push(byte, &mut |said| push(inner, said, tell)),
-        None => tell(byte),
+        Some((stage, inner)) => stage.push(byte, &mut |decoded| push_through(inner, decoded, emit)),
+        None => emit(byte),
     }
 }
 
-/// What `text` says to those of the readings that are in `stages`.
-pub(crate) fn said(text: &str, stages: Range<usize>) -> Vec<u8> {
-    let mut view = View::new();
-    for (index, stage) in view.stages.iter_mut().enumerate() {
+/// Decodes `text` with the given range of stages only.
+pub(crate) fn decode_with_stages(text: &str, stages: Range<usize>) -> Vec<u8> {
+    let mut decoder = Decoder::new();
+    for (index, stage) in decoder.stages.iter_mut().enumerate() {
         if !stages.contains(&index) {
-            stage.begins = b"";
+            stage.lead_bytes = b"";
         }
     }
-    let mut said = Vec::new();
-    let mut tell = |byte: Said| said.push(byte.byte);
+    let mut decoded = Vec::new();
+    let mut emit = |byte: DecodedByte| decoded.push(byte.byte);
     for (start, byte) in text.bytes().enumerate() {
         let end = start + 1;
-        view.push(Said { byte, start, end }, &mut tell);
+        decoder.push(DecodedByte { byte, start, end }, &mut emit);
     }
-    view.finish(&mut tell);
-    said
+    decoder.finish(&mut emit);
+    decoded
 }
 
-/// One reading of a text.
+/// One stage of a decoder.
 #[derive(Debug)]
-struct Stage {
-    /// What has a meaning other than itself begins with one of these.
-    begins: &'static [u8],
-    read: fn(&[u8], bool) -> Reading,
-    /// What can't be told yet.
-    bytes: [u8; MOST],
-    /// Where each of it begins and ends.
-    places: [(usize, usize); MOST],
+struct DecoderStage {
+    /// Every escape starts with one of these.
+    lead_bytes: &'static [u8],
+    decode: fn(&[u8], bool) -> DecodeStep,
+    /// Bytes that can't be decoded yet.
+    bytes: [u8; MAX_PENDING_BYTES],
+    /// Where in the text each of `bytes` starts and ends.
+    spans: [(usize, usize); MAX_PENDING_BYTES],
     len: usize,
 }
 
-impl Stage {
-    fn new(begins: &'static [u8], read: fn(&[u8], bool) -> Reading) -> Self {
+impl DecoderStage {
+    fn new(lead_bytes: &'static [u8], decode: fn(&[u8], bool) -> DecodeStep) -> Self {
         Self {
-            begins,
-            read,
-            bytes: [0; MOST],
-            places: [(0, 0); MOST],
+            lead_bytes,
+            decode,
+            bytes: [0; MAX_PENDING_BYTES],
+            spans: [(0, 0); MAX_PENDING_BYTES],
             len: 0,
         }
     }
 
-    fn pending(&self) -> Option<usize> {
-        self.places[..self.len].first().map(|(start, _)| *start)
+    fn pending_start(&self) -> Option<usize> {
+        self.spans[..self.len].first().map(|(start, _)| *start)
     }
 
-    fn push(&mut self, said: Said, tell: &mut dyn FnMut(Said)) {
-        if self.len == 0 && !self.begins.contains(&said.byte) {
-            return tell(said);
+    fn push(&mut self, byte: DecodedByte, emit: &mut dyn FnMut(DecodedByte)) {
+        if self.len == 0 && !self.lead_bytes.contains(&byte.byte) {
+            return emit(byte);
         }
-        self.bytes[self.len] = said.byte;
-        self.places[self.len] = (said.start, said.end);
+        self.bytes[self.len] = byte.byte;
+        self.spans[self.len] = (byte.start, byte.end);
         self.len += 1;
-        self.settle(self.len == MOST, tell);
+        self.decode_pending(self.len == MAX_PENDING_BYTES, emit);
     }
 
-    /// Tells what can be told; `is_all` says that nothing follows.
-    fn settle(&mut self, is_all: bool, tell: &mut dyn FnMut(Said)) {
+    /// Emits what can be decoded; `at_end` means that no more bytes follow.
+    fn decode_pending(&mut self, at_end: bool, emit: &mut dyn FnMut(DecodedByte)) {
         let mut done = 0;
         while done < self.len {
             let bytes = &self.bytes[done..self.len];
-            let (used, said, len) = match (self.read)(bytes, is_all) {
-                _ if !self.begins.contains(&bytes[0]) => (1, [bytes[0]; 4], 1),
-                Reading::More => break,
-                Reading::Says(used, said, len) => (used, said, len),
+            let (used, decoded, len) = match (self.decode)(bytes, at_end) {
+                _ if !self.lead_bytes.contains(&bytes[0]) => (1, [bytes[0]; 4], 1),
+                DecodeStep::NeedMore => break,
+                DecodeStep::Decoded(used, decoded, len) => (used, decoded, len),
             };
-            let ((start, _), (_, end)) = (self.places[done], self.places[done + used - 1]);
-            for (byte, start) in said[..len].iter().zip(start..) {
-                tell(Said {
+            let ((start, _), (_, end)) = (self.spans[done], self.spans[done + used - 1]);
+            for (byte, start) in decoded[..len].iter().zip(start..) {
+                emit(DecodedByte {
                     byte: *byte,
                     start,
                     end,
@@ -141,7 +145,7 @@ impl Stage {
             done += used;
         }
         self.bytes.copy_within(done..self.len, 0);
-        self.places.copy_within(done..self.len, 0);
+        self.spans.copy_within(done..self.len, 0);
         self.len -= done;
     }
 }

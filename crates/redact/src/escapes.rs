@@ -1,156 +1,167 @@
-//! What a text says beyond its bytes: a backslash and what follows, `%2F`, `&amp;`. Each is read from the bytes so far,
-//! which may be too few to tell.
+//! Decodes escapes: backslash sequences, `%2F`, `&amp;`. Each function sees the bytes received so far, which may be too
+//! few to decide.
 
-/// Backslashes that stand together: JSON in JSON in JSON doubles them each time. More of them say nothing.
-const RUN: usize = 16;
-/// The entities of HTML that stand for what quotes and tags are made of.
-const ENTITIES: [(&[u8], u8); 5] = [
+/// Runs of this many backslashes or more aren't escapes. Each level of JSON in JSON doubles them.
+const MAX_BACKSLASHES: usize = 16;
+/// The HTML entities for the characters of quotes, tags and entities themselves.
+const HTML_ENTITIES: [(&[u8], u8); 5] = [
     (b"&amp;", b'&'),
     (b"&lt;", b'<'),
     (b"&gt;", b'>'),
     (b"&quot;", b'"'),
     (b"&apos;", b'\''),
 ];
-/// The longest reference to a character, `&#x0010ffff;`.
-const REFERENCE: usize = 12;
+/// Length of the longest character reference, `&#x0010ffff;`.
+const MAX_REFERENCE_BYTES: usize = 12;
 
-/// What the begin of some bytes says.
+/// What the first bytes of a text decode to.
 #[derive(Debug)]
-pub(crate) enum Reading {
-    /// Nothing yet.
-    More,
-    /// So many bytes say the first so many of these.
-    Says(usize, [u8; 4], usize),
+pub(crate) enum DecodeStep {
+    /// Too few bytes to decide.
+    NeedMore,
+    /// The first `.0` bytes decode to the first `.2` bytes of `.1`.
+    Decoded(usize, [u8; 4], usize),
 }
 
-impl Reading {
-    fn byte(used: usize, byte: u8) -> Self {
-        Self::Says(used, [byte, 0, 0, 0], 1)
+impl DecodeStep {
+    fn from_byte(used: usize, byte: u8) -> Self {
+        Self::Decoded(used, [byte, 0, 0, 0], 1)
     }
 
-    fn char(used: usize, c: char) -> Self {
+    fn from_char(used: usize, c: char) -> Self {
         let mut bytes = [0; 4];
         let len = c.encode_utf8(&mut bytes).len();
-        Self::Says(used, bytes, len)
+        Self::Decoded(used, bytes, len)
     }
 
-    fn nothing(used: usize) -> Self {
-        Self::Says(used, [0; 4], 0)
+    fn empty(used: usize) -> Self {
+        Self::Decoded(used, [0; 4], 0)
     }
 }
 
-/// A backslash and what follows, as in JSON and in most languages. `is_all` says that nothing follows.
-pub(crate) fn escape(bytes: &[u8], is_all: bool) -> Reading {
+/// Decodes a backslash and what follows it, as in JSON and most languages. `at_end` means that no more bytes follow.
+pub(crate) fn decode_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
     match bytes {
-        [_] if !is_all => Reading::More,
-        [_, b'\\', ..] => Reading::byte(2, b'\\'),
-        _ => letter(bytes, 1, is_all).unwrap_or(Reading::byte(1, b'\\')),
+        [_] if !at_end => DecodeStep::NeedMore,
+        [_, b'\\', ..] => DecodeStep::from_byte(2, b'\\'),
+        _ => decode_letter(bytes, 1, at_end).unwrap_or(DecodeStep::from_byte(1, b'\\')),
     }
 }
 
-/// Any number of backslashes and what follows. How many there are tells only how often a text was escaped, so that one
-/// counts as much as eight; secrets are read alike before they are looked for.
-pub(crate) fn escapes(bytes: &[u8], is_all: bool) -> Reading {
-    let run = run(bytes, RUN);
-    if run == RUN {
-        return Reading::byte(run, b'\\');
+/// Decodes any number of backslashes and what follows them. Their number only depends on how often a text was escaped,
+/// so one means the same as eight. Secrets are decoded in the same way before they are looked for.
+pub(crate) fn decode_nested_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
+    let backslashes = count_backslashes(bytes, MAX_BACKSLASHES);
+    if backslashes == MAX_BACKSLASHES {
+        return DecodeStep::from_byte(backslashes, b'\\');
     }
-    if run == bytes.len() && !is_all {
-        return Reading::More;
+    if backslashes == bytes.len() && !at_end {
+        return DecodeStep::NeedMore;
     }
-    letter(bytes, run, is_all).unwrap_or(Reading::nothing(run))
+    decode_letter(bytes, backslashes, at_end).unwrap_or(DecodeStep::empty(backslashes))
 }
 
-/// What the letter behind `run` backslashes makes of them; none where it is none that they change.
-fn letter(bytes: &[u8], run: usize, is_all: bool) -> Option<Reading> {
-    let (c, digits) = bytes.get(run..)?.split_first()?;
-    let used = run + 1;
+/// Decodes an escape of `backslashes` backslashes and a letter. Returns `None` if there is no such escape.
+fn decode_letter(bytes: &[u8], backslashes: usize, at_end: bool) -> Option<DecodeStep> {
+    let (c, digits) = bytes.get(backslashes..)?.split_first()?;
+    let used = backslashes + 1;
     Some(match c {
-        b'n' => Reading::byte(used, b'\n'),
-        b't' => Reading::byte(used, b'\t'),
-        b'r' => Reading::byte(used, b'\r'),
-        b'b' => Reading::byte(used, 8),
-        b'f' => Reading::byte(used, 12),
-        b'"' | b'\'' | b'/' => Reading::byte(used, *c),
-        b'u' if digits.starts_with(b"{") => braced(bytes, used + 1, is_all)?,
-        b'u' => match hex(digits, 4) {
-            Some(unit @ 0xd800..0xdc00) => pair(bytes, (run, used + 4), unit, is_all),
-            Some(unit) => Reading::char(used + 4, char_of(unit)),
-            None if may_be_hex(digits, 4) && !is_all => Reading::More,
+        b'n' => DecodeStep::from_byte(used, b'\n'),
+        b't' => DecodeStep::from_byte(used, b'\t'),
+        b'r' => DecodeStep::from_byte(used, b'\r'),
+        b'b' => DecodeStep::from_byte(used, 8),
+        b'f' => DecodeStep::from_byte(used, 12),
+        b'"' | b'\'' | b'/' => DecodeStep::from_byte(used, *c),
+        b'u' if digits.starts_with(b"{") => decode_braced_code(bytes, used + 1, at_end)?,
+        b'u' => match parse_hex(digits, 4) {
+            Some(unit @ 0xd800..0xdc00) => {
+                decode_surrogate_pair(bytes, (backslashes, used + 4), unit, at_end)
+            }
+            Some(unit) => DecodeStep::from_char(used + 4, char_or_replacement(unit)),
+            None if may_become_hex(digits, 4) && !at_end => DecodeStep::NeedMore,
             None => return None,
         },
-        b'x' => match hex(digits, 2) {
-            Some(byte) => Reading::byte(used + 2, u8::try_from(byte).unwrap_or_default()),
-            None if may_be_hex(digits, 2) && !is_all => Reading::More,
+        b'x' => match parse_hex(digits, 2) {
+            Some(byte) => DecodeStep::from_byte(used + 2, u8::try_from(byte).unwrap_or_default()),
+            None if may_become_hex(digits, 2) && !at_end => DecodeStep::NeedMore,
             None => return None,
         },
         _ => return None,
     })
 }
 
-/// As Rust and JavaScript write a character, `\u{e9}`, whose digits begin at `at`.
-fn braced(bytes: &[u8], at: usize, is_all: bool) -> Option<Reading> {
+/// Decodes an escape of Rust and JavaScript, `\u{e9}`, whose digits start at `at`.
+fn decode_braced_code(bytes: &[u8], at: usize, at_end: bool) -> Option<DecodeStep> {
     let digits = bytes[at..]
         .iter()
         .take_while(|byte| byte.is_ascii_hexdigit());
     let count = digits.take(6).count();
-    match (bytes.get(at + count), hex(&bytes[at..], count)) {
-        (Some(b'}'), Some(code)) if count > 0 => Some(Reading::char(at + count + 1, char_of(code))),
-        (None, _) if !is_all => Some(Reading::More),
+    match (bytes.get(at + count), parse_hex(&bytes[at..], count)) {
+        (Some(b'}'), Some(code)) if count > 0 => Some(DecodeStep::from_char(
+            at + count + 1,
+            char_or_replacement(code),
+        )),
+        (None, _) if !at_end => Some(DecodeStep::NeedMore),
         _ => None,
     }
 }
 
-/// A character beyond the first 65,536: `\ud83d\ude00`. The second half is looked for at `at`, behind as many backslashes.
-fn pair(bytes: &[u8], (backslashes, at): (usize, usize), high: u32, is_all: bool) -> Reading {
-    let rest = &bytes[at..];
-    let run = run(rest, backslashes);
-    let digits = rest.get(run + 1..).unwrap_or_default();
-    let is_escape = run == backslashes && rest.get(run) == Some(&b'u');
-    if let Some(low @ 0xdc00..0xe000) = hex(digits, 4).filter(|_| is_escape) {
+/// Decodes a surrogate pair, `\ud83d\ude00`. Its low half is expected at `low_start`, after as many backslashes as the
+/// high half has.
+fn decode_surrogate_pair(
+    bytes: &[u8],
+    (backslashes, low_start): (usize, usize),
+    high: u32,
+    at_end: bool,
+) -> DecodeStep {
+    let rest = &bytes[low_start..];
+    let low_backslashes = count_backslashes(rest, backslashes);
+    let digits = rest.get(low_backslashes + 1..).unwrap_or_default();
+    let is_escape = low_backslashes == backslashes && rest.get(low_backslashes) == Some(&b'u');
+    if let Some(low @ 0xdc00..0xe000) = parse_hex(digits, 4).filter(|_| is_escape) {
         let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-        return Reading::char(at + run + 5, char_of(code));
+        return DecodeStep::from_char(low_start + low_backslashes + 5, char_or_replacement(code));
     }
-    let may_follow = run == rest.len() || is_escape && may_be_hex(digits, 4);
-    if may_follow && !is_all {
-        return Reading::More;
+    let may_follow = low_backslashes == rest.len() || is_escape && may_become_hex(digits, 4);
+    if may_follow && !at_end {
+        return DecodeStep::NeedMore;
     }
-    Reading::char(at, char::REPLACEMENT_CHARACTER)
+    DecodeStep::from_char(low_start, char::REPLACEMENT_CHARACTER)
 }
 
-/// What URLs and HTML write for a character: `%2f`, `&amp;`, `&#38;`, `&#x26;`.
-pub(crate) fn reference(bytes: &[u8], is_all: bool) -> Reading {
-    let read = match bytes.first() {
-        Some(b'%') => percent(&bytes[1..]),
-        _ => entity(bytes),
+/// Decodes a character of a URL or of HTML: `%2f`, `&amp;`, `&#38;`, `&#x26;`.
+pub(crate) fn decode_reference(bytes: &[u8], at_end: bool) -> DecodeStep {
+    let step = match bytes.first() {
+        Some(b'%') => decode_percent(&bytes[1..]),
+        _ => decode_entity(bytes),
     };
-    match read {
-        Reading::More if is_all => Reading::byte(1, bytes[0]),
-        read => read,
+    match step {
+        DecodeStep::NeedMore if at_end => DecodeStep::from_byte(1, bytes[0]),
+        step => step,
     }
 }
 
-fn percent(digits: &[u8]) -> Reading {
-    match hex(digits, 2) {
-        Some(byte) => Reading::byte(3, u8::try_from(byte).unwrap_or_default()),
-        None if may_be_hex(digits, 2) => Reading::More,
-        None => Reading::byte(1, b'%'),
+fn decode_percent(digits: &[u8]) -> DecodeStep {
+    match parse_hex(digits, 2) {
+        Some(byte) => DecodeStep::from_byte(3, u8::try_from(byte).unwrap_or_default()),
+        None if may_become_hex(digits, 2) => DecodeStep::NeedMore,
+        None => DecodeStep::from_byte(1, b'%'),
     }
 }
 
-fn entity(bytes: &[u8]) -> Reading {
-    for (name, said) in ENTITIES {
+fn decode_entity(bytes: &[u8]) -> DecodeStep {
+    for (name, decoded) in HTML_ENTITIES {
         if bytes.starts_with(name) {
-            return Reading::byte(name.len(), said);
+            return DecodeStep::from_byte(name.len(), decoded);
         }
         if name.starts_with(bytes) {
-            return Reading::More;
+            return DecodeStep::NeedMore;
         }
     }
     let (begin, radix) = match bytes {
         [b'&', b'#', b'x' | b'X', ..] => (3, 16),
         [b'&', b'#', ..] => (2, 10),
-        _ => return Reading::byte(1, bytes[0]),
+        _ => return DecodeStep::from_byte(1, bytes[0]),
     };
     let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
     let digits = bytes[begin..].iter().take_while(|b| is_digit(b)).count();
@@ -158,30 +169,30 @@ fn entity(bytes: &[u8]) -> Reading {
     let number = std::str::from_utf8(&bytes[begin..end]).ok();
     let code = number.and_then(|number| u32::from_str_radix(number, radix).ok());
     match (bytes.get(end), code) {
-        (Some(b';'), Some(code)) => Reading::char(end + 1, char_of(code)),
-        (None, _) if end < REFERENCE => Reading::More,
-        _ => Reading::byte(1, bytes[0]),
+        (Some(b';'), Some(code)) => DecodeStep::from_char(end + 1, char_or_replacement(code)),
+        (None, _) if end < MAX_REFERENCE_BYTES => DecodeStep::NeedMore,
+        _ => DecodeStep::from_byte(1, bytes[0]),
     }
 }
 
-/// How many backslashes `bytes` begin with: `most`, or fewer.
-fn run(bytes: &[u8], most: usize) -> usize {
+/// Counts leading backslashes, up to `max`.
+fn count_backslashes(bytes: &[u8], max: usize) -> usize {
     let backslashes = bytes.iter().take_while(|byte| **byte == b'\\');
-    backslashes.take(most).count()
+    backslashes.take(max).count()
 }
 
-/// The number that the first `count` digits are.
-fn hex(bytes: &[u8], count: usize) -> Option<u32> {
+/// Parses the first `count` bytes as a hexadecimal number.
+fn parse_hex(bytes: &[u8], count: usize) -> Option<u32> {
     let digits = bytes.get(..count)?.iter();
     let mut digits = digits.map(|digit| char::from(*digit).to_digit(16));
     digits.try_fold(0, |number, digit| Some(number * 16 + digit?))
 }
 
-/// Whether so many digits may still come.
-fn may_be_hex(bytes: &[u8], count: usize) -> bool {
+/// Returns whether more bytes could complete `bytes` to `count` hexadecimal digits.
+fn may_become_hex(bytes: &[u8], count: usize) -> bool {
     bytes.len() < count && bytes.iter().all(u8::is_ascii_hexdigit)
 }
 
-fn char_of(code: u32) -> char {
+fn char_or_replacement(code: u32) -> char {
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }

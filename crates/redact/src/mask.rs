@@ -1,6 +1,8 @@
-//! Secrets in what is written → `[masked]`. `forms` says how a secret is spelled, `needles` is the automaton of all
-//! spellings, `view` and `escapes` say what a text says, `scan` finds secrets in both on several tracks at once and passes
-//! over what is `plain`, `stream` replaces them.
+//! Replaces secrets in complete texts.
+//!
+//! `spellings` lists the ways a secret may be written, and `patterns` is the automaton over all of them. `decoder` and
+//! `escapes` undo escapes. `scanner` looks for secrets in the raw and the decoded text at once, and skips (`skip`)
+//! bytes that can't matter. `stream` replaces what was found.
 
 #[cfg(test)]
 mod tests;
@@ -9,76 +11,76 @@ use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
-use crate::patterns::Needles;
-use crate::scan::Scan;
+use crate::patterns::Patterns;
+use crate::scanner::SecretScanner;
 use crate::spellings;
-use crate::spellings::Form;
-use crate::stream::Held;
+use crate::spellings::SecretSpelling;
+use crate::stream::PendingText;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub(crate) const MASKED: &str = "[masked]";
 
-/// Replaces the values of secrets wherever they turn up: as they are, percent-encoded, in base64, or escaped as in JSON,
-/// also twice, and as in HTML.
+/// Replaces the values of secrets wherever they appear: verbatim, percent-encoded, base64-encoded, JSON-escaped (even
+/// repeatedly), or written with HTML entities.
 #[derive(Debug, Clone, Default)]
 pub struct Mask {
-    pub(crate) needles: Option<Needles>,
+    pub(crate) patterns: Option<Patterns>,
 }
 
 impl Mask {
-    /// Values shorter than this, in bytes, are never masked: they would hide innocent text.
-    pub const SHORTEST: usize = spellings::SHORTEST;
+    /// Values shorter than this many bytes are never masked: that would hide innocent text.
+    pub const MIN_SECRET_BYTES: usize = spellings::MIN_SECRET_BYTES;
 
-    /// A mask over these values, without the space around them, which gets lost on the way.
+    /// Creates a mask for these values. Whitespace around a value is ignored, because programs often trim it.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let values = values.into_iter().map(str::trim);
-        let mut forms: Vec<Form> = values
-            .filter(|value| value.len() >= Self::SHORTEST)
-            .flat_map(spellings::of)
+        let mut spellings: Vec<SecretSpelling> = values
+            .filter(|value| value.len() >= Self::MIN_SECRET_BYTES)
+            .flat_map(spellings::all_spellings)
             .collect();
-        forms.sort_by(|a, b| (&a.text, a.ends.is_base64).cmp(&(&b.text, b.ends.is_base64)));
-        forms.dedup_by(|a, b| a.text == b.text && a.ends.is_base64 == b.ends.is_base64);
-        let needles = Needles::new(&forms);
-        Self { needles }
+        spellings.sort_by(|a, b| (&a.text, a.edges.is_base64).cmp(&(&b.text, b.edges.is_base64)));
+        spellings.dedup_by(|a, b| a.text == b.text && a.edges.is_base64 == b.edges.is_base64);
+        let patterns = Patterns::new(&spellings);
+        Self { patterns }
     }
 
-    /// The text with every secret replaced by `[masked]`; borrowed where it holds none.
-    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(needles) = &self.needles else {
+    /// Returns the text with every secret replaced by `[masked]`; borrowed if it contains none.
+    pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Some(patterns) = &self.patterns else {
             return Cow::Borrowed(text);
         };
-        let mut scan = Scan::new(needles);
-        scan.push(needles, text.as_bytes());
-        scan.finish(needles);
-        if scan.is_clean() {
+        let mut scanner = SecretScanner::new(patterns);
+        scanner.push(patterns, text.as_bytes());
+        scanner.finish(patterns);
+        if scanner.is_clean() {
             return Cow::Borrowed(text);
         }
         let mut masked = Vec::with_capacity(text.len());
-        let mut pass = |bytes: &[u8]| masked.extend_from_slice(bytes);
-        Held::whole(text).release(&mut scan, usize::MAX, &mut pass);
+        let mut emit = |bytes: &[u8]| masked.extend_from_slice(bytes);
+        PendingText::from_text(text).release(&mut scanner, usize::MAX, &mut emit);
         Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// A JSON text with every secret replaced that is JSON still. Where a secret was more than a part of a string, the
-    /// whole becomes a string.
-    pub fn json<'t>(&self, json: &'t str) -> Cow<'t, str> {
-        let masked = self.text(json);
+    /// Masks a JSON text and keeps it valid JSON. If a secret wasn't inside a string (a number, for example), the whole
+    /// masked text becomes one JSON string.
+    pub fn apply_to_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let masked = self.apply(json);
         if matches!(masked, Cow::Owned(_)) && serde_json::from_str::<IgnoredAny>(&masked).is_err() {
             return Cow::Owned(serde_json::Value::from(masked).to_string());
         }
         masked
     }
 
-    /// How much of `text`, which is still arriving, may be shown: all but an end with which a secret may begin, as it
-    /// stands there or as it is said. In bytes.
-    pub fn safe(&self, text: &str) -> usize {
-        let Some(needles) = &self.needles else {
+    /// Returns how many bytes of `text`, which is still arriving, may be shown: everything up to a possible start of a
+    /// secret at its end, verbatim or escaped.
+    pub fn safe_prefix_len(&self, text: &str) -> usize {
+        let Some(patterns) = &self.patterns else {
             return text.len();
         };
-        let mut scan = Scan::new(needles);
-        scan.push(needles, text.as_bytes());
-        let certain = text.floor_char_boundary(scan.certain(needles));
-        // The digit before base64 has bits of the secret, too.
-        certain - spellings::last_digit(&text.as_bytes()[..certain])
+        let mut scanner = SecretScanner::new(patterns);
+        scanner.push(patterns, text.as_bytes());
+        let safe_until = text.floor_char_boundary(scanner.safe_until(patterns));
+        // The base64 digit before a match also carries bits of the secret.
+        safe_until - spellings::last_digit_len(&text.as_bytes()[..safe_until])
     }
 }

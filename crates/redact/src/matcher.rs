@@ -1,107 +1,108 @@
-//! One way of reading a text: a state of the automaton, and where in the text that stands which it has read.
+//! Matches one view of a text (raw, decoded or joined) against the patterns, and maps its offsets back to the text.
 
 use std::collections::VecDeque;
 
 use aho_corasick::automaton::StateID;
 
-use crate::decoder::Said;
-use crate::patterns::Needles;
-use crate::spellings::Ends;
+use crate::decoder::DecodedByte;
+use crate::patterns::Patterns;
+use crate::spellings::SpellingEdges;
 
-/// A secret, in bytes of the text. Others that overlap it are a part of it.
+/// A secret that was found, as a byte range of the text. Overlapping matches are merged into one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct SecretMatch {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) ends: Ends,
+    pub(crate) edges: SpellingEdges,
 }
 
-/// One way of reading a text.
+/// Matches one view of a text.
 #[derive(Debug)]
-pub(crate) struct Track {
+pub(crate) struct Matcher {
     pub(crate) state: StateID,
-    /// How many bytes it has read.
-    len: usize,
-    /// From which of them on how many more bytes the text has.
+    /// How many bytes of its view it has read.
+    bytes_read: usize,
+    /// Maps offsets in the view to offsets in the text: from byte `.0` of the view on, add `.1`.
     shifts: VecDeque<(usize, usize)>,
 }
 
-impl Track {
+impl Matcher {
     pub(crate) fn new(state: StateID) -> Self {
         Self {
             state,
-            len: 0,
+            bytes_read: 0,
             shifts: VecDeque::new(),
         }
     }
 
-    /// The next byte is at `start` of the text.
-    fn land(&mut self, start: usize) {
-        let shift = start - self.len;
+    /// Records that the next byte of the view comes from `start` in the text.
+    fn record_shift(&mut self, start: usize) {
+        let shift = start - self.bytes_read;
         if self.shifts.back().map_or(0, |(_, shift)| *shift) != shift {
-            self.shifts.push_back((self.len, shift));
+            self.shifts.push_back((self.bytes_read, shift));
         }
     }
 
-    pub(crate) fn pass(&mut self, start: usize, count: usize, state: StateID) {
+    pub(crate) fn advance(&mut self, start: usize, count: usize, state: StateID) {
         if count > 0 {
-            self.land(start);
+            self.record_shift(start);
         }
-        self.len += count;
+        self.bytes_read += count;
         self.state = state;
     }
 
-    pub(crate) fn step(&mut self, needles: &Needles, byte: Said) {
-        self.land(byte.start);
-        self.len += 1;
-        self.state = needles.next(self.state, byte.byte);
-        let needed = self.len.saturating_sub(needles.longest);
+    pub(crate) fn step(&mut self, patterns: &Patterns, byte: DecodedByte) {
+        self.record_shift(byte.start);
+        self.bytes_read += 1;
+        self.state = patterns.next_state(self.state, byte.byte);
+        let needed = self.bytes_read.saturating_sub(patterns.max_pattern_bytes);
         while self.shifts.get(1).is_some_and(|(at, _)| *at <= needed) {
             self.shifts.pop_front();
         }
     }
 
-    /// Where the text has byte `at` of this way.
-    fn place(&self, at: usize) -> usize {
-        let behind = self.shifts.partition_point(|(from, _)| *from <= at);
-        let shift = behind
+    /// Returns the offset in the text of byte `at` of the view.
+    fn text_offset(&self, at: usize) -> usize {
+        let next_shift = self.shifts.partition_point(|(from, _)| *from <= at);
+        let shift = next_shift
             .checked_sub(1)
             .map_or(0, |index| self.shifts[index].1);
         at + shift
     }
 
-    /// Where a needle may have begun.
-    pub(crate) fn begun(&self, needles: &Needles) -> Option<usize> {
-        let begun = needles.begun(self.state);
-        (begun > 0).then(|| self.place(self.len - begun))
+    /// Returns where in the text a pattern may have started, if its end is still missing.
+    pub(crate) fn pending_start(&self, patterns: &Patterns) -> Option<usize> {
+        let begun = patterns.partial_match_len(self.state);
+        (begun > 0).then(|| self.text_offset(self.bytes_read - begun))
     }
 
-    /// Notes the needles that end here, at `end` of the text; of base64 only where `is_joined`.
-    pub(crate) fn matches(
+    /// Adds the patterns that end here, at `end` in the text, to `matches`; with `base64_only`, only those of base64.
+    pub(crate) fn collect_matches(
         &self,
-        needles: &Needles,
+        patterns: &Patterns,
         end: usize,
-        is_joined: bool,
-        found: &mut VecDeque<Found>,
+        base64_only: bool,
+        matches: &mut VecDeque<SecretMatch>,
     ) {
-        for (len, ends) in needles.matches(self.state) {
-            if ends.is_base64 || !is_joined {
-                let start = self.place(self.len - len);
-                note(Found { start, end, ends }, found);
+        for (len, edges) in patterns.matches_at(self.state) {
+            if edges.is_base64 || !base64_only {
+                let start = self.text_offset(self.bytes_read - len);
+                push_merged(SecretMatch { start, end, edges }, matches);
             }
         }
     }
 }
 
-/// Puts a secret behind those that were found before it, or into one with them.
-fn note(mut new: Found, found: &mut VecDeque<Found>) {
-    while let Some(last) = found.pop_back_if(|last| last.end > new.start) {
-        let (before, behind) = (new.ends.before, new.ends.behind);
-        new.ends.before =
-            before && new.start <= last.start || last.ends.before && last.start <= new.start;
-        new.ends.behind = behind && new.end >= last.end || last.ends.behind && last.end >= new.end;
+/// Appends a match, merged with the earlier ones that it overlaps.
+fn push_merged(mut new: SecretMatch, matches: &mut VecDeque<SecretMatch>) {
+    while let Some(last) = matches.pop_back_if(|last| last.end > new.start) {
+        let (before, after) = (new.edges.shares_digit_before, new.edges.shares_digit_after);
+        new.edges.shares_digit_before = before && new.start <= last.start
+            || last.edges.shares_digit_before && last.start <= new.start;
+        new.edges.shares_digit_after =
+            after && new.end >= last.end || last.edges.shares_digit_after && last.end >= new.end;
         new.start = new.start.min(last.start);
         new.end = new.end.max(last.end);
     }
-    found.push_back(new);
+    matches.push_back(new);
 }

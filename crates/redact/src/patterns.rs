@@ -1,4 +1,4 @@
-//! All spellings of all secrets as one automaton that takes a byte at a time.
+//! All spellings of all secrets, as one automaton that reads a byte at a time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,124 +7,135 @@ use aho_corasick::automaton::{Automaton as _, StateID};
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{AhoCorasick, Anchored, BuildError, MatchError, MatchKind};
 
-use crate::spellings::{Ends, Form};
+use crate::spellings::{SecretSpelling, SpellingEdges};
 
-/// What is looked for. A state says which needles end here, and how much of one may have begun.
+/// The automaton over all patterns. A state knows which patterns end in it, and how much of a pattern was read.
 #[derive(Clone)]
-pub(crate) struct Needles {
+pub(crate) struct Patterns {
     automaton: NFA,
-    search: AhoCorasick,
-    pub(crate) start: StateID,
-    /// Of each needle.
-    ends: Vec<Ends>,
-    /// How many bytes of a needle were read when the automaton is in a state.
+    searcher: AhoCorasick,
+    pub(crate) start_state: StateID,
+    /// One entry per pattern.
+    edges: Vec<SpellingEdges>,
+    /// How many bytes of a pattern have been read in each state.
     depths: HashMap<StateID, usize>,
-    /// Which bytes say what they are, and begin no needle.
-    idle: [bool; 256],
-    /// In bytes.
-    pub(crate) longest: usize,
+    /// Which bytes start neither a pattern nor an escape.
+    skippable_bytes: [bool; 256],
+    /// Length of the longest pattern.
+    pub(crate) max_pattern_bytes: usize,
 }
 
-impl Needles {
-    /// The needles of `forms`, which are sorted; none where there is no form.
-    pub(crate) fn new(forms: &[Form]) -> Option<Self> {
-        if forms.is_empty() {
+impl Patterns {
+    /// Builds the automaton from sorted spellings. Returns `None` if there are none, or too many for an automaton.
+    pub(crate) fn new(spellings: &[SecretSpelling]) -> Option<Self> {
+        if spellings.is_empty() {
             return None;
         }
-        let automaton = automaton(forms).ok()?;
-        let start = automaton.start_state(Anchored::No).ok()?;
-        let mut needles = Self {
-            start,
-            idle: [false; 256],
-            depths: depths(&automaton, forms).ok()?,
-            ends: forms.iter().map(|form| form.ends).collect(),
-            longest: forms.iter().map(|form| form.text.len()).max()?,
-            search: AhoCorasick::builder()
+        let automaton = build_automaton(spellings).ok()?;
+        let start_state = automaton.start_state(Anchored::No).ok()?;
+        let mut patterns = Self {
+            start_state,
+            skippable_bytes: [false; 256],
+            depths: compute_depths(&automaton, spellings).ok()?,
+            edges: spellings.iter().map(|spelling| spelling.edges).collect(),
+            max_pattern_bytes: spellings.iter().map(|spelling| spelling.text.len()).max()?,
+            searcher: AhoCorasick::builder()
                 .match_kind(MatchKind::LeftmostLongest)
-                .build(forms.iter().map(|form| &form.text))
+                .build(spellings.iter().map(|spelling| &spelling.text))
                 .ok()?,
             automaton,
         };
         for byte in 0..=u8::MAX {
-            needles.idle[usize::from(byte)] = needles.is_idle(byte) && !b"\\%&".contains(&byte);
+            patterns.skippable_bytes[usize::from(byte)] =
+                patterns.starts_no_pattern(byte) && !b"\\%&".contains(&byte);
         }
-        Some(needles)
+        Some(patterns)
     }
 
-    /// The state behind `byte`.
-    pub(crate) fn next(&self, state: StateID, byte: u8) -> StateID {
+    /// Returns the state after reading `byte`.
+    pub(crate) fn next_state(&self, state: StateID, byte: u8) -> StateID {
         self.automaton.next_state(Anchored::No, state, byte)
     }
 
-    /// Whether no needle begins with `byte`.
-    pub(crate) fn is_idle(&self, byte: u8) -> bool {
-        self.next(self.start, byte) == self.start
+    /// Returns whether no pattern starts with `byte`.
+    pub(crate) fn starts_no_pattern(&self, byte: u8) -> bool {
+        self.next_state(self.start_state, byte) == self.start_state
     }
 
-    /// Whether a needle ends here.
+    /// Returns whether a pattern ends in this state.
     pub(crate) fn is_match(&self, state: StateID) -> bool {
         self.automaton.is_match(state)
     }
 
-    /// How many of the first bytes leave the automaton at its start and begin no escape.
-    pub(crate) fn idle(&self, bytes: &[u8]) -> usize {
+    /// Returns how many leading bytes keep the automaton in its start state and start no escape.
+    pub(crate) fn skippable_prefix_len(&self, bytes: &[u8]) -> usize {
         let idle = bytes
             .iter()
-            .take_while(|byte| self.idle[usize::from(**byte)]);
+            .take_while(|byte| self.skippable_bytes[usize::from(**byte)]);
         idle.count()
     }
 
-    /// Where the first needle begins, or their end.
-    pub(crate) fn first(&self, bytes: &[u8]) -> usize {
-        let first = self.search.find(bytes);
+    /// Returns where the first pattern starts, or the length of `bytes`.
+    pub(crate) fn find_first(&self, bytes: &[u8]) -> usize {
+        let first = self.searcher.find(bytes);
         first.map_or(bytes.len(), |found| found.start())
     }
 
-    /// The needles that end here: how long each is, in bytes, and what its ends are.
-    pub(crate) fn matches(&self, state: StateID) -> impl Iterator<Item = (usize, Ends)> + '_ {
+    /// Returns the patterns that end in this state, each with its length in bytes and its edges.
+    pub(crate) fn matches_at(
+        &self,
+        state: StateID,
+    ) -> impl Iterator<Item = (usize, SpellingEdges)> + '_ {
         let count = || self.automaton.match_len(state);
         let count = self.is_match(state).then(count).unwrap_or_default();
         (0..count).map(move |index| {
-            let needle = self.automaton.match_pattern(state, index);
-            (self.automaton.pattern_len(needle), self.ends[needle])
+            let pattern = self.automaton.match_pattern(state, index);
+            (self.automaton.pattern_len(pattern), self.edges[pattern])
         })
     }
 
-    /// How many of the last bytes are the begin of a needle.
-    pub(crate) fn begun(&self, state: StateID) -> usize {
+    /// Returns how many of the bytes read last are the start of a pattern.
+    pub(crate) fn partial_match_len(&self, state: StateID) -> usize {
         self.depths.get(&state).copied().unwrap_or_default()
     }
 }
 
-/// Never shows what is looked for.
-impl fmt::Debug for Needles {
+/// Never prints a secret.
+impl fmt::Debug for Patterns {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Needles").finish_non_exhaustive()
+        formatter.debug_struct("Patterns").finish_non_exhaustive()
     }
 }
 
-fn automaton(forms: &[Form]) -> Result<NFA, BuildError> {
+fn build_automaton(spellings: &[SecretSpelling]) -> Result<NFA, BuildError> {
     NFA::builder()
         .prefilter(false)
-        .build(forms.iter().map(|form| &form.text))
+        .build(spellings.iter().map(|spelling| &spelling.text))
 }
 
-/// Neighbours begin alike, so that each begin is walked once.
-fn depths(automaton: &NFA, forms: &[Form]) -> Result<HashMap<StateID, usize>, MatchError> {
+/// Computes the depth of every state. Neighbors in a sorted list share prefixes, so each prefix is walked only once.
+fn compute_depths(
+    automaton: &NFA,
+    spellings: &[SecretSpelling],
+) -> Result<HashMap<StateID, usize>, MatchError> {
     let mut depths = HashMap::new();
-    let mut walked = vec![automaton.start_state(Anchored::Yes)?];
-    let mut before: &[u8] = b"";
-    for form in forms {
-        let text = form.text.as_slice();
-        let shared = before.iter().zip(text).take_while(|(a, b)| a == b).count();
-        walked.truncate(shared + 1);
-        let mut state = walked[shared];
+    let mut prefix_states = vec![automaton.start_state(Anchored::Yes)?];
+    let mut previous: &[u8] = b"";
+    for spelling in spellings {
+        let text = spelling.text.as_slice();
+        let shared = previous
+            .iter()
+            .zip(text)
+            .take_while(|(a, b)| a == b)
+            .count();
+        prefix_states.truncate(shared + 1);
+        let mut state = prefix_states[shared];
         for (depth, byte) in text.iter().enumerate().skip(shared) {
             state = automaton.next_state(Anchored::Yes, state, *byte);
-            walked.push(state);
+            prefix_states.push(state);
             depths.insert(state, depth + 1);
         }
-        before = text;
+        previous = text;
     }
     Ok(depths)
 }

@@ -1,27 +1,28 @@
-//! Bytes that say what they are: what may be passed over without being read in more than one way.
+//! Finds plain bytes, which decode to themselves and so needn't be read in more than one view.
 
 use memchr::{memchr2_iter, memchr3_iter};
 
-use crate::patterns::Needles;
-use crate::spellings::is_digit;
+use crate::patterns::Patterns;
+use crate::spellings::is_base64_digit;
 
-/// Fewer digits of base64 are no line of it. Writers break lines at 64 or 76.
-pub(crate) const LINE: usize = 16;
-/// How many backslashes a quote has in JSON in JSON in JSON.
-const DEEP: usize = 7;
+/// Fewer base64 digits than this don't count as a line of base64. Encoders wrap lines at 64 or 76.
+pub(crate) const MIN_BASE64_LINE_DIGITS: usize = 16;
+/// Number of backslashes before a quote in JSON in JSON in JSON.
+const MAX_QUOTE_BACKSLASHES: usize = 7;
 
-/// Up to where bytes say what they are, and no line of base64 ends. `before` digits of it came before them.
-pub(crate) fn telling(bytes: &[u8], before: usize) -> usize {
+/// Returns the length of the plain prefix in which no base64 line ends. `digits_before` base64 digits came before it.
+pub(crate) fn plain_prefix_len(bytes: &[u8], digits_before: usize) -> usize {
     let mut escapes = memchr3_iter(b'\\', b'%', b'&', bytes);
-    let escape = escapes.find(|at| is_escape(bytes[*at], &bytes[at + 1..]));
+    let escape = escapes.find(|at| may_begin_escape(bytes[*at], &bytes[at + 1..]));
     let plain = &bytes[..escape.unwrap_or(bytes.len())];
     let mut breaks = memchr2_iter(b'\n', b'\r', plain);
-    let end = breaks.find(|at| digits(&plain[..*at], before) >= LINE);
-    end.unwrap_or(plain.len())
+    let line_end = breaks
+        .find(|at| trailing_base64_digits(&plain[..*at], digits_before) >= MIN_BASE64_LINE_DIGITS);
+    line_end.unwrap_or(plain.len())
 }
 
-/// Whether an escape may begin with `byte`, where `rest` follows.
-pub(crate) fn is_escape(byte: u8, rest: &[u8]) -> bool {
+/// Returns whether `byte`, followed by `rest`, may start an escape.
+pub(crate) fn may_begin_escape(byte: u8, rest: &[u8]) -> bool {
     match (byte, rest.first()) {
         (b'\\', _) | (b'%' | b'&', None) => true,
         (b'%', Some(next)) => next.is_ascii_hexdigit() || *next == b'\\',
@@ -30,31 +31,33 @@ pub(crate) fn is_escape(byte: u8, rest: &[u8]) -> bool {
     }
 }
 
-/// How many bytes an escaped quote takes, however often it was escaped, where no needle begins in it whatever is made of
-/// it: JSON is full of them.
-pub(crate) fn dull(needles: &Needles, bytes: &[u8]) -> Option<usize> {
-    let run = bytes
+/// Returns the length of a quote with up to [`MAX_QUOTE_BACKSLASHES`] backslashes, if no pattern can start in it. JSON
+/// is full of such quotes.
+pub(crate) fn escaped_quote_len(patterns: &Patterns, bytes: &[u8]) -> Option<usize> {
+    let backslashes = bytes
         .iter()
         .take_while(|byte| **byte == b'\\')
-        .take(DEEP)
+        .take(MAX_QUOTE_BACKSLASHES)
         .count();
-    let is_quote = run > 0 && bytes.get(run) == Some(&b'"');
-    let is_dull = is_quote && needles.is_idle(b'"') && needles.is_idle(b'\\');
-    is_dull.then_some(run + 1)
+    let is_quote = backslashes > 0 && bytes.get(backslashes) == Some(&b'"');
+    let is_skippable =
+        is_quote && patterns.starts_no_pattern(b'"') && patterns.starts_no_pattern(b'\\');
+    is_skippable.then_some(backslashes + 1)
 }
 
-/// How many digits of base64 `bytes` end with, but for more than a line needs; `before` came before them.
-pub(crate) fn digits(bytes: &[u8], before: usize) -> usize {
-    let last = bytes.iter().rev().take(LINE);
-    let digits = last.take_while(|byte| is_digit(**byte)).count();
+/// Counts the base64 digits that `bytes` end with, up to [`MIN_BASE64_LINE_DIGITS`]. If all bytes are digits, adds
+/// `digits_before`.
+pub(crate) fn trailing_base64_digits(bytes: &[u8], digits_before: usize) -> usize {
+    let last = bytes.iter().rev().take(MIN_BASE64_LINE_DIGITS);
+    let digits = last.take_while(|byte| is_base64_digit(**byte)).count();
     if digits == bytes.len() {
-        digits + before
+        digits + digits_before
     } else {
         digits
     }
 }
 
-/// Whether lines end here.
-pub(crate) fn is_break(byte: u8) -> bool {
+/// Returns whether this byte ends a line.
+pub(crate) fn is_line_break(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }

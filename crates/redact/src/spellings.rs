@@ -1,62 +1,74 @@
-//! A secret → every spelling in which it is looked for, in a text and in what it says.
+//! Lists every spelling of a secret that is looked for, in the raw and in the decoded text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::decoder::{View, said};
+use crate::decoder::{Decoder, decode_with_stages};
 
-/// Values shorter than this, in bytes, are never masked: they would hide innocent text.
-pub(crate) const SHORTEST: usize = 6;
+/// Values shorter than this many bytes are never masked: that would hide innocent text.
+pub(crate) const MIN_SECRET_BYTES: usize = 6;
 
-/// A spelling of a secret.
-pub(crate) struct Form {
+/// One spelling of a secret.
+pub(crate) struct SecretSpelling {
     pub(crate) text: Vec<u8>,
-    pub(crate) ends: Ends,
+    pub(crate) edges: SpellingEdges,
 }
 
-/// Of base64: whether the character before or behind a piece of it has bits of the secret, too, mixed with those of its
-/// neighbours.
+/// For base64: whether the digit before or after a match also carries bits of the secret, mixed with bits of its
+/// neighbors.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ends {
+pub(crate) struct SpellingEdges {
     pub(crate) is_base64: bool,
-    pub(crate) before: bool,
-    pub(crate) behind: bool,
+    pub(crate) shares_digit_before: bool,
+    pub(crate) shares_digit_after: bool,
 }
 
-/// The longest text that is clipped somewhere, in characters.
-const CLIPPED: usize = 400;
+/// The longest prefix of a secret that a truncated text may end with, in characters.
+const MAX_TRUNCATED_CHARS: usize = 400;
 
-/// The spellings of a value that reading escapes does not make alike.
-pub(crate) fn of(value: &str) -> Vec<Form> {
-    let mut texts = named(value).to_vec();
-    texts.extend(quoted(value));
-    let read = texts.iter().flat_map(|text| read(text)).collect::<Vec<_>>();
-    texts.extend(named(value).iter().flat_map(|name| clipped(name)));
+/// Returns every spelling of a value that decoding doesn't reduce to another one.
+pub(crate) fn all_spellings(value: &str) -> Vec<SecretSpelling> {
+    let mut texts = literal_spellings(value).to_vec();
+    texts.extend(quoted_spellings(value));
+    let decoded = texts
+        .iter()
+        .flat_map(|text| decoded_spellings(text))
+        .collect::<Vec<_>>();
+    texts.extend(
+        literal_spellings(value)
+            .iter()
+            .flat_map(|name| truncated_spellings(name)),
+    );
     let texts = texts.into_iter().map(String::into_bytes);
-    let plain = texts.chain(read).map(|text| Form {
+    let plain = texts.chain(decoded).map(|text| SecretSpelling {
         text,
-        ends: Ends::default(),
+        edges: SpellingEdges::default(),
     });
-    plain.chain(base64(value)).collect()
+    plain.chain(base64_spellings(value)).collect()
 }
 
-/// What readings make of a spelling: all of them where it stands as it is, and those that are left where it was escaped
-/// once or twice, or written for a URL. Also behind a backslash that is none of it but takes its first letter along. What
-/// gets short by it would hide innocent text.
-fn read(text: &str) -> Vec<Vec<u8>> {
+/// Returns what the decoder makes of a spelling: with all of its stages if the spelling appears verbatim, with fewer if
+/// it was escaped once or twice, or percent-encoded. A backslash before it, which isn't part of the secret, may form an
+/// escape with its first letter, so that case is included. Results that are too short are dropped: they would hide
+/// innocent text.
+fn decoded_spellings(text: &str) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     for text in [text, &format!("\\{text}")] {
-        for first in 0..3 {
-            texts.push(said(text, first..View::STAGES));
-            texts.push(said(text, first..View::STAGES - 1));
+        for first_stage in 0..3 {
+            texts.push(decode_with_stages(text, first_stage..Decoder::STAGE_COUNT));
+            texts.push(decode_with_stages(
+                text,
+                first_stage..Decoder::STAGE_COUNT - 1,
+            ));
         }
     }
-    texts.retain(|text| text.len() >= SHORTEST);
+    texts.retain(|text| text.len() >= MIN_SECRET_BYTES);
     texts
 }
 
-/// As it stands between quotes: in JSON, where it is escaped again by others, and in a shell, in YAML, in CSV.
-fn quoted(value: &str) -> Vec<String> {
+/// Returns the value as it is written between quotes: in JSON (which may be escaped again), a shell, YAML and CSV. Also
+/// as in a form, with `+` for spaces.
+fn quoted_spellings(value: &str) -> Vec<String> {
     let mut quoted: Vec<String> = [
         ("'", r"'\''"),
         ("'", "'\"'\"'"),
@@ -73,70 +85,90 @@ fn quoted(value: &str) -> Vec<String> {
     quoted
 }
 
-/// As it stands where a text of toolq's names it: as it is, without control characters, and in a JSON pointer.
-fn named(value: &str) -> [String; 4] {
+/// Returns the value as a message may quote it: verbatim, with control characters escaped, and in a JSON pointer.
+fn literal_spellings(value: &str) -> [String; 4] {
     let pointer = value.replace('~', "~0").replace('/', "~1");
-    let spelled = |text: &str| -> String {
+    let escape_controls = |text: &str| -> String {
         let spelled = text.chars().map(|c| match c {
             _ if c.is_control() => c.escape_unicode().to_string(),
             _ => c.to_string(),
         });
         spelled.collect()
     };
-    [spelled(value), spelled(&pointer), pointer, value.to_owned()]
+    [
+        escape_controls(value),
+        escape_controls(&pointer),
+        pointer,
+        value.to_owned(),
+    ]
 }
 
-/// As it stands where a text was clipped in the midst of it: half a secret would be a secret told by half.
-fn clipped(value: &str) -> impl Iterator<Item = String> {
-    let ends = value.char_indices().map(|(end, _)| end).take(CLIPPED);
-    let ends = ends.filter(|end| *end >= SHORTEST);
+/// Returns every prefix of the value that a truncated text may end with, since half a secret is a leak, too.
+fn truncated_spellings(value: &str) -> impl Iterator<Item = String> {
+    let ends = value
+        .char_indices()
+        .map(|(end, _)| end)
+        .take(MAX_TRUNCATED_CHARS);
+    let ends = ends.filter(|end| *end >= MIN_SECRET_BYTES);
     ends.map(|end| format!("{}…", &value[..end]))
 }
 
-/// The characters that depend on the value alone, wherever it begins in what was encoded.
-fn base64(value: &str) -> Vec<Form> {
-    let mut forms = Vec::new();
-    for skip in 0..3 {
-        let shifted = [&b"\0\0\0"[..skip], value.as_bytes()].concat();
-        let (first, bits) = ((skip * 8).div_ceil(6), shifted.len() * 8);
-        let ends = Ends {
+/// Returns the base64 digits that depend on the value alone, for each of the three offsets at which it may be encoded.
+fn base64_spellings(value: &str) -> Vec<SecretSpelling> {
+    let mut spellings = Vec::new();
+    for offset in 0..3 {
+        let shifted = [&b"\0\0\0"[..offset], value.as_bytes()].concat();
+        let (first, bits) = ((offset * 8).div_ceil(6), shifted.len() * 8);
+        let edges = SpellingEdges {
             is_base64: true,
-            before: skip > 0,
-            behind: !bits.is_multiple_of(6),
+            shares_digit_before: offset > 0,
+            shares_digit_after: !bits.is_multiple_of(6),
         };
         for alphabet in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
             let encoded = alphabet.encode(&shifted);
             let text = encoded.as_bytes()[first..bits / 6].to_vec();
-            forms.push(Form { text, ends });
+            spellings.push(SecretSpelling { text, edges });
         }
     }
-    forms
+    spellings
 }
 
-/// The digits of base64 that a URL may have to spell.
-const SPELLED: [&[u8]; 6] = [b"%2B", b"%2b", b"%2F", b"%2f", b"%2D", b"%5F"];
+/// The base64 digits that a URL may percent-encode.
+const PERCENT_ENCODED_DIGITS: [&[u8]; 6] = [b"%2B", b"%2b", b"%2F", b"%2f", b"%2D", b"%5F"];
 
-/// How many bytes the digit of base64 takes that `bytes` end with.
-pub(crate) fn last_digit(bytes: &[u8]) -> usize {
-    let spelled = SPELLED.iter().any(|digit| bytes.ends_with(digit));
-    let digit = bytes.last().copied().is_some_and(is_digit);
-    if spelled { 3 } else { usize::from(digit) }
+/// Returns the length in bytes of the base64 digit at the end of `bytes`, or 0 if there is none.
+pub(crate) fn last_digit_len(bytes: &[u8]) -> usize {
+    let is_percent_encoded = PERCENT_ENCODED_DIGITS
+        .iter()
+        .any(|digit| bytes.ends_with(digit));
+    let digit = bytes.last().copied().is_some_and(is_base64_digit);
+    if is_percent_encoded {
+        3
+    } else {
+        usize::from(digit)
+    }
 }
 
-/// How many bytes the digit of base64 takes that `bytes` begin with.
-pub(crate) fn first_digit(bytes: &[u8]) -> usize {
-    let spelled = SPELLED.iter().any(|digit| bytes.starts_with(digit));
-    let digit = bytes.first().copied().is_some_and(is_digit);
-    if spelled { 3 } else { usize::from(digit) }
+/// Returns the length in bytes of the base64 digit at the start of `bytes`, or 0 if there is none.
+pub(crate) fn first_digit_len(bytes: &[u8]) -> usize {
+    let is_percent_encoded = PERCENT_ENCODED_DIGITS
+        .iter()
+        .any(|digit| bytes.starts_with(digit));
+    let digit = bytes.first().copied().is_some_and(is_base64_digit);
+    if is_percent_encoded {
+        3
+    } else {
+        usize::from(digit)
+    }
 }
 
-/// Whether this is a digit of base64.
-pub(crate) fn is_digit(byte: u8) -> bool {
+/// Returns whether this is a base64 digit, of the standard or the URL-safe alphabet.
+pub(crate) fn is_base64_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
 }
 
-/// How many bytes the padding takes that `bytes` begin with: two signs at most.
-pub(crate) fn padding(bytes: &[u8]) -> usize {
+/// Returns the length in bytes of the base64 padding at the start of `bytes`: at most two signs.
+pub(crate) fn padding_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     for _ in 0..2 {
         let sign = [&b"="[..], b"%3D", b"%3d"].into_iter();

@@ -1,119 +1,132 @@
+//! Replaces secrets in texts that arrive in pieces.
+
 use std::sync::Arc;
 
 use crate::mask::{MASKED, Mask};
-use crate::scan::Scan;
+use crate::scanner::SecretScanner;
 use crate::spellings;
 
-/// How far base64 of a secret may reach beyond the characters that are looked for, in bytes: a digit before, and behind
-/// them one with the padding, which a URL spells `%2B`, `%2F` and `%3D%3D`.
-const BEFORE: usize = 3;
-const BEHIND: usize = 9;
+/// How many bytes the base64 of a secret may extend before and after a match: one digit before it, one digit and the
+/// padding after it. In a URL, digits are written as `%2B` or `%2F`, and the padding as `%3D%3D`.
+const MAX_BYTES_BEFORE: usize = 3;
+const MAX_BYTES_AFTER: usize = 9;
 
-/// A stream of bytes in which secrets are replaced, also where they lie across two pieces. It is done before anything is
-/// cut from the stream or written to a file: half a secret at a cut would be a secret told by half.
+/// Replaces secrets in a stream of bytes, including those split across pieces. Apply it before anything is cut from the
+/// stream or written to a file: at a cut, half a secret would remain, which can't be recognized anymore.
 #[derive(Debug)]
 pub struct MaskedStream {
     mask: Arc<Mask>,
-    /// None where there are no secrets.
-    scan: Option<Scan>,
-    /// The end of what came: a secret may begin there.
-    held: Held,
-    /// How many bytes of it were read.
-    read: usize,
+    /// `None` if there are no secrets.
+    scanner: Option<SecretScanner>,
+    /// The last bytes received: a secret may start in them.
+    pending: PendingText,
+    /// How many bytes of `pending` were scanned.
+    scanned_bytes: usize,
 }
 
 impl MaskedStream {
-    /// A stream of which nothing came yet.
+    /// Creates a stream that has received nothing yet.
     pub fn new(mask: Arc<Mask>) -> Self {
         Self {
-            scan: mask.needles.as_ref().map(Scan::new),
+            scanner: mask.patterns.as_ref().map(SecretScanner::new),
             mask,
-            held: Held::default(),
-            read: 0,
+            pending: PendingText::default(),
+            scanned_bytes: 0,
         }
     }
 
-    /// Passes on what is certain of the bytes so far.
-    pub fn push(&mut self, bytes: &[u8], mut pass: impl FnMut(&[u8])) {
-        let (Some(scan), Some(needles)) = (&mut self.scan, &self.mask.needles) else {
-            return pass(bytes);
+    /// Reads the next bytes, and emits the masked text as far as it is certain.
+    pub fn push(&mut self, bytes: &[u8], mut emit: impl FnMut(&[u8])) {
+        let (Some(scanner), Some(patterns)) = (&mut self.scanner, &self.mask.patterns) else {
+            return emit(bytes);
         };
-        let held = &mut self.held;
-        held.bytes.extend_from_slice(bytes);
-        let known = held.bytes.len().saturating_sub(BEHIND).max(self.read);
-        scan.push(needles, &held.bytes[self.read..known]);
-        let until = scan.certain(needles).saturating_sub(BEFORE);
-        held.release(scan, until, &mut pass);
-        self.read = known - held.forget(known);
+        let pending = &mut self.pending;
+        pending.bytes.extend_from_slice(bytes);
+        let scan_end = pending
+            .bytes
+            .len()
+            .saturating_sub(MAX_BYTES_AFTER)
+            .max(self.scanned_bytes);
+        scanner.push(patterns, &pending.bytes[self.scanned_bytes..scan_end]);
+        let until = scanner
+            .safe_until(patterns)
+            .saturating_sub(MAX_BYTES_BEFORE);
+        pending.release(scanner, until, &mut emit);
+        self.scanned_bytes = scan_end - pending.discard_released(scan_end);
     }
 
-    /// Passes on the rest.
-    pub fn finish(&mut self, mut pass: impl FnMut(&[u8])) {
-        let (Some(scan), Some(needles)) = (&mut self.scan, &self.mask.needles) else {
+    /// Emits the rest of the masked text: no more bytes follow.
+    pub fn finish(&mut self, mut emit: impl FnMut(&[u8])) {
+        let (Some(scanner), Some(patterns)) = (&mut self.scanner, &self.mask.patterns) else {
             return;
         };
-        scan.push(needles, &self.held.bytes[self.read..]);
-        scan.finish(needles);
-        self.read = self.held.bytes.len();
-        self.held.release(scan, usize::MAX, &mut pass);
+        scanner.push(patterns, &self.pending.bytes[self.scanned_bytes..]);
+        scanner.finish(patterns);
+        self.scanned_bytes = self.pending.bytes.len();
+        self.pending.release(scanner, usize::MAX, &mut emit);
     }
 }
 
-/// A part of a text, up to its end as far as it came.
+/// The part of a text that is still held: its last bytes, up to the last one received.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct PendingText {
     bytes: Vec<u8>,
-    /// How many bytes of the text came before it.
-    before: usize,
-    /// Up to where the text was passed on or replaced.
-    done: usize,
+    /// How many bytes of the text came before `bytes`.
+    offset: usize,
+    /// Up to where the text was emitted or replaced.
+    released_until: usize,
 }
 
-impl Held {
-    pub(crate) fn whole(text: &str) -> Self {
+impl PendingText {
+    pub(crate) fn from_text(text: &str) -> Self {
         Self {
             bytes: text.as_bytes().to_vec(),
             ..Self::default()
         }
     }
 
-    /// Passes on the text up to `until`, with every secret replaced that begins before.
-    pub(crate) fn release(&mut self, scan: &mut Scan, until: usize, pass: &mut dyn FnMut(&[u8])) {
-        let end = self.before + self.bytes.len();
-        while let Some(found) = scan.take(until) {
-            let mut secret = found.start..found.end;
-            if found.ends.before {
-                secret.start -= spellings::last_digit(self.part(0, found.start));
+    /// Emits the text up to `until`, replacing every secret that starts before it.
+    pub(crate) fn release(
+        &mut self,
+        scanner: &mut SecretScanner,
+        until: usize,
+        emit: &mut dyn FnMut(&[u8]),
+    ) {
+        let end = self.offset + self.bytes.len();
+        while let Some(secret_match) = scanner.take_match_before(until) {
+            let mut secret = secret_match.start..secret_match.end;
+            if secret_match.edges.shares_digit_before {
+                secret.start -= spellings::last_digit_len(self.slice(0, secret_match.start));
             }
-            if found.ends.behind {
-                secret.end += spellings::first_digit(self.part(secret.end, end));
-                secret.end += spellings::padding(self.part(secret.end, end));
+            if secret_match.edges.shares_digit_after {
+                secret.end += spellings::first_digit_len(self.slice(secret.end, end));
+                secret.end += spellings::padding_len(self.slice(secret.end, end));
             }
-            // Where one begins in what was replaced already, this is its rest.
-            if found.start >= self.done {
-                pass(self.part(self.done, secret.start));
-                pass(MASKED.as_bytes());
+            // A match that starts in a replaced range is covered by the replacement; only its end is new.
+            if secret_match.start >= self.released_until {
+                emit(self.slice(self.released_until, secret.start));
+                emit(MASKED.as_bytes());
             }
-            self.done = self.done.max(secret.end);
+            self.released_until = self.released_until.max(secret.end);
         }
         let until = until.min(end);
-        pass(self.part(self.done, until));
-        self.done = self.done.max(until);
+        emit(self.slice(self.released_until, until));
+        self.released_until = self.released_until.max(until);
     }
 
-    /// The text from one byte to another, as far as it is here.
-    fn part(&self, start: usize, end: usize) -> &[u8] {
-        let start = start.saturating_sub(self.before);
-        let end = end.saturating_sub(self.before);
+    /// Returns the text from `start` to `end`, as far as it is still held.
+    fn slice(&self, start: usize, end: usize) -> &[u8] {
+        let start = start.saturating_sub(self.offset);
+        let end = end.saturating_sub(self.offset);
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Forgets what is done of the first bytes. Returns how many there were of it.
-    fn forget(&mut self, first: usize) -> usize {
-        let done = (self.done - self.before).min(first);
-        self.bytes.drain(..done);
-        self.before += done;
-        done
+    /// Discards the bytes that were released, at most `max`. Returns how many.
+    fn discard_released(&mut self, max: usize) -> usize {
+        let released = (self.released_until - self.offset).min(max);
+        self.bytes.drain(..released);
+        self.offset += released;
+        released
     }
 }
 
@@ -121,9 +134,9 @@ impl Held {
 mod tests {
     use super::*;
 
-    /// FAULTS 131: whatever goes on for ever, little of it is held, and what was found is not counted twice.
+    /// Whatever an endless input repeats, only a little of it is held, and overlapping matches are replaced only once.
     #[test]
-    fn little_is_held() {
+    fn pending_text_stays_small_on_endless_input() {
         let secret = format!("aaaaaaaa\\\\\"{}", "s3cr3t".repeat(100));
         let mask = Arc::new(Mask::new(["aaaaaaaa", &*secret]));
         for endless in [
@@ -150,11 +163,11 @@ mod tests {
                 stream.push(endless.repeat(1000).as_bytes(), |bytes| {
                     passed += bytes.len();
                 });
-                let (held, room) = (stream.held.bytes.len(), stream.held.bytes.capacity());
+                let (held, room) = (stream.pending.bytes.len(), stream.pending.bytes.capacity());
                 assert!(held < 5000 && room < 50_000, "{endless}: {held} of {room}");
             }
             stream.finish(|bytes| passed += bytes.len());
-            let is_secret = mask.text(&endless.repeat(10)).contains(MASKED);
+            let is_secret = mask.apply(&endless.repeat(10)).contains(MASKED);
             let all = endless.len() * 40_000;
             assert_eq!(
                 passed,

@@ -1,9 +1,9 @@
-//! Read, check, plan and answer tool calls: pure functions of text and values. Nothing here runs a program, sends a
-//! request or knows async.
+//! Reads, checks, plans, and answers tool calls: pure functions of text and values. Nothing here runs a program, sends
+//! a request, or is async.
 //!
-//! The modules are in the order of the data's flow: [`transcript`] reads calls, [`tools_file`] reads tools.yaml,
-//! [`check`] decides whether a call may run and as what, [`plan`] arranges calls in batches, [`answer`] turns outcomes into
-//! results.
+//! The stages, in the order of the data flow: [`transcript`] parses calls, [`tools_file`] parses tools.yaml, [`check`]
+//! decides whether a call may run and resolves what it runs, [`plan`] arranges calls into batches, and [`answer`] turns
+//! outcomes into results.
 
 pub mod answer;
 pub mod check;

@@ -1,4 +1,4 @@
-//! One attempt of a call: what it is given, how it can end, and the task that runs it.
+//! One attempt of a call: its inputs, how it can end, and the task that runs it.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -8,77 +8,75 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::agent::Around;
-use crate::control::{Control, Suspend};
-use crate::dispatcher::Desk;
-use crate::output::Output;
-use crate::progress::Voice;
-use crate::run_budget::Meter;
-use crate::scheduler::{Job, Limit};
+use crate::agent::AgentScope;
+use crate::control::{RunControl, Suspendable};
+use crate::dispatcher::DispatcherHandle;
+use crate::output::OutputCollector;
+use crate::progress::ProgressSender;
+use crate::run_budget::OutputCounter;
+use crate::scheduler::{AttemptTimeout, CallJob};
+use crate::timing::KILL_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{Captured, Outcome};
+use toolq_core::types::{CaptureStats, Outcome};
 
-/// How long an attempt may take to be over at once, with what it has written.
-const LAST: Duration = Duration::from_millis(600);
-
-/// What an attempt is given.
+/// The inputs of one attempt.
 pub(crate) struct Attempt {
-    pub(crate) job: Arc<Job>,
-    /// Asks the tool's probe instead of running the call.
-    pub(crate) probe: bool,
-    pub(crate) key: Arc<str>,
-    pub(crate) limit: Limit,
-    /// Resolves when the attempt is to end.
+    pub(crate) job: Arc<CallJob>,
+    /// Runs the tool's probe instead of the call.
+    pub(crate) is_probe: bool,
+    pub(crate) idempotency_key: Arc<str>,
+    pub(crate) timeout: AttemptTimeout,
+    /// Resolves when the attempt must stop.
     pub(crate) cancel: oneshot::Receiver<()>,
-    pub(crate) voice: Voice,
-    /// Where it brings its turns, if it is an agent's.
-    pub(crate) desk: Option<Desk>,
-    /// The agent that asked for it.
-    pub(crate) around: Option<Arc<Around>>,
-    /// Counts what it writes.
-    pub(crate) meter: Meter,
-    /// The run's time, which limits are of.
-    pub(crate) control: Control,
+    pub(crate) progress: ProgressSender,
+    /// How an agent reaches its dispatcher. `None` for all other calls.
+    pub(crate) dispatcher: Option<DispatcherHandle>,
+    /// The scope of the agent that made the call. `None` for calls of the input.
+    pub(crate) parent_scope: Option<Arc<AgentScope>>,
+    /// Counts the bytes it writes, for the run's output budget.
+    pub(crate) output_counter: OutputCounter,
+    /// Says when the run is killed, and has the pausable clock that measures timeouts.
+    pub(crate) control: RunControl,
 }
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub(crate) enum End {
-    /// By itself or by its limit.
-    Outcome {
+pub(crate) enum AttemptResult {
+    /// It ended on its own or timed out.
+    Finished {
         outcome: Outcome,
-        /// The least time that a server wants to pass before the next attempt.
+        /// The minimum wait before the next attempt that the server requested.
         retry_after: Option<Duration>,
     },
-    /// It was told to end, and did.
+    /// It was canceled.
     Cancelled {
-        written: Written,
-        /// How far it may have come with its work.
-        reach: Reach,
+        partial_output: PartialOutput,
+        /// How far it may have gotten.
+        cancel_point: CancelPoint,
     },
 }
 
-/// How far an attempt may have come with its work when it was told to end.
+/// How far an attempt may have gotten when it was canceled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// It has not begun, and never will.
-    Nowhere,
-    /// It was ended in the middle.
-    Midway,
-    /// It changes something elsewhere, and may have done so.
+pub(crate) enum CancelPoint {
+    /// It hadn't started its work, and never will.
+    BeforeStart,
+    /// It was stopped midway.
+    WhileRunning,
+    /// It has an effect on a remote system, which may already have happened.
     Unknown,
 }
 
-/// What an attempt had written when it was told to end.
+/// What an attempt had written when it was canceled.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct PartialOutput {
     pub(crate) output: String,
     pub(crate) stderr: String,
-    pub(crate) captured: Captured,
+    pub(crate) captured: CaptureStats,
 }
 
-impl Written {
-    pub(crate) fn new(output: Output, stderr: String) -> Self {
+impl PartialOutput {
+    pub(crate) fn new(output: OutputCollector, stderr: String) -> Self {
         let (output, captured) = output.into_text();
         Self {
             output,
@@ -88,67 +86,70 @@ impl Written {
     }
 }
 
-impl End {
-    /// Of an attempt that was ended in the middle.
-    pub(crate) fn midway(written: Written) -> Self {
+impl AttemptResult {
+    /// Returns the result of an attempt that was stopped midway.
+    pub(crate) fn cancelled_while_running(partial_output: PartialOutput) -> Self {
         Self::Cancelled {
-            written,
-            reach: Reach::Midway,
+            partial_output,
+            cancel_point: CancelPoint::WhileRunning,
         }
     }
 }
 
-impl From<Outcome> for End {
+impl From<Outcome> for AttemptResult {
     fn from(outcome: Outcome) -> Self {
-        Self::Outcome {
+        Self::Finished {
             outcome,
             retry_after: None,
         }
     }
 }
 
-/// Waits until an attempt is told to end: it alone, or all at once.
-pub(crate) async fn called_off(cancel: oneshot::Receiver<()>, control: &Control) {
+/// Waits until an attempt must stop, either because it was canceled or because the whole run is being killed.
+pub(crate) async fn cancelled(cancel: oneshot::Receiver<()>, control: &RunControl) {
     tokio::select! {
         Ok(()) = cancel => {}
-        () = control.killing() => {}
+        () = control.wait_for_kill() => {}
     }
 }
 
-/// An attempt that is under way.
-pub(crate) type Work<'r> = Pin<Box<dyn Future<Output = End> + Send + 'r>>;
+/// A running attempt.
+pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> + Send + 'r>>;
 
-/// Who runs attempts. The engine's order and policies don't depend on what running means.
-pub(crate) trait Runner: Suspend {
-    /// Runs one attempt to its end, within its limit.
-    fn run(&self, attempt: Attempt) -> Work<'_>;
+/// Runs attempts. The engine's ordering and policies don't depend on what running means.
+pub(crate) trait AttemptRunner: Suspendable {
+    /// Runs one attempt to its end, within its timeout.
+    fn run(&self, attempt: Attempt) -> AttemptFuture<'_>;
 
-    /// Nothing runs any more, and nothing will.
+    /// Shuts the runner down. Nothing is running any more, and nothing more will start.
     fn close(&self) {}
 }
 
-/// Runs an attempt. When all is to be over at once and it is not, soon after, it is dropped, which kills what it runs.
-pub(crate) async fn run(runner: Arc<dyn Runner>, attempt: Attempt) -> End {
+/// Runs an attempt. If it doesn't return within [`KILL_DEADLINE`] of a kill, it is dropped, which kills what it runs.
+pub(crate) async fn run_with_kill_deadline(
+    runner: Arc<dyn AttemptRunner>,
+    attempt: Attempt,
+) -> AttemptResult {
     let control = attempt.control.clone();
-    let over = async {
-        control.killing().await;
-        sleep(LAST).await;
+    let kill_deadline = async {
+        control.wait_for_kill().await;
+        sleep(KILL_DEADLINE).await;
     };
     tokio::select! {
-        end = work(runner, attempt) => end,
-        () = over => End::midway(Written::default()),
+        result = run_with_slow_notice(runner, attempt) => result,
+        () = kill_deadline => AttemptResult::cancelled_while_running(PartialOutput::default()),
     }
 }
 
-/// Runs an attempt, and tells people when it takes longer than `timeout.slow`.
-async fn work(runner: Arc<dyn Runner>, attempt: Attempt) -> End {
-    let slow = attempt.job.accepted.tool.timeout.slow;
-    let (voice, control) = (attempt.voice.clone(), attempt.control.clone());
+/// Runs an attempt, and sends a progress message when it takes longer than `timeout.slow`.
+async fn run_with_slow_notice(runner: Arc<dyn AttemptRunner>, attempt: Attempt) -> AttemptResult {
+    let slow = attempt.job.accepted.tool.timeout.slow_after;
+    let (progress, control) = (attempt.progress.clone(), attempt.control.clone());
     let mut work = pin!(runner.run(attempt));
     if let Some(slow) = slow {
         tokio::select! {
-            end = &mut work => return end,
-            () = control.sleep(slow) => voice.tip(format!("still running after {}", format_duration(slow))),
+            result = &mut work => return result,
+            () = control.sleep(slow) => progress.send_message(format!("still running after {}", format_duration(slow))),
         }
     }
     work.await

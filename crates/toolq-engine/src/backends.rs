@@ -1,32 +1,34 @@
-use crate::agent::Agents;
-use crate::attempt::{Attempt, End, Runner, Work};
-use crate::command::Commands;
-use crate::control::Suspend;
-use crate::http::Requests;
+//! Runs attempts with the backend that their tool declares.
+
+use crate::agent::AgentRunner;
+use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
+use crate::command::CommandRunner;
+use crate::control::Suspendable;
+use crate::http::HttpRunner;
 use crate::settings::EngineSettings;
 use std::sync::Arc;
 use toolq_core::types::{Backing, Invocation, Outcome};
 
-/// The backings of tools.yaml.
-pub(crate) struct Backings {
-    commands: Commands,
-    requests: Requests,
-    agents: Agents,
+/// Runs attempts of all kinds of backings in tools.yaml.
+pub(crate) struct BackendRunner {
+    commands: CommandRunner,
+    requests: HttpRunner,
+    agents: AgentRunner,
 }
 
-impl Backings {
+impl BackendRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
-            commands: Commands::new(settings),
-            requests: Requests::new(settings),
-            agents: Agents::new(settings),
+            commands: CommandRunner::new(settings),
+            requests: HttpRunner::new(settings),
+            agents: AgentRunner::new(settings),
         }
     }
 
-    async fn back(&self, attempt: Attempt) -> End {
+    async fn run_backend(&self, attempt: Attempt) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let accepted = &job.accepted;
-        if attempt.probe {
+        if attempt.is_probe {
             return match (&accepted.probe, &accepted.tool.probe) {
                 (Some(probe), backing) => self.commands.run(probe, backing.as_ref(), attempt).await,
                 (None, _) => Outcome::NoBacking.into(),
@@ -42,26 +44,28 @@ impl Backings {
             }
             Some(Invocation::Http(request)) => self.requests.run(request, attempt).await,
             Some(Invocation::Agent(task)) => self.agents.run(task, attempt).await,
-            Some(Invocation::Completion(result)) => self.agents.complete(result, &attempt).into(),
+            Some(Invocation::Completion(result)) => {
+                self.agents.run_completion(result, &attempt).into()
+            }
             None => Outcome::NoBacking.into(),
         }
     }
 }
 
-/// Requests are not stopped: who answers them doesn't wait. Only their limits are.
-impl Suspend for Backings {
+/// Requests aren't suspended, since the server wouldn't wait. Only their timeouts pause, with the run's clock.
+impl Suspendable for BackendRunner {
     fn suspend(&self) {
-        self.commands.hold();
+        self.commands.suspend();
     }
 
     fn resume(&self) {
-        self.commands.release();
+        self.commands.resume();
     }
 }
 
-impl Runner for Backings {
-    fn run(&self, attempt: Attempt) -> Work<'_> {
-        Box::pin(self.back(attempt))
+impl AttemptRunner for BackendRunner {
+    fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
+        Box::pin(self.run_backend(attempt))
     }
 
     fn close(&self) {

@@ -1,4 +1,4 @@
-//! Time that stands still while toolq is stopped, so that nothing runs out meanwhile.
+//! A clock that pauses while toolq is suspended, so that no timeout expires in the meantime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,63 +8,69 @@ use tokio::time::{self, Instant};
 
 /// A clock that can be paused. Clones show the same time.
 #[derive(Debug, Clone)]
-pub(crate) struct Stopwatch {
-    begun: Instant,
-    pace: Arc<watch::Sender<Pace>>,
+pub(crate) struct PausableClock {
+    started_at: Instant,
+    state: Arc<watch::Sender<ClockState>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Pace {
-    /// The time of all pauses that are over.
-    lost: Duration,
-    /// The beginning of the present one.
-    paused: Option<Instant>,
+struct ClockState {
+    /// The total length of all finished pauses.
+    total_paused: Duration,
+    /// When the current pause began.
+    paused_since: Option<Instant>,
 }
 
-impl Stopwatch {
-    /// A clock that begins to run now.
+impl PausableClock {
+    /// Returns a clock that starts now.
     pub(crate) fn start() -> Self {
         Self {
-            begun: Instant::now(),
-            pace: Arc::default(),
+            started_at: Instant::now(),
+            state: Arc::default(),
         }
     }
 
-    /// The time since its start, without pauses.
+    /// Returns the time since the start, not counting pauses.
     pub(crate) fn now(&self) -> Duration {
-        let Pace { lost, paused } = *self.pace.borrow();
-        let now = paused.unwrap_or_else(Instant::now);
-        now.duration_since(self.begun).saturating_sub(lost)
+        let ClockState {
+            total_paused,
+            paused_since,
+        } = *self.state.borrow();
+        let now = paused_since.unwrap_or_else(Instant::now);
+        now.duration_since(self.started_at)
+            .saturating_sub(total_paused)
     }
 
     pub(crate) fn pause(&self) {
-        self.pace
-            .send_modify(|pace| pace.paused = pace.paused.or_else(|| Some(Instant::now())));
-    }
-
-    pub(crate) fn resume(&self) {
-        self.pace.send_modify(|pace| {
-            let paused = pace.paused.take();
-            pace.lost += paused.map_or(Duration::ZERO, |since| since.elapsed());
+        self.state.send_modify(|state| {
+            state.paused_since = state.paused_since.or_else(|| Some(Instant::now()));
         });
     }
 
-    /// Waits for `duration` of its time.
+    pub(crate) fn resume(&self) {
+        self.state.send_modify(|state| {
+            let paused_since = state.paused_since.take();
+            state.total_paused += paused_since.map_or(Duration::ZERO, |since| since.elapsed());
+        });
+    }
+
+    /// Sleeps for `duration` of this clock's time.
     ///
-    /// A timer of the system that fires after a stop may be early by that stop. Hence the clock has the last word.
+    /// A system timer that fires after a pause may be early by the length of that pause, so the remaining time is
+    /// checked again before this returns.
     pub(crate) async fn sleep(&self, duration: Duration) {
-        let until = self.now().saturating_add(duration);
-        let mut pace = self.pace.subscribe();
+        let deadline = self.now().saturating_add(duration);
+        let mut state = self.state.subscribe();
         loop {
-            let runs = pace.borrow_and_update().paused.is_none();
-            let left = until.saturating_sub(self.now());
-            if left.is_zero() {
+            let is_running = state.borrow_and_update().paused_since.is_none();
+            let remaining = deadline.saturating_sub(self.now());
+            if remaining.is_zero() {
                 return;
             }
             tokio::select! {
-                () = time::sleep(left), if runs => {}
-                // The sender is here, so that this is a change.
-                _ = pace.changed() => {}
+                () = time::sleep(remaining), if is_running => {}
+                // `self` holds the sender, so this is always a change, never an error.
+                _ = state.changed() => {}
             }
         }
     }
@@ -76,41 +82,41 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// FAULTS 62, 71: what sleeps ten seconds of its time is not woken by the time of pauses.
+    /// Time spent in pauses doesn't wake a sleeper early.
     #[tokio::test(start_paused = true)]
     async fn pauses_do_not_count() {
-        let watch = Stopwatch::start();
-        let begun = Instant::now();
-        let sleeper = watch.clone();
+        let clock = PausableClock::start();
+        let started_at = Instant::now();
+        let sleeper = clock.clone();
         let sleeping = tokio::spawn(async move { sleeper.sleep(10 * SECOND).await });
         time::sleep(4 * SECOND).await;
         for pause in [3, 3600] {
-            watch.pause();
-            let then = watch.now();
+            clock.pause();
+            let then = clock.now();
             time::sleep(pause * SECOND).await;
-            assert_eq!(watch.now(), then);
-            watch.resume();
+            assert_eq!(clock.now(), then);
+            clock.resume();
         }
         assert!(!sleeping.is_finished());
         sleeping.await.unwrap();
-        assert_eq!(begun.elapsed(), 3613 * SECOND);
-        assert_eq!(watch.now(), 10 * SECOND);
+        assert_eq!(started_at.elapsed(), 3613 * SECOND);
+        assert_eq!(clock.now(), 10 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_begins_in_a_pause_waits_for_its_end() {
-        let watch = Stopwatch::start();
-        watch.pause();
-        watch.pause();
-        let slept = async {
-            watch.sleep(SECOND).await;
-            watch.now()
+    async fn a_sleep_begun_in_a_pause_waits_for_its_end() {
+        let clock = PausableClock::start();
+        clock.pause();
+        clock.pause();
+        let sleeper = async {
+            clock.sleep(SECOND).await;
+            clock.now()
         };
-        let resumed = async {
+        let resumer = async {
             time::sleep(60 * SECOND).await;
-            watch.resume();
-            watch.resume();
+            clock.resume();
+            clock.resume();
         };
-        assert_eq!(tokio::join!(slept, resumed).0, SECOND);
+        assert_eq!(tokio::join!(sleeper, resumer).0, SECOND);
     }
 }

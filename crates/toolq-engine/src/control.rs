@@ -1,165 +1,181 @@
-//! The reins of a run: who holds them ends it, stops it and lets it go on, at any moment, from anywhere.
+//! Stops, kills, pauses and resumes a run, at any moment and from any thread.
 //!
-//! It only keeps what was said. What that means for each call, the dispatcher and the attempts decide.
+//! Stopping and killing are only recorded here; the dispatcher and the attempts act on them. Pausing takes effect at
+//! once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::clock::Stopwatch;
-use toolq_core::types::Halt;
+use crate::clock::PausableClock;
+use toolq_core::types::HaltCause;
 
-/// Ends and stops the run of an engine. Clones do the same.
+/// A handle that stops, kills, pauses and resumes the run of an engine. Clones control the same run.
 #[derive(Clone)]
-pub struct Control {
-    state: Arc<watch::Sender<State>>,
-    /// The agents whose calls it is about, the outermost first.
-    agents: Arc<[u64]>,
-    time: Stopwatch,
-    suspend: Arc<dyn Suspend>,
+pub struct RunControl {
+    state: Arc<watch::Sender<ControlState>>,
+    /// The agents whose calls it controls, outermost first. Empty for the whole run.
+    agent_ids: Arc<[u64]>,
+    clock: PausableClock,
+    backends: Arc<dyn Suspendable>,
 }
 
-/// Suspends everything that runs, as a shell does, and resumes it. A direct call, since a stop has to reach all at once.
-pub(crate) trait Suspend: Send + Sync {
-    /// Stops everything that runs, until [`Self::resume`].
+/// Suspends and resumes everything that runs, like a shell's job control. These are direct calls rather than messages,
+/// since a suspend has to reach all programs at the same time.
+pub(crate) trait Suspendable: Send + Sync {
+    /// Suspends everything that runs, until [`Self::resume`].
     fn suspend(&self) {}
 
-    /// Lets everything go on.
+    /// Resumes everything that was suspended.
     fn resume(&self) {}
 }
 
-/// What was said.
+/// What has been requested so far.
 #[derive(Debug, Default)]
-struct State {
-    course: Course,
-    /// Agents that were ended; what they called ends.
-    over: Vec<u64>,
-    /// The number of the next agent.
-    next: u64,
+struct ControlState {
+    phase: RunPhase,
+    /// Agents that were halted. The calls that they made are stopped.
+    ended_agents: Vec<u64>,
+    next_agent_id: u64,
 }
 
-/// How the run goes.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Course {
+enum RunPhase {
     #[default]
-    On,
-    /// Nothing new starts, and what runs is ended politely.
-    Ending(Halt),
-    /// What runs is killed.
-    Now(Halt),
+    Running,
+    /// Nothing new starts, and running calls are terminated gracefully.
+    Stopping(HaltCause),
+    /// Running calls are killed.
+    Killing(HaltCause),
 }
 
-impl Course {
-    fn halt(self) -> Option<Halt> {
+impl RunPhase {
+    fn halt_cause(self) -> Option<HaltCause> {
         match self {
-            Self::On => None,
-            Self::Ending(by) | Self::Now(by) => Some(by),
+            Self::Running => None,
+            Self::Stopping(cause) | Self::Killing(cause) => Some(cause),
         }
     }
 }
 
-impl Control {
-    pub(crate) fn new(suspend: Arc<dyn Suspend>) -> Self {
+impl RunControl {
+    pub(crate) fn new(backends: Arc<dyn Suspendable>) -> Self {
         Self {
             state: Arc::default(),
-            agents: Arc::default(),
-            time: Stopwatch::start(),
-            suspend,
+            agent_ids: Arc::default(),
+            clock: PausableClock::start(),
+            backends,
         }
     }
 
-    /// Nothing new starts, in this turn and in later ones; what runs is ended as at a timeout. Every call is answered
-    /// all the same. The first cause counts.
-    pub fn halt(&self, by: Halt) {
+    /// Stops the run: nothing new starts, in this turn and in later ones, and running calls are terminated as at a
+    /// timeout. Every call still gets a result. Only the first cause counts.
+    pub fn halt(&self, cause: HaltCause) {
         self.state.send_if_modified(|state| {
-            let goes_on = state.course == Course::On;
-            if goes_on {
-                state.course = Course::Ending(by);
+            let is_running = state.phase == RunPhase::Running;
+            if is_running {
+                state.phase = RunPhase::Stopping(cause);
             }
-            goes_on
+            is_running
         });
     }
 
-    /// What is being ended politely is killed.
-    pub fn halt_now(&self) {
+    /// Kills the calls that [`halt`](Self::halt) is terminating. Without a halt, this does nothing.
+    pub fn kill(&self) {
         self.state.send_if_modified(|state| {
-            let Course::Ending(by) = state.course else {
+            let RunPhase::Stopping(cause) = state.phase else {
                 return false;
             };
-            state.course = Course::Now(by);
+            state.phase = RunPhase::Killing(cause);
             true
         });
     }
 
-    /// Why the run, or what this holds the reins of, is being ended, if it is.
-    pub fn halted(&self) -> Option<Halt> {
-        self.halt_in(&self.state.borrow())
+    /// Returns why the run, or the agent that this handle controls, is being stopped. `None` if it isn't.
+    pub fn halt_cause(&self) -> Option<HaltCause> {
+        self.halt_cause_in(&self.state.borrow())
     }
 
-    fn halt_in(&self, state: &State) -> Option<Halt> {
-        let is_over = |agent| state.over.contains(agent);
-        let over = self.agents.iter().any(is_over);
-        state.course.halt().or(over.then_some(Halt::AgentOver))
+    fn halt_cause_in(&self, state: &ControlState) -> Option<HaltCause> {
+        let has_ended = |agent| state.ended_agents.contains(agent);
+        let agent_ended = self.agent_ids.iter().any(has_ended);
+        state
+            .phase
+            .halt_cause()
+            .or(agent_ended.then_some(HaltCause::AgentStopped))
     }
 
-    /// The reins of what one more agent calls. What ends the run ends it, too.
-    pub(crate) fn of_agent(&self) -> Self {
-        let mut number = 0;
+    /// Returns a control for the calls of one more agent. Halting the run, or an agent that contains this one, halts
+    /// them too.
+    pub(crate) fn for_agent(&self) -> Self {
+        let mut agent_id = 0;
         self.state.send_if_modified(|state| {
-            number = state.next;
-            state.next += 1;
+            agent_id = state.next_agent_id;
+            state.next_agent_id += 1;
             false
         });
-        let agents = self.agents.iter().copied().chain([number]);
+        let agent_ids = self.agent_ids.iter().copied().chain([agent_id]);
         Self {
-            agents: agents.collect(),
+            agent_ids: agent_ids.collect(),
             ..self.clone()
         }
     }
 
-    /// Ends what the agent calls that these reins are for, as [`halt`](Self::halt) ends a run.
-    pub(crate) fn end_agent(&self) {
-        if let Some(agent) = self.agents.last() {
-            self.state.send_modify(|state| state.over.push(*agent));
+    /// Halts the calls of the agent that this handle controls, as [`halt`](Self::halt) does for a run.
+    pub(crate) fn halt_agent(&self) {
+        if let Some(agent_id) = self.agent_ids.last() {
+            self.state
+                .send_modify(|state| state.ended_agents.push(*agent_id));
         }
     }
 
-    /// Stops all that runs, and the time of every limit.
+    /// Suspends all running programs, and the clock that measures timeouts and time budgets.
     pub fn pause(&self) {
-        self.time.pause();
-        self.suspend.suspend();
+        self.clock.pause();
+        self.backends.suspend();
     }
 
-    /// Lets all go on.
+    /// Resumes what [`pause`](Self::pause) suspended.
     pub fn resume(&self) {
-        self.suspend.resume();
-        self.time.resume();
+        self.backends.resume();
+        self.clock.resume();
     }
 
-    /// Time since the engine was made, without pauses.
+    /// Returns the time since the engine was created, not counting pauses.
     pub(crate) fn now(&self) -> Duration {
-        self.time.now()
+        self.clock.now()
     }
 
-    /// Waits for so much time, without pauses.
+    /// Sleeps for `duration`, not counting pauses.
     pub(crate) async fn sleep(&self, duration: Duration) {
-        self.time.sleep(duration).await;
+        self.clock.sleep(duration).await;
     }
 
-    /// Waits until the run is to end.
-    pub async fn ending(&self) {
-        self.reach(|state| self.halt_in(state).is_some()).await;
-    }
-
-    /// Waits until what runs is to be killed.
-    pub(crate) async fn killing(&self) {
-        self.reach(|state| matches!(state.course, Course::Now(_)))
+    /// Waits until the run, or the agent that this handle controls, must stop.
+    pub async fn wait_for_halt(&self) {
+        self.wait_until(|state| self.halt_cause_in(state).is_some())
             .await;
     }
 
-    async fn reach(&self, there: impl Fn(&State) -> bool) {
-        // The sender is here, so that this ends only with what it waits for.
-        let _ = self.state.subscribe().wait_for(there).await;
+    /// Waits until the run halts for a reason other than its budgets. An exhausted budget starts nothing more, but the
+    /// calls that still arrive are answered.
+    pub async fn wait_for_external_halt(&self) {
+        self.wait_for_halt().await;
+        if let Some(HaltCause::OverBudget(_)) = self.halt_cause() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until running calls must be killed.
+    pub(crate) async fn wait_for_kill(&self) {
+        self.wait_until(|state| matches!(state.phase, RunPhase::Killing(_)))
+            .await;
+    }
+
+    async fn wait_until(&self, condition: impl Fn(&ControlState) -> bool) {
+        // `self` holds the sender, so waiting can't fail.
+        let _ = self.state.subscribe().wait_for(condition).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Names made of what they name, the same on every run.
+//! Digests that are the same on every run: idempotency keys and content hashes.
 
 use std::fmt::Write as _;
 
@@ -7,42 +7,45 @@ use sha2::{Digest, Sha256};
 use toolq_core::json::Input;
 use toolq_core::types::Call;
 
-/// What a callee can know a call by when it comes twice: SHA-256, in hex, of the task and the call's place, tool and
-/// input, and of the places of the agents that it stands within. The same for every attempt, also of a run that resumes
-/// the task, and no other call's.
+/// Returns the key by which a callee recognizes a call that it receives twice.
+///
+/// This is the SHA-256, in hex, of the task, of the call's turn, position, tool and input, and of the positions of the
+/// agents that the call is nested in. It is the same for every attempt, even in a run that resumes the task, and
+/// differs from the key of every other call.
 pub(crate) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String {
-    let mut hash = Sha256::new();
-    let place = [
+    let mut hasher = Sha256::new();
+    let fixed_fields = [
         task.len() as u64,
         call.turn as u64,
         call.position as u64,
         call.name.len() as u64,
     ];
-    for number in place {
-        hash.update(number.to_le_bytes());
+    for number in fixed_fields {
+        hasher.update(number.to_le_bytes());
     }
-    hash.update(task);
-    hash.update(&call.name);
-    hash.update(input.text());
-    if let Some(agent) = &call.within {
-        let agents = std::iter::successors(Some(&**agent), |agent| agent.within.as_deref());
-        for agent in agents {
-            hash.update(b"\0within");
-            hash.update((agent.turn as u64).to_le_bytes());
-            hash.update((agent.position as u64).to_le_bytes());
+    hasher.update(task);
+    hasher.update(&call.name);
+    hasher.update(input.text());
+    if let Some(parent) = &call.parent {
+        let ancestors = std::iter::successors(Some(&**parent), |agent| agent.parent.as_deref());
+        for agent in ancestors {
+            hasher.update(b"\0within");
+            hasher.update((agent.turn as u64).to_le_bytes());
+            hasher.update((agent.position as u64).to_le_bytes());
         }
     }
-    hex(hash)
+    hex_digest(hasher)
 }
 
-/// SHA-256 of a text, in hex.
-pub(crate) fn of_text(text: &str) -> String {
-    hex(Sha256::new_with_prefix(text))
+/// Returns the SHA-256 of a text, in hex.
+pub(crate) fn sha256_of_text(text: &str) -> String {
+    hex_digest(Sha256::new_with_prefix(text))
 }
 
-/// A digest in lower-case hexadecimal digits.
-pub(crate) fn hex(hash: Sha256) -> String {
-    hash.finalize()
+/// Finishes a hash and returns it as lowercase hexadecimal digits.
+pub(crate) fn hex_digest(hasher: Sha256) -> String {
+    hasher
+        .finalize()
         .iter()
         .fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -54,9 +57,8 @@ pub(crate) fn hex(hash: Sha256) -> String {
 mod tests {
     use super::*;
 
-    /// FAULTS 101: the key of a call, and of no other.
     #[test]
-    fn a_key_is_of_task_place_tool_and_input() {
+    fn a_key_depends_on_task_position_tool_and_input() {
         let key = |task, turn, position, name: &str, input: &str| {
             let call = Call {
                 turn,
@@ -64,7 +66,7 @@ mod tests {
                 id: "any".to_owned(),
                 name: name.to_owned(),
                 input: Input::parse(input),
-                within: None,
+                parent: None,
             };
             idempotency_key(task, &call, &Input::parse(input).unwrap())
         };

@@ -1,109 +1,120 @@
-//! Tools that describe themselves are asked what they take: as they are called, with their variables, folder, limits and
-//! time, and nothing of it is left running. Who asks goes on when all have answered, and finds what they said with the
-//! tools.
+//! Runs the `describe` commands of tools that describe themselves.
+//!
+//! Such a command runs like a call of its tool: with the same variables, directory, limits and timeouts, and without
+//! leaving processes running. The descriptions are stored with the tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::attempt::Runner;
-use crate::control::Control;
+use crate::attempt::AttemptRunner;
+use crate::control::RunControl;
 use crate::engine::Engine;
-use crate::run_budget::Spending;
-use crate::scheduler::{Pauses, Slots};
-use crate::settings::{Delivery, EngineSettings};
+use crate::run_budget::RunBudget;
+use crate::scheduler::{CircuitBreakers, ConcurrencyLimit};
+use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
-use toolq_core::check::{Checker, MAX_DESCRIPTION, described};
+use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    Answer, Backing, Call, CallRef, Content, Effect, Event, OnFailure, Outcome, OutputKind,
-    Refused, Safety, Said, Sink, Status, Tool, Tools,
+    Backing, Call, CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event, EventSink,
+    OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StatusTemplates, Tool,
+    ToolsConfig,
 };
 
-/// Asks tools of an engine what they take. Its places, its reins and its time are shared; other budgets are of calls.
-pub struct Asking {
+/// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's concurrency limit,
+/// control and time budget; the other budgets are for calls only.
+pub struct SchemaDiscovery {
     settings: EngineSettings,
-    runner: Arc<dyn Runner>,
-    spending: Spending,
-    control: Control,
-    slots: Slots,
+    runner: Arc<dyn AttemptRunner>,
+    run_budget: RunBudget,
+    control: RunControl,
+    concurrency: ConcurrencyLimit,
 }
 
 impl Engine {
-    /// Asks the tools of this engine, also while it runs a turn.
-    pub fn asking(&self) -> Asking {
-        Asking {
+    /// Returns a handle that describes this engine's tools, even while the engine runs a turn.
+    pub fn schema_discovery(&self) -> SchemaDiscovery {
+        SchemaDiscovery {
             settings: self.state.settings.clone(),
             runner: Arc::clone(&self.state.runner),
-            spending: self.state.spending.of_time(),
+            run_budget: self.state.run_budget.time_only(),
             control: self.state.control.clone(),
-            slots: self.state.slots.clone(),
+            concurrency: self.state.concurrency.clone(),
         }
     }
 }
 
-impl Asking {
-    /// Asks `tools`, all at the same time, and tells `sink` of it: a tool of which it takes no start is not asked. What
-    /// they said stands with them; nothing does where the run is ended first, and then none of their calls runs.
-    pub async fn ask(&self, tools: &[Arc<Tool>], sink: &mut dyn Sink) {
+impl SchemaDiscovery {
+    /// Runs the `describe` commands of `tools`, all at the same time, and returns when they have finished. Events go to
+    /// `sink`; if it refuses the start of a command, that command doesn't run.
+    ///
+    /// The results are stored with the tools. If the run is halted before a tool has been described, nothing is stored
+    /// for it, and its calls won't run.
+    pub async fn discover(&self, tools: &[Arc<Tool>], sink: &mut dyn EventSink) {
         if tools.is_empty() {
             return;
         }
-        let askers = tools.iter().filter_map(|tool| asker(tool)).map(Arc::new);
-        let askers = Arc::new(Tools {
-            tools: askers.collect(),
+        let describe_tools = tools
+            .iter()
+            .filter_map(|tool| describe_tool(tool))
+            .map(Arc::new);
+        let describe_tools = Arc::new(ToolsConfig {
+            tools: describe_tools.collect(),
             ..(*self.settings.tools).clone()
         });
-        let checker = Checker::new(Arc::clone(&askers));
+        let checker = CallChecker::new(Arc::clone(&describe_tools));
         let calls = tools.iter().enumerate().map(|(position, tool)| Call {
             turn: 0,
             position,
             id: format!("describe_{}", tool.name),
             name: tool.name.clone(),
             input: Ok(Input::empty()),
-            within: None,
+            parent: None,
         });
-        let calls = calls.map(|call| checker.call(call)).collect();
-        let mut answers = Answers {
+        let calls = calls.map(|call| checker.check_call(call)).collect();
+        let mut describe_sink = DescribeSink {
             tools,
             dir: self.settings.tools.dir.clone(),
             sink,
         };
-        let mut engine = self.engine(askers);
-        engine.turn(0, calls, &mut answers, &mut Nobody).await;
+        let mut engine = self.build_engine(describe_tools);
+        engine
+            .run_turn(0, calls, &mut describe_sink, &mut DiscardDelivery)
+            .await;
     }
 
-    fn engine(&self, tools: Arc<Tools>) -> Engine {
+    fn build_engine(&self, tools: Arc<ToolsConfig>) -> Engine {
         Engine {
             state: EngineState {
                 settings: EngineSettings {
                     tools,
-                    memory: None,
+                    agent_history: None,
                     ..self.settings.clone()
                 },
                 runner: Arc::clone(&self.runner),
-                pauses: Pauses::default(),
-                spending: self.spending.clone(),
+                circuit_breakers: CircuitBreakers::default(),
+                run_budget: self.run_budget.clone(),
                 control: self.control.clone(),
-                slots: self.slots.clone(),
-                around: None,
+                concurrency: self.concurrency.clone(),
+                agent_scope: None,
             },
         }
     }
 }
 
-/// A tool that does nothing but describe `tool`.
-fn asker(tool: &Tool) -> Option<Tool> {
+/// Returns a tool whose only function is to describe `tool`. `None` if `tool` doesn't describe itself.
+fn describe_tool(tool: &Tool) -> Option<Tool> {
     let describe = tool.describe.as_ref()?;
     Some(Tool {
         backing: Some(Backing::Command(describe.command.clone())),
         describe: None,
         probe: None,
-        safety: Safety::Declared(true),
+        safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
         paths: Vec::new(),
-        status: Status::default(),
+        status: StatusTemplates::default(),
         output: OutputKind::Text,
-        max_output: MAX_DESCRIPTION,
+        max_output: MAX_DESCRIPTION_BYTES,
         max_saved: 0,
         on_failure: OnFailure::Continue,
         pause_after_failures: None,
@@ -111,46 +122,47 @@ fn asker(tool: &Tool) -> Option<Tool> {
     })
 }
 
-/// Reads what the tools answer, and tells of it in the place of calls.
-struct Answers<'a> {
+/// Stores the descriptions that the tools print, and turns the events of their calls into events of descriptions.
+struct DescribeSink<'a> {
     tools: &'a [Arc<Tool>],
     dir: PathBuf,
-    sink: &'a mut dyn Sink,
+    sink: &'a mut dyn EventSink,
 }
 
-impl Answers<'_> {
-    fn read(&self, tool: &Tool, outcome: &Outcome, answer: &Answer) {
+impl DescribeSink<'_> {
+    fn store_description(&self, tool: &Tool, outcome: &Outcome, answer: &CallAnswer) {
         let Some(describe) = &tool.describe else {
             return;
         };
-        // It was ended together with the run, and did not fail by itself.
+        // The run was halted. That says nothing about the tool.
         if matches!(
             outcome,
             Outcome::Interrupted { .. } | Outcome::NotExecuted(_)
         ) {
             return;
         }
-        let said = match printed(outcome, answer).and_then(|printed| described(&printed, &self.dir))
+        let result = match printed_text(outcome, answer)
+            .and_then(|printed| parse_description(&printed, &self.dir))
         {
-            Ok(description) => Said::Well(description),
-            Err(why) => Said::Nothing(why),
+            Ok(description) => DescribeResult::Ok(description),
+            Err(why) => DescribeResult::Err(why),
         };
-        // It is asked once.
-        let _ = describe.said.set(said);
+        // A tool is described only once, so the result isn't set yet.
+        let _ = describe.result.set(result);
     }
 }
 
-impl Sink for Answers<'_> {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for DescribeSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let tools = self.tools;
         let tool = |call: &CallRef| tools.get(call.position).map(|tool| &**tool);
-        let mut told = Vec::new();
+        let mut forwarded = Vec::new();
         for event in events {
             match event {
                 Event::Started {
                     call, attempt: 1, ..
                 } => {
-                    told.extend(tool(call).map(|tool| Event::Describing { tool }));
+                    forwarded.extend(tool(call).map(|tool| Event::Describing { tool }));
                 }
                 Event::Finished {
                     call,
@@ -163,8 +175,8 @@ impl Sink for Answers<'_> {
                     let Some(tool) = tool(call) else {
                         continue;
                     };
-                    self.read(tool, outcome, answer);
-                    told.push(Event::Described {
+                    self.store_description(tool, outcome, answer);
+                    forwarded.push(Event::Described {
                         tool,
                         outcome,
                         duration: *duration,
@@ -174,43 +186,49 @@ impl Sink for Answers<'_> {
                 _ => {}
             }
         }
-        if told.is_empty() {
+        if forwarded.is_empty() {
             return Ok(());
         }
-        self.sink.tell(&told)
+        self.sink.emit(&forwarded)
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.sink.settle()
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.sink.flush()
     }
 }
 
-/// What a tool printed.
+/// Returns the text that a `describe` command printed.
 ///
 /// # Errors
-/// It did not end well, or printed too much.
-fn printed(outcome: &Outcome, answer: &Answer) -> Result<String, String> {
-    if outcome.captured().is_some_and(|captured| captured.cut > 0) {
-        return Err(format!("it prints more than {} KiB", MAX_DESCRIPTION >> 10));
+/// Why there is no usable text: the command failed or printed too much.
+fn printed_text(outcome: &Outcome, answer: &CallAnswer) -> Result<String, String> {
+    if outcome
+        .captured()
+        .is_some_and(|captured| captured.cut_bytes > 0)
+    {
+        return Err(format!(
+            "its output is larger than {} KiB",
+            MAX_DESCRIPTION_BYTES >> 10
+        ));
     }
     match &answer.content {
-        Content::Text(text) if answer.is_error => Err(without_hint(text)),
-        Content::Text(text) => Ok(text.clone()),
-        Content::Blocks(_) => Err("it prints no text".to_owned()),
+        ResultContent::Text(text) if answer.is_error => Err(without_hint(text)),
+        ResultContent::Text(text) => Ok(text.clone()),
+        ResultContent::Blocks(_) => Err("its output isn't text".to_owned()),
     }
 }
 
-/// The text of an error on one line, without what is said to a model only.
+/// Returns an error text on one line, without the hints that are only for models.
 fn without_hint(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("Hint: "));
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// The tools' answers stand with the tools.
-struct Nobody;
+/// Discards the answers, since the descriptions are stored with the tools.
+struct DiscardDelivery;
 
-impl Delivery for Nobody {
-    fn deliver(&mut self, _: &CallRef, _: Answer, _: &mut dyn Sink) {}
+impl AnswerDelivery for DiscardDelivery {
+    fn deliver(&mut self, _: &CallRef, _: CallAnswer, _: &mut dyn EventSink) {}
 
-    fn drained(&mut self, _: &mut dyn Sink) {}
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

@@ -1,19 +1,16 @@
-//! The ordered queue of calls, their attempts, and one folder per backing.
-//!
-//! Checked calls come in, events go to a [`Sink`] and answers to a [`Delivery`], in call order. One dispatcher per turn
-//! owns all state; attempts are tasks that send it messages. Nothing here knows logs, screens or dialects.
+//! The engine, which runs turns.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
-use crate::attempt::Runner;
-use crate::backends::Backings;
-use crate::control::Control;
-use crate::dispatcher::{Ears, Turn};
-use crate::settings::{Delivery, EngineSettings};
+use crate::attempt::AttemptRunner;
+use crate::backends::BackendRunner;
+use crate::control::RunControl;
+use crate::dispatcher::{Dispatcher, SharedSink};
+use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
-use toolq_core::types::{Arrival, Checked, Sink};
+use toolq_core::types::{CheckedCall, EventSink, TurnArrival};
 
 /// Runs turns, one after another.
 pub struct Engine {
@@ -21,60 +18,63 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that has run nothing yet. Nothing is opened or started before the first call needs it.
+    /// Creates an engine. Nothing is opened or started until a call needs it.
     pub fn new(settings: EngineSettings) -> Self {
-        let runner = Arc::new(Backings::new(&settings));
+        let runner = Arc::new(BackendRunner::new(&settings));
         Self::with_runner(settings, runner)
     }
 
-    pub(crate) fn with_runner(settings: EngineSettings, runner: Arc<dyn Runner>) -> Self {
+    pub(crate) fn with_runner(settings: EngineSettings, runner: Arc<dyn AttemptRunner>) -> Self {
         Self {
             state: EngineState::new(settings, runner),
         }
     }
 
-    /// Ends and stops what this engine runs.
-    pub fn control(&self) -> Control {
+    /// Returns a handle that stops, kills, pauses and resumes what this engine runs.
+    pub fn control(&self) -> RunControl {
         self.state.control.clone()
     }
 
-    /// Ends who started its commands, and waits for them. Where nobody asks for it, that happens when the last part of the
-    /// engine is dropped, and a control or a task of the runtime may be one.
+    /// Shuts down the supervisor of the engine's commands and waits for it to exit.
+    ///
+    /// Otherwise, this happens when the last reference to the runner is dropped, which may be held by a [`RunControl`]
+    /// or by a task of the runtime.
     pub fn close(self) {
         self.state.runner.close();
     }
 
-    /// Runs a turn whose calls are all known, and returns when every one of them was delivered.
+    /// Runs a turn whose calls are all known, and returns when each of them has been answered and delivered.
     ///
-    /// Dropping the future ends whatever it runs.
-    pub async fn turn(
+    /// Dropping the future stops whatever it runs.
+    pub async fn run_turn(
         &mut self,
         number: usize,
-        calls: Vec<Checked>,
-        sink: &mut dyn Sink,
-        delivery: &mut dyn Delivery,
+        calls: Vec<CheckedCall>,
+        sink: &mut dyn EventSink,
+        delivery: &mut dyn AnswerDelivery,
     ) {
-        let (feed, arriving) = mpsc::unbounded_channel();
+        let (sender, arrivals) = mpsc::unbounded_channel();
         for call in calls {
-            // The receiver lives until the turn is served, so that no call gets lost here.
-            let _ = feed.send(Arrival::Call(Box::new(call)));
+            // The receiver outlives this loop, so sending can't fail.
+            let _ = sender.send(TurnArrival::Call(Box::new(call)));
         }
-        drop(feed);
-        self.fed_turn(number, arriving, sink, delivery).await;
+        drop(sender);
+        self.run_arriving_turn(number, arrivals, sink, delivery)
+            .await;
     }
 
-    /// Runs a turn that is still arriving: each call may start when it is there. The turn ends when the sender of
-    /// `arriving` is dropped and every call was delivered.
-    pub async fn fed_turn(
+    /// Runs a turn whose calls are still arriving: each may start as soon as it is received. The turn ends when the
+    /// sender of `arrivals` has been dropped and every call has been answered and delivered.
+    pub async fn run_arriving_turn(
         &mut self,
         number: usize,
-        arriving: mpsc::UnboundedReceiver<Arrival>,
-        sink: &mut dyn Sink,
-        delivery: &mut dyn Delivery,
+        arrivals: mpsc::UnboundedReceiver<TurnArrival>,
+        sink: &mut dyn EventSink,
+        delivery: &mut dyn AnswerDelivery,
     ) {
         let sink = Mutex::new(sink);
-        Turn::new(&mut self.state, number, Ears(&sink), delivery)
-            .serve(arriving)
+        Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
+            .run(arrivals)
             .await;
     }
 }

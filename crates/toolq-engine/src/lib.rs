@@ -1,8 +1,8 @@
-//! Run checked calls in order: commands, HTTP requests and agents, with timeouts, retries and budgets.
+//! Runs checked calls in order: commands, HTTP requests and agents, with timeouts, retries and budgets.
 //!
-//! Checked calls come in; events go to an [`Sink`](toolq_core::types::Sink) and answers to a [`Delivery`], in call
-//! order. One dispatcher for each turn owns all state; attempts are tasks that send it messages. Nothing here knows logs,
-//! screens or dialects.
+//! Checked calls come in; events go to an [`EventSink`](toolq_core::types::EventSink), and results go to an
+//! [`AnswerDelivery`] in call order. Each turn has one dispatcher, which owns its state; attempts run as tasks and send
+//! it messages. Nothing here knows about logs, screens or dialects.
 
 mod agent;
 mod attempt;
@@ -15,6 +15,7 @@ mod discovery;
 mod dispatcher;
 mod engine;
 mod http;
+mod message_feeder;
 mod output;
 mod progress;
 mod run_budget;
@@ -23,10 +24,13 @@ mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
+mod timing;
 
-pub use control::Control;
-pub use discovery::Asking;
+pub use control::RunControl;
+pub use discovery::SchemaDiscovery;
 pub use engine::Engine;
 pub use http::Resolver;
-pub use run_budget::Budgets;
-pub use settings::{Delivery, EngineSettings};
+pub use message_feeder::{MessageEnd, MessageSource, PriorCalls};
+pub use run_budget::BudgetLimits;
+pub use settings::{AnswerDelivery, EngineSettings};
+pub use timing::KILL_DEADLINE;

@@ -1,34 +1,36 @@
+//! The channel by which a running attempt reports progress.
+
 use tokio::sync::mpsc;
 
-/// How many notes may wait for the dispatcher. A tool that says more at once is not listened to: its words are for
-/// people, who could not read them, and must not fill the memory.
-pub(crate) const NOTES: usize = 256;
+/// The maximum number of progress updates that wait for the dispatcher. Further ones are dropped: people couldn't read
+/// that many, and they must not fill up memory.
+pub(crate) const MAX_QUEUED_PROGRESS: usize = 256;
 
-/// A word for people about a running call.
+/// A progress update about a running call, shown to people.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Note {
-    pub(crate) tip: Option<String>,
+pub(crate) struct Progress {
+    pub(crate) message: Option<String>,
     /// From 0 to 1.
-    pub(crate) progress: Option<f64>,
+    pub(crate) fraction: Option<f64>,
 }
 
-/// Lets an attempt speak to people while it runs.
+/// Sends the progress updates of an attempt.
 #[derive(Debug, Clone)]
-pub(crate) struct Voice {
-    pub(crate) call: usize,
-    pub(crate) notes: mpsc::Sender<(usize, Note)>,
+pub(crate) struct ProgressSender {
+    pub(crate) call_number: usize,
+    pub(crate) updates: mpsc::Sender<(usize, Progress)>,
 }
 
-impl Voice {
-    pub(crate) fn say(&self, note: Note) {
-        // Where too many wait, this one is dropped on purpose.
-        let _ = self.notes.try_send((self.call, note));
+impl ProgressSender {
+    pub(crate) fn send(&self, progress: Progress) {
+        // When the queue is full, the update is dropped on purpose.
+        let _ = self.updates.try_send((self.call_number, progress));
     }
 
-    pub(crate) fn tip(&self, tip: String) {
-        self.say(Note {
-            tip: Some(tip),
-            progress: None,
+    pub(crate) fn send_message(&self, message: String) {
+        self.send(Progress {
+            message: Some(message),
+            fraction: None,
         });
     }
 }

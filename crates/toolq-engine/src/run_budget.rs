@@ -1,4 +1,5 @@
-//! What a run may use over all its turns, and what it has used. Pure but for one wait: time is given.
+//! The budgets of a run over all its turns, and what it has used of them. Pure except for one wait: the time is passed
+//! in.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -6,128 +7,135 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::control::Control;
-use toolq_core::types::Budget;
+use crate::control::RunControl;
+use toolq_core::types::BudgetLimit;
 
-/// Limits of a run; none is no limit.
+/// The limits of a run. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Budgets {
-    /// Calls that are started, each counted once however often it is repeated.
+pub struct BudgetLimits {
+    /// How many calls may start. Retries don't count.
     pub calls: Option<u64>,
-    /// Time from the engine's first turn on.
+    /// Time since the start of the engine's first turn.
     pub time: Option<Duration>,
-    /// Bytes that tools write as their results, cut or not.
-    pub output: Option<u64>,
+    /// Bytes of output that tools write, including what is truncated.
+    pub output_bytes: Option<u64>,
 }
 
 /// What a run has used of its budgets. Clones count together.
 #[derive(Debug, Clone)]
-pub(crate) struct Spending {
-    budgets: Budgets,
-    calls: Arc<AtomicU64>,
-    /// When the first turn began.
-    since: Arc<OnceLock<Duration>>,
-    meter: Meter,
+pub(crate) struct RunBudget {
+    limits: BudgetLimits,
+    calls_started: Arc<AtomicU64>,
+    /// When the first turn started, in the engine's time.
+    started_at: Arc<OnceLock<Duration>>,
+    output_counter: OutputCounter,
 }
 
-impl Spending {
-    pub(crate) fn new(budgets: Budgets) -> Self {
+impl RunBudget {
+    pub(crate) fn new(limits: BudgetLimits) -> Self {
         Self {
-            budgets,
-            calls: Arc::default(),
-            since: Arc::default(),
-            meter: Meter::new(budgets.output),
+            limits,
+            calls_started: Arc::default(),
+            started_at: Arc::default(),
+            output_counter: OutputCounter::new(limits.output_bytes),
         }
     }
 
-    /// The same budget of time, and no other.
-    pub(crate) fn of_time(&self) -> Self {
-        let budgets = Budgets {
-            time: self.budgets.time,
-            ..Budgets::default()
+    /// Returns a budget with the same time limit and no other limits.
+    pub(crate) fn time_only(&self) -> Self {
+        let limits = BudgetLimits {
+            time: self.limits.time,
+            ..BudgetLimits::default()
         };
         Self {
-            since: Arc::clone(&self.since),
-            ..Self::new(budgets)
+            started_at: Arc::clone(&self.started_at),
+            ..Self::new(limits)
         }
     }
 
-    /// The time budget runs from here on, if it doesn't yet.
-    pub(crate) fn begin(&self, now: Duration) {
-        self.since.get_or_init(|| now);
+    /// Starts the time budget, unless it has already started.
+    pub(crate) fn start_clock(&self, now: Duration) {
+        self.started_at.get_or_init(|| now);
     }
 
-    /// Takes a call out of its budget.
+    /// Charges one call to the budget of calls.
     ///
     /// # Errors
-    /// It is used up.
-    pub(crate) fn take_call(&self) -> Result<(), Budget> {
-        let most = self.budgets.calls.unwrap_or(u64::MAX);
-        let more = |calls: u64| (calls < most).then_some(calls + 1);
-        let taken = self.calls.fetch_update(Relaxed, Relaxed, more);
-        taken.map(drop).map_err(|_| Budget::Calls(most))
+    /// That budget, if it is used up.
+    pub(crate) fn charge_call(&self) -> Result<(), BudgetLimit> {
+        let limit = self.limits.calls.unwrap_or(u64::MAX);
+        let increment = |calls: u64| (calls < limit).then_some(calls + 1);
+        let taken = self.calls_started.fetch_update(Relaxed, Relaxed, increment);
+        taken.map(drop).map_err(|_| BudgetLimit::Calls(limit))
     }
 
-    /// The budget of time or output that is used up.
-    pub(crate) fn used_up(&self, now: Duration) -> Option<Budget> {
-        let over = |time: &Duration| self.left(*time, now).is_zero();
-        let time = self.budgets.time.filter(over).map(Budget::Time);
-        let output = self.budgets.output.filter(|_| self.meter.is_over());
-        time.or(output.map(Budget::Output))
+    /// Returns the time or output budget that is used up, if one is.
+    pub(crate) fn exhausted_budget(&self, now: Duration) -> Option<BudgetLimit> {
+        let is_expired = |time: &Duration| self.remaining_time(*time, now).is_zero();
+        let time = self.limits.time.filter(is_expired).map(BudgetLimit::Time);
+        let output = self
+            .limits
+            .output_bytes
+            .filter(|_| self.output_counter.is_exhausted());
+        time.or(output.map(BudgetLimit::Output))
     }
 
-    /// Waits until a budget of time or output may be used up.
-    pub(crate) async fn run_out(&self, control: &Control) {
+    /// Waits until the time or output budget may be used up.
+    pub(crate) async fn wait_for_exhaustion(&self, control: &RunControl) {
         let time = async {
-            match self.budgets.time {
-                Some(time) => control.sleep(self.left(time, control.now())).await,
+            match self.limits.time {
+                Some(time) => {
+                    control
+                        .sleep(self.remaining_time(time, control.now()))
+                        .await;
+                }
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = time => {}
-            () = self.meter.over.notified() => {}
+            () = self.output_counter.limit_reached.notified() => {}
         }
     }
 
-    /// Counts what a call writes.
-    pub(crate) fn meter(&self) -> Meter {
-        self.meter.clone()
+    /// Returns a counter for the output of a call.
+    pub(crate) fn output_counter(&self) -> OutputCounter {
+        self.output_counter.clone()
     }
 
-    fn left(&self, time: Duration, now: Duration) -> Duration {
-        let since = self.since.get().copied().unwrap_or(now);
-        time.saturating_sub(now.saturating_sub(since))
+    fn remaining_time(&self, limit: Duration, now: Duration) -> Duration {
+        let started_at = self.started_at.get().copied().unwrap_or(now);
+        limit.saturating_sub(now.saturating_sub(started_at))
     }
 }
 
-/// Counts bytes of output as they come. Clones count together.
+/// Counts bytes of output as they are written. Clones count together.
 #[derive(Debug, Clone)]
-pub(crate) struct Meter {
+pub(crate) struct OutputCounter {
     limit: u64,
-    written: Arc<AtomicU64>,
-    over: Arc<Notify>,
+    bytes_written: Arc<AtomicU64>,
+    limit_reached: Arc<Notify>,
 }
 
-impl Meter {
+impl OutputCounter {
     fn new(limit: Option<u64>) -> Self {
         Self {
             limit: limit.unwrap_or(u64::MAX),
-            written: Arc::default(),
-            over: Arc::default(),
+            bytes_written: Arc::default(),
+            limit_reached: Arc::default(),
         }
     }
 
-    /// So many bytes more came.
+    /// Counts `bytes` more bytes.
     pub(crate) fn add(&self, bytes: usize) {
-        let before = self.written.fetch_add(bytes as u64, Relaxed);
+        let before = self.bytes_written.fetch_add(bytes as u64, Relaxed);
         if before < self.limit && before.saturating_add(bytes as u64) >= self.limit {
-            self.over.notify_one();
+            self.limit_reached.notify_one();
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.written.load(Relaxed) >= self.limit
+    fn is_exhausted(&self) -> bool {
+        self.bytes_written.load(Relaxed) >= self.limit
     }
 }
 
@@ -137,48 +145,50 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// FAULTS 133.
     #[test]
     fn calls_are_counted_as_they_start() {
-        let spending = Spending::new(Budgets {
+        let run_budget = RunBudget::new(BudgetLimits {
             calls: Some(2),
-            ..Budgets::default()
+            ..BudgetLimits::default()
         });
-        let taken: Vec<bool> = (0..4).map(|_| spending.take_call().is_ok()).collect();
+        let taken: Vec<bool> = (0..4).map(|_| run_budget.charge_call().is_ok()).collect();
         assert_eq!(taken, [true, true, false, false]);
-        assert_eq!(spending.used_up(1000 * SECOND), None);
-        let free = Spending::new(Budgets::default());
-        assert!((0..1000).all(|_| free.take_call().is_ok()));
+        assert_eq!(run_budget.exhausted_budget(1000 * SECOND), None);
+        let unlimited = RunBudget::new(BudgetLimits::default());
+        assert!((0..1000).all(|_| unlimited.charge_call().is_ok()));
     }
 
     #[test]
     fn time_runs_from_the_first_turn() {
         let time = Some(10 * SECOND);
-        let spending = Spending::new(Budgets {
+        let run_budget = RunBudget::new(BudgetLimits {
             time,
-            ..Budgets::default()
+            ..BudgetLimits::default()
         });
-        assert_eq!(spending.used_up(99 * SECOND), None);
-        spending.begin(100 * SECOND);
-        spending.begin(105 * SECOND);
-        assert_eq!(spending.used_up(109 * SECOND), None);
+        assert_eq!(run_budget.exhausted_budget(99 * SECOND), None);
+        run_budget.start_clock(100 * SECOND);
+        run_budget.start_clock(105 * SECOND);
+        assert_eq!(run_budget.exhausted_budget(109 * SECOND), None);
         assert_eq!(
-            spending.used_up(110 * SECOND),
-            Some(Budget::Time(10 * SECOND))
+            run_budget.exhausted_budget(110 * SECOND),
+            Some(BudgetLimit::Time(10 * SECOND))
         );
     }
 
     #[test]
     fn output_is_counted_over_all_calls() {
-        let spending = Spending::new(Budgets {
-            output: Some(10),
-            ..Budgets::default()
+        let run_budget = RunBudget::new(BudgetLimits {
+            output_bytes: Some(10),
+            ..BudgetLimits::default()
         });
-        let (one, other) = (spending.meter(), spending.meter());
+        let (one, other) = (run_budget.output_counter(), run_budget.output_counter());
         one.add(6);
         other.add(3);
-        assert_eq!(spending.used_up(SECOND), None);
+        assert_eq!(run_budget.exhausted_budget(SECOND), None);
         one.add(7);
-        assert_eq!(spending.used_up(SECOND), Some(Budget::Output(10)));
+        assert_eq!(
+            run_budget.exhausted_budget(SECOND),
+            Some(BudgetLimit::Output(10))
+        );
     }
 }

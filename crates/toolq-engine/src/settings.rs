@@ -1,44 +1,47 @@
+//! The settings of an engine, and the interface by which it delivers results.
+
 use crate::http::Resolver;
-use crate::run_budget::Budgets;
+use crate::run_budget::BudgetLimits;
 use redact::Mask;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolq_core::os::Environment;
-use toolq_core::types::{Answer, CallRef, Memory, Sink, Tools};
+use toolq_core::types::{AgentHistory, CallAnswer, CallRef, EventSink, ToolsConfig};
 
-/// What an engine is made of.
+/// The settings of an engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// The tools whose calls will come.
-    pub tools: Arc<Tools>,
-    /// Calls running at once.
+    /// The tools that can be called.
+    pub tools: Arc<ToolsConfig>,
+    /// The maximum number of calls running at once. Agents don't count.
     pub jobs: NonZeroUsize,
-    /// The folder for outputs that were cut, made when the first one is; none keeps none.
-    pub outputs: Option<PathBuf>,
-    /// This program, which stands between the engine and what it starts ([`supervise`]), so that nobody is left behind.
-    /// Where there is none, the engine starts commands itself, and what leaves their group outlives them.
-    pub supervisor: Option<PathBuf>,
-    /// What children inherit from, and where `${NAME}` is read.
+    /// The directory for the full text of truncated outputs, created when the first one is saved. `None` saves nothing.
+    pub output_dir: Option<PathBuf>,
+    /// This program, started again as the supervisor of the commands ([`procfence::supervise`]), so that no process
+    /// outlives its call. Without it the engine starts commands itself, and a process that leaves its process group
+    /// outlives the call.
+    pub supervisor_program: Option<PathBuf>,
+    /// The environment that children inherit from, and from which `${NAME}` is read.
     pub environment: Arc<Environment>,
-    /// Where the hosts of requests are looked up.
+    /// Resolves the hosts of HTTP requests.
     pub resolver: Resolver,
-    /// Hides secrets in everything that leaves the engine.
+    /// Masks secrets in everything that leaves the engine.
     pub mask: Arc<Mask>,
-    /// What makes idempotency keys those of this task and of no other: the same when it is resumed.
-    pub task: String,
-    /// What all turns together may use.
-    pub budgets: Budgets,
-    /// What earlier runs made of the work of agents, where this one resumes them.
-    pub memory: Option<Arc<dyn Memory>>,
+    /// Identifies the task in idempotency keys: unique to the task, and the same when it is resumed.
+    pub task_id: String,
+    /// Limits over all turns together.
+    pub budget_limits: BudgetLimits,
+    /// What earlier runs logged about agents, if this run resumes one.
+    pub agent_history: Option<Arc<dyn AgentHistory>>,
 }
 
-/// Who is handed the answers.
-pub trait Delivery: Send {
-    /// Takes the next answer in call order, as soon as it and all before it are there. Events that follow from it, such
-    /// as its being written, go to `sink`.
-    fn deliver(&mut self, call: &CallRef, answer: Answer, sink: &mut dyn Sink);
+/// Receives the answers to calls.
+pub trait AnswerDelivery: Send {
+    /// Delivers the next answer in call order, as soon as it and all before it are available. Events that follow from
+    /// this, such as `ResultWritten`, go to `sink`.
+    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink);
 
-    /// Every call of the turn was delivered. What is told here comes before the turn's last event.
-    fn drained(&mut self, sink: &mut dyn Sink);
+    /// Called once every call of the turn has been delivered. Events emitted here precede the turn's last event.
+    fn finish_turn(&mut self, sink: &mut dyn EventSink);
 }

@@ -1,51 +1,53 @@
-use crate::agent::Around;
-use crate::attempt::Runner;
-use crate::control::{Control, Suspend};
-use crate::run_budget::Spending;
-use crate::scheduler::{Pauses, Slots};
+//! The state that an engine keeps from turn to turn.
+
+use crate::agent::AgentScope;
+use crate::attempt::AttemptRunner;
+use crate::control::{RunControl, Suspendable};
+use crate::run_budget::RunBudget;
+use crate::scheduler::{CircuitBreakers, ConcurrencyLimit};
 use crate::settings::EngineSettings;
 use std::sync::Arc;
-use toolq_core::types::Tools;
+use toolq_core::types::ToolsConfig;
 
-/// What an engine keeps from turn to turn.
+/// The settings of an engine, its runner, and the limits and budgets that apply across turns.
 pub(crate) struct EngineState {
     pub(crate) settings: EngineSettings,
-    pub(crate) runner: Arc<dyn Runner>,
-    pub(crate) pauses: Pauses,
-    pub(crate) spending: Spending,
-    pub(crate) control: Control,
-    pub(crate) slots: Slots,
-    /// The agent whose turns it runs.
-    pub(crate) around: Option<Arc<Around>>,
+    pub(crate) runner: Arc<dyn AttemptRunner>,
+    pub(crate) circuit_breakers: CircuitBreakers,
+    pub(crate) run_budget: RunBudget,
+    pub(crate) control: RunControl,
+    pub(crate) concurrency: ConcurrencyLimit,
+    /// The scope of the agent whose turns it runs. `None` for turns of the input.
+    pub(crate) agent_scope: Option<Arc<AgentScope>>,
 }
 
 impl EngineState {
-    pub(crate) fn new(settings: EngineSettings, runner: Arc<dyn Runner>) -> Self {
+    pub(crate) fn new(settings: EngineSettings, runner: Arc<dyn AttemptRunner>) -> Self {
         Self {
-            pauses: Pauses::default(),
-            spending: Spending::new(settings.budgets),
-            control: Control::new(Arc::clone(&runner) as Arc<dyn Suspend>),
-            slots: Slots::new(settings.jobs),
-            around: None,
+            circuit_breakers: CircuitBreakers::default(),
+            run_budget: RunBudget::new(settings.budget_limits),
+            control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
+            concurrency: ConcurrencyLimit::new(settings.jobs),
+            agent_scope: None,
             settings,
             runner,
         }
     }
 
-    /// The state for the turns of an agent that this engine runs: of its own are the tools and who is paused. Places,
-    /// budgets and reins are shared.
-    pub(crate) fn within(&self, tools: Arc<Tools>, around: Arc<Around>) -> Self {
+    /// Returns the state for the turns of an agent that this engine runs. It has its own tools and circuit breakers,
+    /// and a control that can halt this agent alone; permits and budgets are shared.
+    pub(crate) fn for_agent(&self, tools: Arc<ToolsConfig>, agent_scope: Arc<AgentScope>) -> Self {
         Self {
             settings: EngineSettings {
                 tools,
                 ..self.settings.clone()
             },
             runner: Arc::clone(&self.runner),
-            pauses: Pauses::of_agent(),
-            spending: self.spending.clone(),
-            control: self.control.of_agent(),
-            slots: self.slots.clone(),
-            around: Some(around),
+            circuit_breakers: CircuitBreakers::for_agent(),
+            run_budget: self.run_budget.clone(),
+            control: self.control.for_agent(),
+            concurrency: self.concurrency.clone(),
+            agent_scope: Some(agent_scope),
         }
     }
 }

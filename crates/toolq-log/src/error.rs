@@ -1,161 +1,169 @@
+//! Why a session log can't be used, and what the user can do about it.
+
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::read::{Damage, Flaw};
+use crate::read::{Corruption, CorruptionKind};
 
-/// Why a session log can't be used: what, where and why. [`LogError::cure`] says what to do.
+/// Why a session log can't be used. [`LogError::hint`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the messages document the variants")]
 pub enum LogError {
     #[error(
-        "there is no place for the session log: neither XDG_STATE_HOME nor HOME is an absolute path"
+        "no default location for the session log: neither XDG_STATE_HOME nor HOME is an absolute path"
     )]
     NoHome,
-    #[error("the folder of the session log {} does not exist", .0.display())]
-    NoFolder(PathBuf),
-    #[error("there is no session log {}", .0.display())]
-    Missing(PathBuf),
-    #[error("there is no session log in {}", .0.display())]
+    #[error("the parent directory of the session log {} doesn't exist", .0.display())]
+    NoParentDir(PathBuf),
+    #[error("the session log {} doesn't exist", .0.display())]
+    NotFound(PathBuf),
+    #[error("no session log found in {}", .0.display())]
     NoSession(PathBuf),
     #[error("the session log {} is a symbolic link", .0.display())]
-    Link(PathBuf),
-    #[error("the session log {} is no regular file", .0.display())]
-    NotAFile(PathBuf),
+    Symlink(PathBuf),
+    #[error("the session log {} isn't a regular file", .0.display())]
+    NotRegularFile(PathBuf),
     #[error("the session log {} belongs to another user", .0.display())]
-    Foreign(PathBuf),
-    #[error("the session log keeps what is large in {}, which {wrong}", folder.display())]
-    Bodies {
-        folder: PathBuf,
-        wrong: &'static str,
-    },
-    #[error("the session log {} is in use by another toolq", .0.display())]
+    ForeignOwner(PathBuf),
+    #[error("the session log stores large content in {}, which {problem}", dir.display())]
+    InvalidBlobDir { dir: PathBuf, problem: &'static str },
+    #[error("the session log {} is in use by another toolq process", .0.display())]
     InUse(PathBuf),
-    #[error("{} is no session log of toolq", .0.display())]
+    #[error("{} isn't a toolq session log", .0.display())]
     NotALog(PathBuf),
     #[error("the last run in the session log {} is unfinished", .0.display())]
     Unfinished(PathBuf),
-    #[error("the session log {} is damaged in {damage}", path.display())]
-    Damaged { path: PathBuf, damage: Damage },
-    #[error("the session log {} has the format {major}.{minor}, newer than this toolq knows", path.display())]
-    Newer {
+    #[error("the session log {} is damaged at {corruption}", path.display())]
+    Corrupt {
+        path: PathBuf,
+        corruption: Corruption,
+    },
+    #[error("the session log {} has format {major}.{minor}, which is newer than this toolq supports", path.display())]
+    NewerFormat {
         path: PathBuf,
         major: u32,
         minor: u32,
     },
-    #[error("the session log {} can't be {doing}: {source}", path.display())]
+    #[error("the session log {} can't be {action}: {source}", path.display())]
     Io {
         path: PathBuf,
-        doing: &'static str,
+        action: &'static str,
         source: io::Error,
     },
 }
 
-/// What a log was wanted for: what can be done about its error depends on it.
+/// What a log is opened for. The hint for an error depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
-    /// To run calls, and write it.
+pub enum Access {
+    /// To run calls and record them.
     Run,
-    /// To go on with its last run. No other log can, and what it has done would run again there.
+    /// To resume its last run. Another log can't take its place: calls that have completed would run again.
     Resume,
-    /// To run the calls of recordings, and write it.
+    /// To replay recordings and record their calls.
     Replay,
-    /// To say what became of one of its calls.
+    /// To resolve a call in doubt.
     Resolve,
-    /// To look at it.
+    /// To read it.
     Read,
-    /// To remove it.
+    /// To delete it.
     Prune,
 }
 
 impl LogError {
-    /// What a damage means for the log of this path.
-    pub fn of(path: &Path, damage: Damage) -> Self {
+    /// Converts corruption found in the log at `path`.
+    pub fn from_corruption(path: &Path, corruption: Corruption) -> Self {
         let path = path.to_owned();
-        match damage.what {
-            Flaw::NotALog => Self::NotALog(path),
-            Flaw::Newer { major, minor } => Self::Newer { path, major, minor },
-            _ => Self::Damaged { path, damage },
+        match corruption.kind {
+            CorruptionKind::NotALog => Self::NotALog(path),
+            CorruptionKind::NewerFormat { major, minor } => {
+                Self::NewerFormat { path, major, minor }
+            }
+            _ => Self::Corrupt { path, corruption },
         }
     }
 
-    /// What to do about it, in one line, for whoever wanted the log for `wish`.
-    pub fn cure(&self, wish: Wish) -> String {
-        match wish {
-            Wish::Run => self.cure_of_run(),
-            Wish::Replay => self.cure_of_replay(),
-            Wish::Resume if matches!(self, Self::Damaged { .. }) => self.cure_of_run(),
-            Wish::Resume | Wish::Resolve | Wish::Read | Wish::Prune => self.cure_of_verb(wish),
+    /// Returns a one-line suggestion for the user, given what the log was opened for.
+    pub fn hint(&self, access: Access) -> String {
+        match access {
+            Access::Run => self.run_hint(),
+            Access::Replay => self.replay_hint(),
+            Access::Resume if matches!(self, Self::Corrupt { .. }) => self.run_hint(),
+            Access::Resume | Access::Resolve | Access::Read | Access::Prune => {
+                self.log_command_hint(access)
+            }
         }
     }
 
-    /// A run takes another log by an option, or none. Where the log may say what has run, another one knows nothing of it.
-    fn cure_of_run(&self) -> String {
+    /// A run can use a different log or none. If this log may record calls that have run, the hint warns that a
+    /// different log doesn't.
+    fn run_hint(&self) -> String {
         match self {
             Self::NoHome => {
-                "set HOME, name a file with `--log FILE`, or keep no log with `--no-log`"
+                "set HOME, choose a file with `--log FILE`, or turn the log off with `--no-log`"
             }
-            Self::NoFolder(_) => "make the folder, or name another file with `--log FILE`",
-            Self::Link(_) => "name the file itself: what a link leads to may change",
+            Self::NoParentDir(_) => "create the directory, or choose another file with `--log FILE`",
+            Self::Symlink(_) => "use the path of the file itself: the target of a link may change",
             Self::InUse(_) => {
-                "wait until the other run ends; a log of another name (`--log FILE`) knows nothing of it"
+                "wait until the other run ends; a different log (`--log FILE`) has no record of its calls"
             }
-            Self::NoSession(_) | Self::Missing(_) => {
-                "name a file that a run wrote with `--log FILE`"
+            Self::NoSession(_) | Self::NotFound(_) => {
+                "use `--log FILE` to name the log of an earlier run"
             }
-            Self::Unfinished(_) => "`--resume` finishes it, `--new` begins another run behind it",
-            Self::Damaged { path, .. } => {
+            Self::Unfinished(_) => "`--resume` finishes it, `--new` starts a new run after it",
+            Self::Corrupt { path, .. } => {
                 let path = path.display();
                 return format!(
-                    "`toolq log verify {path}` names its first broken line: restore it from a copy, or look up what has run (`toolq log show {path}` shows what stands before the damage) before any of it runs again in another log"
+                    "`toolq log verify {path}` names the first damaged line; restore the log from a copy, or check what has already run (`toolq log show {path}` shows everything before the damage) before you start over with another log"
                 );
             }
-            Self::Newer { .. } => {
-                "use a newer toolq: in another log, what this one has done would run again"
+            Self::NewerFormat { .. } => {
+                "use a newer toolq: with another log, the calls in this one would run again"
             }
-            Self::Bodies { .. } => return self.cure_of_verb(Wish::Run),
-            Self::NotAFile(_) | Self::Foreign(_) | Self::NotALog(_) | Self::Io { .. } => {
-                "name another file with `--log FILE`, or keep no log with `--no-log`"
+            Self::InvalidBlobDir { .. } => return self.log_command_hint(Access::Run),
+            Self::NotRegularFile(_) | Self::ForeignOwner(_) | Self::NotALog(_) | Self::Io { .. } => {
+                "choose another file with `--log FILE`, or turn the log off with `--no-log`"
             }
         }
         .to_owned()
     }
 
-    /// A replay keeps a log only where it is told to, and resumes none.
-    fn cure_of_replay(&self) -> String {
+    /// A replay only writes a log on request, and never resumes one.
+    fn replay_hint(&self) -> String {
         match self {
-            Self::NoFolder(_) | Self::Link(_) | Self::InUse(_) | Self::Bodies { .. } => {
-                self.cure_of_run()
-            }
-            _ => "name another file with `--log FILE`, or leave it out".to_owned(),
+            Self::NoParentDir(_)
+            | Self::Symlink(_)
+            | Self::InUse(_)
+            | Self::InvalidBlobDir { .. } => self.run_hint(),
+            _ => "choose another file with `--log FILE`, or omit the flag".to_owned(),
         }
     }
 
-    /// The verbs of `toolq log` take a log as an argument, or find it themselves.
-    fn cure_of_verb(&self, wish: Wish) -> String {
+    /// The `toolq log` commands accept a log as an argument or find the latest one, so `--log FILE` is no help there.
+    fn log_command_hint(&self, access: Access) -> String {
         match self {
             Self::NoHome => "set HOME",
-            Self::Link(_) => "name the file itself: what a link leads to may change",
-            Self::InUse(_) => "wait until the run that writes it ends",
-            Self::Damaged { path, damage } if wish == Wish::Resolve => {
-                let (path, line) = (path.display(), damage.line);
+            Self::Symlink(_) => "use the path of the file itself: the target of a link may change",
+            Self::InUse(_) => "wait until the run that is writing it ends",
+            Self::Corrupt { path, corruption } if access == Access::Resolve => {
+                let (path, line) = (path.display(), corruption.line);
                 return format!(
-                    "restore it from a copy: nothing can be added behind line {line}; `toolq log show {path}` shows what stands before it"
+                    "restore it from a copy: nothing can be appended after the damage at line {line}; `toolq log show {path}` shows everything before it"
                 );
             }
-            Self::Damaged { path, damage } if damage.line > 1 => {
-                let (path, whole) = (path.display(), damage.line - 1);
+            Self::Corrupt { path, corruption } if corruption.line > 1 => {
+                let (path, whole) = (path.display(), corruption.line - 1);
                 let (records, them) = match whole {
-                    1 => ("record before it is whole".to_owned(), "it"),
-                    _ => (format!("{whole} records before it are whole"), "them"),
+                    1 => ("record before it is intact".to_owned(), "it"),
+                    _ => (format!("{whole} records before it are intact"), "them"),
                 };
-                return format!("the {records}: look at {them} with `head -n {whole} {path}`");
+                return format!("the {records}: view {them} with `head -n {whole} {path}`");
             }
-            Self::Newer { .. } => "use a newer toolq",
-            Self::Bodies { .. } => {
-                "put a folder of your own in its place, with whatever it has of this log"
+            Self::NewerFormat { .. } => "use a newer toolq",
+            Self::InvalidBlobDir { .. } => {
+                "replace it with a directory of your own, and move the files of this log there"
             }
-            Self::Io { .. } => "look at its permissions, and at the disk that it is on",
-            _ => "name a file that a run of toolq wrote",
+            Self::Io { .. } => "check its permissions and the disk it is on",
+            _ => "name a session log that toolq wrote",
         }
         .to_owned()
     }

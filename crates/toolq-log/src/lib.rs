@@ -1,13 +1,15 @@
-//! The session log: what was asked, started and answered, as JSON lines. Events come in, one record a line goes out.
+//! The session log: an append-only JSON Lines file that records every requested, started and completed call. Events
+//! come in; each one becomes a record on a line of its own.
 //!
 //! ```text
 //! {"seq":7,"id":"…","parentId":"…","timestamp":1763755200000,"type":"tool_result","content":…,"metadata":{…},"prev":"…","crc":"…"}
 //! ```
 //!
-//! A record is written by one write(2) and is at most 64 KiB long; what is larger stands in a file of the folder
-//! `LOG.d`, written before the record that names it. A start is on record before anything starts, a result before
-//! anybody reads it: the engine tells this sink first and heeds its refusal. After a failed write nothing more is
-//! written. Secrets are masked in every text. Nothing here knows the screen.
+//! A record is at most 64 KiB long and is never split over two calls of write(2). Larger content is stored in a file in
+//! the directory `LOG.d`, which is written before the record that refers to it. A start is recorded before anything
+//! starts, and a result before anyone reads it: the engine emits its events to this sink first and respects a refusal.
+//! After a failed write, nothing more is written. Secrets are masked in every text. This crate doesn't use the
+//! terminal.
 
 mod error;
 mod open;
@@ -20,23 +22,27 @@ mod stale_blobs;
 mod tests;
 mod write;
 
-pub use error::{LogError, Wish};
+pub use error::{Access, LogError};
 pub use open::{
-    Begin, OpenLog, default_path, digest_of, latest_of_input, latest_session, sessions,
-    sessions_folder, torn_ends,
+    BeginMode, PreparedLog, combine_digests, default_log_path, find_latest_session,
+    find_latest_session_for_input, list_sessions, list_torn_copies, sessions_dir,
 };
-pub use prune::{Prune, Pruned};
-pub use read::{Damage, Order, Records, witness};
+pub use prune::{PruneOptions, PruneResult};
+pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    Body, EndFields, Kind, Record, SessionStart, Start, Stored, TurnFields, is_cut_short,
-    log_schema,
+    EndFields, Record, RecordContent, RecordKind, SessionHeader, SessionRecord, StartRecord,
+    StoredBlob, SyncPolicy, TurnFields, is_interrupted_status, log_schema,
 };
-pub use resume::{Conflict, History, RecallError, Recollection, Resolution, ResolveError, resolve};
-pub use stale_blobs::stale_blob_dirs;
-pub use write::{Session, SessionLog, Sync};
+pub use resume::{
+    CallConflict, LogAgentHistory, Resolution, ResolveError, RestoreError, TaskHistory,
+    resolve_call,
+};
+pub use stale_blobs::list_stale_blob_dirs;
+pub use write::SessionLog;
 
-/// Records of another major version can't be read, those of a newer minor one can't be continued.
-const FORMAT: (u32, u32) = (1, 0);
-/// Bytes of a record with the line break behind it. A write of this size is whole or not at all, also where the process
-/// is killed in the middle.
-const MAX_RECORD: usize = 64 << 10;
+/// Major and minor version. A log of another major version can't be read; one of a newer minor version can be read, but
+/// not continued.
+const FORMAT_VERSION: (u32, u32) = (1, 0);
+/// Maximum size of a record in bytes, including its line break. A write of this size is all or nothing, even if the
+/// process is killed in the middle of it.
+const MAX_RECORD_BYTES: usize = 64 << 10;

@@ -1,5 +1,5 @@
-//! Removes a session that nobody needs any more: the log with all that stands beside it. It is locked meanwhile, so that
-//! no run can go on with it.
+//! Removes a session that is no longer needed: the log and the files next to it. The log is locked meanwhile, so that
+//! no run can resume it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -7,107 +7,121 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
-use crate::open::folder_of;
+use crate::open::blob_dir_for;
 use crate::open::lock;
-use crate::read::Records;
-use crate::resume::Doubts;
+use crate::read::RecordReader;
+use crate::resume::InDoubtCalls;
 use crate::stale_blobs;
 
-/// What is removed.
+/// Which sessions are removed.
 #[derive(Debug, Clone, Copy)]
-pub struct Prune {
-    /// Sessions that were written later are left: milliseconds since 1970.
-    pub before: u64,
-    /// Those without an end are removed, too.
-    pub unfinished: bool,
-    /// Nothing is removed, and all else is as if it were.
+pub struct PruneOptions {
+    /// Only sessions that were last written before this time are removed: milliseconds since 1970.
+    pub written_before_ms: u64,
+    /// Also remove sessions that have no end or calls in doubt.
+    pub include_unfinished: bool,
+    /// Only report what would be removed.
     pub dry_run: bool,
 }
 
-/// What became of a session.
+/// What happened to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pruned {
-    /// It is gone.
+pub enum PruneResult {
+    /// It was removed.
     Removed {
-        /// When it was written last: milliseconds since 1970.
-        written: u64,
-        /// How many bytes it took, with all that stood beside it.
+        /// When it was last written: milliseconds since 1970.
+        last_written_ms: u64,
+        /// Size of the log and the files next to it, in bytes.
         bytes: u64,
     },
-    /// It was written too lately.
-    Young,
-    /// It has no end: its run can be resumed.
+    /// It was written too recently.
+    TooRecent,
+    /// It has no end, so its run can still be resumed.
     Unfinished,
-    /// A call of it is in doubt, and no other file says that it may have done its work.
+    /// One of its calls is in doubt, and no other file records that.
     InDoubt,
-    /// A run writes it.
+    /// A run is writing it.
     InUse,
-    /// What was left of it holds files that toolq doesn't make.
-    Foreign,
+    /// Its blob directory contains files that toolq doesn't create.
+    ForeignFiles,
 }
 
-impl Prune {
-    /// Removes the session of `log`, if it is one of these. `torn` are the files of this folder that torn ends were
-    /// copied to.
+impl PruneOptions {
+    /// Removes the session of `log` if these options select it. `torn_copies` are the files in its directory to which
+    /// torn ends were copied.
     ///
     /// # Errors
-    /// It can't be read or removed, or is damaged: then it is left as it is.
-    pub fn session(&self, log: &Path, torn: &[PathBuf]) -> Result<Pruned, LogError> {
-        let io = |doing| {
+    /// It can't be read or removed, or it is damaged; a damaged log is kept.
+    pub fn prune_session(
+        &self,
+        log: &Path,
+        torn_copies: &[PathBuf],
+    ) -> Result<PruneResult, LogError> {
+        let io = |action| {
             move |source| LogError::Io {
                 path: log.to_owned(),
-                doing,
+                action,
                 source,
             }
         };
-        let opened = lock::open_own(log)?;
-        // Most are young, and are told by this alone.
-        let changed = stale_blobs::changed(&opened.metadata().map_err(io("read"))?);
-        if changed >= self.before {
-            return Ok(Pruned::Young);
+        let file = lock::open_owned(log)?;
+        // Settles most cases without reading the log.
+        let modified_ms = stale_blobs::modified_ms(&file.metadata().map_err(io("read"))?);
+        if modified_ms >= self.written_before_ms {
+            return Ok(PruneResult::TooRecent);
         }
-        match opened.try_lock() {
+        match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Pruned::InUse),
+            Err(TryLockError::WouldBlock) => return Ok(PruneResult::InUse),
             Err(TryLockError::Error(error)) => return Err(io("locked")(error)),
         }
-        let lock = opened.try_clone().map_err(io("read"))?;
-        let last = Last::of(log, opened)?;
-        let written = last.timestamp.max(changed);
-        if written >= self.before {
-            return Ok(Pruned::Young);
+        let lock = file.try_clone().map_err(io("read"))?;
+        let summary = LogSummary::read(log, file)?;
+        let last_written_ms = summary.latest_timestamp.max(modified_ms);
+        if last_written_ms >= self.written_before_ms {
+            return Ok(PruneResult::TooRecent);
         }
-        match &last {
-            _ if self.unfinished => {}
-            last if last.is_open => return Ok(Pruned::Unfinished),
-            last if last.doubts.any() => return Ok(Pruned::InDoubt),
+        match &summary {
+            _ if self.include_unfinished => {}
+            summary if summary.is_unfinished => return Ok(PruneResult::Unfinished),
+            summary if summary.in_doubt_calls.has_any() => return Ok(PruneResult::InDoubt),
             _ => {}
         }
-        let torn = torn.iter().filter(|torn| is_torn_of(torn, log));
-        let removed = self.remove(log, torn).map_err(io("removed"))?;
+        let torn_copies = torn_copies.iter().filter(|copy| is_torn_copy_of(copy, log));
+        let removed_bytes = self
+            .remove_session_files(log, torn_copies)
+            .map_err(io("removed"))?;
         drop(lock);
-        Ok(removed.map_or(Pruned::Foreign, |bytes| Pruned::Removed { written, bytes }))
+        Ok(
+            removed_bytes.map_or(PruneResult::ForeignFiles, |bytes| PruneResult::Removed {
+                last_written_ms,
+                bytes,
+            }),
+        )
     }
 
-    /// Removes what stands beside a log, then the log: what is left of a removal that broke off is still a log, and is
-    /// removed by the next. Returns how many bytes all took; none, and all is left, where toolq did not make all of it.
-    fn remove<'t>(
+    /// Removes the files next to a log, then the log itself, so that an interrupted removal leaves a log, which the
+    /// next removal finds. Returns the total size in bytes, or `None` if nothing was removed because of foreign files.
+    fn remove_session_files<'t>(
         &self,
         log: &'t Path,
-        torn: impl Iterator<Item = &'t PathBuf>,
+        torn_copies: impl Iterator<Item = &'t PathBuf>,
     ) -> io::Result<Option<u64>> {
-        let bodies = folder_of(log);
+        let blob_dir = blob_dir_for(log);
         let mut bytes = 0;
-        if fs::symlink_metadata(&bodies).is_ok_and(|found| found.is_dir()) {
-            let Some(found) = stale_blobs::bodies(&bodies)? else {
+        if fs::symlink_metadata(&blob_dir).is_ok_and(|metadata| metadata.is_dir()) {
+            let Some(blobs) = stale_blobs::list_blob_files(&blob_dir)? else {
                 return Ok(None);
             };
-            bytes += found.iter().map(|(_, body)| body.len()).sum::<u64>();
+            bytes += blobs
+                .iter()
+                .map(|(_, metadata)| metadata.len())
+                .sum::<u64>();
             if !self.dry_run {
-                stale_blobs::remove(&bodies, &found)?;
+                stale_blobs::remove_blob_dir(&blob_dir, &blobs)?;
             }
         }
-        for file in torn.map(PathBuf::as_path).chain([log]) {
+        for file in torn_copies.map(PathBuf::as_path).chain([log]) {
             bytes += fs::symlink_metadata(file)?.len();
             if !self.dry_run {
                 fs::remove_file(file)?;
@@ -117,38 +131,39 @@ impl Prune {
     }
 }
 
-/// The end of a log.
-struct Last {
-    timestamp: u64,
-    is_open: bool,
-    doubts: Doubts,
+/// What pruning needs to know of a log.
+struct LogSummary {
+    latest_timestamp: u64,
+    is_unfinished: bool,
+    in_doubt_calls: InDoubtCalls,
 }
 
-impl Last {
-    /// The latest time of all records, for clocks may go backwards, what the last one is, and what is in doubt. An end that is torn is none.
-    fn of(path: &Path, log: File) -> Result<Self, LogError> {
-        let mut last = Self {
-            timestamp: 0,
-            is_open: true,
-            doubts: Doubts::default(),
+impl LogSummary {
+    /// Reads a whole log: since clocks can go backwards, any record may have the latest timestamp. A log with a torn
+    /// end counts as unfinished.
+    fn read(path: &Path, log: File) -> Result<Self, LogError> {
+        let mut summary = Self {
+            latest_timestamp: 0,
+            is_unfinished: true,
+            in_doubt_calls: InDoubtCalls::default(),
         };
-        for record in Records::of(log) {
+        for record in RecordReader::from_file(log) {
             match record {
                 Ok(record) => {
-                    last.timestamp = last.timestamp.max(record.timestamp);
-                    last.is_open = record.kind.leaves_open(last.is_open);
-                    last.doubts.take(&record);
+                    summary.latest_timestamp = summary.latest_timestamp.max(record.timestamp);
+                    summary.is_unfinished = record.kind.leaves_run_open(summary.is_unfinished);
+                    summary.in_doubt_calls.apply_record(&record);
                 }
-                Err(damage) if damage.is_torn() => last.is_open = true,
-                Err(damage) => return Err(LogError::of(path, damage)),
+                Err(corruption) if corruption.is_torn_end() => summary.is_unfinished = true,
+                Err(corruption) => return Err(LogError::from_corruption(path, corruption)),
             }
         }
-        Ok(last)
+        Ok(summary)
     }
 }
 
-/// Whether the end of `log` was copied to `torn` once: `LOG.torn-SEQ`.
-fn is_torn_of(torn: &Path, log: &Path) -> bool {
+/// Returns whether `torn` is a copy of a torn end of `log`: `LOG.torn-SEQ`.
+fn is_torn_copy_of(torn: &Path, log: &Path) -> bool {
     let name = |path: &Path| {
         path.file_name()
             .unwrap_or(OsStr::new(""))
@@ -156,6 +171,6 @@ fn is_torn_of(torn: &Path, log: &Path) -> bool {
             .to_vec()
     };
     let (torn, log) = (name(torn), name(log));
-    let rest = torn.strip_prefix(log.as_slice());
-    rest.is_some_and(|rest| rest.starts_with(b".torn-"))
+    let suffix = torn.strip_prefix(log.as_slice());
+    suffix.is_some_and(|suffix| suffix.starts_with(b".torn-"))
 }

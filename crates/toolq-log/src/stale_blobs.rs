@@ -1,4 +1,4 @@
-//! What is left beside a session log that somebody deleted by hand: its folder of bodies.
+//! Finds and removes blob directories whose session log was deleted by hand.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -6,96 +6,106 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::LogError;
-use crate::open::{files, is_default_name};
-use crate::prune::{Prune, Pruned};
-use crate::records::is_digest;
+use crate::open::{is_default_log_name, list_matching_files};
+use crate::prune::{PruneOptions, PruneResult};
+use crate::records::is_sha256_hex;
 
-/// The folders `LOG.d` in `folder` that are named after a session of a default name, and whose log is gone.
+/// Returns the directories `LOG.d` in `sessions_dir` whose log has a default name and no longer exists.
 ///
 /// # Errors
-/// The folder can't be read.
-pub fn stale_blob_dirs(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
-    let mut found = files(folder, |name| log_of(name).is_some_and(is_default_name))?;
-    found.retain(|bodies| fs::symlink_metadata(bodies).is_ok_and(|found| found.is_dir()));
-    found.retain(|bodies| {
-        let log = fs::symlink_metadata(bodies.with_extension(""));
+/// The directory can't be read.
+pub fn list_stale_blob_dirs(sessions_dir: &Path) -> Result<Vec<PathBuf>, LogError> {
+    let mut blob_dirs = list_matching_files(sessions_dir, |name| {
+        strip_blob_dir_suffix(name).is_some_and(is_default_log_name)
+    })?;
+    blob_dirs
+        .retain(|blob_dir| fs::symlink_metadata(blob_dir).is_ok_and(|metadata| metadata.is_dir()));
+    blob_dirs.retain(|blob_dir| {
+        let log = fs::symlink_metadata(blob_dir.with_extension(""));
         log.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     });
-    Ok(found)
+    Ok(blob_dirs)
 }
 
-/// `LOG` of `LOG.d`.
-fn log_of(name: &[u8]) -> Option<&[u8]> {
+/// Returns `LOG` for `LOG.d`.
+fn strip_blob_dir_suffix(name: &[u8]) -> Option<&[u8]> {
     name.strip_suffix(b".d")
 }
 
-impl Prune {
-    /// Removes a folder of [`remains`], if nothing of it is young, and all of it was made by toolq.
+impl PruneOptions {
+    /// Removes a directory found by [`list_stale_blob_dirs`], unless it was written too recently or contains files that
+    /// toolq doesn't create.
     ///
     /// # Errors
     /// It can't be read or removed.
-    pub fn remains(&self, folder: &Path) -> Result<Pruned, LogError> {
-        let io = |doing| {
+    pub fn prune_stale_blob_dir(&self, blob_dir: &Path) -> Result<PruneResult, LogError> {
+        let io = |action| {
             move |source| LogError::Io {
-                path: folder.to_owned(),
-                doing,
+                path: blob_dir.to_owned(),
+                action,
                 source,
             }
         };
-        let Some(found) = bodies(folder).map_err(io("read"))? else {
-            return Ok(Pruned::Foreign);
+        let Some(blobs) = list_blob_files(blob_dir).map_err(io("read"))? else {
+            return Ok(PruneResult::ForeignFiles);
         };
-        let own = fs::symlink_metadata(folder).map_err(io("read"))?;
-        let times = found.iter().map(|(_, body)| body).chain([&own]);
-        let written = times.map(changed).max().unwrap_or_default();
-        if written >= self.before {
-            return Ok(Pruned::Young);
+        let dir_metadata = fs::symlink_metadata(blob_dir).map_err(io("read"))?;
+        let times = blobs
+            .iter()
+            .map(|(_, metadata)| metadata)
+            .chain([&dir_metadata]);
+        let last_written_ms = times.map(modified_ms).max().unwrap_or_default();
+        if last_written_ms >= self.written_before_ms {
+            return Ok(PruneResult::TooRecent);
         }
         if !self.dry_run {
-            remove(folder, &found).map_err(io("removed"))?;
+            remove_blob_dir(blob_dir, &blobs).map_err(io("removed"))?;
         }
-        let bytes = found.iter().map(|(_, body)| body.len()).sum();
-        Ok(Pruned::Removed { written, bytes })
+        let bytes = blobs.iter().map(|(_, metadata)| metadata.len()).sum();
+        Ok(PruneResult::Removed {
+            last_written_ms,
+            bytes,
+        })
     }
 }
 
-/// Removes a folder with what was found in it, and nothing else.
-pub(crate) fn remove(folder: &Path, found: &[(PathBuf, Metadata)]) -> io::Result<()> {
-    found
+/// Removes a directory and the listed files in it, and nothing else.
+pub(crate) fn remove_blob_dir(blob_dir: &Path, blobs: &[(PathBuf, Metadata)]) -> io::Result<()> {
+    blobs
         .iter()
         .try_for_each(|(path, _)| fs::remove_file(path))?;
-    fs::remove_dir(folder)
+    fs::remove_dir(blob_dir)
 }
 
-/// The files of the folder; none where there is anything that toolq doesn't make there.
-pub(crate) fn bodies(folder: &Path) -> io::Result<Option<Vec<(PathBuf, Metadata)>>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
+/// Returns the files in a blob directory, or `None` if it contains anything that toolq doesn't create there.
+pub(crate) fn list_blob_files(blob_dir: &Path) -> io::Result<Option<Vec<(PathBuf, Metadata)>>> {
+    let mut blobs = Vec::new();
+    for entry in fs::read_dir(blob_dir)? {
         let entry = entry?;
         let metadata = entry.metadata()?;
-        let is_ours = entry.file_name().to_str().is_some_and(is_own_name);
+        let is_ours = entry.file_name().to_str().is_some_and(is_blob_file_name);
         if !is_ours || !metadata.is_file() {
             return Ok(None);
         }
-        found.push((entry.path(), metadata));
+        blobs.push((entry.path(), metadata));
     }
-    Ok(Some(found))
+    Ok(Some(blobs))
 }
 
-/// A body, the whole of an output that was cut, or either while it was written.
-fn is_own_name(name: &str) -> bool {
-    let whole = name
+/// Returns whether `name` is that of a blob, of a saved output, or of either while it is being written.
+fn is_blob_file_name(name: &str) -> bool {
+    let digest = name
         .strip_suffix(".part")
         .or(name.strip_suffix(".txt"))
         .unwrap_or(name);
     let unfinished = name
         .strip_prefix('.')
         .and_then(|name| name.strip_suffix(".part"));
-    is_digest(whole) || unfinished.is_some_and(|random| random.len() == 6)
+    is_sha256_hex(digest) || unfinished.is_some_and(|suffix| suffix.len() == 6)
 }
 
-/// When a file was changed: milliseconds since 1970.
-pub(crate) fn changed(metadata: &Metadata) -> u64 {
+/// Returns when a file was last modified: milliseconds since 1970.
+pub(crate) fn modified_ms(metadata: &Metadata) -> u64 {
     let changed = metadata.modified().unwrap_or(UNIX_EPOCH);
     let ms = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(ms.as_millis()).unwrap_or(u64::MAX)

@@ -1,127 +1,129 @@
-//! The answer of an agent on its way to stdout.
+//! Collects and prints the answer of an agent.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::args::ToAnswer;
-use crate::commands::agent::transcript::Story;
-use crate::output::Failure;
+use crate::args::AnswerFormat;
+use crate::commands::agent::transcript::AgentTranscript;
+use crate::output::CommandError;
 use crate::output::stdout;
-use toolq_core::json::pretty;
-use toolq_core::types::{Answer, CallRef, Content, Sink, Tokens, Tools, usd};
-use toolq_engine::Delivery;
+use toolq_core::json::indent_json;
+use toolq_core::types::{
+    CallAnswer, CallRef, EventSink, ReportedUsage, ResultContent, ToolsConfig, format_usd,
+};
+use toolq_engine::AnswerDelivery;
 
-/// The answer.
+/// The agent's answer, once it is there.
 #[derive(Default)]
-pub(crate) struct Given(Option<Answer>);
+pub(crate) struct AgentAnswer(Option<CallAnswer>);
 
-impl Given {
-    /// Whether there is none, or one that says that the agent failed.
+impl AgentAnswer {
+    /// Returns whether the agent failed or gave no answer.
     pub(crate) fn is_error(&self) -> bool {
         self.0.as_ref().is_none_or(|answer| answer.is_error)
     }
 
-    /// Why the agent failed, where it says so.
-    pub(crate) fn error(&self) -> Option<String> {
+    /// Returns the text of the error if the agent failed.
+    pub(crate) fn error_text(&self) -> Option<String> {
         let answer = self.0.as_ref().filter(|answer| answer.is_error);
-        answer.map(text)
+        answer.map(answer_text)
     }
 }
 
-impl Delivery for Given {
-    fn deliver(&mut self, _: &CallRef, answer: Answer, sink: &mut dyn Sink) {
-        // What the log refuses it says itself at the end.
-        let _ = sink.settle();
+impl AnswerDelivery for AgentAnswer {
+    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+        // A log error is reported at the end of the run.
+        let _ = sink.flush();
         self.0 = Some(answer);
     }
 
-    fn drained(&mut self, _: &mut dyn Sink) {}
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }
 
-fn text(answer: &Answer) -> String {
+fn answer_text(answer: &CallAnswer) -> String {
     match &answer.content {
-        Content::Text(text) => text.clone(),
-        Content::Blocks(blocks) => {
+        ResultContent::Text(text) => text.clone(),
+        ResultContent::Blocks(blocks) => {
             let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
             format!("[{}]", blocks.join(","))
         }
     }
 }
 
-/// `--to json`.
+/// The output of `--to json`.
 #[derive(Serialize)]
-struct Report<'a> {
+struct AgentReport<'a> {
     text: String,
     is_error: bool,
     status: &'a str,
-    /// Whether the text is an answer, and not what there was when the agent failed or its turns were used up.
+    /// Whether the text is a final answer, rather than an error or the last text when the turns were used up.
     done: bool,
     agent_name: &'a str,
     turns_used: u64,
-    /// None where an API did not count them.
+    /// `None` if an API didn't report them.
     tokens_used: Option<u64>,
     tool_calls_made: u64,
     corrections: u64,
-    /// By model, with what the agents used that it called.
-    usage: &'a BTreeMap<String, Tokens>,
-    /// None where a price is not known.
+    /// Usage by model, including that of agents it called.
+    usage: &'a BTreeMap<String, ReportedUsage>,
+    /// `None` if a price is unknown.
     estimated_cost_usd: Option<Box<RawValue>>,
     duration_ms: u64,
 }
 
-/// Prints the answer, or the conversation that led to it.
+/// Prints the answer in the requested format.
 ///
 /// # Errors
-/// Stdout takes no more.
-pub(crate) fn print(
-    story: &Story,
-    given: &Given,
-    to: ToAnswer,
-    tools: &Tools,
-) -> Result<(), Failure> {
-    let Some(answer) = &given.0 else {
+/// Stdout can't be written.
+pub(crate) fn print_answer(
+    transcript: &AgentTranscript,
+    agent_answer: &AgentAnswer,
+    to: AnswerFormat,
+    tools: &ToolsConfig,
+) -> Result<(), CommandError> {
+    let Some(answer) = &agent_answer.0 else {
         return Ok(());
     };
     match to {
-        ToAnswer::Text if answer.is_error => Ok(()),
-        ToAnswer::Text => Ok(stdout::line(&text(answer))?),
-        ToAnswer::Messages => json(&story.conversation),
-        ToAnswer::Json => json(&Report {
-            text: text(answer),
+        AnswerFormat::Text if answer.is_error => Ok(()),
+        AnswerFormat::Text => Ok(stdout::write_line(&answer_text(answer))?),
+        AnswerFormat::Messages => print_json(&transcript.conversation),
+        AnswerFormat::Json => print_json(&AgentReport {
+            text: answer_text(answer),
             is_error: answer.is_error,
-            status: story.status,
-            done: !answer.is_error && !story.used.unfinished,
-            agent_name: &story.used.agent_name,
-            turns_used: story.used.turns,
-            tokens_used: story.used.tokens(),
-            tool_calls_made: story.used.calls,
-            corrections: story.used.corrections,
-            usage: &story.total,
-            estimated_cost_usd: cost(story, tools),
-            duration_ms: story.duration_ms,
+            status: transcript.status,
+            done: !answer.is_error && !transcript.agent_usage.ran_out_of_turns,
+            agent_name: &transcript.agent_usage.agent_name,
+            turns_used: transcript.agent_usage.turns,
+            tokens_used: transcript.agent_usage.total_tokens(),
+            tool_calls_made: transcript.agent_usage.requested_calls,
+            corrections: transcript.agent_usage.rejected_calls,
+            usage: &transcript.total_usage,
+            estimated_cost_usd: estimate_cost(transcript, tools),
+            duration_ms: transcript.duration_ms,
         }),
     }
 }
 
-fn json(value: &impl Serialize) -> Result<(), Failure> {
-    // Texts, numbers and JSON: there is nothing in it that JSON has no form for.
+fn print_json(value: &impl Serialize) -> Result<(), CommandError> {
+    // Can't fail: strings, numbers, and raw JSON always have a JSON form.
     let compact = serde_json::to_string(value).unwrap_or_default();
     let line = if stdout::is_terminal() {
-        pretty(&compact)
+        indent_json(&compact)
     } else {
         compact
     };
-    Ok(stdout::line(&line)?)
+    Ok(stdout::write_line(&line)?)
 }
 
-/// What all of it cost, as a JSON number.
-fn cost(story: &Story, tools: &Tools) -> Option<Box<RawValue>> {
-    let parts = story
-        .total
+/// Returns the total cost as a JSON number, or `None` if a price is unknown.
+fn estimate_cost(transcript: &AgentTranscript, tools: &ToolsConfig) -> Option<Box<RawValue>> {
+    let parts = transcript
+        .total_usage
         .iter()
         .map(|(model, usage)| tools.prices.cost(model, usage));
     let sum = parts.sum::<Option<u128>>()?;
-    RawValue::from_string(usd(sum)).ok()
+    RawValue::from_string(format_usd(sum)).ok()
 }

@@ -1,7 +1,7 @@
-//! `toolq agent`.
+//! `toolq agent`: runs one agent.
 
 mod answer;
 mod session;
 mod transcript;
 
-pub(crate) use session::agent;
+pub(crate) use session::run_agent;

@@ -1,74 +1,77 @@
-//! What is kept of an agent's story for its end.
+//! Collects an agent's conversation and usage for the final output.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::session::Observers;
+use crate::session::RunSinks;
 use redact::Mask;
-use toolq_core::types::{AgentUse, Event, Memory, Refused, Sink, Tokens};
+use toolq_core::types::{AgentHistory, AgentUsage, EmitError, Event, EventSink, ReportedUsage};
 
-/// Everybody who is told, and what is kept of the agent's story for its end.
-pub(crate) struct Story {
-    pub(crate) observers: Observers,
+/// Passes events to the sinks of the run, and collects what the final output needs.
+pub(crate) struct AgentTranscript {
+    pub(crate) sinks: RunSinks,
     mask: Arc<Mask>,
-    memory: Option<Arc<dyn Memory>>,
+    agent_history: Option<Arc<dyn AgentHistory>>,
     pub(crate) conversation: Vec<Box<RawValue>>,
-    /// How the call ended, in one word.
+    /// The status of the agent's call.
     pub(crate) status: &'static str,
     pub(crate) duration_ms: u64,
-    pub(crate) used: AgentUse,
-    /// The same with what the agents used that it called.
-    pub(crate) total: BTreeMap<String, Tokens>,
+    pub(crate) agent_usage: AgentUsage,
+    /// Usage by model, including that of agents it called.
+    pub(crate) total_usage: BTreeMap<String, ReportedUsage>,
 }
 
-impl Story {
+impl AgentTranscript {
     pub(crate) fn new(
-        observers: Observers,
+        sinks: RunSinks,
         mask: Arc<Mask>,
-        memory: Option<Arc<dyn Memory>>,
+        agent_history: Option<Arc<dyn AgentHistory>>,
     ) -> Self {
         Self {
-            observers,
+            sinks,
             mask,
-            memory,
+            agent_history,
             conversation: Vec::new(),
             status: "",
             duration_ms: 0,
-            used: AgentUse::default(),
-            total: BTreeMap::new(),
+            agent_usage: AgentUsage::default(),
+            total_usage: BTreeMap::new(),
         }
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn record_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::AgentMessage { call, message, .. } if call.within.is_none() => {
-                // What is sent may hold what nobody else may see.
-                let masked = self.mask.json(message.get()).into_owned();
+            Event::AgentMessage { call, message, .. } if call.parent.is_none() => {
+                // Messages to the model may contain secrets.
+                let masked = self.mask.apply_to_json(message.get()).into_owned();
                 self.conversation.extend(RawValue::from_string(masked));
             }
             Event::Finished {
                 call,
                 outcome,
                 duration,
-                agent: Some(agent),
+                agent_usage: Some(agent),
                 ..
             } => {
-                // Of what is told from the log, what the agents used that it called is not told apart.
-                let memory = self.memory.as_ref().filter(|_| outcome.is_recalled());
-                let taken: Vec<_> = memory.map_or_else(
+                // The agents it called emit no events if the result is restored, so their usage comes from the log.
+                let history = self
+                    .agent_history
+                    .as_ref()
+                    .filter(|_| outcome.is_restored());
+                let usage_by_model: Vec<_> = history.map_or_else(
                     || agent.usage.clone().into_iter().collect(),
-                    |memory| {
-                        let lost = agent.lost.clone();
-                        memory.taken(call).into_iter().chain(lost).collect()
+                    |history| {
+                        let lost = agent.aborted_usage.clone();
+                        history.logged_usage(call).into_iter().chain(lost).collect()
                     },
                 );
-                for (model, usage) in taken {
-                    *self.total.entry(model).or_default() += usage;
+                for (model, usage) in usage_by_model {
+                    *self.total_usage.entry(model).or_default() += usage;
                 }
-                if call.within.is_none() {
-                    self.used = (*agent).clone();
+                if call.parent.is_none() {
+                    self.agent_usage = (*agent).clone();
                     self.status = outcome.status();
                     self.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
                 }
@@ -78,15 +81,15 @@ impl Story {
     }
 }
 
-impl Sink for Story {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl EventSink for AgentTranscript {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            self.hear(event);
+            self.record_event(event);
         }
-        self.observers.tell(events)
+        self.sinks.emit(events)
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.observers.settle()
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.sinks.flush()
     }
 }

@@ -1,52 +1,52 @@
-//! `toolq log cost`: what agents used and what that costs by the prices of tools.yaml, over all logs together.
+//! `toolq log cost`: prints the usage and cost of agents over all logs, by the prices in tools.yaml.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::args::{LogCost as Arguments, LogFormat};
-use crate::commands::log::{each_record, files};
-use crate::context::Context;
-use crate::log_view::Cost;
+use crate::args::{LogCostArguments as Arguments, LogFormat};
+use crate::commands::log::log_files::{for_each_record, select_logs};
+use crate::context::CommandContext;
+use crate::log_view::CostCollector;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
+use crate::output::{CommandError, Exit};
 use toolq_core::text::escape;
-use toolq_core::types::Prices;
+use toolq_core::types::PriceTable;
 
-/// Prints it. What has no price is said on stderr.
+/// Prints the costs. Warns about models without a price.
 ///
 /// # Errors
-/// A log that can't be read, a tools.yaml that is wrong or was named and isn't there, or a stdout that takes no more.
-pub fn cost(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let prices = prices(context)?;
-    let mut cost = Cost::default();
-    for path in files(&arguments.from, context)? {
-        each_record(&path, context, |record| cost.take(record))?;
-        cost.end_of_log();
+/// A log can't be read, tools.yaml is invalid, or missing although it was named, or stdout can't be written.
+pub fn print_cost(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+    let prices = load_prices(context)?;
+    let mut cost = CostCollector::default();
+    for path in select_logs(&arguments.logs, context)? {
+        for_each_record(&path, context, |record| cost.add_record(record))?;
+        cost.finish_log();
     }
     match arguments.format {
         LogFormat::Text => {
-            stdout::line(&cost.table(&prices, context.stderr.color_of_stdout()))?;
+            stdout::write_line(&cost.to_table(&prices, context.stderr.is_stdout_colored()))?;
         }
-        LogFormat::Json => stdout::line(&cost.json(&prices))?,
+        LogFormat::Json => stdout::write_line(&cost.to_json(&prices))?,
     }
-    let unpriced = names(&cost.unpriced(&prices));
+    let unpriced = format_models(&cost.unpriced_models(&prices));
     if !unpriced.is_empty() {
         let (models, path) = (unpriced, context.tools_path.display());
-        context.stderr.warning(&format!(
-            "`prices` of {path} has nothing of {models}, or not of all kinds of tokens: what they cost is unknown"
+        context.stderr.print_warning(&format!(
+            "`prices` in {path} doesn't cover all tokens of {models}, so their cost is unknown"
         ));
     }
-    let uncounted = names(&cost.uncounted());
+    let uncounted = format_models(&cost.uncounted_models());
     if !uncounted.is_empty() {
-        context.stderr.warning(&format!(
-            "the API of {uncounted} did not say how many tokens an answer took: what it took and cost is unknown"
+        context.stderr.print_warning(&format!(
+            "the API didn't report the tokens of some responses of {uncounted}, so usage and cost are unknown"
         ));
     }
     Ok(Exit::Ok)
 }
 
-/// Models for people, separated by commas.
-fn names(models: &BTreeSet<&str>) -> String {
+/// Formats the names of models, separated by commas.
+fn format_models(models: &BTreeSet<&str>) -> String {
     let names = models.iter().map(|model| match *model {
         "" => "a model without a name".into(),
         model => escape(model),
@@ -54,11 +54,11 @@ fn names(models: &BTreeSet<&str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The file whose `prices` hold. A log can be read where there is no tools.yaml, but not priced.
-fn prices(context: &Context) -> Result<Prices, Failure> {
+/// Loads the prices from tools.yaml. Without a tools.yaml, the log can still be read, but has no prices.
+fn load_prices(context: &CommandContext) -> Result<PriceTable, CommandError> {
     let path = &context.tools_path;
-    if path == Path::new(crate::args::TOOLS_FILE) && !path.exists() {
-        return Ok(Prices::default());
+    if path == Path::new(crate::args::DEFAULT_TOOLS_FILE) && !path.exists() {
+        return Ok(PriceTable::default());
     }
     Ok(context.load_tools()?.prices)
 }

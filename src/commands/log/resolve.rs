@@ -1,22 +1,22 @@
-//! `toolq log resolve`: somebody found out what became of a call in doubt, and says so to the next resume.
+//! `toolq log resolve`: records what became of a call in doubt, for the next resume.
 
-use crate::args::LogResolve as Arguments;
-use crate::commands::log::latest;
-use crate::context::Context;
-use crate::output::{Exit, Failure};
+use crate::args::LogResolveArguments as Arguments;
+use crate::commands::log::log_files::latest_session;
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_log::{Resolution, ResolveError, Wish};
+use toolq_log::{Access, Resolution, ResolveError};
 
-/// Writes it into the log.
+/// Writes the resolution into the log.
 ///
 /// # Errors
-/// There is no such call, more than one, or none that is in doubt; or the log can't be used.
-pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+/// The id matches no call, several calls, or a call that isn't in doubt; or the log can't be used.
+pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let path = if let Some(path) = &arguments.file {
         path.clone()
     } else {
-        latest(context, Wish::Resolve)?
+        latest_session(context, Access::Resolve)?
     };
     let resolution = match &arguments.result {
         Some(result) => Resolution::Done {
@@ -26,43 +26,49 @@ pub fn resolve(arguments: &Arguments, context: &Context) -> Result<Exit, Failure
         None => Resolution::NotDone,
     };
     let (id, note) = (&arguments.id, arguments.note.as_deref());
-    let mask = mask(context);
-    let resolved = toolq_log::resolve(&path, id, &resolution, note, &mask, Clock::system());
-    let resolved = resolved.map_err(|error| failure(&error))?;
+    let mask = load_mask(context);
+    let resolved = toolq_log::resolve_call(&path, id, &resolution, note, &mask, Clock::system());
+    let resolved = resolved.map_err(|error| resolve_failure(&error))?;
     for recovered in &resolved.recovered {
-        context.stderr.note(&recovered.words(&path));
+        context.stderr.print_note(&recovered.message(&path));
     }
     let becomes = match resolution {
         Resolution::Done { .. } => "has this result from now on",
-        Resolution::NotDone if resolved.can_resume => "runs when the run is resumed",
-        Resolution::NotDone => "did nothing; another run was begun since, so nothing runs it",
+        Resolution::NotDone if resolved.can_resume => "will run on resume",
+        Resolution::NotDone => {
+            "is marked as not done, but won't run, because another run has started since"
+        }
     };
-    let words = format!("{} {id} {becomes} ({})", resolved.tool, path.display());
-    context.stderr.note(&words);
+    let message = format!("{} {id} {becomes} ({})", resolved.tool_name, path.display());
+    context.stderr.print_note(&message);
     Ok(Exit::Ok)
 }
 
-/// A result may hold what is secret. Which values are, tools.yaml says, if it is there.
-fn mask(context: &Context) -> Mask {
-    let tools = context.read_tools().ok();
+/// Loads the mask for secrets in the result, if there is a tools.yaml that names them.
+fn load_mask(context: &CommandContext) -> Mask {
+    let tools = context.read_tools_file().ok();
     let tools = tools.and_then(|file| file.loaded.tools);
-    tools.map(|tools| context.mask(&tools)).unwrap_or_default()
+    tools
+        .map(|tools| context.build_mask(&tools))
+        .unwrap_or_default()
 }
 
-fn failure(error: &ResolveError) -> Failure {
+fn resolve_failure(error: &ResolveError) -> CommandError {
     match error {
-        ResolveError::Log(error) => Failure::of_log(error, Wish::Resolve),
-        ResolveError::Unknown(_, open) if open.is_empty() => {
-            Failure::usage(error).with_hint("no call in it is in doubt")
+        ResolveError::Log(error) => CommandError::from_log_error(error, Access::Resolve),
+        ResolveError::UnknownCall(_, open) if open.is_empty() => {
+            CommandError::usage(error).with_hint("no call in this log is in doubt")
         }
-        ResolveError::Unknown(_, open) => {
+        ResolveError::UnknownCall(_, open) => {
             let open = open.join(", ");
-            Failure::usage(error).with_hint(format!("what may be resolved in it: {open}"))
+            CommandError::usage(error).with_hint(format!("calls that can be resolved: {open}"))
         }
-        ResolveError::Ambiguous(_, choices) => {
+        ResolveError::AmbiguousId(_, choices) => {
             let choices = choices.join(", ");
-            Failure::usage(error).with_hint(format!("name one by the id of its record: {choices}"))
+            CommandError::usage(error).with_hint(format!(
+                "use the id of the call's record instead: {choices}"
+            ))
         }
-        ResolveError::Settled(..) => Failure::usage(error),
+        ResolveError::NotInDoubt(..) => CommandError::usage(error),
     }
 }

@@ -1,5 +1,4 @@
-//! `toolq log show`: what was asked, ran and was answered; for people, or the records as they are. `-f` goes on while the
-//! log grows.
+//! `toolq log show`: prints calls and their results for people, or the records verbatim. `-f` follows a growing log.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,191 +6,201 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::args::{LogFormat, LogShow as Arguments};
-use crate::commands::log::{files, tell_torn, unreadable};
-use crate::context::Context;
-use crate::log_view::{Filter, Names, Page as LogPage, Show};
+use crate::args::{LogFormat, LogShowArguments as Arguments};
+use crate::commands::log::log_files::{select_logs, unreadable_log, warn_torn};
+use crate::context::CommandContext;
+use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter};
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
-use toolq_core::os::Process;
+use crate::output::{CommandError, Exit};
+use toolq_core::os::ProcessIdentity;
 use toolq_core::text::{escape, format_bytes};
-use toolq_log::{Body, Damage, Kind, LogError, Record, Records, SessionStart};
+use toolq_log::{
+    Corruption, LogError, Record, RecordContent, RecordKind, RecordReader, SessionRecord,
+};
 
-/// Columns of what goes to no terminal.
-const WIDTH: usize = 100;
-/// Between two looks at a log that grows.
-const PAUSE: Duration = Duration::from_millis(50);
-/// A body in a file that is larger than this, in bytes, is named and not read.
-const LARGEST: u64 = 1 << 20;
+/// Width of the output if stdout isn't a terminal, in columns.
+const FALLBACK_WIDTH: usize = 100;
+/// Time between two checks of a growing log.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Larger content in a separate file is mentioned, but not read.
+const MAX_INLINE_BODY_BYTES: u64 = 1 << 20;
 
 /// Prints the logs, one after another.
 ///
 /// # Errors
-/// A log that can't be read, or a stdout that takes no more. What stands before a damage is shown.
-pub fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let paths = files(&arguments.from, context)?;
+/// A log can't be read, or stdout can't be written. The records before any corruption are printed.
+pub fn show_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+    let paths = select_logs(&arguments.logs, context)?;
     if arguments.follow && paths.len() > 1 {
-        return Err(Failure::usage("several logs can't be followed at once")
-            .with_hint("name one of them, or leave out `-f`"));
+        return Err(
+            CommandError::usage("only one log can be followed at a time")
+                .with_hint("name one of them, or leave out `-f`"),
+        );
     }
-    let mut names = Names::new(&arguments.tool);
+    let mut name_filter = ToolNameFilter::new(&arguments.tool);
     for (number, path) in paths.iter().enumerate() {
         if paths.len() > 1 && arguments.format == LogFormat::Text {
             let gap = if number > 0 { "\n" } else { "" };
             let name = path.display().to_string();
-            stdout::line(&format!("{gap}{}:", escape(&name)))?;
+            stdout::write_line(&format!("{gap}{}:", escape(&name)))?;
         }
-        Reader::new(path, arguments, context, &mut names)?.read()?;
+        LogPrinter::new(path, arguments, context, &mut name_filter)?.print_log()?;
     }
-    tell_missing(&names, &paths, context);
+    warn_missing_tools(&name_filter, &paths, context);
     Ok(Exit::Ok)
 }
 
-/// Says which tools were asked for in vain.
-fn tell_missing(names: &Names, paths: &[PathBuf], context: &Context) {
+/// Warns about named tools without calls.
+fn warn_missing_tools(name_filter: &ToolNameFilter, paths: &[PathBuf], context: &CommandContext) {
     let place = match paths {
         [path] => path.display().to_string(),
         _ => "these logs".to_owned(),
     };
-    for (name, near) in names.missing() {
+    for (name, near) in name_filter.missing() {
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        let warning = format!("no call in {place} is of a tool {name}{near}");
-        context.stderr.warning(&warning);
+        let warning = format!("no calls of {name} in {place}{near}");
+        context.stderr.print_warning(&warning);
     }
 }
 
-/// A log on its way to stdout.
-struct Reader<'a> {
+/// Prints a log to stdout.
+struct LogPrinter<'a> {
     path: &'a Path,
-    /// The log itself, where `path` is a link: its bodies stand beside it.
-    log: PathBuf,
-    records: Records,
-    /// The file that was opened: its device and its number there.
+    /// The path with symlinks resolved, because stored content is next to the log itself.
+    canonical_path: PathBuf,
+    records: RecordReader,
+    /// Device and inode number of the opened file.
     identity: Option<(u64, u64)>,
     format: LogFormat,
-    filter: Filter,
-    show: Show,
+    filter: CallFilter,
+    show: LogRenderer,
     follow: bool,
     has_ended: bool,
-    /// Who wrote the last session.
-    writer: Option<Process>,
-    names: &'a mut Names,
-    context: &'a Context,
+    /// The process that writes the last session.
+    writer: Option<ProcessIdentity>,
+    name_filter: &'a mut ToolNameFilter,
+    context: &'a CommandContext,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LogPrinter<'a> {
     fn new(
         path: &'a PathBuf,
         arguments: &Arguments,
-        context: &'a Context,
-        names: &'a mut Names,
-    ) -> Result<Self, Failure> {
-        let page = LogPage {
-            width: stdout::width().unwrap_or(WIDTH),
-            color: context.stderr.color_of_stdout(),
+        context: &'a CommandContext,
+        name_filter: &'a mut ToolNameFilter,
+    ) -> Result<Self, CommandError> {
+        let layout = TextLayout {
+            width: stdout::width().unwrap_or(FALLBACK_WIDTH),
+            color: context.stderr.is_stdout_colored(),
         };
-        let filter = Filter {
-            errors: arguments.errors,
+        let filter = CallFilter {
+            errors_only: arguments.errors,
             tools: arguments.tool.clone(),
         };
-        let show = Show::new(page, filter.clone());
-        let waits = arguments.errors && !arguments.follow;
+        let show = LogRenderer::new(layout, filter.clone());
+        let defers_output = arguments.errors && !arguments.follow;
         Ok(Self {
             path,
-            log: fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
-            records: Records::open(path).map_err(|error| unreadable(&error))?,
-            identity: identity(path),
+            canonical_path: fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
+            records: RecordReader::open(path).map_err(|error| unreadable_log(&error))?,
+            identity: file_identity(path),
             format: arguments.format,
-            show: if waits { show.at_the_end() } else { show },
+            show: if defers_output {
+                show.deferring_calls()
+            } else {
+                show
+            },
             filter,
             follow: arguments.follow,
             has_ended: false,
             writer: None,
-            names,
+            name_filter,
             context,
         })
     }
 
-    fn read(mut self) -> Result<(), Failure> {
-        self.read_all()?;
+    fn print_log(mut self) -> Result<(), CommandError> {
+        self.print_available()?;
         while self.follow && !self.has_ended {
-            // What it wrote last is read once more.
+            // Read once more after the writer is gone, for its last records.
             self.follow = !self.is_abandoned();
             if self.follow {
-                sleep(PAUSE);
+                sleep(POLL_INTERVAL);
             }
-            self.check_place()?;
-            self.records.again();
-            self.read_all()?;
+            self.check_identity()?;
+            self.records.continue_reading();
+            self.print_available()?;
             if !self.follow && !self.has_ended {
-                self.tell_abandoned();
+                self.warn_abandoned();
             }
         }
         let rest = self.show.finish();
-        print(&rest)
+        print_text(&rest)
     }
 
-    /// Whether the session has no end, and nobody is there to write it.
+    /// Returns whether no process is left that could write the end of the session.
     fn is_abandoned(&self) -> bool {
         let writer = self.writer.as_ref();
-        writer.is_some_and(Process::has_ended) && !self.records.is_written()
+        writer.is_some_and(ProcessIdentity::has_exited) && !self.records.has_writer()
     }
 
-    fn tell_abandoned(&self) {
+    fn warn_abandoned(&self) {
         let pid = self.writer.as_ref().map_or(0, |writer| writer.pid);
         let path = self.path.display();
-        self.context.stderr.warning(&format!(
-            "{path} will not grow: its run, process {pid}, is gone and has written no end"
+        self.context.stderr.print_warning(&format!(
+            "stopped following {path}: its process {pid} is gone and did not end the session"
         ));
     }
 
-    /// Reads up to the end of what there is by now.
-    fn read_all(&mut self) -> Result<(), Failure> {
+    /// Prints the records up to the current end of the file.
+    fn print_available(&mut self) -> Result<(), CommandError> {
         while let Some(record) = self.records.next() {
-            let taken = record.and_then(|record| {
-                self.look_at(&record)?;
-                self.take(&record)
+            let result = record.and_then(|record| {
+                self.track_record(&record)?;
+                self.render_record(&record)
             });
-            match taken {
-                Ok(text) => print(&text)?,
-                // The rest of it may still come.
-                Err(damage) if damage.is_torn() && self.follow => {}
-                Err(damage) if damage.is_torn() => tell_torn(self.path, &damage, self.context),
+            match result {
+                Ok(text) => print_text(&text)?,
+                // The rest of the record may still be written.
+                Err(damage) if damage.is_torn_end() && self.follow => {}
+                Err(damage) if damage.is_torn_end() => warn_torn(self.path, &damage, self.context),
                 Err(damage) => {
                     let rest = self.show.finish();
-                    print(&rest)?;
-                    return Err(unreadable(&LogError::of(self.path, damage)));
+                    print_text(&rest)?;
+                    return Err(unreadable_log(&LogError::from_corruption(
+                        self.path, damage,
+                    )));
                 }
             }
         }
         Ok(())
     }
 
-    /// Learns who writes, whether that is over, and whose calls there are.
-    fn look_at(&mut self, record: &Record) -> Result<(), Damage> {
-        self.names.take(record)?;
+    /// Tracks the writing process, the end of the session, and the names of tools.
+    fn track_record(&mut self, record: &Record) -> Result<(), Corruption> {
+        self.name_filter.add_record(record)?;
         match record.kind {
-            Kind::Session => {
+            RecordKind::Session => {
                 self.has_ended = false;
-                self.writer = Some(record.metadata::<SessionStart>()?.process());
+                self.writer = Some(record.parse_metadata::<SessionRecord>()?.process());
             }
-            Kind::SessionEnd => self.has_ended = true,
+            RecordKind::SessionEnd => self.has_ended = true,
             _ => {}
         }
         Ok(())
     }
 
-    /// The text of a record, with its line break; nothing where there is nothing to show yet.
-    fn take(&mut self, record: &Record) -> Result<String, Damage> {
-        let mut content = || content(&record.content, &self.log);
+    /// Returns the text to print for a record, with its newline, or an empty text.
+    fn render_record(&mut self, record: &Record) -> Result<String, Corruption> {
+        let mut content = || load_content(&record.content, &self.canonical_path);
         if self.format == LogFormat::Text {
-            return self.show.take(record, &mut content);
+            return self.show.render_record(record, &mut content);
         }
         let named = match record.kind {
-            Kind::ToolCall if !self.filter.is_open() => content().ok(),
+            RecordKind::ToolCall if !self.filter.matches_all() => content().ok(),
             _ => None,
         };
-        let keeps = self.filter.keeps(record, named.as_deref())?;
+        let keeps = self.filter.matches_record(record, named.as_deref())?;
         Ok(if keeps {
             format!("{}\n", self.records.last_line())
         } else {
@@ -199,27 +208,27 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A log that is followed must stay where it is.
-    fn check_place(&self) -> Result<(), Failure> {
-        let is_same = identity(self.path) == self.identity;
+    /// Returns an error if the log being followed was removed, replaced, or truncated.
+    fn check_identity(&self) -> Result<(), CommandError> {
+        let is_same = file_identity(self.path) == self.identity;
         let len = fs::metadata(self.path).map_or(0, |metadata| metadata.len());
         if is_same && len >= self.records.offset() {
             return Ok(());
         }
         let path = self.path.display();
-        Err(Failure::new(
+        Err(CommandError::new(
             Exit::Log,
-            format!("the session log {path} was removed, replaced or cut while it was read"),
+            format!("the session log {path} was removed, replaced, or truncated while being read"),
         )
-        .with_hint("begin anew: `toolq log show`"))
+        .with_hint("start over with `toolq log show`"))
     }
 }
 
-/// The content as JSON, or what stands in its place.
-fn content(body: &Body, log: &Path) -> Result<String, String> {
-    if body.is_stored() && body.len() > LARGEST {
+/// Loads the content as JSON, or returns the text to show instead.
+fn load_content(body: &RecordContent, log: &Path) -> Result<String, String> {
+    if body.is_stored() && body.len() > MAX_INLINE_BODY_BYTES {
         return Err(format!(
-            "{} in a file beside the log",
+            "{} in a file next to the log",
             format_bytes(body.len())
         ));
     }
@@ -229,14 +238,14 @@ fn content(body: &Body, log: &Path) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn file_identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+fn print_text(text: &str) -> Result<(), CommandError> {
     match text.strip_suffix('\n') {
-        Some(lines) => Ok(stdout::line(lines)?),
+        Some(lines) => Ok(stdout::write_line(lines)?),
         None => Ok(()),
     }
 }

@@ -1,25 +1,25 @@
-//! `toolq log stats`: each tool's calls in numbers, over all logs together.
+//! `toolq log stats`: prints statistics of each tool over all logs.
 
-use crate::args::{LogFormat, LogStats as Arguments};
-use crate::commands::log::{each_record, files};
-use crate::context::Context;
-use crate::log_view::Stats;
+use crate::args::{LogFormat, LogStatsArguments as Arguments};
+use crate::commands::log::log_files::{for_each_record, select_logs};
+use crate::context::CommandContext;
+use crate::log_view::StatsCollector;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
+use crate::output::{CommandError, Exit};
 
-/// Prints them.
+/// Prints the statistics.
 ///
 /// # Errors
-/// A log that can't be read, or a stdout that takes no more.
-pub fn stats(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let mut stats = Stats::default();
-    for path in files(&arguments.from, context)? {
-        each_record(&path, context, |record| stats.take(record))?;
-        stats.end_of_log();
+/// A log can't be read, or stdout can't be written.
+pub fn print_stats(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+    let mut stats = StatsCollector::default();
+    for path in select_logs(&arguments.logs, context)? {
+        for_each_record(&path, context, |record| stats.add_record(record))?;
+        stats.finish_log();
     }
     match arguments.format {
-        LogFormat::Text => stdout::line(&stats.table(context.stderr.color_of_stdout()))?,
-        LogFormat::Json => stdout::line(&stats.json())?,
+        LogFormat::Text => stdout::write_line(&stats.to_table(context.stderr.is_stdout_colored()))?,
+        LogFormat::Json => stdout::write_line(&stats.to_json())?,
     }
     Ok(Exit::Ok)
 }

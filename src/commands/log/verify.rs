@@ -1,36 +1,39 @@
-//! `toolq log verify`: whether every line of a log, and every file that it names, is as it was written.
+//! `toolq log verify`: checks that every line of a log, and every file that it refers to, is intact.
 
 use std::fs;
 use std::path::Path;
 
-use crate::args::LogFiles;
-use crate::commands::log::{counted, files};
-use crate::context::Context;
+use crate::args::LogFileArguments;
+use crate::commands::log::log_files::{format_count, select_logs};
+use crate::context::CommandContext;
 use crate::output::stdout;
-use crate::output::{Exit, Failure};
+use crate::output::{CommandError, Exit};
 use toolq_core::text::escape;
-use toolq_log::{Kind, Order, Record, Records};
+use toolq_log::{Record, RecordKind, RecordReader, SequenceChecker};
 
-/// Prints a line for each log: what it has, or the first line that is wrong.
+/// Prints a line per log: its counts, or its first problem.
 ///
 /// # Errors
-/// There is no latest session, or stdout takes no more.
-pub fn verify(arguments: &LogFiles, context: &Context) -> Result<Exit, Failure> {
+/// There is no latest session, or stdout can't be written.
+pub fn verify_logs(
+    arguments: &LogFileArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let mut exit = Exit::Ok;
-    for path in files(arguments, context)? {
-        let verdict = check(&path).unwrap_or_else(|wrong| {
+    for path in select_logs(arguments, context)? {
+        let verdict = verify_log(&path).unwrap_or_else(|problem| {
             exit = Exit::Log;
-            wrong
+            problem
         });
         let path = path.display().to_string();
-        stdout::line(&format!("{}: {}", escape(&path), escape(&verdict)))?;
+        stdout::write_line(&format!("{}: {}", escape(&path), escape(&verdict)))?;
     }
     Ok(exit)
 }
 
-/// What a log has.
+/// The contents of a log in numbers.
 #[derive(Default)]
-struct Counts {
+struct LogCounts {
     records: u64,
     sessions: u64,
     calls: u64,
@@ -39,46 +42,48 @@ struct Counts {
     is_open: bool,
 }
 
-/// What the log has, or what is wrong with it.
-fn check(path: &Path) -> Result<String, String> {
-    let mut counts = Counts::default();
-    let mut order = Order::default();
-    // Behind a link, files stand beside what it leads to.
+/// Returns a summary of the log, or its first problem.
+fn verify_log(path: &Path) -> Result<String, String> {
+    let mut counts = LogCounts::default();
+    let mut sequence_checker = SequenceChecker::default();
+    // If the path is a symlink, the files are next to its target.
     let log = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut records = Records::open(path).map_err(|error| error.to_string())?;
-    while let Some(record) = records.lend() {
+    let mut records = RecordReader::open(path).map_err(|error| error.to_string())?;
+    while let Some(record) = records.next_borrowed() {
         let record = record.map_err(|damage| damage.to_string())?;
-        order.take(&record).map_err(|damage| damage.to_string())?;
+        sequence_checker
+            .check_record(&record)
+            .map_err(|damage| damage.to_string())?;
         counts.add(&record);
-        let files = record.check_files(&log);
+        let files = record.check_referenced_files(&log);
         counts.files += files.map_err(|error| format!("line {}: {error}", record.line))?;
     }
     if counts.records == 0 {
         return Err("the file is empty".to_owned());
     }
-    Ok(counts.words(records.newer()))
+    Ok(counts.summarize(records.newer_format()))
 }
 
-impl Counts {
+impl LogCounts {
     fn add(&mut self, record: &Record) {
         self.records += 1;
-        self.is_open = record.kind.leaves_open(self.is_open);
+        self.is_open = record.kind.leaves_run_open(self.is_open);
         match record.kind {
-            Kind::Session => self.sessions += 1,
-            Kind::ToolCall => self.calls += 1,
+            RecordKind::Session => self.sessions += 1,
+            RecordKind::ToolCall => self.calls += 1,
             _ => {}
         }
     }
 
-    /// `ok: 9 records, 1 session, 2 calls`.
-    fn words(&self, newer: Option<(u32, u32)>) -> String {
-        let mut words = vec![
-            counted(self.records, "record"),
-            counted(self.sessions, "session"),
-            counted(self.calls, "call"),
+    /// Formats the counts: `ok: 9 records, 1 session, 2 calls`.
+    fn summarize(&self, newer: Option<(u32, u32)>) -> String {
+        let mut parts = vec![
+            format_count(self.records, "record"),
+            format_count(self.sessions, "session"),
+            format_count(self.calls, "call"),
         ];
         if self.files > 0 {
-            words.push(counted(self.files, "file"));
+            parts.push(format_count(self.files, "file"));
         }
         let open = if self.is_open {
             "; the last session has no end"
@@ -88,6 +93,6 @@ impl Counts {
         let newer = newer.map_or_else(String::new, |(major, minor)| {
             format!("; in the newer format {major}.{minor}")
         });
-        format!("ok: {}{open}{newer}", words.join(", "))
+        format!("ok: {}{open}{newer}", parts.join(", "))
     }
 }

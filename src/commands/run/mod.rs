@@ -1,4 +1,4 @@
-//! `toolq run`.
+//! `toolq run`: answers tool calls.
 
 mod session;
 mod streaming;

@@ -1,54 +1,55 @@
-//! `toolq run`: answers the calls. Reads what is no stream to its end, waits until something is asked, opens the log, and
-//! hands turn after turn to the engine.
+//! `toolq run`: reads inputs other than streams to their end, waits for the first call, opens the log, and passes turn
+//! after turn to the engine.
 
 use std::sync::{Arc, OnceLock};
 
-use crate::args::Run as Arguments;
+use crate::args::RunArguments as Arguments;
 use crate::commands::run::streaming;
-use crate::context::Context;
-use crate::input::Incoming;
+use crate::context::CommandContext;
+use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
-use crate::output::{Exit, Failure, Printer};
+use crate::output::{AnswerPrinter, CommandError, Exit};
 use crate::session::log_request;
 use crate::session::{
-    BegunLog, Earlier, Intent, Observers, Signals, Warned, any_task, build_runtime, settings, tick,
-    watch_stdout,
+    DescribeWarningSink, LogRequest, OpenedLog, ResumeDecisions, RunSinks, SignalHandler,
+    build_runtime, default_engine_settings, halt_when_stdout_closes, random_task_id, spawn_ticker,
 };
-use toolq_core::check::{Checker, unasked};
+use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::transcript::{Recording, Source};
-use toolq_core::types::{Call, Checked, Halt, Layout, Tools, Turn};
-use toolq_engine::{Asking, Engine, EngineSettings};
+use toolq_core::transcript::{InputSource, Recording};
+use toolq_core::types::{Call, CheckedCall, HaltCause, InputLayout, ToolsConfig, Turn};
+use toolq_engine::{Engine, EngineSettings, SchemaDiscovery};
 use toolq_log::SessionLog;
 
-/// Answers every call of every input.
+/// Answers all calls of all inputs.
 ///
 /// # Errors
-/// A wrong tools.yaml or input, or a log that can't be used: then nothing ran. A stdout that takes no more: then the
+/// tools.yaml or an input is invalid, or the log can't be used: then nothing ran. Or stdout can't be written: then the
 /// results are in the log.
-pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    stdout::check()?;
+pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+    stdout::check_open()?;
     let tools = context.load_tools()?;
     let mut inputs = if arguments.follow {
-        files::follow(&arguments.input)?
+        files::open_follow_inputs(&arguments.input)?
     } else {
-        files::open(&arguments.input, Source::digested)?
+        files::open_inputs(&arguments.input, InputSource::with_digest)?
     };
-    if !streaming::asks(&mut inputs, arguments)? {
-        return nothing_asked(inputs, arguments, context);
+    if !streaming::wait_for_call(&mut inputs, arguments)? {
+        return finish_without_calls(inputs, arguments, context);
     }
     let tools = Arc::new(tools);
     let jobs = arguments.input.jobs.unwrap_or(tools.concurrency);
     let runtime = build_runtime()?;
     let entered = runtime.enter();
-    // Before the log is begun: from then on it must be closed.
-    let signals = Signals::catch()
-        .map_err(|error| Failure::usage(format!("signals can't be heard: {error}")))?;
-    let mask = Arc::new(context.mask(&tools));
-    let checker = Checker::new(Arc::clone(&tools));
+    // Install these before opening the log: once opened, it has to be closed properly.
+    let signals = SignalHandler::install().map_err(|error| {
+        CommandError::usage(format!("failed to install signal handlers: {error}"))
+    })?;
+    let mask = Arc::new(context.build_mask(&tools));
+    let checker = CallChecker::new(Arc::clone(&tools));
     let clock = Clock::system();
-    let mut observers = Observers::new(
+    let mut sinks = RunSinks::new(
         &arguments.watch,
         arguments.log.file.as_deref(),
         context,
@@ -56,233 +57,248 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
         &mask,
         clock.clone(),
     )?;
-    let intent = Intent {
-        log: &arguments.log,
-        all: arguments.input.all,
+    let request = LogRequest {
+        flags: &arguments.log,
+        include_answered: arguments.input.all,
         jobs,
         context,
         tools: &tools,
         checker: &checker,
         mask: &mask,
         inputs: &inputs,
-        alone: None,
+        single_call: None,
     };
-    let BegunLog { log, turn } = log_request::begin(&intent, &clock)?;
-    let task = log.as_ref().map_or_else(any_task, SessionLog::task);
-    let earlier = log.as_ref().and_then(SessionLog::earlier);
-    let earlier = Earlier::new(earlier, &intent, turn.is_some());
-    observers.record(log);
+    let OpenedLog {
+        log,
+        compared_turn: turn,
+    } = log_request::begin_log(&request, &clock)?;
+    let task = log
+        .as_ref()
+        .map_or_else(random_task_id, SessionLog::task_id);
+    let history = log.as_ref().and_then(SessionLog::history);
+    let earlier = ResumeDecisions::new(history, &request, turn.is_some());
+    sinks.attach_log(log);
     let engine = Engine::new(EngineSettings {
         jobs,
-        outputs: observers.outputs(),
-        task,
-        budgets: (&arguments.budgets).into(),
-        memory: earlier.memory(),
-        ..settings(&tools, &mask, context)
+        output_dir: sinks.output_dir(),
+        task_id: task,
+        budget_limits: (&arguments.budgets).into(),
+        agent_history: earlier.agent_history(),
+        ..default_engine_settings(&tools, &mask, context)
     });
-    let mut session = Session {
+    let mut session = RunSession {
         arguments,
         context,
         tools,
-        asking: engine.asking(),
+        discovery: engine.schema_discovery(),
         checker,
-        earlier,
-        compared: turn,
+        resume: earlier,
+        compared_turn: turn,
         engine,
-        observers,
-        turns: 0,
-        broken: Vec::new(),
-        ended_by: signals.ended_by(),
+        sinks,
+        turns_before: 0,
+        input_failures: Vec::new(),
+        termination_signal: signals.termination_signal(),
     };
     drop(entered);
-    let ended = runtime.block_on(session.run(inputs, signals));
-    let exit = session.finish(ended);
-    // All is written and nothing runs: what is left there, such as a look-up of a name, is not waited for.
+    let result = runtime.block_on(session.run(inputs, signals));
+    let exit = session.finish(result);
+    // Everything is written and no call is running; don't wait for leftover work such as a DNS lookup.
     runtime.shutdown_background();
     exit
 }
 
-/// A run from its first turn to its end.
-pub(crate) struct Session<'a> {
+/// The state of a run.
+pub(crate) struct RunSession<'a> {
     pub(crate) arguments: &'a Arguments,
-    pub(crate) context: &'a Context,
-    pub(crate) tools: Arc<Tools>,
-    /// Asks tools that describe themselves, when a call of theirs comes.
-    pub(crate) asking: Asking,
-    pub(crate) checker: Checker,
-    /// What the log says of the task that is resumed.
-    pub(crate) earlier: Earlier,
-    /// The only turn of the input, where it was read already.
-    compared: Option<Turn>,
+    pub(crate) context: &'a CommandContext,
+    pub(crate) tools: Arc<ToolsConfig>,
+    /// Runs the `describe` programs of tools when they are first called.
+    pub(crate) discovery: SchemaDiscovery,
+    pub(crate) checker: CallChecker,
+    /// What the log says about the task being resumed.
+    pub(crate) resume: ResumeDecisions,
+    /// The only turn of the input, if it was already read for the comparison with the log.
+    compared_turn: Option<Turn>,
     pub(crate) engine: Engine,
-    pub(crate) observers: Observers,
-    /// Turns of the inputs before this one.
-    pub(crate) turns: usize,
-    /// Why inputs broke off.
-    broken: Vec<Failure>,
-    /// The signal that ended it.
-    ended_by: Arc<OnceLock<u8>>,
+    pub(crate) sinks: RunSinks,
+    /// Number of turns in the earlier inputs.
+    pub(crate) turns_before: usize,
+    /// The errors of inputs that broke off.
+    input_failures: Vec<CommandError>,
+    /// The signal that stopped the run.
+    termination_signal: Arc<OnceLock<u8>>,
 }
 
-impl Session<'_> {
-    /// Answers everything. What ends the run early ends what runs; the answers say so.
-    async fn run(&mut self, inputs: Vec<Incoming>, signals: Signals) -> Result<(), Failure> {
-        let (control, screen) = (self.engine.control(), self.observers.screen());
-        // Both go on to the end of the program: it may be ended while it closes the log, too.
-        tokio::spawn(signals.obey(control.clone(), screen.clone()));
-        tokio::spawn(watch_stdout(control));
-        let ticking = screen.map(tick);
-        let ended = self.answer(inputs).await;
+impl RunSession<'_> {
+    /// Answers all inputs. A signal or a lost stdout stops running calls, and their answers say so.
+    async fn run(
+        &mut self,
+        inputs: Vec<CommandInput>,
+        signals: SignalHandler,
+    ) -> Result<(), CommandError> {
+        let (control, screen) = (self.engine.control(), self.sinks.screen());
+        // Both tasks live until the program exits, because it can be interrupted while it closes the log, too.
+        tokio::spawn(signals.handle_signals(control.clone(), screen.clone()));
+        tokio::spawn(halt_when_stdout_closes(control));
+        let ticking = screen.map(spawn_ticker);
+        let result = self.answer_inputs(inputs).await;
         if let Some(ticking) = ticking {
             ticking.abort();
         }
-        ended
+        result
     }
 
-    /// An input that breaks off ends nothing but itself.
-    async fn answer(&mut self, inputs: Vec<Incoming>) -> Result<(), Failure> {
+    /// Answers one input after another. An input that breaks off doesn't stop the others.
+    async fn answer_inputs(&mut self, inputs: Vec<CommandInput>) -> Result<(), CommandError> {
         for input in inputs {
             let answered = match input {
-                Incoming::Recording(recording) => self.answer_one(&recording).await,
-                Incoming::Stream(live) => self.answer_stream(*live).await,
-                Incoming::Lines(lines) => self.answer_lines(*lines).await,
+                CommandInput::Recording(recording) => self.answer_recording(&recording).await,
+                CommandInput::Stream(stream) => self.answer_stream(*stream).await,
+                CommandInput::Follow(lines) => self.answer_lines(*lines).await,
             };
             match answered {
-                Err(broken) if broken.exit == Exit::Stopped => self.broken.push(broken),
+                Err(error) if error.exit == Exit::Incomplete => self.input_failures.push(error),
                 answered => answered?,
             }
         }
         Ok(())
     }
 
-    pub(crate) async fn answer_one(&mut self, recording: &Recording) -> Result<(), Failure> {
+    pub(crate) async fn answer_recording(
+        &mut self,
+        recording: &Recording,
+    ) -> Result<(), CommandError> {
         let all = self.arguments.input.all;
         let open = recording.open_turns(all);
-        let mut printer = self.printer(recording.layout(), open);
+        let mut printer = self.new_printer(recording.layout(), open);
         for index in 0..recording.len() {
-            let turn = match self.compared.take() {
+            let turn = match self.compared_turn.take() {
                 Some(turn) => turn,
-                None => recording.turn(index, all)?.numbered(self.turns + index),
+                None => recording
+                    .turn(index, all)?
+                    .with_number(self.turns_before + index),
             };
-            match (turn.calls.is_empty(), turn.answered) {
-                (true, 0) => printer.nothing_asked(),
+            match (turn.calls.is_empty(), turn.answered_count) {
+                (true, 0) => printer.print_empty_list(),
                 (true, _) => {}
                 (false, _) => {
-                    printer.begin(turn.form);
-                    self.describe(&turn.calls).await;
-                    let (number, calls) = (turn.number, self.checked(turn)?);
+                    printer.begin_turn(turn.answer_form);
+                    self.describe_tools(&turn.calls).await;
+                    let (number, calls) = (turn.number, self.check_turn(turn)?);
                     self.engine
-                        .turn(number, calls, &mut self.observers, &mut printer)
+                        .run_turn(number, calls, &mut self.sinks, &mut printer)
                         .await;
                 }
             }
-            self.written(&mut printer)?;
+            self.check_output(&mut printer)?;
         }
-        self.turns += recording.len();
+        self.turns_before += recording.len();
         Ok(())
     }
 
-    /// Asks the tools what they take that these calls need and that were not asked yet.
-    async fn describe(&mut self, calls: &[Call]) {
-        let unasked = unasked(&self.tools, self.earlier.open(calls));
-        let screen = self.observers.screen();
-        let mut sink = Warned::new(&mut self.observers, &self.context.stderr, screen);
-        self.asking.ask(&unasked, &mut sink).await;
+    /// Runs the `describe` programs that these calls need and that haven't run yet.
+    async fn describe_tools(&mut self, calls: &[Call]) {
+        let undescribed = undescribed_tools(&self.tools, self.resume.open_calls(calls));
+        let screen = self.sinks.screen();
+        let mut sink = DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen);
+        self.discovery.discover(&undescribed, &mut sink).await;
     }
 
-    /// The calls of a turn, each with its verdict and its past.
-    fn checked(&self, turn: Turn) -> Result<Vec<Checked>, Failure> {
-        let started = turn.started.clone();
-        let mut calls = self.checker.turn(turn);
+    /// Checks the calls of a turn, and adds what earlier runs recorded about them.
+    fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, CommandError> {
+        let started = turn.started_positions.clone();
+        let mut calls = self.checker.check_turn(turn);
         for checked in &mut calls {
             let known_from_input = started.contains(&checked.call.position);
-            checked.past = self.earlier.past(checked, known_from_input)?;
+            checked.resume_state = self.resume.resume_state(checked, known_from_input)?;
         }
         Ok(calls)
     }
 
-    /// For an input of `layout` with so many turns.
-    pub(crate) fn printer(&self, layout: Layout, turns: usize) -> Printer {
+    /// Creates a printer for an input of `layout` with `turns` turns.
+    pub(crate) fn new_printer(&self, layout: InputLayout, turns: usize) -> AnswerPrinter {
         let to = self.arguments.to.map(Into::into);
-        let printer = Printer::new(to, layout, turns, self.observers.screen());
-        let printer = printer.ending(self.engine.control());
+        let printer = AnswerPrinter::new(to, layout, turns, self.sinks.screen());
+        let printer = printer.with_control(self.engine.control());
         if self.arguments.follow {
-            return printer.unfolded();
+            return printer.with_compact_output();
         }
         printer
     }
 
-    /// Looks whether what was printed could be written.
-    pub(crate) fn written(&self, printer: &mut Printer) -> Result<(), Failure> {
-        printer.check()?;
-        if self.engine.control().halted() == Some(Halt::OutputLost) {
-            return Err(Failure::said(Exit::Output));
+    /// Returns an error if stdout couldn't be written.
+    pub(crate) fn check_output(&self, printer: &mut AnswerPrinter) -> Result<(), CommandError> {
+        printer.check_written()?;
+        if self.engine.control().halt_cause() == Some(HaltCause::OutputLost) {
+            return Err(CommandError::silent(Exit::Output));
         }
         Ok(())
     }
 
-    /// Closes log and screen; the gravest of what happened is the exit.
-    fn finish(self, ended: Result<(), Failure>) -> Result<Exit, Failure> {
+    /// Closes the sinks and returns the most severe exit.
+    fn finish(self, result: Result<(), CommandError>) -> Result<Exit, CommandError> {
         let context = self.context;
-        let summary = self.observers.summary();
-        let stopped = summary.stopped();
+        let summary = self.sinks.summary();
+        let stopped = summary.is_incomplete();
         let found = self.arguments.fail_on_error && summary.errors() > 0;
         let exits = [
-            ended.as_ref().err().map(|failure| failure.exit),
-            self.broken.first().map(|broken| broken.exit),
-            self.ended_by.get().map(|signal| Exit::Signal(*signal)),
-            stopped.then_some(Exit::Stopped),
-            found.then_some(Exit::Found),
+            result.as_ref().err().map(|failure| failure.exit),
+            self.input_failures.first().map(|error| error.exit),
+            self.termination_signal
+                .get()
+                .map(|signal| Exit::Signal(*signal)),
+            stopped.then_some(Exit::Incomplete),
+            found.then_some(Exit::ProblemsFound),
         ];
         let exit = exits.into_iter().flatten().max().unwrap_or(Exit::Ok);
-        let exit = self
-            .observers
-            .finish(exit, &context.stderr, context.verbose);
+        let exit = self.sinks.finish(exit, &context.stderr, context.verbose);
         self.engine.close();
-        for broken in &self.broken {
-            context.stderr.failure(broken);
+        for error in &self.input_failures {
+            context.stderr.print_error(error);
         }
-        ended.map_err(|failure| match failure.exit {
+        result.map_err(|failure| match failure.exit {
             Exit::Output if !self.arguments.log.no_log => {
                 failure.with_hint("the results are in the session log")
             }
-            _ => Failure { exit, ..failure },
+            _ => CommandError { exit, ..failure },
         })?;
         Ok(exit)
     }
 }
 
-/// There was no call to answer: lines get their empty lists, documents and streams nothing.
-fn nothing_asked(
-    inputs: Vec<Incoming>,
+/// Ends a run without calls. Lines are answered by empty lists, documents and streams by nothing.
+fn finish_without_calls(
+    inputs: Vec<CommandInput>,
     arguments: &Arguments,
-    context: &Context,
-) -> Result<Exit, Failure> {
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let mut answered = 0;
     for input in inputs {
         let recording = match input {
-            Incoming::Recording(recording) => *recording,
-            Incoming::Stream(mut live) => {
-                if let (_, Some(error)) = live.whole() {
-                    return Err(files::broken(error, live.messages()));
+            CommandInput::Recording(recording) => *recording,
+            CommandInput::Stream(mut stream) => {
+                if let (_, Some(error)) = stream.read_to_end() {
+                    return Err(files::stream_failure(error, stream.message_count()));
                 }
                 continue;
             }
-            Incoming::Lines(_) => continue,
+            CommandInput::Follow(_) => continue,
         };
-        let mut printer = Printer::new(arguments.to.map(Into::into), recording.layout(), 0, None);
+        let mut printer =
+            AnswerPrinter::new(arguments.to.map(Into::into), recording.layout(), 0, None);
         for index in 0..recording.len() {
             let turn = recording.turn(index, arguments.input.all)?;
-            answered += turn.answered;
-            if turn.answered == 0 {
-                printer.nothing_asked();
+            answered += turn.answered_count;
+            if turn.answered_count == 0 {
+                printer.print_empty_list();
             }
         }
-        printer.check()?;
+        printer.check_written()?;
     }
-    context.stderr.note(match answered {
-        0 => "the model asked for nothing",
-        _ => "every call has its result in the input; `--all` answers them again",
+    context.stderr.print_note(match answered {
+        0 => "the model made no tool calls",
+        _ => "every call already has a result in the input; `--all` runs them anyway",
     });
-    Ok(Exit::NothingAsked)
+    Ok(Exit::NoCalls)
 }

@@ -5,10 +5,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
 
-use toolq_core::tools_file::load;
+use toolq_core::tools_file::parse_tools_file;
 
-fn shown(text: &str) -> String {
-    let loaded = load(text, Path::new("/srv"), Path::new("/srv"));
+fn render_tools_file(text: &str) -> String {
+    let loaded = parse_tools_file(text, Path::new("/srv"), Path::new("/srv"));
     render(&loaded.problems, "tools.yaml", text, false, 100)
 }
 
@@ -28,8 +28,8 @@ tools:
     input_schema: {type: object, properties: {script: {type: string}}, required: [script]}
     command: [sh, -c, "cd /tmp; {script}"]
 "#;
-    assert_snapshot!(shown(text), @r##"
-     × 0 calls cannot run at once
+    assert_snapshot!(render_tools_file(text), @r##"
+     × 0 calls can't run at once
       ╭─[tools.yaml:1:14]
     1 │ concurrency: 0
       ·              ┬
@@ -37,7 +37,7 @@ tools:
       ╰────
      help: 1 turns parallelism off
 
-     × `strin` is no type of JSON Schema
+     × `strin` is not a JSON Schema type
       ╭─[tools.yaml:6:33]
     6 │       properties: {path: {type: strin}, 名: {type: string, pattern: "(?=x)"}}
       ·                                 ──┬──
@@ -45,20 +45,20 @@ tools:
       ╰────
      help: did you mean `string`?
 
-     × the pattern looks around, which needs a backtracking engine
+     × the pattern uses look-around, which needs a backtracking engine
       ╭─[tools.yaml:6:68]
     6 │       properties: {path: {type: strin}, 名: {type: string, pattern: "(?=x)"}}
       ·                                                                     ───┬───
       ·                                                                        ╰── in this schema
       ╰────
-     help: patterns are matched in linear time, without look-around and back references; check the
-           rest in the tool
+     help: patterns are matched in linear time, without look-around and backreferences; check the
+           rest in the tool itself
 
      × unknown key `timout`
       ╭─[tools.yaml:8:5]
     8 │     timout: 5s
       ·     ───┬──
-      ·        ╰── no key of `read_file`
+      ·        ╰── not a key of `read_file`
       ╰────
      help: did you mean `timeout`?
 
@@ -75,7 +75,7 @@ tools:
        ·                     ──┬──
        ·                       ╰── not in `input_schema`
        ╰────
-     help: did you mean `path`? Or write `{{pat}` if the text `{pat}` is meant
+     help: did you mean `path`? Or write `{{pat}` if you mean the text `{pat}`
 
      × an element of `command` must be text
        ╭─[tools.yaml:10:29]
@@ -83,22 +83,22 @@ tools:
        ·                             ─┬
        ·                              ╰── this is a number
        ╰────
-     help: quotes make it text
+     help: put it in quotes to make it text
 
-     × a value of the input cannot stand in a text that is run
+     × an input value can't be part of code that is run
        ╭─[tools.yaml:13:33]
     13 │     command: [sh, -c, "cd /tmp; {script}"]
        ·                                 ────┬───
-       ·                                     ╰── a value of the input
+       ·                                     ╰── an input value
        ╰────
-     help: hand it over beside the text: as `"$1"` in `[sh, -c, 'grep -e "$1" notes', --, "{x}"]`, or
-           by `env` or `stdin`
+     help: pass it separately: as `"$1"` in `[sh, -c, 'grep -e "$1" notes', --, "{x}"]`, or through
+           `env` or `stdin`
     "##);
 }
 
 #[test]
-fn a_text_that_is_no_yaml() {
-    assert_snapshot!(shown("tools:\n  a: {b: [1\n"), @r##"
+fn invalid_yaml_is_shown_with_its_location() {
+    assert_snapshot!(render_tools_file("tools:\n  a: {b: [1\n"), @r##"
      × unclosed bracket '['
       ╭─[tools.yaml:2:10]
     2 │   a: {b: [1
@@ -108,10 +108,10 @@ fn a_text_that_is_no_yaml() {
 }
 
 #[test]
-fn a_label_stays_in_its_line() {
+fn a_multiline_span_is_cut_at_its_first_line() {
     let text = "a: |\n  one\n  two\n";
     let span = Span { start: 7, len: 9 };
-    let problem = Problem::warning(span, "two lines", "this").with_hint("none");
+    let problem = FileProblem::warning(span, "two lines", "this").with_hint("none");
     assert_snapshot!(render(&[problem], "f", text, false, 80), @r##"
      ⚠ two lines
       ╭─[f:2:3]
@@ -124,9 +124,9 @@ fn a_label_stays_in_its_line() {
 }
 
 #[test]
-fn lines_may_end_as_on_windows() {
+fn lines_may_end_in_crlf() {
     let text = "a: 1\r\nb: 2\r\nc: 3\r\n";
-    let problem = Problem::error(Span { start: 6, len: 1 }, "two", "");
+    let problem = FileProblem::error(Span { start: 6, len: 1 }, "two", "");
     assert_snapshot!(render(&[problem], "f", text, false, 80), @r"
      × two
       ╭─[f:2:1]
@@ -136,16 +136,15 @@ fn lines_may_end_as_on_windows() {
     ");
 }
 
-/// A place that the text doesn't have costs the picture, not the words.
 #[test]
-fn words_survive_a_wrong_place() {
-    let problem = Problem::error(Span { start: 99, len: 3 }, "lost", "");
+fn the_message_survives_a_span_outside_the_text() {
+    let problem = FileProblem::error(Span { start: 99, len: 3 }, "lost", "");
     assert!(render(&[problem], "f", "a", false, 80).contains("lost"));
 }
 
 #[test]
 fn color_is_the_callers_choice() {
-    let problem = Problem::error(Span::default(), "red", "");
+    let problem = FileProblem::error(Span::default(), "red", "");
     let escaped =
         |color| render(std::slice::from_ref(&problem), "f", "a", color, 80).contains('\x1b');
     assert!(escaped(true) && !escaped(false));
@@ -158,7 +157,7 @@ fn a_long_line_is_shown_around_its_problem() {
         let text = format!(
             "tools:\n  a:\n    input_schema: {{type: object, properties: {{{place}{long}y: {{type: strin}}}}}}\n    command: [a]\n"
         );
-        let shown = shown(&text);
+        let shown = render_tools_file(&text);
         assert!(shown.len() < 4_000 && shown.contains('…'), "{shown}");
         let lines: Vec<&str> = shown.lines().collect();
         let caret = lines.iter().position(|line| line.contains('┬')).unwrap();

@@ -1,7 +1,7 @@
-//! A recorded result beside today's: where they differ. Pure, and blind to files and forms.
+//! Compares a recorded result with the current one. Pure, and independent of files and dialects.
 //!
-//! JSON is compared as JSON, wherever it stands; numbers are compared by their digits, keys in any order. What is the
-//! same text is not looked into, so that a recording that holds costs little more than reading it.
+//! JSON is compared as JSON wherever it occurs, also inside strings: numbers by their digits, keys in any order.
+//! Identical texts aren't parsed, so a recording that matches costs little more than reading it.
 
 #[cfg(test)]
 mod tests;
@@ -10,125 +10,136 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::replay::compare::renaming::Renaming;
-use crate::replay::compare::walk::{Walk, quoted};
+use crate::replay::compare::id_renaming::IdRenaming;
+use crate::replay::compare::json_comparison::{JsonComparison, to_json_string};
 use toolq_core::answer;
-use toolq_core::json::Json;
-use toolq_core::types::{Answer, Compare, Content, Ignored, Recorded};
+use toolq_core::json::JsonText;
+use toolq_core::types::{CallAnswer, Compare, IgnorePattern, RecordedResult, ResultContent};
 
 /// How a tool's results are compared.
 #[derive(Debug)]
-pub struct Rules<'r> {
+pub struct CompareRules<'r> {
     /// The tool's `compare`.
     pub compare: Compare,
-    /// Parts that may differ: the tool's, and those of all tools.
-    pub ignored: [&'r [Ignored]; 2],
-    /// How far numbers may be apart.
+    /// Parts that may differ: those of the tool, and those for all tools.
+    pub ignored: [&'r [IgnorePattern]; 2],
+    /// Absolute or relative tolerance for numbers.
     pub tolerance: Option<f64>,
-    /// Whether ids of calls may be others than recorded.
-    pub rename: bool,
+    /// Whether call ids may differ from the recorded ones, consistently one for one.
+    pub rename_ids: bool,
 }
 
-impl Rules<'_> {
-    pub(crate) fn ignores(&self, path: &[String]) -> bool {
+impl CompareRules<'_> {
+    pub(crate) fn is_ignored(&self, path: &[String]) -> bool {
         let mut all = self.ignored.iter().copied().flatten();
-        all.any(|ignored| ignored.is_at(path))
+        all.any(|ignored| ignored.matches(path))
     }
 }
 
 /// One place where two results differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
-    /// JSON pointer into the result, also through strings that hold JSON; empty is the whole.
+pub struct ResultMismatch {
+    /// JSON pointer into the result, also through strings that contain JSON; empty for the whole.
     pub path: String,
-    /// JSON of what was recorded; none where nothing was.
+    /// The recorded JSON, if any.
     pub expected: Option<String>,
-    /// JSON of what is there today.
+    /// The current JSON, if any.
     pub actual: Option<String>,
 }
 
-/// Where today's answer differs from the recorded one.
-pub fn mismatches(
-    recorded: &Recorded,
-    today: &Answer,
-    rules: &Rules<'_>,
-    ids: &mut Renaming,
-) -> Vec<Mismatch> {
+/// Returns where the current result differs from the recorded one.
+pub fn find_mismatches(
+    recorded: &RecordedResult,
+    actual: &CallAnswer,
+    rules: &CompareRules<'_>,
+    ids: &mut IdRenaming,
+) -> Vec<ResultMismatch> {
     if rules.compare == Compare::None {
         return Vec::new();
     }
-    let (before, after) = (Body::of(&recorded.content), Body::of(&today.content));
+    let (before, after) = (
+        ComparedContent::new(&recorded.content),
+        ComparedContent::new(&actual.content),
+    );
     if recorded
         .is_error
-        .is_some_and(|error| error != today.is_error)
+        .is_some_and(|error| error != actual.is_error)
     {
-        return vec![other_end(&before, &after, today.is_error)];
+        return vec![error_flag_mismatch(&before, &after, actual.is_error)];
     }
-    // A form that carries text only has the text of blocks.
+    // A text-only format records only the text of blocks.
     let after = match (&before, after) {
-        (Body::Text(_), Body::Blocks(_)) => Body::Text(answer::as_text(&today.content)),
+        (ComparedContent::Text(_), ComparedContent::Blocks(_)) => {
+            ComparedContent::Text(answer::content_as_text(&actual.content))
+        }
         (_, after) => after,
     };
-    let whole = Mismatch {
+    let whole = ResultMismatch {
         path: String::new(),
-        expected: Some(before.json()),
-        actual: Some(after.json()),
+        expected: Some(before.to_json()),
+        actual: Some(after.to_json()),
     };
     if rules.compare == Compare::Exact {
         let same = whole.expected == whole.actual;
         return if same { Vec::new() } else { vec![whole] };
     }
-    let mut walk = Walk::new(rules, ids);
+    let mut walk = JsonComparison::new(rules, ids);
     let alike = match (&before, &after) {
-        (Body::Text(before), Body::Text(after)) => walk.texts(before, after),
-        (Body::Blocks(_), Body::Blocks(_)) => {
-            let (before, after) = (before.json(), after.json());
-            walk.values(Json::new(&before), Json::new(&after));
+        (ComparedContent::Text(before), ComparedContent::Text(after)) => {
+            walk.compare_texts(before, after)
+        }
+        (ComparedContent::Blocks(_), ComparedContent::Blocks(_)) => {
+            let (before, after) = (before.to_json(), after.to_json());
+            walk.compare_values(JsonText::new(&before), JsonText::new(&after));
             true
         }
         _ => false,
     };
-    let mut found = std::mem::take(&mut walk.found);
+    let mut found = std::mem::take(&mut walk.mismatches);
     if !alike {
         found.push(whole);
     }
-    ids.keep(found.is_empty());
+    ids.finish_comparison(found.is_empty());
     found
 }
 
-/// One is an error and the other is none.
-fn other_end(before: &Body, after: &Body, is_error: bool) -> Mismatch {
-    let told = |is_error: bool, body: &Body| {
-        format!(r#"{{"is_error":{is_error},"content":{}}}"#, body.json())
+/// Returns the mismatch of two results of which only one is an error.
+fn error_flag_mismatch(
+    before: &ComparedContent,
+    after: &ComparedContent,
+    is_error: bool,
+) -> ResultMismatch {
+    let to_json = |is_error: bool, body: &ComparedContent| {
+        format!(r#"{{"is_error":{is_error},"content":{}}}"#, body.to_json())
     };
-    Mismatch {
+    ResultMismatch {
         path: String::new(),
-        expected: Some(told(!is_error, before)),
-        actual: Some(told(is_error, after)),
+        expected: Some(to_json(!is_error, before)),
+        actual: Some(to_json(is_error, after)),
     }
 }
 
-/// A content as it is compared: one block of text is a text.
-enum Body<'a> {
+/// Content as it is compared. A single text block counts as text.
+enum ComparedContent<'a> {
     Text(Cow<'a, str>),
     Blocks(&'a [Box<RawValue>]),
 }
 
-impl<'a> Body<'a> {
-    fn of(content: &'a Content) -> Self {
+impl<'a> ComparedContent<'a> {
+    fn new(content: &'a ResultContent) -> Self {
         match content {
-            Content::Text(text) => Self::Text(Cow::Borrowed(text)),
-            Content::Blocks(blocks) => match blocks.as_slice() {
+            ResultContent::Text(text) => Self::Text(Cow::Borrowed(text)),
+            ResultContent::Blocks(blocks) => match blocks.as_slice() {
                 [] => Self::Text(Cow::Borrowed("")),
-                [block] => text_of(block).map_or(Self::Blocks(blocks), Self::Text),
+                [block] => text_of_block(block).map_or(Self::Blocks(blocks), Self::Text),
                 _ => Self::Blocks(blocks),
             },
         }
     }
 
-    fn json(&self) -> String {
+    fn to_json(&self) -> String {
         match self {
-            Self::Text(text) => quoted(text).into_owned(),
+            Self::Text(text) => to_json_string(text).into_owned(),
             Self::Blocks(blocks) => {
                 let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
                 format!("[{}]", blocks.join(","))
@@ -137,9 +148,12 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The text of a block that is one, in the words of either vendor.
-fn text_of(block: &RawValue) -> Option<Cow<'_, str>> {
-    let block = Json::from(block).object()?;
-    let is_text = matches!(&*block.text("type")?, "text" | "input_text" | "output_text");
-    block.text("text").filter(|_| is_text)
+/// Returns the text of a text block of either vendor.
+fn text_of_block(block: &RawValue) -> Option<Cow<'_, str>> {
+    let block = JsonText::from(block).object()?;
+    let is_text = matches!(
+        &*block.get_text("type")?,
+        "text" | "input_text" | "output_text"
+    );
+    block.get_text("text").filter(|_| is_text)
 }

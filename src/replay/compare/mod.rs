@@ -1,9 +1,9 @@
-//! A recorded result beside today's: where do they differ?
+//! Finds the differences between a recorded result and the current one.
 
+mod id_renaming;
+mod json_comparison;
 mod mismatch;
 mod number;
-mod renaming;
-mod walk;
 
-pub(crate) use mismatch::{Mismatch, Rules, mismatches};
-pub(crate) use renaming::Renaming;
+pub(crate) use id_renaming::IdRenaming;
+pub(crate) use mismatch::{CompareRules, ResultMismatch, find_mismatches};

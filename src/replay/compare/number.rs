@@ -1,12 +1,12 @@
-//! Numbers as JSON knows them: one kind, of any length.
+//! Compares JSON numbers of any length.
 
-/// Whether two JSON numbers are the same number, however they are written (`1`, `1.0`, `10e-1`), to the last digit.
-pub(crate) fn same(one: &str, other: &str) -> bool {
-    one == other || decimal(one).is_some_and(|one| Some(one) == decimal(other))
+/// Returns whether two JSON numbers are equal to the last digit, however they are written (`1`, `1.0`, `10e-1`).
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    one == other || parse_decimal(one).is_some_and(|one| Some(one) == parse_decimal(other))
 }
 
-/// Whether they are no farther apart than `tolerance`, or than so much of the larger one.
-pub(crate) fn near(one: &str, other: &str, tolerance: f64) -> bool {
+/// Returns whether two numbers differ by at most `tolerance`, absolutely or relative to the larger one.
+pub(crate) fn is_near(one: &str, other: &str, tolerance: f64) -> bool {
     let (Ok(one), Ok(other)) = (one.parse::<f64>(), other.parse::<f64>()) else {
         return false;
     };
@@ -14,22 +14,22 @@ pub(crate) fn near(one: &str, other: &str, tolerance: f64) -> bool {
     size.is_finite() && (one - other).abs() <= tolerance * size
 }
 
-/// Whether a text is a JSON number.
+/// Returns whether a text is a JSON number.
 pub(crate) fn is_number(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     begins && serde_json::from_str::<f64>(text).is_ok()
 }
 
-/// Sign, digits without zeros around them, and the power of ten of the last digit.
+/// A number as its sign, its digits without leading and trailing zeros, and the power of ten of the last digit.
 #[derive(Debug, PartialEq, Eq)]
-struct Decimal {
+struct DecimalNumber {
     negative: bool,
     digits: String,
     power: i64,
 }
 
-/// None where the exponent is beyond what anybody counts with.
-fn decimal(number: &str) -> Option<Decimal> {
+/// Parses a JSON number. Returns `None` if its exponent exceeds 32 bits.
+fn parse_decimal(number: &str) -> Option<DecimalNumber> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let exponent: i32 = exponent.parse().ok()?;
     let (negative, unsigned) = match mantissa.strip_prefix('-') {
@@ -43,13 +43,13 @@ fn decimal(number: &str) -> Option<Decimal> {
         + i64::try_from(all.len() - digits.len()).ok()?;
     let digits = digits.trim_start_matches('0');
     if digits.is_empty() {
-        return Some(Decimal {
+        return Some(DecimalNumber {
             negative: false,
             digits: String::new(),
             power: 0,
         });
     }
-    Some(Decimal {
+    Some(DecimalNumber {
         negative,
         digits: digits.to_owned(),
         power,
@@ -70,7 +70,7 @@ mod tests {
             ("-0e7", "0"),
             ("12345678901234567890123", "12345678901234567890123.0"),
         ] {
-            assert!(same(one, other), "{one} {other}");
+            assert!(is_same(one, other), "{one} {other}");
         }
         for (one, other) in [
             ("1", "-1"),
@@ -79,20 +79,20 @@ mod tests {
             ("0.1", "0.10000000000000000001"),
             ("1e99999999999", "1e99999999998"),
         ] {
-            assert!(!same(one, other), "{one} {other}");
+            assert!(!is_same(one, other), "{one} {other}");
         }
     }
 
     #[test]
-    fn near_is_a_difference_or_a_part() {
-        assert!(near("0.30000000000000004", "0.3", 1e-9));
-        assert!(near("1000000000000.1", "1000000000000.2", 1e-9));
-        assert!(!near("1.001", "1", 1e-9) && !near("1e999", "2", 1e-9));
-        assert!(near("0", "0.0000000001", 1e-9));
+    fn tolerance_is_absolute_or_relative() {
+        assert!(is_near("0.30000000000000004", "0.3", 1e-9));
+        assert!(is_near("1000000000000.1", "1000000000000.2", 1e-9));
+        assert!(!is_near("1.001", "1", 1e-9) && !is_near("1e999", "2", 1e-9));
+        assert!(is_near("0", "0.0000000001", 1e-9));
     }
 
     #[test]
-    fn what_is_no_number_of_json_is_text() {
+    fn only_json_numbers_are_numbers() {
         assert!(is_number("1.5") && is_number("-2e3"));
         for text in ["", "01", ".5", "1.", "+1", "nan", "1 2", "true"] {
             assert!(!is_number(text), "{text}");

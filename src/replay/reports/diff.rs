@@ -1,151 +1,157 @@
-//! Two values as lines: what was recorded, and what is there today. Only what differs is shown, and never much of it.
+//! Short line diffs of recorded and current values.
 
 use std::fmt::Write as _;
 
-use crate::replay::case::{Difference, Kind};
-use toolq_core::json::{Json, json_line};
+use crate::replay::case::{CaseDifference, DifferenceKind};
+use toolq_core::json::{JsonText, to_json_line};
 use toolq_core::text::escape;
 
-/// Lines of either side that are shown.
-const LINES: usize = 8;
-/// Characters of a line that are shown.
-const CHARACTERS: usize = 200;
-/// Characters that are shown before the first one that differs.
-const BEFORE: usize = 40;
+/// Maximum number of lines shown per side.
+const MAX_LINES: usize = 8;
+/// Maximum number of characters shown per line.
+const MAX_CHARACTERS: usize = 200;
+/// Number of characters shown before the first difference in a long line.
+const CONTEXT_CHARACTERS: usize = 40;
 
-/// The same as one text.
-pub(crate) fn text(lines: &[Line]) -> String {
-    let lines = lines.iter().map(Line::shown);
+/// Joins the lines of a diff into one text.
+pub(crate) fn join_lines(lines: &[DiffLine]) -> String {
+    let lines = lines.iter().map(DiffLine::to_text);
     lines.collect::<Vec<String>>().join("\n")
 }
 
-/// A line of a diff: `-` recorded, `+` today, ` ` both, or a word about what is left out.
+/// A line of a diff, or the number of lines left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct DiffLine {
+    /// `-` for recorded, `+` for current, ` ` for both.
     pub(super) sign: char,
-    /// Nothing in it moves a cursor or ends a line.
+    /// Escaped text, without line breaks or control characters.
     pub(super) text: String,
 }
 
-impl Line {
-    /// As it stands in a report.
-    pub(super) fn shown(&self) -> String {
+impl DiffLine {
+    /// Formats the line for a report.
+    pub(super) fn to_text(&self) -> String {
         let line = format!("{} {}", self.sign, self.text);
         line.trim_end().to_owned()
     }
 }
 
-/// The diff of a difference; of an input only the value that is refused.
-pub(crate) fn lines(difference: &Difference) -> Vec<Line> {
+/// Returns the diff of a difference. For an input, that is only the rejected value.
+pub(crate) fn diff_lines(difference: &CaseDifference) -> Vec<DiffLine> {
     let (before, after) = match difference.kind {
-        Kind::Missing | Kind::UnknownTool => return Vec::new(),
-        Kind::Schema => (
+        DifferenceKind::Missing | DifferenceKind::UnknownTool => return Vec::new(),
+        DifferenceKind::Schema => (
             None,
             difference
                 .actual
                 .as_deref()
                 .filter(|_| !difference.path.is_empty()),
         ),
-        Kind::Result => (difference.expected.as_deref(), difference.actual.as_deref()),
+        DifferenceKind::Result => (difference.expected.as_deref(), difference.actual.as_deref()),
     };
-    let (before, after) = (readable(before), readable(after));
-    let alike = |(one, other): &(&String, &String)| one == other;
-    let begin = before.iter().zip(&after).take_while(alike).count();
-    let ends = before[begin..]
+    let (before, after) = (value_lines(before), value_lines(after));
+    let is_same = |(one, other): &(&String, &String)| one == other;
+    let common_prefix = before.iter().zip(&after).take_while(is_same).count();
+    let rest_reversed = before[common_prefix..]
         .iter()
         .rev()
-        .zip(after[begin..].iter().rev());
-    let end = ends.take_while(alike).count();
+        .zip(after[common_prefix..].iter().rev());
+    let common_suffix = rest_reversed.take_while(is_same).count();
     let (old, new) = (
-        &before[begin..before.len() - end],
-        &after[begin..after.len() - end],
+        &before[common_prefix..before.len() - common_suffix],
+        &after[common_prefix..after.len() - common_suffix],
     );
 
     let mut lines = Vec::new();
-    if begin > 0 && !before[begin - 1].trim().is_empty() {
-        lines.push(line(' ', &before[begin - 1], 0));
+    if common_prefix > 0 && !before[common_prefix - 1].trim().is_empty() {
+        lines.push(truncated_line(' ', &before[common_prefix - 1], 0));
     }
-    lines.extend(side('-', old, new));
-    lines.extend(side('+', new, old));
+    lines.extend(side_lines('-', old, new));
+    lines.extend(side_lines('+', new, old));
     lines
 }
 
-/// The lines of one side, those of the other beside them.
-fn side<'l>(sign: char, own: &'l [String], other: &'l [String]) -> impl Iterator<Item = Line> + 'l {
+/// Returns the lines of one side. `other` is used to find where long lines differ.
+fn side_lines<'l>(
+    sign: char,
+    own: &'l [String],
+    other: &'l [String],
+) -> impl Iterator<Item = DiffLine> + 'l {
     let shown = own
         .iter()
-        .take(LINES)
+        .take(MAX_LINES)
         .enumerate()
         .map(move |(index, text)| {
-            let first = other
+            let first_difference = other
                 .get(index)
-                .map_or(0, |other| first_difference(text, other));
-            line(sign, text, first)
+                .map_or(0, |other| common_prefix_len(text, other));
+            truncated_line(sign, text, first_difference)
         });
-    let more = own.len().saturating_sub(LINES);
-    let left_out = (more > 0).then(|| Line {
+    let more = own.len().saturating_sub(MAX_LINES);
+    let left_out = (more > 0).then(|| DiffLine {
         sign,
         text: format!("… {more} more line{}", if more == 1 { "" } else { "s" }),
     });
     shown.chain(left_out)
 }
 
-/// The part of a text around the character `first`.
-fn line(sign: char, text: &str, first: usize) -> Line {
-    let skipped = if text.chars().nth(CHARACTERS).is_some() {
-        first.saturating_sub(BEFORE)
+/// Cuts a long text to the part around the first difference.
+fn truncated_line(sign: char, text: &str, first_difference: usize) -> DiffLine {
+    let skipped = if text.chars().nth(MAX_CHARACTERS).is_some() {
+        first_difference.saturating_sub(CONTEXT_CHARACTERS)
     } else {
         0
     };
     let mut rest = text.chars().skip(skipped);
-    let mut shown: String = rest.by_ref().take(CHARACTERS).collect();
+    let mut shown: String = rest.by_ref().take(MAX_CHARACTERS).collect();
     if skipped > 0 {
         shown.insert(0, '…');
     }
     let more = rest.count();
     if more > 0 {
-        let _ = write!(shown, "… {more} more characters");
+        let plural = if more == 1 { "" } else { "s" };
+        let _ = write!(shown, "… {more} more character{plural}");
     }
-    Line {
+    DiffLine {
         sign,
         text: escape(&shown).into_owned(),
     }
 }
 
-/// How many characters two texts begin with alike.
-fn first_difference(one: &str, other: &str) -> usize {
+/// Returns the number of characters that two texts have in common at their start.
+fn common_prefix_len(one: &str, other: &str) -> usize {
     let pairs = one.chars().zip(other.chars());
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// A value as lines: a text by its own, anything else on one.
-fn readable(json: Option<&str>) -> Vec<String> {
+/// Splits a text into its lines. Any other value becomes a single line.
+fn value_lines(json: Option<&str>) -> Vec<String> {
     let Some(json) = json else {
         return Vec::new();
     };
-    let value = Json::new(json);
-    if let Some(text) = value.text() {
+    let value = JsonText::new(json);
+    if let Some(text) = value.to_text() {
         let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
         if lines.len() == 1 && lines[0].is_empty() {
             "(empty)".clone_into(&mut lines[0]);
         }
         return lines;
     }
-    let ended = value.object().and_then(|ended| {
-        let (error, content) = (ended.get("is_error")?, ended.get("content")?);
-        let word = if error.get() == "true" {
+    let flagged = value.object().and_then(|flagged| {
+        let (error, content) = (flagged.get("is_error")?, flagged.get("content")?);
+        let label = if error.get() == "true" {
             "(an error)"
         } else {
             "(no error)"
         };
-        Some((word, content)).filter(|_| ended.members().len() == 2)
+        Some((label, content)).filter(|_| flagged.members().len() == 2)
     });
-    match ended {
-        Some((word, content)) => {
-            let mut lines = readable(Some(content.get()));
-            lines.insert(0, word.to_owned());
+    match flagged {
+        Some((label, content)) => {
+            let mut lines = value_lines(Some(content.get()));
+            lines.insert(0, label.to_owned());
             lines
         }
-        None => vec![json_line(json).into_owned()],
+        None => vec![to_json_line(json).into_owned()],
     }
 }

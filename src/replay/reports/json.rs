@@ -1,28 +1,30 @@
+//! The JSON report.
+
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::replay::case::{Case, Difference, End, Totals};
-use crate::replay::reports::Report;
-use crate::replay::reports::spool::Spool;
+use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
+use crate::replay::reports::ReplayReport;
+use crate::replay::reports::spool::TextSpool;
 
-/// The report for programs: totals, then a row for each difference.
+/// The report for programs: totals, then a row per difference.
 pub struct JsonReport {
-    rows: Spool,
+    rows: TextSpool,
     out: Box<dyn Write>,
 }
 
 impl JsonReport {
-    /// A report that goes to `out` when all is told.
+    /// Creates a report that is written to `out` at the end.
     pub fn new(out: Box<dyn Write>) -> Self {
-        let rows = Spool::default();
+        let rows = TextSpool::default();
         Self { rows, out }
     }
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct DifferenceRow<'a> {
     file: &'a str,
     turn: usize,
     tool_use_id: &'a str,
@@ -33,9 +35,9 @@ struct Row<'a> {
     actual: Option<&'a RawValue>,
 }
 
-impl<'a> Row<'a> {
-    fn of(case: &'a Case<'a>, difference: &'a Difference) -> Self {
-        let raw = |json: &'a Option<String>| {
+impl<'a> DifferenceRow<'a> {
+    fn new(case: &'a ReplayCase<'a>, difference: &'a CaseDifference) -> Self {
+        let to_raw = |json: &'a Option<String>| {
             let json = json.as_deref()?;
             serde_json::from_str::<&RawValue>(json).ok()
         };
@@ -46,33 +48,33 @@ impl<'a> Row<'a> {
             tool_name: &case.call.tool_name,
             kind: difference.kind.name(),
             path: &difference.path,
-            expected: raw(&difference.expected),
-            actual: raw(&difference.actual),
+            expected: to_raw(&difference.expected),
+            actual: to_raw(&difference.actual),
         }
     }
 }
 
-impl Report for JsonReport {
-    fn case(&mut self, case: &Case<'_>) -> io::Result<()> {
-        let End::Differs(differences) = &case.end else {
+impl ReplayReport for JsonReport {
+    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
+        let CaseResult::Differs(differences) = &case.result else {
             return Ok(());
         };
         for difference in differences {
             let comma = if self.rows.is_empty() { "\n" } else { ",\n" };
-            let row = serde_json::to_string(&Row::of(case, difference))?;
+            let row = serde_json::to_string(&DifferenceRow::new(case, difference))?;
             self.rows.push(comma)?;
             self.rows.push(&row)?;
         }
         Ok(())
     }
 
-    /// What can't be read is an error of the command, not a difference.
-    fn unreadable(&mut self, _: &str, _: &str) -> io::Result<()> {
+    /// Does nothing: an unreadable file is an error of the command, not a difference.
+    fn add_unreadable(&mut self, _: &str, _: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(&mut self, totals: &Totals) -> io::Result<()> {
-        let Totals {
+    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
+        let ReplayTotals {
             files,
             turns,
             calls,
@@ -85,7 +87,7 @@ impl Report for JsonReport {
             self.out,
             r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"differ":["#
         )?;
-        self.rows.pour(&mut self.out)?;
+        self.rows.drain_to(&mut self.out)?;
         writeln!(self.out, "]}}")?;
         self.out.flush()
     }

@@ -1,39 +1,39 @@
-//! `JUnit` XML as CI servers read it: a suite is a recording, a case is a call.
+//! The `JUnit` XML report: a suite per recording, a case per call.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::replay::case::{Case, Difference, End, Open, Totals};
-use crate::replay::reports::Report;
+use crate::replay::case::{CaseDifference, CaseResult, IncompleteCause, ReplayCase, ReplayTotals};
+use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff;
 use crate::replay::reports::labels;
-use crate::replay::reports::spool::Spool;
+use crate::replay::reports::spool::TextSpool;
 use toolq_core::text::escape;
 
 /// The report for CI servers.
 pub struct JunitReport {
-    /// tools.yaml, as it was named.
-    tools: String,
-    /// On which of its lines each tool begins, counted from 1.
-    lines: HashMap<String, usize>,
-    /// The suites that are complete.
-    suites: Spool,
-    suite: Suite,
-    all: Counts,
+    /// The path of tools.yaml, as given.
+    tools_path: String,
+    /// The line of tools.yaml on which each tool starts, counted from 1.
+    tool_lines: HashMap<String, usize>,
+    /// The completed suites.
+    suites: TextSpool,
+    suite: TestSuite,
+    totals: SuiteCounts,
     out: Box<dyn Write>,
 }
 
-/// The suite of the recording that is being replayed.
+/// The suite of the current recording.
 #[derive(Default)]
-struct Suite {
+struct TestSuite {
     file: String,
-    cases: Spool,
-    counts: Counts,
+    cases: TextSpool,
+    counts: SuiteCounts,
 }
 
 #[derive(Default, Clone, Copy)]
-struct Counts {
+struct SuiteCounts {
     tests: usize,
     failures: usize,
     errors: usize,
@@ -42,106 +42,110 @@ struct Counts {
 }
 
 impl JunitReport {
-    /// A report that goes to `out` when all is told. `lines` has the line of each tool in the file `tools`.
-    pub fn new(tools: String, lines: HashMap<String, usize>, out: Box<dyn Write>) -> Self {
+    /// Creates a report that is written to `out` at the end. `tool_lines` has the line of each tool in `tools_path`.
+    pub fn new(
+        tools_path: String,
+        tool_lines: HashMap<String, usize>,
+        out: Box<dyn Write>,
+    ) -> Self {
         Self {
-            tools,
-            lines,
-            suites: Spool::default(),
-            suite: Suite::default(),
-            all: Counts::default(),
+            tools_path,
+            tool_lines,
+            suites: TextSpool::default(),
+            suite: TestSuite::default(),
+            totals: SuiteCounts::default(),
             out,
         }
     }
 
-    /// Ends the suite unless it is that of `file`.
-    fn begin(&mut self, file: &str) -> io::Result<()> {
+    /// Starts the suite of `file`, unless it is the current one.
+    fn begin_suite(&mut self, file: &str) -> io::Result<()> {
         if self.suite.file != file {
-            self.end()?;
+            self.end_suite()?;
             file.clone_into(&mut self.suite.file);
         }
         Ok(())
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end_suite(&mut self) -> io::Result<()> {
         let mut suite = std::mem::take(&mut self.suite);
         if suite.counts.tests == 0 {
             return Ok(());
         }
-        self.all.add(suite.counts);
-        let (name, counts) = (attribute(&suite.file), suite.counts.attributes());
+        self.totals.add(suite.counts);
+        let (name, counts) = (escape_attribute(&suite.file), suite.counts.to_attributes());
         let skipped = suite.counts.skipped;
         self.suites.push(&format!(
             "  <testsuite name=\"{name}\" {counts} skipped=\"{skipped}\">\n"
         ))?;
-        suite.cases.pour_into(&mut self.suites)?;
+        suite.cases.drain_into(&mut self.suites)?;
         self.suites.push("  </testsuite>\n")
     }
 
-    /// Where the tool of a call is declared.
-    fn place(&self, tool: &str) -> String {
-        let line = self.lines.get(tool);
+    /// Returns where a tool is declared, as attributes.
+    fn location_attributes(&self, tool: &str) -> String {
+        let line = self.tool_lines.get(tool);
         let line = line.map_or(String::new(), |line| format!(" line=\"{line}\""));
-        format!("file=\"{}\"{line}", attribute(&self.tools))
+        format!("file=\"{}\"{line}", escape_attribute(&self.tools_path))
     }
 }
 
-impl Report for JunitReport {
-    fn case(&mut self, case: &Case<'_>) -> io::Result<()> {
-        self.begin(case.file)?;
+impl ReplayReport for JunitReport {
+    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
+        self.begin_suite(case.file)?;
         let call = case.call;
         let name = format!(
             "turn {}, call {}: {} ({})",
             call.turn, call.position, call.tool_name, call.tool_use_id
         );
-        let inside = match &case.end {
-            End::Matched | End::Served => String::new(),
-            End::Open(open) => skipped(*open),
-            End::Differs(differences) => failure(differences),
+        let body = match &case.result {
+            CaseResult::Matched | CaseResult::Served => String::new(),
+            CaseResult::Incomplete(open) => skipped_element(*open),
+            CaseResult::Differs(differences) => failure_element(differences),
         };
         let counts = &mut self.suite.counts;
         counts.tests += 1;
         counts.time += case.duration;
-        counts.failures += usize::from(matches!(case.end, End::Differs(_)));
-        counts.skipped += usize::from(matches!(case.end, End::Open(_)));
+        counts.failures += usize::from(matches!(case.result, CaseResult::Differs(_)));
+        counts.skipped += usize::from(matches!(case.result, CaseResult::Incomplete(_)));
         let text = format!(
             "    <testcase name=\"{}\" classname=\"{}\" {} time=\"{:.3}\"",
-            attribute(&name),
-            attribute(case.file),
-            self.place(&call.tool_name),
+            escape_attribute(&name),
+            escape_attribute(case.file),
+            self.location_attributes(&call.tool_name),
             case.duration.as_secs_f64(),
         );
-        self.suite.cases.push(&match inside.as_str() {
+        self.suite.cases.push(&match body.as_str() {
             "" => format!("{text}/>\n"),
-            inside => format!("{text}>\n{inside}    </testcase>\n"),
+            body => format!("{text}>\n{body}    </testcase>\n"),
         })
     }
 
-    fn unreadable(&mut self, file: &str, message: &str) -> io::Result<()> {
-        self.begin(file)?;
+    fn add_unreadable(&mut self, file: &str, message: &str) -> io::Result<()> {
+        self.begin_suite(file)?;
         self.suite.counts.tests += 1;
         self.suite.counts.errors += 1;
-        let (file, message) = (attribute(file), attribute(message));
+        let (file, message) = (escape_attribute(file), escape_attribute(message));
         self.suite.cases.push(&format!(
             "    <testcase name=\"the recording\" classname=\"{file}\" time=\"0.000\">\n      <error type=\"unreadable\" \
              message=\"{message}\"/>\n    </testcase>\n"
         ))
     }
 
-    fn finish(&mut self, _: &Totals) -> io::Result<()> {
-        self.end()?;
+    fn finish(&mut self, _: &ReplayTotals) -> io::Result<()> {
+        self.end_suite()?;
         writeln!(
             self.out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"toolq replay\" {}>",
-            self.all.attributes()
+            self.totals.to_attributes()
         )?;
-        self.suites.pour(&mut self.out)?;
+        self.suites.drain_to(&mut self.out)?;
         writeln!(self.out, "</testsuites>")?;
         self.out.flush()
     }
 }
 
-impl Counts {
+impl SuiteCounts {
     fn add(&mut self, other: Self) {
         self.tests += other.tests;
         self.failures += other.failures;
@@ -149,8 +153,9 @@ impl Counts {
         self.time += other.time;
     }
 
-    /// What stands in a suite and in all of them; those that are skipped Jenkins' schema has in a suite only.
-    fn attributes(self) -> String {
+    /// Formats the attributes of `testsuite` and `testsuites`. `skipped` isn't among them, because Jenkins' schema has
+    /// it only for `testsuite`.
+    fn to_attributes(self) -> String {
         format!(
             "tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3}\"",
             self.tests,
@@ -161,16 +166,16 @@ impl Counts {
     }
 }
 
-fn skipped(open: Open) -> String {
-    let message = match open {
-        Open::NoResult => "the recording has no result of it",
-        Open::Ended => "the replay was ended before",
+fn skipped_element(reason: IncompleteCause) -> String {
+    let message = match reason {
+        IncompleteCause::NoResult => "the recording has no result for this call",
+        IncompleteCause::Halted => "the replay was stopped before this call",
     };
     format!("      <skipped message=\"{message}\"/>\n")
 }
 
-/// One element, since readers show no second: its text has all.
-fn failure(differences: &[Difference]) -> String {
+/// Returns one element for all differences, because CI servers don't show a second one.
+fn failure_element(differences: &[CaseDifference]) -> String {
     let Some(first) = differences.first() else {
         return String::new();
     };
@@ -178,28 +183,28 @@ fn failure(differences: &[Difference]) -> String {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    let message = labels::headline(first) + &more;
-    let whole = |difference: &Difference| {
-        let lines = diff::text(&diff::lines(difference));
-        format!("{}\n{lines}", labels::headline(difference))
+    let message = labels::difference_label(first) + &more;
+    let full_text = |difference: &CaseDifference| {
+        let lines = diff::join_lines(&diff::diff_lines(difference));
+        format!("{}\n{lines}", labels::difference_label(difference))
     };
-    let all: Vec<String> = differences.iter().map(whole).collect();
+    let all: Vec<String> = differences.iter().map(full_text).collect();
     format!(
         "      <failure type=\"{}\" message=\"{}\">{}</failure>\n",
         first.kind.name(),
-        attribute(&message),
-        escaped(all.join("\n").trim_end())
+        escape_attribute(&message),
+        escape_text(all.join("\n").trim_end())
     )
 }
 
-/// A text between two quotes.
-fn attribute(text: &str) -> String {
-    let text = escaped(text);
+/// Escapes a text for an attribute.
+fn escape_attribute(text: &str) -> String {
+    let text = escape_text(text);
     text.replace('\n', "&#10;").replace('\t', "&#9;")
 }
 
-/// A text as XML 1.0 may have it: what it can't have, even escaped, is spelled (`\x1b`).
-fn escaped(text: &str) -> String {
+/// Escapes a text for XML 1.0. Characters that it doesn't allow even when escaped are spelled out (`\x1b`).
+fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

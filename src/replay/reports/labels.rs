@@ -1,24 +1,28 @@
-//! What was found, in words.
+//! One-line descriptions of findings.
 
-use crate::replay::case::{Difference, Kind, Totals};
+use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals};
 use toolq_core::text::escape;
 
-/// `3 files, 12 turns, 20 calls: 8 run, 11 served from the recording; 19 hold, 1 differs`.
-pub fn summary(totals: &Totals) -> String {
+/// Formats the totals: `3 files, 12 turns, 20 calls: 8 run, 11 served from the recording; 19 match, 1 differs`.
+pub fn totals_label(totals: &ReplayTotals) -> String {
     let count =
         |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-    let Totals {
+    let ReplayTotals {
         executed,
         served,
         matched,
         differing,
         ..
     } = totals;
+    let matches = match matched {
+        1 => "1 matches".to_owned(),
+        _ => format!("{matched} match"),
+    };
     let found = match (matched, differing) {
         (0, 0) => "nothing was compared".to_owned(),
-        (matched, 0) => format!("{matched} hold, none differs"),
-        (matched, 1) => format!("{matched} hold, 1 differs"),
-        (matched, differing) => format!("{matched} hold, {differing} differ"),
+        (_, 0) => format!("{matches}, none differ"),
+        (_, 1) => format!("{matches}, 1 differs"),
+        (_, differing) => format!("{matches}, {differing} differ"),
     };
     let updated = match totals.updated {
         0 => String::new(),
@@ -32,8 +36,8 @@ pub fn summary(totals: &Totals) -> String {
     )
 }
 
-/// One difference in one line, without the values.
-pub(crate) fn headline(difference: &Difference) -> String {
+/// Describes a difference in one line, without the values.
+pub(crate) fn difference_label(difference: &CaseDifference) -> String {
     let text = |json: &Option<String>| {
         let json = json.as_deref().unwrap_or_default();
         let text: Result<String, _> = serde_json::from_str(json);
@@ -43,11 +47,13 @@ pub(crate) fn headline(difference: &Difference) -> String {
         "" => String::new(),
         path => format!(" at {}", escape(path)),
     };
-    let told = text(&difference.expected);
+    let expected = text(&difference.expected);
     match difference.kind {
-        Kind::Schema => format!("the input is refused{at}: {}", escape(&told)),
-        Kind::UnknownTool => escape(&told).into_owned(),
-        Kind::Result => format!("the result is another{at}"),
-        Kind::Missing => "the recording has no result, and the call is not run".to_owned(),
+        DifferenceKind::Schema => format!("the input is invalid{at}: {}", escape(&expected)),
+        DifferenceKind::UnknownTool => escape(&expected).into_owned(),
+        DifferenceKind::Result => format!("the result differs{at}"),
+        DifferenceKind::Missing => {
+            "the recording has no result, and the call was not run".to_owned()
+        }
     }
 }

@@ -1,95 +1,97 @@
-//! A summary for the page of a CI run.
+//! The Markdown report, a summary for the page of a CI run.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::replay::case::{Case, Difference, End, Totals};
-use crate::replay::reports::Report;
+use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
+use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff;
 use crate::replay::reports::labels;
 use toolq_core::text::escape;
 
-/// Differences that are listed.
-const ROWS: usize = 100;
-/// Differences whose values are shown.
-const DIFFS: usize = 20;
+/// Maximum number of differences listed.
+const MAX_ROWS: usize = 100;
+/// Maximum number of differences shown with their values.
+const MAX_DIFFS: usize = 20;
 
-/// The report for a page of Markdown. It stays far below the 1 MiB that GitHub takes.
+/// The Markdown report. It stays far below GitHub's limit of 1 MiB.
 pub struct MarkdownReport {
     rows: Vec<String>,
     diffs: Vec<String>,
-    /// Differences that are not listed.
-    more: usize,
+    /// Number of differences that aren't listed.
+    omitted_count: usize,
     unreadable: Vec<String>,
     out: Box<dyn Write>,
 }
 
 impl MarkdownReport {
-    /// A report that goes to `out` when all is told.
+    /// Creates a report that is written to `out` at the end.
     pub fn new(out: Box<dyn Write>) -> Self {
         Self {
             rows: Vec::new(),
             diffs: Vec::new(),
-            more: 0,
+            omitted_count: 0,
             unreadable: Vec::new(),
             out,
         }
     }
 
-    fn difference(&mut self, case: &Case<'_>, difference: &Difference) {
-        if self.rows.len() == ROWS {
-            self.more += 1;
+    fn add_difference(&mut self, case: &ReplayCase<'_>, difference: &CaseDifference) {
+        if self.rows.len() == MAX_ROWS {
+            self.omitted_count += 1;
             return;
         }
         let call = case.call;
         self.rows.push(format!(
             "| {} | {} | {} | {} |",
-            cell(case.file),
+            escape_cell(case.file),
             call.turn,
-            cell(&call.tool_name),
-            cell(&labels::headline(difference))
+            escape_cell(&call.tool_name),
+            escape_cell(&labels::difference_label(difference))
         ));
-        let lines = diff::lines(difference);
-        if lines.is_empty() || self.diffs.len() == DIFFS {
+        let lines = diff::diff_lines(difference);
+        if lines.is_empty() || self.diffs.len() == MAX_DIFFS {
             return;
         }
-        let lines = diff::text(&lines);
-        let fence = fence(&lines);
+        let lines = diff::join_lines(&lines);
+        let fence = fence_around(&lines);
         self.diffs.push(format!(
             "<details><summary>{}, turn {}, {}</summary>\n\n{fence}diff\n{lines}\n{fence}\n\n</details>",
-            cell(case.file),
+            escape_cell(case.file),
             call.turn,
-            cell(&call.tool_name)
+            escape_cell(&call.tool_name)
         ));
     }
 }
 
-impl Report for MarkdownReport {
-    fn case(&mut self, case: &Case<'_>) -> io::Result<()> {
-        if let End::Differs(differences) = &case.end {
+impl ReplayReport for MarkdownReport {
+    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
+        if let CaseResult::Differs(differences) = &case.result {
             for difference in differences {
-                self.difference(case, difference);
+                self.add_difference(case, difference);
             }
         }
         Ok(())
     }
 
-    fn unreadable(&mut self, _: &str, message: &str) -> io::Result<()> {
-        if self.unreadable.len() < ROWS {
-            self.unreadable.push(format!("- {}", cell(message)));
+    fn add_unreadable(&mut self, _: &str, message: &str) -> io::Result<()> {
+        if self.unreadable.len() < MAX_ROWS {
+            self.unreadable.push(format!("- {}", escape_cell(message)));
         }
         Ok(())
     }
 
-    fn finish(&mut self, totals: &Totals) -> io::Result<()> {
+    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
         let title = match totals.differing {
-            0 if !self.unreadable.is_empty() => "recordings that can't be read".to_owned(),
-            0 => "all calls hold".to_owned(),
+            0 if !self.unreadable.is_empty() => "some recordings can't be read".to_owned(),
+            0 => "all calls match".to_owned(),
+            1 if totals.calls == 1 => "1 of 1 call differs".to_owned(),
+            1 => format!("1 of {} calls differs", totals.calls),
             differing => format!("{differing} of {} calls differ", totals.calls),
         };
         let mut page = format!(
             "### toolq replay: {title}\n\n{}.\n",
-            labels::summary(totals)
+            labels::totals_label(totals)
         );
         if !self.unreadable.is_empty() {
             let _ = write!(page, "\n{}\n", self.unreadable.join("\n"));
@@ -98,8 +100,8 @@ impl Report for MarkdownReport {
             page += "\n| file | turn | tool | what |\n| --- | --- | --- | --- |\n";
             let _ = writeln!(page, "{}", self.rows.join("\n"));
         }
-        if self.more > 0 {
-            let _ = write!(page, "\n… and {} more.\n", self.more);
+        if self.omitted_count > 0 {
+            let _ = write!(page, "\n… and {} more.\n", self.omitted_count);
         }
         for diff in &self.diffs {
             let _ = write!(page, "\n{diff}\n");
@@ -109,8 +111,8 @@ impl Report for MarkdownReport {
     }
 }
 
-/// A text in a cell: never markup of its own.
-fn cell(text: &str) -> String {
+/// Escapes a text for a table cell, so that it isn't interpreted as markup.
+fn escape_cell(text: &str) -> String {
     let mut cell = String::with_capacity(text.len());
     for c in escape(text).chars().take(300) {
         match c {
@@ -125,8 +127,8 @@ fn cell(text: &str) -> String {
     cell
 }
 
-/// A fence that no line of `text` ends.
-fn fence(text: &str) -> String {
+/// Returns a code fence that doesn't occur in `text`.
+fn fence_around(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');

@@ -1,59 +1,59 @@
-//! What a replay found, for people and programs: each report hears of every call as it is compared, and writes when all
-//! are. None of them holds more in memory than a few lines: what waits for its totals waits in an unlinked file.
+//! Reports of a replay, for people and programs. Each report gets every call as it is compared. Reports that start with
+//! the totals keep the rest in an unlinked file until the end, so that memory use doesn't grow with the recordings.
 
 mod diff;
 mod json;
 mod junit;
 mod labels;
 mod markdown;
-mod screen;
 mod spool;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use json::JsonReport;
 pub(crate) use junit::JunitReport;
-pub(crate) use labels::summary;
+pub(crate) use labels::totals_label;
 pub(crate) use markdown::MarkdownReport;
-pub(crate) use screen::Screen;
+pub(crate) use terminal::TerminalReport;
 
 use std::io;
 
-use crate::replay::case::{Case, Totals};
+use crate::replay::case::{ReplayCase, ReplayTotals};
 
-/// Somebody who is told what was found.
-pub trait Report {
-    /// The next call, in the order of files, turns and positions.
+/// A report of a replay.
+pub trait ReplayReport {
+    /// Adds the next call, in the order of files, turns, and positions.
     ///
     /// # Errors
-    /// There is no room, or nobody takes it.
-    fn case(&mut self, case: &Case<'_>) -> io::Result<()>;
+    /// The report can't be written.
+    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()>;
 
-    /// A recording that can't be read, or not to its end.
+    /// Adds a recording that can't be read to its end.
     ///
     /// # Errors
-    /// As of a call.
-    fn unreadable(&mut self, file: &str, message: &str) -> io::Result<()>;
+    /// The report can't be written.
+    fn add_unreadable(&mut self, file: &str, message: &str) -> io::Result<()>;
 
-    /// All was told.
+    /// Completes the report.
     ///
     /// # Errors
-    /// As of a call.
-    fn finish(&mut self, totals: &Totals) -> io::Result<()>;
+    /// The report can't be written.
+    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()>;
 }
 
-/// Several reports as one.
-impl Report for Vec<Box<dyn Report>> {
-    fn case(&mut self, case: &Case<'_>) -> io::Result<()> {
-        self.iter_mut().try_for_each(|report| report.case(case))
+/// Passes everything to several reports.
+impl ReplayReport for Vec<Box<dyn ReplayReport>> {
+    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
+        self.iter_mut().try_for_each(|report| report.add_case(case))
     }
 
-    fn unreadable(&mut self, file: &str, message: &str) -> io::Result<()> {
+    fn add_unreadable(&mut self, file: &str, message: &str) -> io::Result<()> {
         let mut reports = self.iter_mut();
-        reports.try_for_each(|report| report.unreadable(file, message))
+        reports.try_for_each(|report| report.add_unreadable(file, message))
     }
 
-    fn finish(&mut self, totals: &Totals) -> io::Result<()> {
+    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
         self.iter_mut().try_for_each(|report| report.finish(totals))
     }
 }

@@ -1,12 +1,14 @@
+//! Text that is kept in a temporary file.
+
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 
-/// Text that waits, in a file without a name, until what belongs before it is known.
+/// Text that is kept in an unlinked file until what precedes it is known.
 #[derive(Default)]
-pub(crate) struct Spool(Option<BufWriter<File>>);
+pub(crate) struct TextSpool(Option<BufWriter<File>>);
 
-impl Spool {
-    /// Writes text behind what waits.
+impl TextSpool {
+    /// Appends text.
     pub(super) fn push(&mut self, text: &str) -> io::Result<()> {
         let file = match &mut self.0 {
             Some(file) => file,
@@ -15,8 +17,8 @@ impl Spool {
         file.write_all(text.as_bytes())
     }
 
-    /// Hands everything to `out`; nothing waits any more.
-    pub(super) fn pour(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes everything to `out` and leaves the spool empty.
+    pub(super) fn drain_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let Some(mut file) = self.0.take() else {
             return Ok(());
         };
@@ -24,17 +26,17 @@ impl Spool {
         io::copy(file.get_mut(), out).map(drop)
     }
 
-    /// Hands everything to another spool.
-    pub(super) fn pour_into(&mut self, other: &mut Self) -> io::Result<()> {
-        // It has a file from its first text on.
+    /// Appends everything to another spool and leaves this one empty.
+    pub(super) fn drain_into(&mut self, other: &mut Self) -> io::Result<()> {
+        // A spool has a file only after the first push.
         other.push("")?;
         match &mut other.0 {
-            Some(out) => self.pour(out),
+            Some(file) => self.drain_to(file),
             None => Ok(()),
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns whether the spool is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -1,7 +1,7 @@
-//! Write new results into a recording. Only the bytes of what differs change.
+//! Updates the results in a recording. All other bytes stay the same.
 
-mod recording;
+mod edit;
 mod rewrite;
 
-pub(crate) use recording::{Edit, Stamp, update};
-pub(crate) use rewrite::rewritten;
+pub(crate) use edit::{FileStamp, RecordingEdit, update_recording};
+pub(crate) use rewrite::rewrite_reply;

@@ -1,109 +1,126 @@
-//! The JSON of a recorded result with today's content in it; whatever else it has stays, byte for byte.
+//! Replaces the content in the JSON of a recorded result. Everything else stays the same, byte for byte.
 
-use crate::replay::update::recording::Edit;
+use crate::replay::update::edit::RecordingEdit;
 use toolq_core::answer;
-use toolq_core::json::{Json, Object, json_line};
-use toolq_core::transcript::Reply;
-use toolq_core::types::{Answer, Dialect, Form};
+use toolq_core::json::{JsonText, ParsedObject, to_json_line};
+use toolq_core::transcript::RecordedReply;
+use toolq_core::types::{AnswerForm, CallAnswer, Dialect};
 
-/// The recorded result with today's content; none where a log is to stay what it was, or where there is no place for it.
-pub fn rewritten(reply: &Reply, dialect: Dialect, today: &Answer) -> Option<Edit> {
-    let object = Object::read(&reply.json).ok()??;
+/// Returns an edit that replaces the content of a recorded result. Returns `None` for session logs, which are never
+/// rewritten, and for results that have no place for the content.
+pub fn rewrite_reply(
+    reply: &RecordedReply,
+    dialect: Dialect,
+    actual: &CallAnswer,
+) -> Option<RecordingEdit> {
+    let object = ParsedObject::parse(&reply.json).ok()??;
     let text = match dialect {
-        // A session log is evidence, and chained.
+        // A session log is evidence, and its records are hash-chained.
         Dialect::Toolq => return None,
-        Dialect::Codex => codex(&object, today)?,
-        _ if object.has("tool_use_id") => anthropic(&object, today)?,
-        _ if object.has("call_id") => other(&object, "output", &new(Form::OpenAiResponses, today)?),
-        _ => other(&object, "content", &new(Form::OpenAiChat, today)?),
+        Dialect::Codex => rewrite_codex(&object, actual)?,
+        _ if object.has_value("tool_use_id") => rewrite_anthropic(&object, actual)?,
+        _ if object.has_value("call_id") => with_content_at(
+            &object,
+            "output",
+            &render_content(AnswerForm::OpenAiResponses, actual)?,
+        ),
+        _ => with_content_at(
+            &object,
+            "content",
+            &render_content(AnswerForm::OpenAiChat, actual)?,
+        ),
     };
-    Some(Edit {
-        place: reply.place.clone(),
+    Some(RecordingEdit {
+        byte_range: reply.byte_range.clone(),
         text,
     })
 }
 
-/// A `tool_result` block: its content, and whether it is an error where that changes.
-fn anthropic(block: &Object, today: &Answer) -> Option<String> {
-    let text = other(block, "content", &new(Form::Block, today)?);
-    let block = Object::read(&text).ok()??;
-    let told = if today.is_error { "true" } else { "false" };
+/// Rewrites a `tool_result` block: its content, and its `is_error` if that changes.
+fn rewrite_anthropic(block: &ParsedObject, actual: &CallAnswer) -> Option<String> {
+    let text = with_content_at(
+        block,
+        "content",
+        &render_content(AnswerForm::Block, actual)?,
+    );
+    let block = ParsedObject::parse(&text).ok()??;
+    let is_error = if actual.is_error { "true" } else { "false" };
     match block.get("is_error") {
-        Some(error) => Some(replaced(block.json(), error, told)),
-        None if today.is_error => Some(added(block.json(), "is_error", told)),
+        Some(error) => Some(replace_part(block.json(), error, is_error)),
+        None if actual.is_error => Some(add_member(block.json(), "is_error", is_error)),
         None => Some(text.clone()),
     }
 }
 
-/// An item whose text may be the JSON of an output and how it ended.
-fn codex(item: &Object, today: &Answer) -> Option<String> {
-    let content = new(Form::OpenAiResponses, today)?;
-    let inner = item.text("output");
+/// Rewrites an item whose text may be JSON that contains the output and the exit code.
+fn rewrite_codex(item: &ParsedObject, actual: &CallAnswer) -> Option<String> {
+    let content = render_content(AnswerForm::OpenAiResponses, actual)?;
+    let inner = item.get_text("output");
     let inner = inner
         .as_deref()
-        .and_then(|text| Object::read(text).ok().flatten());
-    let exit = |inner: &Object| {
-        let exit = inner.object("metadata")?.get("exit_code")?;
+        .and_then(|text| ParsedObject::parse(text).ok().flatten());
+    let exited_with_error = |inner: &ParsedObject| {
+        let exit = inner.get_object("metadata")?.get("exit_code")?;
         Some(exit.get() != "0")
     };
-    let failed = inner.as_ref().and_then(exit);
+    let failed = inner.as_ref().and_then(exited_with_error);
     let (Some(inner), Some(failed)) = (inner, failed) else {
-        return Some(other(item, "output", &content));
+        return Some(with_content_at(item, "output", &content));
     };
-    let text = replaced(inner.json(), inner.get("output")?, &content);
-    let inner = Object::read(&text).ok()??;
-    let text = if failed == today.is_error {
+    let text = replace_part(inner.json(), inner.get("output")?, &content);
+    let inner = ParsedObject::parse(&text).ok()??;
+    let text = if failed == actual.is_error {
         text.clone()
     } else {
-        // Which code it was nobody knows here; what is compared is whether it failed.
-        let code = if today.is_error { "1" } else { "0" };
-        replaced(
+        // The actual exit code isn't known here; only whether the call failed is compared.
+        let code = if actual.is_error { "1" } else { "0" };
+        replace_part(
             inner.json(),
-            inner.object("metadata")?.get("exit_code")?,
+            inner.get_object("metadata")?.get("exit_code")?,
             code,
         )
     };
     let quoted = serde_json::to_string(&text).ok()?;
-    Some(other(item, "output", &quoted))
+    Some(with_content_at(item, "output", &quoted))
 }
 
-/// An object with `content` at `key`.
-fn other(object: &Object, key: &str, content: &str) -> String {
+/// Returns the object with `content` at `key`.
+fn with_content_at(object: &ParsedObject, key: &str, content: &str) -> String {
     let Some(old) = object.get(key) else {
-        return added(object.json(), key, content);
+        return add_member(object.json(), key, content);
     };
-    // A block of text stays one.
-    let blocks = old.list().unwrap_or_default();
+    // A single text block stays a block.
+    let blocks = old.elements().unwrap_or_default();
     let block = match blocks.as_slice() {
         [block] if content.starts_with('"') => block.object(),
         _ => None,
     };
     let text = block.and_then(|block| block.get("text"));
-    replaced(object.json(), text.unwrap_or(old), content)
+    replace_part(object.json(), text.unwrap_or(old), content)
 }
 
-/// Today's content in the JSON of a form, on one line.
-fn new(form: Form, today: &Answer) -> Option<String> {
-    let rendered = answer::render(form, std::slice::from_ref(today));
-    let json = Json::new(&rendered);
-    let object = match json.list() {
+/// Renders the current content as one line of JSON in a form.
+fn render_content(form: AnswerForm, actual: &CallAnswer) -> Option<String> {
+    let rendered = answer::render_answers(form, std::slice::from_ref(actual));
+    let json = JsonText::new(&rendered);
+    let object = match json.elements() {
         Some(list) => list.first()?.object()?,
         None => json.object()?,
     };
     let content = object.get("content").or_else(|| object.get("output"))?;
-    Some(json_line(content.get()).into_owned())
+    Some(to_json_line(content.get()).into_owned())
 }
 
-/// `whole` with `text` in the place of `part`, which is a part of it.
-fn replaced(whole: Json, part: Json, text: &str) -> String {
+/// Returns `whole` with its subslice `part` replaced by `text`.
+fn replace_part(whole: JsonText, part: JsonText, text: &str) -> String {
     let begin = part.get().as_ptr().addr() - whole.get().as_ptr().addr();
     let (before, rest) = whole.get().split_at(begin);
     [before, text, &rest[part.get().len()..]].concat()
 }
 
-/// An object with one more member behind the others; it has some.
-fn added(whole: Json, key: &str, value: &str) -> String {
-    // One brace: the last member may be an object, too.
+/// Returns a nonempty object with a member added at its end.
+fn add_member(whole: JsonText, key: &str, value: &str) -> String {
+    // Strip only one brace: the last member may be an object, too.
     let open = whole.get();
     let open = open.strip_suffix('}').unwrap_or(open).trim_end();
     let rest = &whole.get()[open.len()..];
@@ -114,30 +131,30 @@ fn added(whole: Json, key: &str, value: &str) -> String {
 mod tests {
     use super::*;
 
-    use toolq_core::types::{Content, Recorded};
+    use toolq_core::types::{RecordedResult, ResultContent};
 
-    fn after(dialect: Dialect, json: &str, text: &str, is_error: bool) -> String {
-        let reply = Reply {
-            place: 5..9,
+    fn rewrite_text(dialect: Dialect, json: &str, text: &str, is_error: bool) -> String {
+        let reply = RecordedReply {
+            byte_range: 5..9,
             json: json.to_owned(),
-            recorded: Recorded {
-                content: Content::Text(String::new()),
+            result: RecordedResult {
+                content: ResultContent::Text(String::new()),
                 is_error: None,
                 skipped: false,
             },
         };
-        let today = Answer {
+        let actual = CallAnswer {
             tool_use_id: "other".to_owned(),
             tool_name: "tool".to_owned(),
-            content: Content::Text(text.to_owned()),
+            content: ResultContent::Text(text.to_owned()),
             is_error,
         };
-        rewritten(&reply, dialect, &today).unwrap().text
+        rewrite_reply(&reply, dialect, &actual).unwrap().text
     }
 
-    /// Order, white space and what nobody knows stay.
+    /// Order, whitespace, and unknown members stay the same.
     #[test]
-    fn only_the_content_is_new() {
+    fn only_the_content_changes() {
         for (dialect, json, expected) in [
             (
                 Dialect::Anthropic,
@@ -170,17 +187,20 @@ mod tests {
                 r#"{"call_id":"x","output":"{\"output\":\"n\\\"ü\",\"metadata\":{\"exit_code\":0,\"s\":0.1}}"}"#,
             ),
         ] {
-            assert_eq!(after(dialect, json, "n\"ü", false), expected);
+            assert_eq!(rewrite_text(dialect, json, "n\"ü", false), expected);
         }
         let json = r#"{"tool_use_id":"x","content":"a"}"#;
         let failed = r#"{"tool_use_id":"x","content":"b","is_error":true}"#;
-        assert_eq!(after(Dialect::Anthropic, json, "b", true), failed);
-        // What the last member holds is not the result's.
+        assert_eq!(rewrite_text(Dialect::Anthropic, json, "b", true), failed);
+        // The braces of the last member aren't those of the result.
         let cached = r#"{"tool_use_id":"x","content":"a","cache_control":{"type":"ephemeral"}}"#;
-        let told = r#"{"tool_use_id":"x","content":"b","cache_control":{"type":"ephemeral"},"is_error":true}"#;
-        assert_eq!(after(Dialect::Anthropic, cached, "b", true), told);
+        let with_error = r#"{"tool_use_id":"x","content":"b","cache_control":{"type":"ephemeral"},"is_error":true}"#;
         assert_eq!(
-            after(Dialect::Anthropic, failed, "a", false),
+            rewrite_text(Dialect::Anthropic, cached, "b", true),
+            with_error
+        );
+        assert_eq!(
+            rewrite_text(Dialect::Anthropic, failed, "a", false),
             json.replace('}', r#","is_error":false}"#)
         );
     }

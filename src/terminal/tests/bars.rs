@@ -1,37 +1,37 @@
-//! Bars on a terminal.
+//! Tests of the progress bars.
 
 use indicatif::ProgressDrawTarget;
 
-use crate::terminal::tests::terminal::Terminal;
+use crate::terminal::tests::fake_terminal::FakeTerminal;
 
 use super::*;
 
-/// Bars on a terminal of 60 columns.
-fn bars(color: bool) -> (Bars, Terminal) {
-    let terminal = Terminal::default();
-    let look = Look {
+/// Returns bars on a terminal of 60 columns.
+fn new_bars(color: bool) -> (ProgressBars, FakeTerminal) {
+    let terminal = FakeTerminal::default();
+    let options = BarOptions {
         color,
-        size: || (60, 20),
+        terminal_size: || (60, 20),
         jobs: JOBS,
     };
     let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
-    (Bars::new(target, look, mask()), terminal)
+    (ProgressBars::new(target, options, mask()), terminal)
 }
 
-/// FAULTS 78: nothing that a tool says reaches the terminal as a command.
+/// No text from a tool reaches the terminal as a control sequence.
 #[test]
-fn bars_on_a_terminal() {
-    let (mut bars, terminal) = bars(false);
+fn bars_escape_and_mask_what_tools_say() {
+    let (mut bars, terminal) = new_bars(false);
     let screen = bars.screen();
-    let checked = checked();
-    play(&mut bars, &checked, "done").unwrap();
-    start(&mut bars, &checked[0]);
+    let checked = sample_calls();
+    emit_turn(&mut bars, &checked, "done").unwrap();
+    emit_start(&mut bars, &checked[0]);
     screen.tick();
     let many: Vec<_> = (0..20)
-        .map(|position| timed(position, "get", 1, true))
+        .map(|position| call_with_estimate(position, "get", 1, true))
         .collect();
-    play(&mut bars, &many, "done").unwrap();
-    trouble(&mut bars, &timed(3, "wait", 1, false));
+    emit_turn(&mut bars, &many, "done").unwrap();
+    emit_retry_and_timeout(&mut bars, &call_with_estimate(3, "wait", 1, false));
     assert_eq!(screen.suspend(|| 1), 1);
     drop(bars);
     let text = terminal.written();
@@ -46,48 +46,53 @@ fn bars_on_a_terminal() {
     assert!(!text.contains('\x1b'), "{text}");
 }
 
-/// A call that says something and runs on.
-fn say(sink: &mut dyn Sink, checked: &Checked, tip: Option<&str>, progress: Option<f64>) {
+/// Emits a status of a running call.
+fn emit_status(
+    sink: &mut dyn EventSink,
+    checked: &CheckedCall,
+    tip: Option<&str>,
+    progress: Option<f64>,
+) {
     let call = &CallRef::new(&checked.call, Some(0));
     let status = Event::Status {
         call,
-        tip,
+        message: tip,
         progress,
     };
-    sink.tell(&[status]).unwrap();
+    sink.emit(&[status]).unwrap();
 }
 
 #[test]
-fn a_row_has_room_for_what_the_tool_says() {
-    let (mut bars, terminal) = bars(false);
-    let long = timed(0, &"name_".repeat(20), 1, true);
-    let short = timed(1, "short", 1, true);
+fn a_row_has_room_for_the_status() {
+    let (mut bars, terminal) = new_bars(false);
+    let long = call_with_estimate(0, &"name_".repeat(20), 1, true);
+    let short = call_with_estimate(1, "short", 1, true);
     for checked in [&long, &short] {
-        start(&mut bars, checked);
-        say(&mut bars, checked, Some("the first of many words"), None);
+        emit_start(&mut bars, checked);
+        emit_status(&mut bars, checked, Some("the first of many words"), None);
     }
-    // What is not said anew stays.
-    say(&mut bars, &short, None, Some(0.5));
+    // The tip is kept, because only the progress is new.
+    emit_status(&mut bars, &short, None, Some(0.5));
     bars.screen().tick();
-    assert_snapshot!(terminal.picture(), @r"
+    assert_snapshot!(terminal.visible_text(), @r"
     ⠁ name_name_name_name_nam…: the first of many words
     ⠁ short: the first of many words, 50 %
     ──────────────────────── 0/2
     ");
 }
 
-/// Agents, each with its turn and the calls that it waits for below it, whatever started first.
+/// Each agent shows its turn, and its calls are below it, in whatever order they started.
 #[test]
-fn agents_are_a_tree() {
-    let (mut bars, terminal) = bars(false);
-    let agents = [0, 1].map(|at| timed(at, ["expert", "new_task"][at], 1, true));
-    let below = |agent: &Checked, at, name| {
-        let mut checked = timed(at, name, 1, true);
+fn agents_are_shown_as_a_tree() {
+    let (mut bars, terminal) = new_bars(false);
+    let agents = [0, 1].map(|at| call_with_estimate(at, ["expert", "new_task"][at], 1, true));
+    let child_call = |agent: &CheckedCall, at, name| {
+        let mut checked = call_with_estimate(at, name, 1, true);
         checked.call.id = format!("{}_{at}", agent.call.id);
-        checked.call.within = Some(Arc::new(CallRef::new(&agent.call, Some(0))));
+        checked.call.parent = Some(Arc::new(CallRef::new(&agent.call, Some(0))));
         checked
     };
-    let asks = |bars: &mut Bars, checked: &Checked, agent, turn| {
+    let emit_agent_turn = |bars: &mut ProgressBars, checked: &CheckedCall, agent, turn| {
         let call = &CallRef::new(&checked.call, Some(0));
         let progress = Event::AgentProgress {
             call,
@@ -95,22 +100,22 @@ fn agents_are_a_tree() {
             turn,
             max_turns: 3,
         };
-        bars.tell(&[progress]).unwrap();
+        bars.emit(&[progress]).unwrap();
     };
     for (agent, name) in agents.iter().zip(["expert", "reader"]) {
-        start(&mut bars, agent);
-        asks(&mut bars, agent, name, 1);
+        emit_start(&mut bars, agent);
+        emit_agent_turn(&mut bars, agent, name, 1);
     }
-    start(&mut bars, &timed(2, "get", 1, true));
-    let helper = below(&agents[0], 0, "helper");
-    let look = below(&helper, 0, "look");
-    let read = below(&agents[1], 0, "read");
-    for call in [&read, &helper, &look, &below(&agents[0], 1, "search")] {
-        start(&mut bars, call);
+    emit_start(&mut bars, &call_with_estimate(2, "get", 1, true));
+    let helper = child_call(&agents[0], 0, "helper");
+    let look = child_call(&helper, 0, "look");
+    let read = child_call(&agents[1], 0, "read");
+    for call in [&read, &helper, &look, &child_call(&agents[0], 1, "search")] {
+        emit_start(&mut bars, call);
     }
-    say(&mut bars, &look, Some("at home"), Some(0.5));
+    emit_status(&mut bars, &look, Some("at home"), Some(0.5));
     bars.screen().tick();
-    assert_snapshot!(terminal.picture(), @r"
+    assert_snapshot!(terminal.visible_text(), @r"
     ⠁ expert: turn 1 of 3
     ⠁ └ helper
     ⠁   └ look: at home, 50 %
@@ -120,10 +125,10 @@ fn agents_are_a_tree() {
     ⠁ get
     ──────────────────────── 0/3
     ");
-    trouble(&mut bars, &look);
-    asks(&mut bars, &agents[0], "expert", 2);
+    emit_retry_and_timeout(&mut bars, &look);
+    emit_agent_turn(&mut bars, &agents[0], "expert", 2);
     bars.screen().tick();
-    assert_snapshot!(terminal.picture(), @r"
+    assert_snapshot!(terminal.visible_text(), @r"
     expert › helper › look: timeout after 30s
     ⠉ expert: turn 2 of 3
     ⠉ └ helper
@@ -135,21 +140,21 @@ fn agents_are_a_tree() {
     ");
 }
 
-/// Whoever interrupts a run gets the terminal back without a row of what still ran, also from one who still ticks.
+/// After an interrupted run, no rows are left on the terminal, even if a timer still ticks them.
 #[test]
-fn nothing_is_left_of_calls_that_still_run() {
-    let (mut bars, terminal) = bars(true);
+fn dropping_the_bars_clears_rows_that_still_run() {
+    let (mut bars, terminal) = new_bars(true);
     let calls: Vec<_> = (0..12)
-        .map(|position| timed(position, "get", 1, true))
+        .map(|position| call_with_estimate(position, "get", 1, true))
         .collect();
     for call in &calls {
-        start(&mut bars, call);
+        emit_start(&mut bars, call);
     }
-    trouble(&mut bars, &calls[3]);
+    emit_retry_and_timeout(&mut bars, &calls[3]);
     let screen = bars.screen();
     screen.tick();
-    // Half of the terminal's lines are for calls.
-    let picture = terminal.picture();
+    // Half of the terminal's lines are rows of calls.
+    let picture = terminal.visible_text();
     assert_eq!(picture.lines().count(), 12, "{picture}");
     assert!(
         picture.ends_with("1/13                         1 more"),
@@ -157,35 +162,35 @@ fn nothing_is_left_of_calls_that_still_run() {
     );
     drop(bars);
     screen.tick();
-    assert_snapshot!(terminal.picture(), @"get: timeout after 30s");
+    assert_snapshot!(terminal.visible_text(), @"get: timeout after 30s");
 }
 
-/// Tools that are asked what they take have rows of their own, before there is a call.
+/// Tools that are being described have rows, before any call does.
 #[test]
-fn tools_that_are_asked() {
-    let (mut bars, terminal) = bars(false);
-    let paper = Paper::default();
-    let mut lines = Lines::new(Box::new(paper.clone()), JOBS, mask(), clock());
-    let [say, mute] = ["say", "mute"].map(tool);
-    let asked = [&say, &mute].map(|tool| Event::Describing { tool });
-    bars.tell(&asked).unwrap();
-    lines.tell(&asked).unwrap();
+fn tools_being_described_have_rows() {
+    let (mut bars, terminal) = new_bars(false);
+    let output = OutputBuffer::default();
+    let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+    let [say, mute] = ["say", "mute"].map(sample_tool);
+    let describing = [&say, &mute].map(|tool| Event::Describing { tool });
+    bars.emit(&describing).unwrap();
+    lines.emit(&describing).unwrap();
     bars.screen().tick();
-    assert_snapshot!(terminal.picture(), @r"
-    ⠁ say: asking what it takes
-    ⠁ mute: asking what it takes
+    assert_snapshot!(terminal.visible_text(), @r"
+    ⠁ say: getting its schema
+    ⠁ mute: getting its schema
     ");
-    assert_snapshot!(paper.text(), @r"
-    say: asking what it takes
-    mute: asking what it takes
+    assert_snapshot!(output.to_text(), @r"
+    say: getting its schema
+    mute: getting its schema
     ");
-    let said = Event::Described {
+    let described = Event::Described {
         tool: &say,
         outcome: &Outcome::NoBacking,
         duration: Duration::from_secs(1),
         attempts: 1,
     };
-    bars.tell(&[said]).unwrap();
+    bars.emit(&[described]).unwrap();
     bars.screen().tick();
-    assert_snapshot!(terminal.picture(), @"⠉ mute: asking what it takes");
+    assert_snapshot!(terminal.visible_text(), @"⠉ mute: getting its schema");
 }

@@ -1,9 +1,9 @@
-//! The same turn, as each reader shows it.
+//! The same turn, as each sink shows it.
 
 mod bars;
-mod terminal;
+mod fake_terminal;
 
-use crate::events::{EventStream, Fanout};
+use crate::events::{EventFanout, NdjsonSink};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,25 +17,28 @@ use super::*;
 
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::testing::{accepted, finish, hostile, play, rejected, timed, tool};
+use toolq_core::testing::{
+    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
+    sample_tool,
+};
 use toolq_core::types::{
-    CallRef, Captured, Checked, Ending, Event, Outcome, Part, Prices, Sink, Status, Template, Tool,
-    Verdict,
+    CallEnding, CallRef, CaptureStats, CheckedCall, Event, EventSink, Outcome, PriceTable,
+    StatusTemplates, Template, TemplatePart, Tool, Verdict,
 };
 
 const JOBS: NonZeroUsize = NonZeroUsize::new(10).unwrap();
 
-/// A file that the test reads.
+/// A writer whose content the test can read.
 #[derive(Clone, Debug, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
+struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Paper {
-    fn text(&self) -> String {
+impl OutputBuffer {
+    fn to_text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Paper {
+impl Write for OutputBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -45,8 +48,8 @@ impl Write for Paper {
     }
 }
 
-/// Half a second passes each time that somebody looks.
-fn clock() -> Clock {
+/// Returns a clock that advances by half a second each time it is read.
+fn ticking_clock() -> Clock {
     let ms = AtomicU64::new(0);
     Clock::new(move || ms.fetch_add(500, Ordering::Relaxed))
 }
@@ -55,34 +58,34 @@ fn mask() -> Arc<Mask> {
     Arc::new(Mask::new(["s3cr3t-value"]))
 }
 
-/// A call with words of its own and a secret, one that is rejected, and one without words.
-fn checked() -> [Checked; 3] {
-    let path = Part::Value {
+/// Returns a call with a status text and a secret, one that is rejected, and one without a status text.
+fn sample_calls() -> [CheckedCall; 3] {
+    let path = TemplatePart::Value {
         path: vec!["path".to_owned()],
         optional: false,
         splat: false,
     };
     let doing = Template {
-        parts: vec![Part::Text("reading ".to_owned()), path],
+        parts: vec![TemplatePart::Text("reading ".to_owned()), path],
     };
     let read = Tool {
         display_name: Some("Read".to_owned()),
-        status: Status {
+        status: StatusTemplates {
             wait: None,
             doing: Some(doing),
         },
-        ..tool("read_file")
+        ..sample_tool("read_file")
     };
     let input = r#"{"path": "s3cr3t-value\u001b[2J", "n": 1.00}"#;
     [
-        accepted(0, read, true, input),
-        rejected(1, "no\x1b[31mbody"),
-        timed(2, "get", 1, true),
+        accepted_call(0, read, true, input),
+        rejected_call(1, "no\x1b[31mbody"),
+        call_with_estimate(2, "get", 1, true),
     ]
 }
 
-/// Tells that a call waits, and that it runs.
-fn start(sink: &mut dyn Sink, checked: &Checked) {
+/// Emits that a call is queued, and that it starts.
+fn emit_start(sink: &mut dyn EventSink, checked: &CheckedCall) {
     let Verdict::Accepted(accepted) = &checked.verdict else {
         unreachable!()
     };
@@ -96,24 +99,24 @@ fn start(sink: &mut dyn Sink, checked: &Checked) {
         attempt: 1,
         idempotency_key: "key",
     };
-    sink.tell(&[queued, started]).unwrap();
+    sink.emit(&[queued, started]).unwrap();
 }
 
-/// An attempt that failed, the words of the tool, and a timeout.
-fn trouble(sink: &mut dyn Sink, checked: &Checked) {
+/// Emits a failed attempt, two statuses of the tool, and a timeout.
+fn emit_retry_and_timeout(sink: &mut dyn EventSink, checked: &CheckedCall) {
     let call = &CallRef::new(&checked.call, Some(0));
     let failed = Outcome::Failed {
         output: String::new(),
         stderr: String::new(),
-        captured: Captured::default(),
-        ending: Ending::Http(503),
+        captured: CaptureStats::default(),
+        ending: CallEnding::HttpStatus(503),
     };
     let timed_out = Outcome::TimedOut {
-        idle: false,
+        no_calls_started: false,
         limit: Duration::from_secs(30),
         output: String::new(),
         stderr: String::new(),
-        captured: Captured::default(),
+        captured: CaptureStats::default(),
     };
     let retrying = Event::Retrying {
         call,
@@ -123,25 +126,25 @@ fn trouble(sink: &mut dyn Sink, checked: &Checked) {
     };
     let status = Event::Status {
         call,
-        tip: Some("half\x1b[1m way"),
+        message: Some("half\x1b[1m way"),
         progress: Some(0.5),
     };
-    start(sink, checked);
-    sink.tell(&[retrying, status.clone(), status]).unwrap();
-    finish(sink, call, &timed_out, "Timed out.", (30_000, 2)).unwrap();
-    sink.tell(&[Event::ResultWritten { call }]).unwrap();
+    emit_start(sink, checked);
+    sink.emit(&[retrying, status.clone(), status]).unwrap();
+    emit_finished(sink, call, &timed_out, "Timed out.", (30_000, 2)).unwrap();
+    sink.emit(&[Event::ResultWritten { call }]).unwrap();
 }
 
-/// FAULTS 10, 131: digits as they came, secrets not at all.
+/// Numbers keep their digits, and secrets don't appear.
 #[test]
-fn events_for_programs() {
-    let paper = Paper::default();
-    let reader = Box::new(paper.clone());
-    let mut stream = EventStream::new(reader, mask(), Clock::new(|| 7)).unwrap();
-    play(&mut stream, &checked(), "done\u{2028}").unwrap();
-    trouble(&mut stream, &timed(3, "wait", 1, false));
+fn events_are_json_lines_with_secrets_masked() {
+    let output = OutputBuffer::default();
+    let reader = Box::new(output.clone());
+    let mut stream = NdjsonSink::new(reader, mask(), Clock::new(|| 7)).unwrap();
+    emit_turn(&mut stream, &sample_calls(), "done\u{2028}").unwrap();
+    emit_retry_and_timeout(&mut stream, &call_with_estimate(3, "wait", 1, false));
     assert_eq!(stream.finish(), None);
-    let text = paper.text();
+    let text = output.to_text();
     for line in text.lines() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(event["timestamp"], 7);
@@ -173,30 +176,29 @@ fn events_for_programs() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// FAULTS 78, 122: no text adds an event or a line, and none reaches a terminal as a command.
+    /// No text can add an event or a line, or reach a terminal as a control sequence.
     #[test]
-    fn no_text_forges_an_event(id in hostile(), name in hostile(), text in hostile()) {
-        let mut call = accepted(0, tool(&name), true, "{}");
+    fn no_text_forges_an_event(id in hostile_text(), name in hostile_text(), text in hostile_text()) {
+        let mut call = accepted_call(0, sample_tool(&name), true, "{}");
         call.call.id = id;
-        let (events, build) = (Paper::default(), Paper::default());
-        let mut stream = EventStream::new(Box::new(events.clone()), mask(), clock()).unwrap();
-        let mut lines = Lines::new(Box::new(build.clone()), JOBS, mask(), clock());
-        play(&mut Fanout::new(None, vec![&mut stream, &mut lines]), &[call], &text).unwrap();
+        let (events, build) = (OutputBuffer::default(), OutputBuffer::default());
+        let mut stream = NdjsonSink::new(Box::new(events.clone()), mask(), ticking_clock()).unwrap();
+        let mut lines = ProgressLines::new(Box::new(build.clone()), JOBS, mask(), ticking_clock());
+        emit_turn(&mut EventFanout::new(None, vec![&mut stream, &mut lines]), &[call], &text).unwrap();
         prop_assert_eq!(stream.finish(), None);
-        prop_assert_eq!(events.text().lines().count(), 6);
-        prop_assert_eq!(build.text().lines().count(), 1);
-        prop_assert!(!build.text().trim_end_matches('\n').contains(char::is_control));
+        prop_assert_eq!(events.to_text().lines().count(), 6);
+        prop_assert_eq!(build.to_text().lines().count(), 1);
+        prop_assert!(!build.to_text().trim_end_matches('\n').contains(char::is_control));
     }
 }
 
-/// FAULTS 78.
 #[test]
-fn lines_for_a_build() {
-    let paper = Paper::default();
-    let mut lines = Lines::new(Box::new(paper.clone()), JOBS, mask(), clock());
-    play(&mut lines, &checked(), "done").unwrap();
-    trouble(&mut lines, &timed(3, "wait", 1, false));
-    assert_snapshot!(paper.text(), @r"
+fn a_build_log_gets_one_line_per_event() {
+    let output = OutputBuffer::default();
+    let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+    emit_turn(&mut lines, &sample_calls(), "done").unwrap();
+    emit_retry_and_timeout(&mut lines, &call_with_estimate(3, "wait", 1, false));
+    assert_snapshot!(output.to_text(), @r"
     #1 no\x1b[31mbody: unknown tool
     2 calls in parallel
     #0 Read: ok, 1.5s (reading [masked]\x1b[2J)
@@ -208,14 +210,14 @@ fn lines_for_a_build() {
 }
 
 #[test]
-fn a_summary() {
-    let mut summary = Summary::new(clock(), Prices::default());
+fn the_summary_counts_outcomes() {
+    let mut summary = RunSummary::new(ticking_clock(), PriceTable::default());
     assert_snapshot!(summary.text(), @"no calls");
-    play(&mut summary, &checked(), "done").unwrap();
-    trouble(&mut summary, &timed(3, "wait", 1, false));
+    emit_turn(&mut summary, &sample_calls(), "done").unwrap();
+    emit_retry_and_timeout(&mut summary, &call_with_estimate(3, "wait", 1, false));
     assert_eq!(summary.errors(), 2);
     assert_snapshot!(summary.text(), @"4 calls in 1 batch: 2 ok, 1 timeout, 1 unknown tool; 33s in series, 8.5s as run");
-    start(&mut summary, &timed(4, "get", 1, true));
+    emit_start(&mut summary, &call_with_estimate(4, "get", 1, true));
     assert!(
         summary
             .text()

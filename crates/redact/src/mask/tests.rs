@@ -1,4 +1,4 @@
-//! FAULTS 131: each spelling of a secret, one by one.
+//! Tests each spelling of a secret, one by one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -7,12 +7,11 @@ use url::form_urlencoded::byte_serialize;
 
 use super::*;
 
-/// FAULTS 131.
 #[test]
-fn every_form_is_masked() {
+fn every_spelling_is_masked() {
     let secret = "s3cr3t/-with \"quotes\"+é";
     let mask = Mask::new([secret, "short"]);
-    let spelled = [
+    let spellings = [
         secret.to_owned(),
         serde_json::to_string(secret).unwrap(),
         utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
@@ -26,19 +25,19 @@ fn every_form_is_masked() {
         r#"s3cr3t/-with \"quotes\"+\u00e9"#.to_owned(),
         r#"s3cr3t/-with \"quotes\"+\u00E9"#.to_owned(),
     ];
-    for text in spelled {
+    for text in spellings {
         let text = format!("before {text} after");
-        let masked = mask.text(&text);
+        let masked = mask.apply(&text);
         assert!(masked.contains(MASKED), "{text}");
         assert!(masked.starts_with("before ") && masked.ends_with(" after"));
     }
-    assert_eq!(mask.text("a short word"), "a short word");
-    assert_eq!(Mask::default().text("s3cr3t"), "s3cr3t");
+    assert_eq!(mask.apply("a short word"), "a short word");
+    assert_eq!(Mask::default().apply("s3cr3t"), "s3cr3t");
 }
 
-/// FAULTS 131: what writers of JSON, URLs, HTML, shells, YAML and CSV make of it, one or more of them after another.
+/// Escapes and quotes of JSON, URLs, HTML, shells, YAML and CSV, alone and combined.
 #[test]
-fn what_writers_write_is_masked() {
+fn escaped_and_quoted_secrets_are_masked() {
     let secret = "it's \"p4ss\"&<w/ürd>\\n+1\n-END-";
     let mask = Mask::new([secret]);
     let json = |text: &str| serde_json::to_string(text).unwrap();
@@ -75,7 +74,7 @@ fn what_writers_write_is_masked() {
         format!("{secret:?}"),
         secret.escape_default().to_string(),
     ] {
-        let masked = mask.text(&spelled).into_owned();
+        let masked = mask.apply(&spelled).into_owned();
         assert!(masked.contains(MASKED), "{spelled}");
         assert!(
             masked.trim_matches(['"', '\'', '\\']) == MASKED,
@@ -84,10 +83,9 @@ fn what_writers_write_is_masked() {
     }
 }
 
-/// FAULTS 131: wherever a secret stands in what is encoded, by whatever alphabet, padded or not: of the base64 that
-/// has a bit of it, nothing is left, nor more than that taken away.
+/// All base64 digits that carry a bit of the secret are masked, and no others, at any offset and in any alphabet.
 #[test]
-fn base64_leaves_no_rest() {
+fn base64_is_masked_without_a_remainder() {
     for secret in [
         "s3cr3t-0",
         "s3cr3t-01",
@@ -95,12 +93,12 @@ fn base64_leaves_no_rest() {
         "s3cr3t\u{3ff}\u{7ff}>>>",
     ] {
         let mask = Mask::new([secret]);
-        for (before, behind) in (0..12).map(|n| (n % 4, n / 4)) {
-            let (before, behind) = ("\0".repeat(before), "\0".repeat(behind));
-            let text = format!("{before}{secret}{behind}");
+        for (before, after) in (0..12).map(|n| (n % 4, n / 4)) {
+            let (before, after) = ("\0".repeat(before), "\0".repeat(after));
+            let text = format!("{before}{secret}{after}");
             for alphabet in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
                 let encoded = alphabet.encode(&text);
-                let masked = mask.text(&encoded).into_owned();
+                let masked = mask.apply(&encoded).into_owned();
                 let rest = masked.replacen(MASKED, "", 1);
                 assert!(masked.contains(MASKED), "{encoded}");
                 assert!(
@@ -109,7 +107,7 @@ fn base64_leaves_no_rest() {
                 );
                 assert!(!masked.contains("]="), "{masked}");
                 let in_url = utf8_percent_encode(&encoded, NON_ALPHANUMERIC).to_string();
-                let masked = mask.text(&in_url).replacen(MASKED, "", 1);
+                let masked = mask.apply(&in_url).replacen(MASKED, "", 1);
                 assert!(masked.len() < in_url.len(), "{in_url}");
                 let rest = masked.replace("%3D", "");
                 assert!(rest.bytes().all(|c| c == b'A'), "{in_url} {masked}");
@@ -118,47 +116,53 @@ fn base64_leaves_no_rest() {
     }
 }
 
-/// FAULTS 131: what is clipped in the midst of a secret tells no half of it.
+/// A text that was truncated in the middle of a secret doesn't leak its first half.
 #[test]
-fn a_clipped_secret_is_masked() {
+fn a_truncated_secret_is_masked() {
     let mask = Mask::new(["s3cr3t-välue"]);
-    for clipped in ["s3cr3t…", "s3cr3t-vä…", "s3cr3t-välu…"] {
-        assert_eq!(mask.text(&format!("a {clipped} b")), "a [masked] b");
+    for truncated in ["s3cr3t…", "s3cr3t-vä…", "s3cr3t-välu…"] {
+        assert_eq!(mask.apply(&format!("a {truncated} b")), "a [masked] b");
     }
-    assert_eq!(mask.text("s3cr…"), "s3cr…");
-    assert_eq!(mask.text("s3cr3t or …"), "s3cr3t or …");
+    assert_eq!(mask.apply("s3cr…"), "s3cr…");
+    assert_eq!(mask.apply("s3cr3t or …"), "s3cr3t or …");
 }
 
-/// FAULTS 131: a writer of JSON may escape what it likes.
+/// JSON may escape any character.
 #[test]
-fn escapes_hide_nothing() {
+fn json_escapes_hide_no_secret() {
     let mask = Mask::new(["s3cr3t-value"]);
     let json = r#"{"a\"":"\u0073\u0033cr3t-value\n","b":["\\","s3cr3t-value"],"n":1.00}"#;
     let masked = r#"{"a\"":"[masked]\n","b":["\\","[masked]"],"n":1.00}"#;
-    assert_eq!(mask.json(json), masked);
+    assert_eq!(mask.apply_to_json(json), masked);
     let innocent = r#"{"a":"\u0041\n"}"#;
-    assert!(matches!(mask.json(innocent), Cow::Borrowed(_)));
+    assert!(matches!(mask.apply_to_json(innocent), Cow::Borrowed(_)));
 }
 
-/// A variable may end in a line break that its users take off.
+/// A variable may end in a newline that its users trim.
 #[test]
-fn the_space_around_a_value_is_none_of_it() {
+fn whitespace_around_a_value_is_ignored() {
     let mask = Mask::new(["s3cr3t-value\n"]);
-    assert_eq!(mask.text("<s3cr3t-value>"), "<[masked]>");
+    assert_eq!(mask.apply("<s3cr3t-value>"), "<[masked]>");
 }
 
-/// FAULTS 131: a secret made of digits does not break the JSON that it is taken out of.
+/// Masking a secret that is a number doesn't produce invalid JSON.
 #[test]
 fn masked_json_is_json() {
     let mask = Mask::new(["123456"]);
-    assert_eq!(mask.json(r#"{"a":"x123456"}"#), r#"{"a":"x[masked]"}"#);
-    assert_eq!(mask.json(r#"{"a":123456}"#), r#""{\"a\":[masked]}""#);
-    assert_eq!(mask.json(r#"{"a":1}"#), r#"{"a":1}"#);
+    assert_eq!(
+        mask.apply_to_json(r#"{"a":"x123456"}"#),
+        r#"{"a":"x[masked]"}"#
+    );
+    assert_eq!(
+        mask.apply_to_json(r#"{"a":123456}"#),
+        r#""{\"a\":[masked]}""#
+    );
+    assert_eq!(mask.apply_to_json(r#"{"a":1}"#), r#"{"a":1}"#);
 }
 
-/// FAULTS 131: of a secret that is still arriving nothing is shown, however it is escaped.
+/// No part of a secret that is still arriving is shown, however it is escaped.
 #[test]
-fn a_begin_of_a_secret_is_held_back() {
+fn the_start_of_a_secret_is_held_back() {
     let mask = Mask::new(["s3cr3t-é\"x", "hunter22"]);
     for (text, shown) in [
         (r#"{"a":"the s3cr3"#, r#"{"a":"the "#),
@@ -170,21 +174,21 @@ fn a_begin_of_a_secret_is_held_back() {
         (r#"{"a":"hu","c":1"#, r#"{"a":"hu","c":"#),
         ("", ""),
     ] {
-        assert_eq!(&text[..mask.safe(text)], shown, "{text}");
+        assert_eq!(&text[..mask.safe_prefix_len(text)], shown, "{text}");
     }
     let text = r#"{"a":"the s3cr3"#;
-    assert_eq!(Mask::default().safe(text), text.len());
+    assert_eq!(Mask::default().safe_prefix_len(text), text.len());
 }
 
-/// Whatever of it is shown, no piece of a secret longer than a character is in it.
+/// No prefix that may be shown contains more than one character of a secret.
 #[test]
-fn no_begin_is_shown_on_the_way() {
+fn no_safe_prefix_shows_part_of_a_secret() {
     let mask = Mask::new(["s3cr3t-value"]);
     let text = r#"{"a":"= s3cr3t-value =","b":"\u003d \u0073\u0033cr3t-value"}"#;
     for cut in 0..text.len() {
         let shown = &text[..cut];
-        let shown = &shown[..mask.safe(shown)];
-        let masked = mask.json(shown);
+        let shown = &shown[..mask.safe_prefix_len(shown)];
+        let masked = mask.apply_to_json(shown);
         assert!(!masked.contains("s3"), "{masked}");
         assert!(!masked.contains("0073"), "{masked}");
     }

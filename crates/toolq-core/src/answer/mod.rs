@@ -1,9 +1,9 @@
-//! Outcomes → results in a dialect, and the texts that a model reads; tools → their declarations.
+//! Renders outcomes as results in a dialect, with the texts that models read; and tools as declarations.
 
 mod declare;
 mod render;
 mod texts;
 
-pub use declare::{Declare, declare};
-pub use render::{as_text, render};
-pub use texts::{answer, without_hint};
+pub use declare::{DeclarationFormat, render_declarations};
+pub use render::{content_as_text, render_answers};
+pub use texts::{build_answer, strip_hint};

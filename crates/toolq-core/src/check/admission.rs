@@ -1,102 +1,104 @@
-//! The calls of a message that is still arriving: which may start by now.
+//! Decides which calls of a message that is still streaming may start.
 //!
-//! A call that writes waits for the end of the message, since only then it is known that the message was not cut off; what
-//! stands behind it waits too. So does a call that may not run, until another follows it: cut off inside it, the message
-//! would say so instead. What was let go and has not started can be revoked.
+//! A `write` call waits for the end of the message, because only then is it known that the message wasn't cut off; all
+//! calls after it wait too. A rejected call waits until another call follows it: if the message turns out to be cut off
+//! inside it, that is the reason to report. A released call that hasn't started can still be revoked.
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-use crate::check::checker::{Checker, rejected};
+use crate::check::checker::{CallChecker, reject_call};
 use crate::check::rejection;
-use crate::types::{Arrival, Call, Checked, Effect, NotExecuted, Rejection, Verdict};
+use crate::types::{Call, CheckedCall, Effect, NotExecutedCause, Rejection, TurnArrival, Verdict};
 
-/// The calls of one message so far.
+/// Collects the calls of one message and releases those that may start.
 #[derive(Debug)]
-pub struct Arriving<'c> {
-    checker: &'c Checker,
-    /// The gravest effect of what starts before the message is known to be whole.
-    boldest: Effect,
-    /// How many calls have begun.
-    begun: usize,
-    /// By id, the first call that has it.
-    ids: HashMap<String, usize>,
-    /// The calls that must not start yet, in call order.
-    held: VecDeque<Checked>,
-    ready: Vec<Arrival>,
+pub struct StreamAdmission<'c> {
+    checker: &'c CallChecker,
+    /// The strongest effect of a call that may start before the message is complete.
+    max_effect: Effect,
+    /// Number of calls that have begun to arrive.
+    calls_begun: usize,
+    /// The position of the first call with each id.
+    first_position_by_id: HashMap<String, usize>,
+    /// Complete calls that may not start yet, in call order.
+    waiting: VecDeque<CheckedCall>,
+    ready: Vec<TurnArrival>,
 }
 
-impl<'c> Arriving<'c> {
-    /// No call so far.
-    pub fn new(checker: &'c Checker) -> Self {
+impl<'c> StreamAdmission<'c> {
+    /// Creates an admission that has seen no calls.
+    pub fn new(checker: &'c CallChecker) -> Self {
         Self {
             checker,
-            boldest: Effect::Idempotent,
-            begun: 0,
-            ids: HashMap::new(),
-            held: VecDeque::new(),
+            max_effect: Effect::Idempotent,
+            calls_begun: 0,
+            first_position_by_id: HashMap::new(),
+            waiting: VecDeque::new(),
             ready: Vec::new(),
         }
     }
 
-    /// What only looks starts early, and nothing else: for who may hear another message in the place of one that broke off,
-    /// and knows nothing of the calls of the first.
+    /// Starts only `read` calls early. For callers that may retry an aborted response and would lose track of the calls
+    /// it started.
     #[must_use]
-    pub fn timid(self) -> Self {
+    pub fn reads_only(self) -> Self {
         Self {
-            boldest: Effect::Read,
+            max_effect: Effect::Read,
             ..self
         }
     }
 
-    /// A call begins.
-    pub fn begun(&mut self) {
-        self.begun += 1;
-        self.let_go();
+    /// Records that a call has begun to arrive.
+    pub fn begin(&mut self) {
+        self.calls_begun += 1;
+        self.release_ready();
     }
 
-    /// The next call in call order is whole.
-    pub fn whole(&mut self, call: Call) {
-        let checked = match self.first_of(&call) {
+    /// Adds the next call in call order, whose input is now complete.
+    pub fn complete(&mut self, call: Call) {
+        let checked = match self.first_position_of(&call) {
             Some(first) => {
-                self.revoke(first, rejection::duplicate());
-                rejected(call, rejection::duplicate())
+                self.revoke(first, rejection::duplicate_id());
+                reject_call(call, rejection::duplicate_id())
             }
-            None => self.checker.call(call),
+            None => self.checker.check_call(call),
         };
-        self.held.push_back(checked);
-        self.let_go();
+        self.waiting.push_back(checked);
+        self.release_ready();
     }
 
-    /// The message is over; `cut_off` inside its last call.
-    pub fn closed(&mut self, cut_off: bool) {
-        if let Some(last) = self.begun.checked_sub(1).filter(|_| cut_off) {
+    /// Ends the message and releases all waiting calls. With `cut_off`, the message ended inside its last call.
+    pub fn close(&mut self, cut_off: bool) {
+        if let Some(last) = self.calls_begun.checked_sub(1).filter(|_| cut_off) {
             self.revoke(last, rejection::truncated());
         }
-        self.let_all_go();
+        self.release_all();
     }
 
-    /// No more comes of the message; of its last calls, `unfinished`, not all is there. None of what waits runs.
-    pub fn broke_off(&mut self, unfinished: Vec<Call>) {
-        self.ready.push(Arrival::Over(NotExecuted::BrokeOff));
-        self.let_all_go();
+    /// Ends a message that broke off. `unfinished` are its last calls, whose inputs are incomplete. No waiting call
+    /// runs.
+    pub fn abort(&mut self, unfinished: Vec<Call>) {
+        self.ready
+            .push(TurnArrival::RestSkipped(NotExecutedCause::StreamAborted));
+        self.release_all();
         let unfinished = unfinished
             .into_iter()
-            .map(|call| rejected(call, rejection::broken_off()));
+            .map(|call| reject_call(call, rejection::broken_off()));
         self.ready
-            .extend(unfinished.map(Box::new).map(Arrival::Call));
+            .extend(unfinished.map(Box::new).map(TurnArrival::Call));
     }
 
-    /// What is to be passed on by now.
-    pub fn take(&mut self) -> impl Iterator<Item = Arrival> + use<'_, 'c> {
+    /// Drains what can be passed on now.
+    pub fn drain_ready(&mut self) -> impl Iterator<Item = TurnArrival> + use<'_, 'c> {
         self.ready.drain(..)
     }
 
-    /// The position of the call before that has the same id.
-    fn first_of(&mut self, call: &Call) -> Option<usize> {
-        match self.ids.entry(call.id.clone()) {
+    /// Returns the position of the earlier call with the same id; if there is none, records this call as the first.
+    fn first_position_of(&mut self, call: &Call) -> Option<usize> {
+        match self.first_position_by_id.entry(call.id.clone()) {
             Entry::Occupied(first) => Some(*first.get()),
             Entry::Vacant(id) => {
                 id.insert(call.position);
@@ -105,43 +107,47 @@ impl<'c> Arriving<'c> {
         }
     }
 
-    /// The call at `position` may not run, unless it has started. A call that may not run anyway keeps its reason, except
-    /// that in a message read as a whole the id counts first, then the end.
+    /// Rejects the call at `position`, unless it has started. This replaces an earlier reason, but never a duplicate
+    /// id: as in a message that is checked as a whole, the id takes precedence over the end of the message.
     fn revoke(&mut self, position: usize, rejection: Rejection) {
-        let held = self
-            .held
+        let waiting = self
+            .waiting
             .iter_mut()
             .find(|checked| checked.call.position == position);
-        match held {
-            None => self.ready.push(Arrival::Revoked {
+        match waiting {
+            None => self.ready.push(TurnArrival::Revoked {
                 position,
                 rejection,
             }),
-            Some(Checked { verdict, .. }) => {
-                let shared = rejection::duplicate();
-                if !matches!(verdict, Verdict::Rejected(known) if *known == shared) {
+            Some(CheckedCall { verdict, .. }) => {
+                let duplicate = rejection::duplicate_id();
+                if !matches!(verdict, Verdict::Rejected(known) if *known == duplicate) {
                     *verdict = Verdict::Rejected(rejection);
                 }
             }
         }
     }
 
-    fn let_go(&mut self) {
-        while let Some(first) = self.held.front() {
-            let goes = match &first.verdict {
-                Verdict::Accepted(accepted) => accepted.tool.effect <= self.boldest,
-                Verdict::Rejected(_) => self.begun > first.call.position + 1,
+    fn release_ready(&mut self) {
+        while let Some(first) = self.waiting.front() {
+            let may_start = match &first.verdict {
+                Verdict::Accepted(accepted) => accepted.tool.effect <= self.max_effect,
+                Verdict::Rejected(_) => self.calls_begun > first.call.position + 1,
             };
-            if !goes {
+            if !may_start {
                 return;
             }
-            self.ready
-                .extend(self.held.pop_front().map(Box::new).map(Arrival::Call));
+            self.ready.extend(
+                self.waiting
+                    .pop_front()
+                    .map(Box::new)
+                    .map(TurnArrival::Call),
+            );
         }
     }
 
-    fn let_all_go(&mut self) {
+    fn release_all(&mut self) {
         self.ready
-            .extend(self.held.drain(..).map(Box::new).map(Arrival::Call));
+            .extend(self.waiting.drain(..).map(Box::new).map(TurnArrival::Call));
     }
 }

@@ -1,4 +1,4 @@
-//! Calls → verdicts. Every rule that a call can break before it runs is applied here; nothing runs.
+//! Accepts or rejects calls. Every rule that can be checked before a call runs is applied here; nothing runs.
 
 #[cfg(test)]
 mod tests;
@@ -10,204 +10,214 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::check::coerce;
-use crate::check::fill::dispatch;
+use crate::check::fill::invocation;
 use crate::check::paths;
 use crate::check::rejection;
 use crate::check::safety;
 use crate::json::Input;
-use crate::json_schema::{Schema, SchemaFault};
+use crate::json_schema::{CompiledSchema, SchemaError};
 use crate::types::{
-    Accepted, Backing, Builtin, Call, Checked, DecidedBy, Past, Rejection, Safety, Said, Tool,
-    Tools, Turn, Verdict,
+    AcceptedCall, Backing, BuiltinTool, Call, CheckedCall, DescribeResult, Rejection, ResumeState,
+    SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn, Verdict,
 };
 
-/// Decides about calls of the tools that it holds. Schemas are compiled at their first use, and only then.
+/// Checks calls against a set of tools. Schemas are compiled on first use.
 #[derive(Debug)]
-pub struct Checker {
-    tools: Arc<Tools>,
+pub struct CallChecker {
+    tools: Arc<ToolsConfig>,
     by_name: HashMap<String, usize>,
-    compiled: Vec<Compiled>,
+    schemas: Vec<CompiledSchemas>,
 }
 
-/// The validators of one tool.
+/// The compiled schemas of one tool.
 #[derive(Debug, Default)]
-struct Compiled {
-    input: OnceLock<Result<Schema, Vec<SchemaFault>>>,
-    when: OnceLock<Option<Schema>>,
+struct CompiledSchemas {
+    input: OnceLock<Result<CompiledSchema, Vec<SchemaError>>>,
+    when: OnceLock<Option<CompiledSchema>>,
 }
 
-impl Checker {
-    /// A checker over `tools`.
-    pub fn new(tools: Arc<Tools>) -> Self {
+impl CallChecker {
+    /// Creates a checker for `tools`.
+    pub fn new(tools: Arc<ToolsConfig>) -> Self {
         let names = tools.tools.iter().enumerate();
         Self {
             by_name: names
                 .map(|(index, tool)| (tool.name.clone(), index))
                 .collect(),
-            compiled: tools.tools.iter().map(|_| Compiled::default()).collect(),
+            schemas: tools
+                .tools
+                .iter()
+                .map(|_| CompiledSchemas::default())
+                .collect(),
             tools,
         }
     }
 
-    /// The tool of this exact name.
+    /// Returns the tool with exactly this name.
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         self.by_name
             .get(name)
             .map(|index| &self.tools.tools[*index])
     }
 
-    /// Every call of a turn with its verdict, in order: calls that share an id are rejected, and so is the last one of a
+    /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so is the last call of a
     /// turn that was cut off.
-    pub fn turn(&self, turn: Turn) -> Vec<Checked> {
+    pub fn check_turn(&self, turn: Turn) -> Vec<CheckedCall> {
         let mut ids: HashMap<&str, usize> = HashMap::new();
         for call in &turn.calls {
             *ids.entry(&call.id).or_default() += 1;
         }
-        let shared: Vec<bool> = turn
+        let duplicates: Vec<bool> = turn
             .calls
             .iter()
             .map(|call| ids[call.id.as_str()] > 1)
             .collect();
-        let last = turn.calls.len() + turn.answered;
-        let check = |(call, shared): (Call, bool)| {
-            if shared {
-                rejected(call, rejection::duplicate())
+        let last = turn.calls.len() + turn.answered_count;
+        let check = |(call, is_duplicate): (Call, bool)| {
+            if is_duplicate {
+                reject_call(call, rejection::duplicate_id())
             } else if turn.cut_off && call.position + 1 == last {
-                rejected(call, rejection::truncated())
+                reject_call(call, rejection::truncated())
             } else {
-                self.call(call)
+                self.check_call(call)
             }
         };
-        turn.calls.into_iter().zip(shared).map(check).collect()
+        turn.calls.into_iter().zip(duplicates).map(check).collect()
     }
 
-    /// One call with its verdict, whatever stands beside it in its turn.
-    pub fn call(&self, call: Call) -> Checked {
-        let verdict = match self.verdict(&call) {
+    /// Checks one call, regardless of the other calls in its turn.
+    pub fn check_call(&self, call: Call) -> CheckedCall {
+        let verdict = match self.accept_call(&call) {
             Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
             Err(rejection) => Verdict::Rejected(rejection),
         };
-        Checked {
+        CheckedCall {
             call,
             verdict,
-            past: Past::None,
+            resume_state: ResumeState::NotStarted,
         }
     }
 
-    fn verdict(&self, call: &Call) -> Result<Accepted, Rejection> {
+    fn accept_call(&self, call: &Call) -> Result<AcceptedCall, Rejection> {
         let index = *self
             .by_name
             .get(&call.name)
-            .ok_or_else(|| rejection::unknown(&call.name, &self.tools))?;
+            .ok_or_else(|| rejection::unknown_tool(&call.name, &self.tools))?;
         let tool = &self.tools.tools[index];
-        let compiled = &self.compiled[index];
-        let input = call.input.as_ref().map_err(rejection::unreadable)?;
-        let checked = self.validated(tool, compiled, input)?;
-        let outside = paths::outside(tool, &checked.input, &self.tools.root);
-        if !outside.is_empty() {
-            return Err(rejection::outside(outside));
+        let compiled = &self.schemas[index];
+        let input = call.input.as_ref().map_err(rejection::unreadable_input)?;
+        let valid = self.validate_input(tool, compiled, input)?;
+        let outside_paths = paths::find_outside_paths(tool, &valid.input, &self.tools.root);
+        if !outside_paths.is_empty() {
+            return Err(rejection::path_outside_root(outside_paths));
         }
-        let invocation = dispatch::invocation(tool, &checked.input).map_err(rejection::invalid)?;
-        let probe = dispatch::probe(tool, &checked.input).map_err(rejection::invalid)?;
-        let matches = || compiled.matches(&tool.safety, &checked.value, &self.tools.dir);
-        let (tool, (safe, decided_by)) = match agent_of(tool, &checked.value) {
-            Some(agent) => (agent, of_task(agent)),
-            None => (tool, safety::decided(&tool.safety, matches)),
+        let invocation =
+            invocation::build_invocation(tool, &valid.input).map_err(rejection::invalid_input)?;
+        let probe =
+            invocation::build_probe(tool, &valid.input).map_err(rejection::invalid_input)?;
+        let matches = || compiled.matches_when(&tool.safety, &valid.value, &self.tools.dir);
+        let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
+            Some(agent) => (agent, task_safety(agent)),
+            None => (tool, safety::decide_safety(&tool.safety, matches)),
         };
-        Ok(Accepted {
+        Ok(AcceptedCall {
             tool: Arc::clone(tool),
-            input: checked.input,
-            before_coercion: checked.before,
+            input: valid.input,
+            before_coercion: valid.before_coercion,
             safe,
-            decided_by,
+            safety_source: decided_by,
             invocation,
             probe,
         })
     }
 
-    /// The input that is executed: as it came where it is valid, mended where that makes it so.
-    fn validated(
+    /// Returns the input to execute: verbatim if it is valid, coerced if that makes it valid.
+    fn validate_input(
         &self,
         tool: &Tool,
-        compiled: &Compiled,
+        compiled: &CompiledSchemas,
         input: &Input,
-    ) -> Result<Valid, Rejection> {
-        if let Some(Said::Nothing(why)) = tool.said() {
-            return Err(rejection::undescribed(why));
+    ) -> Result<ValidInput, Rejection> {
+        if let Some(DescribeResult::Err(why)) = tool.describe_result() {
+            return Err(rejection::undescribed_tool(why));
         }
-        // Any object is one for now; what holds once it was asked must not find a schema here that was compiled before.
-        if tool.is_unasked() {
-            return Ok(Valid {
+        // Any object is accepted until the tool is described. Nothing may be compiled yet: the real schema couldn't
+        // replace it.
+        if tool.needs_describe() {
+            return Ok(ValidInput {
                 input: input.clone(),
-                value: input.value(),
-                before: None,
+                value: input.to_value(),
+                before_coercion: None,
             });
         }
         let schema = compiled
             .input
-            .get_or_init(|| Schema::compile(tool.input_schema(), &self.tools.dir))
+            .get_or_init(|| CompiledSchema::compile(tool.input_schema(), &self.tools.dir))
             .as_ref()
-            .map_err(|faults| rejection::unusable(faults))?;
-        let value = input.value();
+            .map_err(|faults| rejection::unusable_schema(faults))?;
+        let value = input.to_value();
         if schema.accepts(&value) {
-            return Ok(Valid {
+            return Ok(ValidInput {
                 input: input.clone(),
                 value,
-                before: None,
+                before_coercion: None,
             });
         }
-        let mended = tool
+        let coerced = tool
             .coerce
-            .then(|| coerce::coerced(input, &value, schema))
+            .then(|| coerce::coerce_input(input, &value, schema))
             .flatten();
-        match mended {
-            Some((mended, value)) => Ok(Valid {
-                input: mended,
+        match coerced {
+            Some((coerced_input, value)) => Ok(ValidInput {
+                input: coerced_input,
                 value,
-                before: Some(input.clone()),
+                before_coercion: Some(input.clone()),
             }),
-            None => Err(rejection::invalid(schema.details(&value))),
+            None => Err(rejection::invalid_input(schema.problem_details(&value))),
         }
     }
 }
 
-impl Compiled {
-    /// Whether `value` matches the schema of `concurrency_safe.when`; one that can't be compiled matches nothing.
-    fn matches(&self, safety: &Safety, value: &Value, dir: &Path) -> bool {
-        let Safety::When(schema) = safety else {
+impl CompiledSchemas {
+    /// Returns whether `value` matches the `concurrency_safe.when` schema. A schema that doesn't compile matches
+    /// nothing.
+    fn matches_when(&self, safety: &SafetyPolicy, value: &Value, dir: &Path) -> bool {
+        let SafetyPolicy::When(schema) = safety else {
             return false;
         };
-        let when = self.when.get_or_init(|| Schema::compile(schema, dir).ok());
+        let when = self
+            .when
+            .get_or_init(|| CompiledSchema::compile(schema, dir).ok());
         when.as_ref().is_some_and(|when| when.accepts(value))
     }
 }
 
-/// The agent that a call of `new_task` hands its task to: its limits hold for the call.
-fn agent_of<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
-    let Some(Backing::Builtin(Builtin::NewTask(agents))) = &tool.backing else {
+/// Returns the agent that a `new_task` call hands its task to. That agent's limits apply to the call.
+fn task_agent<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
+    let Some(Backing::Builtin(BuiltinTool::NewTask(agents))) = &tool.backing else {
         return None;
     };
     let name = input.get("agent")?.as_str()?;
     agents.iter().find(|agent| agent.name == name)
 }
 
-/// The safety of a task for `agent`. A schema over its input says nothing of a task.
-fn of_task(agent: &Tool) -> (bool, DecidedBy) {
-    safety::decided(&agent.safety, || false)
+/// Decides the safety of a task for `agent`. A `when` schema covers the agent's own input, so it can't judge a task.
+fn task_safety(agent: &Tool) -> (bool, SafetySource) {
+    safety::decide_safety(&agent.safety, || false)
 }
 
-/// An input that its schema accepts.
-struct Valid {
+/// An input that matches its schema.
+struct ValidInput {
     input: Input,
     value: Value,
-    before: Option<Input>,
+    before_coercion: Option<Input>,
 }
 
-/// A call that may not run.
-pub(crate) fn rejected(call: Call, rejection: Rejection) -> Checked {
-    Checked {
+/// Attaches a rejection to a call.
+pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
+    CheckedCall {
         call,
         verdict: Verdict::Rejected(rejection),
-        past: Past::None,
+        resume_state: ResumeState::NotStarted,
     }
 }

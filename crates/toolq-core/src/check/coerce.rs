@@ -1,6 +1,6 @@
-//! An input that fails by types alone → the same input with those values as what they spell: `"true"`, `"3"`, a JSON
-//! array or object inside a string. Every other byte stays. Nothing is guessed: what isn't accepted afterwards was
-//! never touched.
+//! Coerces an input that fails its schema only because of types: strings become the values they spell (`"true"`, `"3"`,
+//! a JSON array or object inside a string). Every other byte is kept. If the result isn't valid either, the input stays
+//! untouched.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,108 +10,118 @@ use serde_json::value::RawValue;
 
 use jsonschema::JsonType;
 
-use crate::json::{Input, Json, Object};
-use crate::json_schema::{Schema, Wanted};
+use crate::json::{Input, JsonText, ParsedObject};
+use crate::json_schema::{CompiledSchema, TypeError};
 
-/// How often: an array inside a string may hold numbers inside strings.
-const ROUNDS: usize = 3;
+/// Maximum number of passes: an array inside a string may itself hold numbers inside strings.
+const MAX_ROUNDS: usize = 3;
 
-/// The mended input and its tree, where it validates.
-pub(crate) fn coerced(input: &Input, value: &Value, schema: &Schema) -> Option<(Input, Value)> {
-    let mut wanted = schema.wanted(value);
-    let mut mended = input.clone();
-    for _ in 0..ROUNDS {
-        mended = edited(&mended, &wanted)?;
-        let value = mended.value();
+/// Returns the coerced input and its tree, if that input is valid.
+pub(crate) fn coerce_input(
+    input: &Input,
+    value: &Value,
+    schema: &CompiledSchema,
+) -> Option<(Input, Value)> {
+    let mut type_errors = schema.type_errors(value);
+    let mut candidate = input.clone();
+    for _ in 0..MAX_ROUNDS {
+        candidate = coerce_once(&candidate, &type_errors)?;
+        let value = candidate.to_value();
         if schema.accepts(&value) {
-            return Some((mended, value));
+            return Some((candidate, value));
         }
-        wanted = schema.wanted(&value);
+        type_errors = schema.type_errors(&value);
     }
     None
 }
 
-/// The input with every wanted place that can be converted; none where there is no such place.
-fn edited(input: &Input, wanted: &[Wanted]) -> Option<Input> {
-    let mut tree = Places::default();
-    for place in wanted {
-        tree.insert(place);
+/// Converts every value of the wrong type that can be converted; returns `None` if there is no such value.
+fn coerce_once(input: &Input, type_errors: &[TypeError]) -> Option<Input> {
+    let mut tree = CoercionTree::default();
+    for type_error in type_errors {
+        tree.insert(type_error);
     }
     let mut edits = Vec::new();
-    tree.collect(Json::from(input.raw()), &mut edits);
+    tree.collect_edits(JsonText::from(input.as_raw()), &mut edits);
     if edits.is_empty() {
         return None;
     }
     let text = input.text();
     let start = text.as_ptr() as usize;
-    let mut mended = String::with_capacity(text.len());
-    let mut done = 0;
-    for Edit { at, text: new } in edits {
-        mended.push_str(text.get(done..at.start - start)?);
-        mended.push_str(&new);
-        done = at.end - start;
+    let mut output = String::with_capacity(text.len());
+    let mut copied_up_to = 0;
+    for TextEdit {
+        addresses: at,
+        text: new,
+    } in edits
+    {
+        output.push_str(text.get(copied_up_to..at.start - start)?);
+        output.push_str(&new);
+        copied_up_to = at.end - start;
     }
-    mended.push_str(text.get(done..)?);
-    Input::parse(&mended).ok()
+    output.push_str(text.get(copied_up_to..)?);
+    Input::parse(&output).ok()
 }
 
-/// A value's new text, and the addresses of its old bytes.
-struct Edit {
-    at: Range<usize>,
+/// A value's new text, and the address range of its old bytes.
+struct TextEdit {
+    addresses: Range<usize>,
     text: String,
 }
 
-/// The wanted places as a tree of keys and indices, so that an input is walked once.
+/// Type errors as a tree of keys and indices, so that the input is walked only once.
 #[derive(Default)]
-struct Places {
+struct CoercionTree {
     types: Vec<JsonType>,
-    below: BTreeMap<String, Places>,
+    children: BTreeMap<String, CoercionTree>,
 }
 
-impl Places {
-    fn insert(&mut self, wanted: &Wanted) {
-        let mut place = self;
-        for part in wanted.pointer.split('/').skip(1) {
+impl CoercionTree {
+    fn insert(&mut self, type_error: &TypeError) {
+        let mut node = self;
+        for part in type_error.pointer.split('/').skip(1) {
             let key = part.replace("~1", "/").replace("~0", "~");
-            place = place.below.entry(key).or_default();
+            node = node.children.entry(key).or_default();
         }
-        place.types.extend(&wanted.types);
+        node.types.extend(&type_error.allowed_types);
     }
 
-    /// Edits of `value`, in the order of its text.
-    fn collect(&self, value: Json<'_>, edits: &mut Vec<Edit>) {
+    /// Collects the edits to `value`, in text order.
+    fn collect_edits(&self, value: JsonText<'_>, edits: &mut Vec<TextEdit>) {
         let text = value.get();
-        if let Some(new) = converted(value, &self.types) {
+        if let Some(new) = convert_string(value, &self.types) {
             let start = text.as_ptr() as usize;
-            edits.push(Edit {
-                at: start..start + text.len(),
+            edits.push(TextEdit {
+                addresses: start..start + text.len(),
                 text: new,
             });
         }
-        if self.below.is_empty() {
+        if self.children.is_empty() {
             return;
         }
-        for (key, member) in value.object().iter().flat_map(Object::members) {
-            if let Some(place) = self.below.get(&**key) {
-                place.collect(*member, edits);
+        for (key, member) in value.object().iter().flat_map(ParsedObject::members) {
+            if let Some(child) = self.children.get(&**key) {
+                child.collect_edits(*member, edits);
             }
         }
-        for (index, item) in value.list().into_iter().flatten().enumerate() {
-            if let Some(place) = self.below.get(&index.to_string()) {
-                place.collect(item, edits);
+        for (index, item) in value.elements().into_iter().flatten().enumerate() {
+            if let Some(child) = self.children.get(&index.to_string()) {
+                child.collect_edits(item, edits);
             }
         }
     }
 }
 
-/// What a JSON string spells as one of `types`, as JSON.
-fn converted(value: Json<'_>, types: &[JsonType]) -> Option<String> {
-    let spelled = value.text()?;
+/// Returns the JSON that a string spells, if that is one of `types`.
+fn convert_string(value: JsonText<'_>, types: &[JsonType]) -> Option<String> {
+    let spelled = value.to_text()?;
     let inner = spelled.trim_matches([' ', '\t', '\r', '\n']);
     let first = inner.as_bytes().first()?;
     let wants = |kind| types.contains(&kind);
     let fits = match first {
-        b't' | b'f' | b'T' | b'F' => return word(&spelled).filter(|_| wants(JsonType::Boolean)),
+        b't' | b'f' | b'T' | b'F' => {
+            return parse_boolean(&spelled).filter(|_| wants(JsonType::Boolean));
+        }
         b'[' => wants(JsonType::Array),
         b'{' => wants(JsonType::Object),
         b'-' | b'0'..=b'9' if inner.len() < spelled.len() => false,
@@ -123,8 +133,8 @@ fn converted(value: Json<'_>, types: &[JsonType]) -> Option<String> {
     is_json.then(|| inner.to_owned())
 }
 
-/// Python's words are a common slip of models.
-fn word(text: &str) -> Option<String> {
+/// Parses a boolean, also in Python's spelling: a common slip of models.
+fn parse_boolean(text: &str) -> Option<String> {
     match text {
         "true" | "True" => Some("true".to_owned()),
         "false" | "False" => Some("false".to_owned()),
@@ -140,14 +150,14 @@ mod tests {
 
     use super::*;
 
-    fn mended(schema: &Value, text: &str) -> Option<String> {
-        let schema = Schema::compile(schema, Path::new(".")).unwrap();
+    fn coerce_text(schema: &Value, text: &str) -> Option<String> {
+        let schema = CompiledSchema::compile(schema, Path::new(".")).unwrap();
         let input = Input::parse(text).unwrap();
-        coerced(&input, &input.value(), &schema).map(|(input, _)| input.text().to_owned())
+        coerce_input(&input, &input.to_value(), &schema).map(|(input, _)| input.text().to_owned())
     }
 
     #[test]
-    fn what_a_string_spells_takes_its_place_and_nothing_else_changes() {
+    fn strings_become_the_values_they_spell() {
         let schema = json!({"properties": {
             "flag": {"type": "boolean"}, "n": {"type": "integer"}, "x": {"type": "number"},
             "list": {"type": "array", "items": {"type": "integer"}},
@@ -171,12 +181,12 @@ mod tests {
                 r#"{"deep":{"a\/b":[true,false]},"n":1}"#,
             ),
         ] {
-            assert_eq!(mended(&schema, before).as_deref(), Some(after));
+            assert_eq!(coerce_text(&schema, before).as_deref(), Some(after));
         }
     }
 
     #[test]
-    fn nothing_is_guessed() {
+    fn ambiguous_values_are_not_coerced() {
         let schema = json!({"properties": {
             "flag": {"type": "boolean"}, "n": {"type": "integer"}, "s": {"type": "string"},
             "maybe": {"type": ["integer", "null"]}, "list": {"type": "array"}, "o": {"type": "object"}
@@ -199,7 +209,7 @@ mod tests {
             r#"{"n":"3","unknown":1}"#,
             r#"{"n":"3","flag":"maybe"}"#,
         ] {
-            assert_eq!(mended(&schema, text), None, "{text}");
+            assert_eq!(coerce_text(&schema, text), None, "{text}");
         }
     }
 }

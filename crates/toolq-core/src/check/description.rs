@@ -1,5 +1,5 @@
-//! What a tool printed of itself → the tool with it, or why that can't be used. Nobody vouches for it: the rules for it are
-//! those of the file.
+//! Parses the output of a tool's `describe` command. That output isn't trusted: it must follow the same rules as
+//! tools.yaml.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,30 +9,30 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::json::Input;
-use crate::json_schema::{bundled, schema_faults};
-use crate::tools_file::tools_of;
-use crate::types::{Backing, Builtin, Call, Description, Tool, Tools};
+use crate::json_schema::{bundle_schema, find_schema_errors};
+use crate::tools_file::select_agent_tools;
+use crate::types::{Backing, BuiltinTool, Call, Tool, ToolDescription, ToolsConfig};
 
-/// Bytes that a tool may print of itself.
-pub const MAX_DESCRIPTION: u64 = 256 << 10;
+/// Maximum size of a tool's `describe` output, in bytes.
+pub const MAX_DESCRIPTION_BYTES: u64 = 256 << 10;
 
-/// What `describe` prints. Other members are passed over.
+/// The output of `describe`. Other members are ignored.
 #[derive(Deserialize)]
-struct Printed {
+struct DescribeOutput {
     description: Option<String>,
     input_schema: Value,
 }
 
-/// What a tool printed of itself. Files that its schema refers to stand in `dir`.
+/// Parses the output of a tool's `describe` command. Files that its schema refers to are read from `dir`.
 ///
 /// # Errors
-/// What is wrong with `printed`.
-pub fn described(printed: &str, dir: &Path) -> Result<Description, String> {
-    let printed: Printed = serde_json::from_str(printed).map_err(|error| {
-        format!("what it prints is no {{\"description\": …, \"input_schema\": …}}: {error}")
+/// What is wrong with `output`.
+pub fn parse_description(output: &str, dir: &Path) -> Result<ToolDescription, String> {
+    let printed: DescribeOutput = serde_json::from_str(output).map_err(|error| {
+        format!("its output isn't {{\"description\": …, \"input_schema\": …}}: {error}")
     })?;
     let mut schema = printed.input_schema;
-    if let Some(fault) = schema_faults(&schema, dir).into_iter().next() {
+    if let Some(fault) = find_schema_errors(&schema, dir).into_iter().next() {
         return Err(format!(
             "its input_schema can't be used: {}{}{}",
             fault.pointer,
@@ -41,44 +41,47 @@ pub fn described(printed: &str, dir: &Path) -> Result<Description, String> {
         ));
     }
     if schema.get("type").is_none_or(|kind| kind != "object") {
-        return Err("its input_schema does not say `\"type\": \"object\"`".to_owned());
+        return Err("its input_schema doesn't have `\"type\": \"object\"`".to_owned());
     }
-    if let Ok(Some(whole)) = bundled(&schema, dir) {
-        schema = whole;
+    if let Ok(Some(bundled_schema)) = bundle_schema(&schema, dir) {
+        schema = bundled_schema;
     }
-    Ok(Description {
+    Ok(ToolDescription {
         description: printed.description,
         input_schema: schema,
     })
 }
 
-/// The tools that are still to be asked what they take before `calls` can be checked: those that the calls name, and those
-/// that an agent may call which they name. Each once.
-pub fn unasked<'c>(tools: &Tools, calls: impl IntoIterator<Item = &'c Call>) -> Vec<Arc<Tool>> {
-    let mut found = Found::default();
+/// Returns the tools that must be described before `calls` can be checked: those that the calls name and, for agents,
+/// those that the agents may call. Lists each tool once.
+pub fn undescribed_tools<'c>(
+    tools: &ToolsConfig,
+    calls: impl IntoIterator<Item = &'c Call>,
+) -> Vec<Arc<Tool>> {
+    let mut collector = UndescribedCollector::default();
     for call in calls {
         if let Some(tool) = tools.get(&call.name) {
-            found.add(tools, tool, Some(call));
+            collector.visit(tools, tool, Some(call));
         }
     }
-    found.unasked
+    collector.undescribed
 }
 
-/// The tools that were looked at.
+/// Walks tools and collects those that still have to be described.
 #[derive(Default)]
-struct Found {
+struct UndescribedCollector {
     seen: HashSet<String>,
-    unasked: Vec<Arc<Tool>>,
+    undescribed: Vec<Arc<Tool>>,
 }
 
-impl Found {
-    /// Looks at a tool, and at those behind it. `call` is what the input asks of it; what an agent may ask
-    /// of it is not known.
-    fn add(&mut self, tools: &Tools, tool: &Arc<Tool>, call: Option<&Call>) {
+impl UndescribedCollector {
+    /// Visits a tool and the tools that it may call. `call` is the call that names it; `None` if an agent may call it,
+    /// since the input isn't known yet.
+    fn visit(&mut self, tools: &ToolsConfig, tool: &Arc<Tool>, call: Option<&Call>) {
         match &tool.backing {
-            // Another call of it may name another agent.
-            Some(Backing::Builtin(Builtin::NewTask(agents))) => {
-                let named = call.map(|call| call.input.as_ref().ok().map(Input::value));
+            // Not marked as seen: another call may name another agent.
+            Some(Backing::Builtin(BuiltinTool::NewTask(agents))) => {
+                let named = call.map(|call| call.input.as_ref().ok().map(Input::to_value));
                 let is_named = |agent: &Tool| match &named {
                     Some(input) => input
                         .as_ref()
@@ -86,19 +89,19 @@ impl Found {
                     None => true,
                 };
                 for agent in agents.iter().filter(|agent| is_named(agent)) {
-                    self.add(tools, agent, None);
+                    self.visit(tools, agent, None);
                 }
                 return;
             }
             _ if !self.seen.insert(tool.name.clone()) => return,
             _ => {}
         }
-        if tool.is_unasked() {
-            self.unasked.push(Arc::clone(tool));
+        if tool.needs_describe() {
+            self.undescribed.push(Arc::clone(tool));
         }
         if let Some(Backing::Agent(agent)) = &tool.backing {
-            for own in tools_of(tools, tool, agent) {
-                self.add(tools, &own, None);
+            for own in select_agent_tools(tools, tool, agent) {
+                self.visit(tools, &own, None);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Tools file → tools; input → accepted or problems; templates → what a call runs.
+//! Checks calls before they run: validates and coerces inputs, confines paths, fills templates, and accepts or rejects
+//! each call.
 
 mod admission;
 mod checker;
@@ -9,6 +10,6 @@ mod paths;
 mod rejection;
 mod safety;
 
-pub use admission::Arriving;
-pub use checker::Checker;
-pub use description::{MAX_DESCRIPTION, described, unasked};
+pub use admission::StreamAdmission;
+pub use checker::CallChecker;
+pub use description::{MAX_DESCRIPTION_BYTES, parse_description, undescribed_tools};

@@ -1,43 +1,49 @@
-//! Inputs that are paths stay inside the root: by their components first, then by what stands in the file system.
+//! Keeps path inputs inside the root: walks their components, and follows the symlinks that exist in the file system.
 //!
-//! Another program opens the path later, so this is no sandbox: who can swap a folder for a link in between gets past it.
+//! This isn't a sandbox: the tool's program opens the path later, and a process that replaces a directory with a
+//! symlink in between gets past the check.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use crate::json::{Input, Json};
-use crate::json_schema::pointer;
-use crate::types::{Backing, Detail, Tool};
+use crate::json::{Input, JsonText};
+use crate::json_schema::json_pointer;
+use crate::types::{Backing, ProblemDetail, Tool};
 
-/// What a model reads of every path that is refused; a cause may follow.
+/// The message for every refused path; a cause may follow.
 const REFUSAL: &str = "Path must be within working directory";
-/// Bytes that a path may have with its terminator: `PATH_MAX` of Linux.
-const MAX_PATH: usize = 4_096;
+/// Maximum length of a path in bytes, including the terminator: `PATH_MAX` on Linux.
+const MAX_PATH_BYTES: usize = 4_096;
 
-/// The inputs named in `paths` that lead out of `root`, or of which that can't be told. Relative ones start where the
-/// tool's program runs. What doesn't exist yet is inside if its nearest existing folder is.
-pub(crate) fn outside(tool: &Tool, input: &Input, root: &Path) -> Vec<Detail> {
+/// Finds the inputs named in `paths` that lead outside `root`, or whose target can't be determined. Relative paths
+/// start in the directory where the tool's program runs. A path that doesn't exist yet is inside if its nearest
+/// existing ancestor is.
+pub(crate) fn find_outside_paths(tool: &Tool, input: &Input, root: &Path) -> Vec<ProblemDetail> {
     if tool.paths.is_empty() {
         return Vec::new();
     }
-    let Ok(real) = root.canonicalize() else {
+    let Ok(canonical_root) = root.canonicalize() else {
         let message = format!("{REFUSAL} (which can't be read)");
-        return vec![Detail {
+        return vec![ProblemDetail {
             path: String::new(),
             message,
         }];
     };
-    let start = match &tool.backing {
+    let base = match &tool.backing {
         Some(Backing::Command(command)) => &command.cwd,
         _ => root,
     };
-    let bounds = Bounds { root, real, start };
-    let mut found = Vec::new();
+    let bounds = PathBounds {
+        root,
+        canonical_root,
+        base,
+    };
+    let mut details = Vec::new();
     for path in &tool.paths {
-        for (place, value) in values(input, path) {
-            let refused = value.map_or(Err("it is no string"), |value| bounds.hold(&value));
-            found.extend(refused.err().map(|cause| Detail {
-                path: place,
+        for (location, value) in path_values(input, path) {
+            let result = value.map_or(Err("it isn't a string"), |value| bounds.check_path(&value));
+            details.extend(result.err().map(|cause| ProblemDetail {
+                path: location,
                 message: if cause.is_empty() {
                     REFUSAL.to_owned()
                 } else {
@@ -46,84 +52,85 @@ pub(crate) fn outside(tool: &Tool, input: &Input, root: &Path) -> Vec<Detail> {
             }));
         }
     }
-    found
+    details
 }
 
-/// The strings at `path`: one, or those of an array, each with its pointer; none in the place of what is no string.
-fn values(input: &Input, path: &[String]) -> Vec<(String, Option<String>)> {
-    let Some(raw) = input.at(path).filter(|raw| raw.get() != "null") else {
+/// Returns the strings at `path` with their pointers: one, or each item of an array. `None` is a value that isn't a
+/// string.
+fn path_values(input: &Input, path: &[String]) -> Vec<(String, Option<String>)> {
+    let Some(raw) = input.value_at(path).filter(|raw| raw.get() != "null") else {
         return Vec::new();
     };
-    let here = pointer(path);
-    let string = |value: Json<'_>| value.text().map(std::borrow::Cow::into_owned);
-    let value = Json::from(raw);
-    let Some(items) = value.list() else {
-        return vec![(here, string(value))];
+    let base_pointer = json_pointer(path);
+    let string = |value: JsonText<'_>| value.to_text().map(std::borrow::Cow::into_owned);
+    let value = JsonText::from(raw);
+    let Some(items) = value.elements() else {
+        return vec![(base_pointer, string(value))];
     };
     let items = items.into_iter().enumerate();
     items
-        .map(|(index, item)| (format!("{here}/{index}"), string(item)))
+        .map(|(index, item)| (format!("{base_pointer}/{index}"), string(item)))
         .collect()
 }
 
-/// The folder that paths stay in.
-struct Bounds<'a> {
+/// The directory that paths must stay inside.
+struct PathBounds<'a> {
     /// As declared.
     root: &'a Path,
-    /// Without links.
-    real: PathBuf,
+    /// With symlinks resolved.
+    canonical_root: PathBuf,
     /// Where relative paths start.
-    start: &'a Path,
+    base: &'a Path,
 }
 
-impl Bounds<'_> {
-    /// Whether `path` stays inside.
+impl PathBounds<'_> {
+    /// Checks that `path` stays inside.
     ///
     /// # Errors
-    /// Why it doesn't, or can't be told; empty where it leads out plainly.
-    fn hold(&self, path: &str) -> Result<(), &'static str> {
+    /// Why it doesn't, or why that can't be determined; empty if it simply leads outside.
+    fn check_path(&self, path: &str) -> Result<(), &'static str> {
         match path {
             "" => return Err("it is empty"),
-            _ if path.contains('\0') => return Err("it holds a NUL character"),
-            _ if path.len() >= MAX_PATH => return Err("it is longer than 4,095 bytes"),
+            _ if path.contains('\0') => return Err("it contains a NUL character"),
+            _ if path.len() >= MAX_PATH_BYTES => return Err("it is longer than 4,095 bytes"),
             _ if path.starts_with('~') => {
-                return Err("`~` is not expanded; write `./~` for a file of that name");
+                return Err("`~` isn't expanded; write `./~` for a file with that name");
             }
             _ => {}
         }
         let path = Path::new(path);
         if path.is_relative() {
-            let start = self
-                .start
+            let base = self
+                .base
                 .canonicalize()
                 .map_err(|_| "the working directory can't be read")?;
-            return self.walk(start, path);
+            return self.check_components(base, path);
         }
-        let below = [self.root, &self.real]
+        let relative = [self.root, &self.canonical_root]
             .into_iter()
             .find_map(|root| path.strip_prefix(root).ok());
-        self.walk(self.real.clone(), below.ok_or("")?)
+        self.check_components(self.canonical_root.clone(), relative.ok_or("")?)
     }
 
-    /// Goes down from `place`, a folder without links; no step may leave the root.
-    fn walk(&self, mut place: PathBuf, path: &Path) -> Result<(), &'static str> {
+    /// Walks down from `current`, a directory without symlinks in its path; no step may leave the root.
+    fn check_components(&self, mut current: PathBuf, path: &Path) -> Result<(), &'static str> {
         let mut exists = true;
-        for part in path.components() {
-            match part {
+        for component in path.components() {
+            match component {
                 Component::CurDir => {}
                 Component::ParentDir if exists => {
-                    place.pop();
+                    current.pop();
                 }
-                Component::ParentDir => return Err("`..` after a folder that doesn't exist"),
+                Component::ParentDir => return Err("`..` after a directory that doesn't exist"),
                 Component::Normal(name) => {
-                    place.push(name);
+                    current.push(name);
                     if exists {
-                        exists = resolve(&mut place)?;
+                        exists = follow_link(&mut current)?;
                     }
                 }
                 Component::RootDir | Component::Prefix(_) => return Err(""),
             }
-            if !place.starts_with(&self.real) {
+            if !current.starts_with(&self.canonical_root) {
                 return Err("");
             }
         }
@@ -131,20 +138,20 @@ impl Bounds<'_> {
     }
 }
 
-/// Follows `place` if it is a link; false where nothing is there.
-fn resolve(place: &mut PathBuf) -> Result<bool, &'static str> {
-    match place.symlink_metadata() {
-        Ok(found) if found.is_symlink() => {
-            *place = place
+/// Resolves `path` if it is a symlink. Returns false if nothing exists there.
+fn follow_link(path: &mut PathBuf) -> Result<bool, &'static str> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => {
+            *path = path
                 .canonicalize()
-                .map_err(|_| "a link on the way leads nowhere")?;
+                .map_err(|_| "a symlink in the path can't be resolved")?;
             Ok(true)
         }
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(false)
         }
-        Err(_) => Err("a folder on the way can't be read"),
+        Err(_) => Err("a directory in the path can't be read"),
     }
 }
 
@@ -154,9 +161,8 @@ mod tests {
 
     use super::*;
 
-    /// FAULTS 80–82.
     #[test]
-    fn a_path_stays_inside() {
+    fn paths_outside_the_root_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (root, other) = (dir.path().join("app"), dir.path().join("app-secret"));
         std::fs::create_dir_all(root.join("src/deep")).unwrap();
@@ -167,12 +173,12 @@ mod tests {
         symlink(other.join("later"), root.join("dangling")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
         symlink("/proc/self/root", root.join("magic")).unwrap();
-        let bounds = Bounds {
+        let bounds = PathBounds {
             root: &root,
-            real: root.canonicalize().unwrap(),
-            start: &root,
+            canonical_root: root.canonicalize().unwrap(),
+            base: &root,
         };
-        let absolute = |below: &str| root.join(below).to_string_lossy().into_owned();
+        let absolute = |relative: &str| root.join(relative).to_string_lossy().into_owned();
         let long = "x".repeat(5_000);
         for path in [
             ".",
@@ -193,7 +199,7 @@ mod tests {
             &absolute("src"),
             &absolute(""),
         ] {
-            assert_eq!(bounds.hold(path), Ok(()), "{path}");
+            assert_eq!(bounds.check_path(path), Ok(()), "{path}");
         }
         for path in [
             "",
@@ -224,7 +230,7 @@ mod tests {
             &absolute("../app-secret/x"),
             &format!("{}-secret/x", root.display()),
         ] {
-            assert!(bounds.hold(path).is_err(), "{path}");
+            assert!(bounds.check_path(path).is_err(), "{path}");
         }
     }
 }

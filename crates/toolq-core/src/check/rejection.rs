@@ -1,89 +1,91 @@
-//! Why a call may not run, with all that a model needs to correct it.
+//! Builds rejections: why a call may not run, with everything a model needs to correct it.
 
-use crate::json::InputFault;
-use crate::json_schema::SchemaFault;
-use crate::text::{MAX_NAME, clipped, nearest};
-use crate::types::{Detail, Reason, Rejection, Tools};
+use crate::json::InvalidInput;
+use crate::json_schema::SchemaError;
+use crate::text::{MAX_NAME_CHARS, suggest_name, truncate};
+use crate::types::{ProblemDetail, Rejection, RejectionReason, ToolsConfig};
 
-/// Names that a text lists.
-const MAX_KNOWN: usize = 50;
+/// Maximum number of tool names that a message lists.
+const MAX_LISTED_TOOLS: usize = 50;
 
-/// No tool has this name: the nearest one, and those that there are.
-pub(crate) fn unknown(name: &str, tools: &Tools) -> Rejection {
+/// Rejects a call to a tool that doesn't exist. Suggests the closest name and lists the known ones.
+pub(crate) fn unknown_tool(name: &str, tools: &ToolsConfig) -> Rejection {
     let known: Vec<&str> = tools.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let shown = clipped(name, MAX_NAME);
-    let mut lines = vec![match nearest(name, known.iter().copied()) {
+    let shown = truncate(name, MAX_NAME_CHARS);
+    let mut lines = vec![match suggest_name(name, known.iter().copied()) {
         _ if name.is_empty() => "the call has no name".to_owned(),
-        Some(near) => format!("no tool is called `{shown}`; did you mean `{near}`?"),
-        None => format!("no tool is called `{shown}`"),
+        Some(near) => format!("no tool named `{shown}`; did you mean `{near}`?"),
+        None => format!("no tool named `{shown}`"),
     }];
-    let listed = known[..known.len().min(MAX_KNOWN)].join(", ");
-    match known.len().saturating_sub(MAX_KNOWN) {
+    let listed = known[..known.len().min(MAX_LISTED_TOOLS)].join(", ");
+    match known.len().saturating_sub(MAX_LISTED_TOOLS) {
         _ if known.is_empty() => {}
         0 => lines.push(format!("known: {listed}")),
         more => lines.push(format!("known: {listed} and {more} more")),
     }
-    let details = lines.into_iter().map(of_input).collect();
+    let details = lines.into_iter().map(input_detail).collect();
     Rejection {
-        reason: Reason::UnknownTool,
+        reason: RejectionReason::UnknownTool,
         details,
     }
 }
 
-/// Another call of the turn has the same id.
-pub(crate) fn duplicate() -> Rejection {
-    let detail = of_input("another call of this turn has the same id");
+/// Rejects a call that shares its id with another call of the turn.
+pub(crate) fn duplicate_id() -> Rejection {
+    let detail = input_detail("another call in this turn has the same id");
     Rejection {
-        reason: Reason::DuplicateId,
+        reason: RejectionReason::DuplicateId,
         details: vec![detail],
     }
 }
 
-/// The turn was cut off inside this call.
+/// Rejects a call during which the response hit its token limit.
 pub(crate) fn truncated() -> Rejection {
-    let detail = of_input("the answer ended at its token limit inside this call");
+    let detail = input_detail("the response hit its token limit in the middle of this call");
     Rejection {
-        reason: Reason::Truncated,
+        reason: RejectionReason::Truncated,
         details: vec![detail],
     }
 }
 
-/// The stream broke off inside this call.
+/// Rejects a call whose input was incomplete when the stream broke off.
 pub(crate) fn broken_off() -> Rejection {
-    let detail = of_input("the answer broke off inside this call");
+    let detail = input_detail("the response broke off in the middle of this call");
     Rejection {
-        reason: Reason::BrokenOff,
+        reason: RejectionReason::StreamAborted,
         details: vec![detail],
     }
 }
 
-/// A path leads out of the root.
-pub(crate) fn outside(details: Vec<Detail>) -> Rejection {
+/// Rejects a call with paths that lead outside the root.
+pub(crate) fn path_outside_root(details: Vec<ProblemDetail>) -> Rejection {
     Rejection {
-        reason: Reason::PathOutsideRoot,
+        reason: RejectionReason::PathOutsideRoot,
         details,
     }
 }
 
-/// The input breaks the schema, or a value can't stand where the tool puts it.
-pub(crate) fn invalid(details: Vec<Detail>) -> Rejection {
+/// Rejects an input that violates the schema, or with a value that isn't allowed where the tool's templates put it.
+pub(crate) fn invalid_input(details: Vec<ProblemDetail>) -> Rejection {
     Rejection {
-        reason: Reason::InvalidInput,
+        reason: RejectionReason::InvalidInput,
         details,
     }
 }
 
-/// What stands in the input's place is none.
-pub(crate) fn unreadable(fault: &InputFault) -> Rejection {
+/// Rejects a call whose input couldn't be read.
+pub(crate) fn unreadable_input(fault: &InvalidInput) -> Rejection {
     let (reason, path) = match fault {
-        InputFault::NoName => (Reason::UnknownTool, ""),
-        InputFault::DuplicateKey { pointer, .. } => (Reason::InvalidInput, pointer.as_str()),
-        InputFault::TooLarge(_) => (Reason::InvalidInput, ""),
-        _ => (Reason::InvalidArguments, ""),
+        InvalidInput::MissingName => (RejectionReason::UnknownTool, ""),
+        InvalidInput::DuplicateKey { pointer, .. } => {
+            (RejectionReason::InvalidInput, pointer.as_str())
+        }
+        InvalidInput::TooLarge(_) => (RejectionReason::InvalidInput, ""),
+        _ => (RejectionReason::InvalidArguments, ""),
     };
-    let detail = Detail {
-        path: clipped(path, MAX_NAME),
-        message: clipped(&fault.to_string(), 2 * MAX_NAME),
+    let detail = ProblemDetail {
+        path: truncate(path, MAX_NAME_CHARS),
+        message: truncate(&fault.to_string(), 2 * MAX_NAME_CHARS),
     };
     Rejection {
         reason,
@@ -91,27 +93,28 @@ pub(crate) fn unreadable(fault: &InputFault) -> Rejection {
     }
 }
 
-/// The tool was to say what it takes, and did not.
-pub(crate) fn undescribed(why: &str) -> Rejection {
-    let why = clipped(why, 4 * MAX_NAME);
-    let detail = of_input(format!("the tool could not describe what it takes: {why}"));
-    invalid(vec![detail])
+/// Rejects a call to a tool whose `describe` command failed.
+pub(crate) fn undescribed_tool(why: &str) -> Rejection {
+    let why = truncate(why, 4 * MAX_NAME_CHARS);
+    let detail = input_detail(format!("the tool failed to describe its input: {why}"));
+    invalid_input(vec![detail])
 }
 
-/// The file was checked when it was read, so this takes a file of a `$ref` that changed since.
-pub(crate) fn unusable(faults: &[SchemaFault]) -> Rejection {
-    let line = |fault: &SchemaFault| {
-        of_input(format!(
+/// Rejects a call to a tool whose schema doesn't compile. tools.yaml was checked when it was loaded, so this only
+/// happens if a file that the schema refers to has changed since.
+pub(crate) fn unusable_schema(faults: &[SchemaError]) -> Rejection {
+    let line = |fault: &SchemaError| {
+        input_detail(format!(
             "the tool's input_schema can't be used: {}",
             fault.message
         ))
     };
-    invalid(faults.iter().map(line).collect())
+    invalid_input(faults.iter().map(line).collect())
 }
 
-/// About the input as a whole.
-fn of_input(message: impl Into<String>) -> Detail {
-    Detail {
+/// A problem with the input as a whole.
+fn input_detail(message: impl Into<String>) -> ProblemDetail {
+    ProblemDetail {
         path: String::new(),
         message: message.into(),
     }

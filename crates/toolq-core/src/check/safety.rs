@@ -1,15 +1,19 @@
-//! Whether a call may run beside others: the first that speaks of the tool's own word, a rule, and its effect.
+//! Decides whether a call is concurrency-safe. The first of these that applies decides: the tool's own
+//! `concurrency_safe`, a matching rule, the tool's `effect`.
 
-use crate::types::{DecidedBy, Safety};
+use crate::types::{SafetyPolicy, SafetySource};
 
-/// The decision and who made it; `matches` tells whether the executed input matches the schema of `when`, and is asked
-/// only where there is one.
-pub(crate) fn decided(safety: &Safety, matches: impl FnOnce() -> bool) -> (bool, DecidedBy) {
+/// Returns whether the call is concurrency-safe, and what decided it. `matches` returns whether the executed input
+/// matches the `when` schema; it's only called if there is one.
+pub(crate) fn decide_safety(
+    safety: &SafetyPolicy,
+    matches: impl FnOnce() -> bool,
+) -> (bool, SafetySource) {
     match safety {
-        Safety::Declared(safe) => (*safe, DecidedBy::Declared),
-        Safety::When(_) => (matches(), DecidedBy::When),
-        Safety::Rule(rule) => (rule.safe, DecidedBy::Rule(rule.glob.clone())),
-        Safety::Effect(safe) => (*safe, DecidedBy::Effect),
-        Safety::Default => (false, DecidedBy::Default),
+        SafetyPolicy::Declared(safe) => (*safe, SafetySource::Declared),
+        SafetyPolicy::When(_) => (matches(), SafetySource::When),
+        SafetyPolicy::Rule(rule) => (rule.safe, SafetySource::Rule(rule.glob.clone())),
+        SafetyPolicy::Effect(safe) => (*safe, SafetySource::Effect),
+        SafetyPolicy::Default => (false, SafetySource::Default),
     }
 }

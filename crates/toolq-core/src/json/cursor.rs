@@ -1,77 +1,77 @@
-//! A walk over valid JSON, from value to value. What is no JSON ends it; nothing panics.
+//! Steps through valid JSON from value to value. Invalid JSON ends the walk, but never panics.
 
-use crate::json::value::{Json, Member, Object};
+use crate::json::value::{JsonMember, JsonText, ParsedObject};
 
-/// A place in valid JSON.
+/// A position in valid JSON.
 #[derive(Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, position: 0 }
     }
 
-    /// The next byte that is no white space.
+    /// Skips whitespace and returns the next byte.
     pub fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
-        while matches!(bytes.get(self.at)?, b' ' | b'\t' | b'\r' | b'\n') {
-            self.at += 1;
+        while matches!(bytes.get(self.position)?, b' ' | b'\t' | b'\r' | b'\n') {
+            self.position += 1;
         }
-        bytes.get(self.at).copied()
+        bytes.get(self.position).copied()
     }
 
-    /// Passes `byte` if it is next.
+    /// Consumes `byte` if it is next.
     pub fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
+        self.position += usize::from(found);
         found
     }
 
-    /// Passes the next value if it is an object, whose members it opens on the way.
-    pub fn object(&mut self) -> Option<Object<'a>> {
+    /// Consumes the next value and parses its members, if it is an object.
+    pub fn read_object(&mut self) -> Option<ParsedObject<'a>> {
         self.peek();
-        let begin = self.at;
-        let members = self.members();
-        let json = self.text.get(begin..self.at).map(Json::new);
+        let start = self.position;
+        let members = self.read_members();
+        let json = self.text.get(start..self.position).map(JsonText::new);
         if let (Some(members), Some(json)) = (members, json) {
-            return Some(Object { json, members });
+            return Some(ParsedObject { json, members });
         }
-        self.at = begin;
+        self.position = start;
         None
     }
 
-    fn members(&mut self) -> Option<Vec<Member<'a>>> {
+    fn read_members(&mut self) -> Option<Vec<JsonMember<'a>>> {
         let mut members = Vec::with_capacity(8);
         if !self.eat(b'{') {
             return None;
         }
         while !self.eat(b'}') {
-            let key = self.value()?.text()?;
+            let key = self.read_value()?.to_text()?;
             self.eat(b':');
-            members.push((key, self.value()?));
+            members.push((key, self.read_value()?));
             self.eat(b',');
         }
         Some(members)
     }
 
-    /// Passes the next value.
-    pub fn value(&mut self) -> Option<Json<'a>> {
+    /// Consumes the next value.
+    pub fn read_value(&mut self) -> Option<JsonText<'a>> {
         self.peek()?;
-        let end = value_end(self.text.as_bytes(), self.at)?;
-        let value = self.text.get(self.at..end)?;
-        self.at = end;
-        Some(Json::new(value))
+        let end = find_value_end(self.text.as_bytes(), self.position)?;
+        let value = self.text.get(self.position..end)?;
+        self.position = end;
+        Some(JsonText::new(value))
     }
 }
 
-/// Where the value that begins at `at` ends.
-fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
+/// Returns the end of the value that begins at `at`.
+fn find_value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at)? {
-        b'"' => string_end(bytes, at + 1),
-        b'{' | b'[' => nested_end(bytes, at),
+        b'"' => find_string_end(bytes, at + 1),
+        b'{' | b'[' => find_nested_end(bytes, at),
         b',' | b':' | b'}' | b']' => None,
         _ => {
             let ends =
@@ -82,10 +82,10 @@ fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Where the string ends whose opening quote stands before `at`.
-fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+/// Returns the end of the string whose opening quote is just before `at`.
+fn find_string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        at += quote_or_backslash(bytes.get(at..)?)? + 1;
+        at += find_quote_or_backslash(bytes.get(at..)?)? + 1;
         if bytes[at - 1] == b'"' {
             return Some(at);
         }
@@ -93,14 +93,14 @@ fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Where the first quote or backslash stands. Escapes stand close together in code, too close for `memchr` to get up to
-/// speed, so eight bytes at a time are looked at as one number.
-pub(crate) fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
-    const EACH: u64 = u64::MAX / 255;
-    // The lowest bit that is set marks the first byte of `word` that is `wanted` (Mycroft, 1987).
+/// Returns the index of the first quote or backslash. In source code, escapes are too close together for `memchr` to
+/// pay off, so this examines eight bytes at a time as one integer.
+pub(crate) fn find_quote_or_backslash(bytes: &[u8]) -> Option<usize> {
+    const LOW_BITS: u64 = u64::MAX / 255;
+    // The lowest set bit marks the first byte of `word` that equals `wanted` (Mycroft, 1987).
     let marks = |word: u64, wanted: u8| {
-        let zero = word ^ (EACH * u64::from(wanted));
-        zero.wrapping_sub(EACH) & !zero & (EACH << 7)
+        let zero = word ^ (LOW_BITS * u64::from(wanted));
+        zero.wrapping_sub(LOW_BITS) & !zero & (LOW_BITS << 7)
     };
     let (words, rest) = bytes.as_chunks();
     for (index, word) in words.iter().enumerate() {
@@ -114,14 +114,14 @@ pub(crate) fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
     in_rest.map(|at| bytes.len() - rest.len() + at)
 }
 
-/// Where the array or object ends that begins at `at`.
-fn nested_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+/// Returns the end of the array or object that begins at `at`.
+fn find_nested_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
         let byte = *bytes.get(at)?;
         at += 1;
         match byte {
-            b'"' => at = string_end(bytes, at)?,
+            b'"' => at = find_string_end(bytes, at)?,
             b'{' | b'[' => depth += 1,
             b'}' | b']' if depth == 1 => return Some(at),
             b'}' | b']' => depth = depth.checked_sub(1)?,
@@ -135,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_are_found_wherever_they_stand() {
+    fn quotes_are_found_at_every_offset() {
         for len in 0..20 {
             for at in 0..len {
                 let mut bytes = vec![0xA2; len];
                 bytes[at] = if at % 2 == 0 { b'"' } else { b'\\' };
-                assert_eq!(quote_or_backslash(&bytes), Some(at));
+                assert_eq!(find_quote_or_backslash(&bytes), Some(at));
             }
-            assert_eq!(quote_or_backslash(&vec![b'!'; len]), None);
+            assert_eq!(find_quote_or_backslash(&vec![b'!'; len]), None);
         }
     }
 }

@@ -1,3 +1,5 @@
+//! The input of a call, and why a text isn't one.
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -6,54 +8,54 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::strict::check_json;
-use crate::json::value::Json;
+use crate::json::value::JsonText;
 
-/// The largest input of one call, in bytes.
+/// Maximum size of one call's input, in bytes.
 pub const MAX_INPUT_BYTES: usize = 8 << 20;
-/// How deep arrays and objects of an input may be nested.
+/// Maximum nesting depth of arrays and objects in an input.
 pub const MAX_INPUT_DEPTH: usize = 64;
-/// How many values an input may have.
-pub const MAX_INPUT_NODES: usize = 100_000;
+/// Maximum number of values in an input.
+pub const MAX_INPUT_VALUES: usize = 100_000;
 
-/// The input of a call: the text of one JSON object, exactly as it came, so that numbers keep their digits and keys
+/// The input of a call: the text of one JSON object, exactly as received, so that numbers keep their digits and keys
 /// their order.
 ///
-/// No object in it has a key twice: readers disagree on which of the two counts (RFC 8259, section 4), so what would be
-/// validated need not be what a tool reads. Copies share the text.
+/// No object in it has a duplicate key. Parsers disagree on which of two values counts (RFC 8259, section 4), so the
+/// tool could see a different value than the one that was validated. Clones share the text.
 #[derive(Debug, Clone)]
 pub struct Input(Arc<RawValue>);
 
-/// Why a text is no input.
+/// Why a text isn't a valid input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InputFault {
-    /// There was no input at all, or it was `null`.
-    #[error("there is no input; an object is needed, `{{}}` for no arguments")]
+pub enum InvalidInput {
+    /// The input is missing or `null`.
+    #[error("the input is missing; pass an object, or `{{}}` for no arguments")]
     Missing,
-    /// It is JSON, but no object.
-    #[error("the input is {0}; an object is needed")]
+    /// The input is JSON, but not an object.
+    #[error("the input is {0}; it must be an object")]
     NotAnObject(&'static str),
-    /// It is no JSON.
-    #[error("the input is no JSON: {0}")]
+    /// The input isn't valid JSON.
+    #[error("the input is not valid JSON: {0}")]
     NotJson(String),
-    /// An object has a key twice.
-    #[error("the key {key:?} stands twice in one object")]
+    /// An object has a duplicate key.
+    #[error("the key {key:?} appears twice in one object")]
     DuplicateKey {
-        /// JSON pointer of the object.
+        /// JSON pointer to the object.
         pointer: String,
-        /// The key.
+        /// The duplicate key.
         key: String,
     },
-    /// It is over one of the limits.
+    /// The input exceeds one of the limits.
     #[error("the input {0}")]
     TooLarge(String),
-    /// The block has no name, or one that is no string.
+    /// The call has no name, or its name isn't a string.
     #[error("the call has no name")]
-    NoName,
+    MissingName,
 }
 
-impl InputFault {
-    /// The outermost object has this key twice.
-    pub(crate) fn twice(key: &str) -> Self {
+impl InvalidInput {
+    /// The top-level object has this duplicate key.
+    pub(crate) fn duplicate_key(key: &str) -> Self {
         Self::DuplicateKey {
             pointer: String::new(),
             key: key.to_owned(),
@@ -62,32 +64,32 @@ impl InputFault {
 }
 
 impl Input {
-    /// Checks that `text` is one JSON object without duplicate keys and within the limits.
+    /// Parses one JSON object that has no duplicate keys and stays within the limits.
     ///
     /// # Errors
-    /// The first fault found.
-    pub fn parse(text: &str) -> Result<Self, InputFault> {
+    /// The first problem found.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
-        may_be_input(text)?;
+        check_size_and_kind(text)?;
         let raw = serde_json::from_str(text);
-        Self::checked(raw.map_err(|error| InputFault::NotJson(error.to_string()))?)
+        Self::from_raw(raw.map_err(|error| InvalidInput::NotJson(error.to_string()))?)
     }
 
-    /// Like [`parse`](Self::parse), for a value that a parser read already.
-    pub(crate) fn of(value: Json) -> Result<Self, InputFault> {
+    /// Like [`parse`](Self::parse), for a value that has already been parsed.
+    pub(crate) fn from_json(value: JsonText) -> Result<Self, InvalidInput> {
         let Some(raw) = value.raw() else {
             return Self::parse(value.get());
         };
-        may_be_input(raw.get())?;
-        Self::checked(raw)
+        check_size_and_kind(raw.get())?;
+        Self::from_raw(raw)
     }
 
-    fn checked(raw: &RawValue) -> Result<Self, InputFault> {
+    fn from_raw(raw: &RawValue) -> Result<Self, InvalidInput> {
         check_json(raw.get())?;
         Ok(Self(raw.to_owned().into()))
     }
 
-    /// `{}`.
+    /// Returns the input `{}`.
     pub fn empty() -> Self {
         Self(
             RawValue::from_string("{}".to_owned())
@@ -96,56 +98,62 @@ impl Input {
         )
     }
 
-    /// The text as it came.
+    /// Returns the text exactly as received.
     pub fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// The text as a JSON value of its own.
-    pub fn raw(&self) -> &RawValue {
+    /// Returns the text as a raw JSON value.
+    pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
 
-    /// The tree; numbers beyond 64 bits lose digits in it, so it is for validating, not for passing on.
-    pub fn value(&self) -> Value {
+    /// Parses the input into a tree. Numbers beyond 64 bits lose digits, so use it to validate, never to pass values
+    /// on.
+    pub fn to_value(&self) -> Value {
         serde_json::from_str(self.text()).unwrap_or_default()
     }
 
-    /// The value at `path`, digits kept; none where a part is missing or stands in no object.
-    pub fn at(&self, path: &[String]) -> Option<&RawValue> {
+    /// Returns the value at `path` with its digits intact, or `None` if a key is missing or its parent isn't an object.
+    pub fn value_at(&self, path: &[String]) -> Option<&RawValue> {
         path.iter()
-            .try_fold(&*self.0, |value, key| member(value, key))
+            .try_fold(&*self.0, |value, key| find_member(value, key))
     }
 }
 
-fn member<'a>(value: &'a RawValue, key: &str) -> Option<&'a RawValue> {
+fn find_member<'a>(value: &'a RawValue, key: &str) -> Option<&'a RawValue> {
     let members: Vec<(std::borrow::Cow<'a, str>, &'a RawValue)> =
-        serde_json::from_str::<Members<'a>>(value.get()).ok()?.0;
+        serde_json::from_str::<BorrowedMembers<'a>>(value.get())
+            .ok()?
+            .0;
     members
         .into_iter()
         .find_map(|(name, value)| (name == key).then_some(value))
 }
 
-/// An object's members, borrowed.
-struct Members<'a>(Vec<(std::borrow::Cow<'a, str>, &'a RawValue)>);
+/// The members of an object, borrowed from its text.
+struct BorrowedMembers<'a>(Vec<(std::borrow::Cow<'a, str>, &'a RawValue)>);
 
-impl<'de> serde::Deserialize<'de> for Members<'de> {
+impl<'de> serde::Deserialize<'de> for BorrowedMembers<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+        struct MemberVisitor;
+        impl<'de> Visitor<'de> for MemberVisitor {
+            type Value = BorrowedMembers<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<BorrowedMembers<'de>, A::Error> {
                 let mut members = Vec::new();
                 while let Some(key) = map.next_key::<KeyText<'de>>()? {
                     members.push((key.0, map.next_value()?));
                 }
-                Ok(Members(members))
+                Ok(BorrowedMembers(members))
             }
         }
-        reader.deserialize_map(Collect)
+        reader.deserialize_map(MemberVisitor)
     }
 }
 
@@ -153,22 +161,22 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 #[derive(serde::Deserialize)]
 struct KeyText<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
 
-/// Refuses at once what is too long or begins like something else.
-fn may_be_input(text: &str) -> Result<(), InputFault> {
+/// Rejects early what is too long or starts like another kind of value.
+fn check_size_and_kind(text: &str) -> Result<(), InvalidInput> {
     if text.len() > MAX_INPUT_BYTES {
-        let message = format!("has {} bytes, more than {MAX_INPUT_BYTES}", text.len());
-        return Err(InputFault::TooLarge(message));
+        let message = format!("has {} bytes; the limit is {MAX_INPUT_BYTES}", text.len());
+        return Err(InvalidInput::TooLarge(message));
     }
-    other_than_object(text).map_or(Ok(()), Err)
+    kind_error(text).map_or(Ok(()), Err)
 }
 
-fn other_than_object(text: &str) -> Option<InputFault> {
+fn kind_error(text: &str) -> Option<InvalidInput> {
     Some(match text.as_bytes().first()? {
-        b'[' => InputFault::NotAnObject("an array"),
-        b'"' => InputFault::NotAnObject("a string"),
-        b't' | b'f' => InputFault::NotAnObject("a boolean"),
-        b'0'..=b'9' | b'-' => InputFault::NotAnObject("a number"),
-        b'n' if text == "null" => InputFault::Missing,
+        b'[' => InvalidInput::NotAnObject("an array"),
+        b'"' => InvalidInput::NotAnObject("a string"),
+        b't' | b'f' => InvalidInput::NotAnObject("a boolean"),
+        b'0'..=b'9' | b'-' => InvalidInput::NotAnObject("a number"),
+        b'n' if text == "null" => InvalidInput::Missing,
         _ => return None,
     })
 }
@@ -177,7 +185,7 @@ fn other_than_object(text: &str) -> Option<InputFault> {
 mod tests {
     use super::*;
 
-    /// FAULTS 5: the last of two keys would win silently.
+    /// Otherwise, the last of two values would silently win.
     #[test]
     fn duplicate_keys_are_found_at_every_level() {
         for (text, pointer) in [
@@ -186,7 +194,9 @@ mod tests {
             (r#"{"a":[{"b":{"c":1,"c":1}}]}"#, "/a/0/b"),
         ] {
             match Input::parse(text) {
-                Err(InputFault::DuplicateKey { pointer: found, .. }) => assert_eq!(found, pointer),
+                Err(InvalidInput::DuplicateKey { pointer: found, .. }) => {
+                    assert_eq!(found, pointer);
+                }
                 other => panic!("{text}: {other:?}"),
             }
         }
@@ -194,12 +204,11 @@ mod tests {
         assert!(Input::parse(r#"{"a":{"x":1},"b":{"x":1},"c":[{"x":1},{"x":1}]}"#).is_ok());
     }
 
-    /// FAULTS 3, 10, 11, 13, 15.
     #[test]
-    fn what_is_no_input_says_so() {
+    fn invalid_inputs_are_rejected() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(65), "}".repeat(65));
         let bomb = "[".repeat(1_000_000);
-        let wide = format!(r#"{{"a":[{}1]}}"#, "1,".repeat(MAX_INPUT_NODES));
+        let wide = format!(r#"{{"a":[{}1]}}"#, "1,".repeat(MAX_INPUT_VALUES));
         let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_INPUT_BYTES));
         for text in [
             &deep,
@@ -215,18 +224,24 @@ mod tests {
         ] {
             assert!(Input::parse(text).is_err(), "{text:.40}");
         }
-        assert!(matches!(Input::parse(&deep), Err(InputFault::TooLarge(_))));
-        assert!(matches!(Input::parse(&wide), Err(InputFault::TooLarge(_))));
+        assert!(matches!(
+            Input::parse(&deep),
+            Err(InvalidInput::TooLarge(_))
+        ));
+        assert!(matches!(
+            Input::parse(&wide),
+            Err(InvalidInput::TooLarge(_))
+        ));
     }
 
-    /// FAULTS 10: digits are passed on as they were written.
+    /// Digits are passed on as written.
     #[test]
     fn numbers_keep_their_digits() {
         let text = r#"{"a":{"n":12345678901234567890123,"f":1.0,"z":-0,"e":1E2}}"#;
         let input = Input::parse(text).unwrap();
         let at = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
-            input.at(&path).map(|raw| raw.get().to_owned())
+            input.value_at(&path).map(|raw| raw.get().to_owned())
         };
         assert_eq!(at(&["a", "n"]).as_deref(), Some("12345678901234567890123"));
         assert_eq!(at(&["a", "f"]).as_deref(), Some("1.0"));

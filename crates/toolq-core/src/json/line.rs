@@ -1,11 +1,14 @@
+//! JSON on one line.
+
 use std::borrow::Cow;
 
-/// A JSON text as a part of one line, its meaning unchanged: digits and the order of keys stay.
+/// Puts a JSON text on one line without changing its meaning. Digits and key order are preserved.
 ///
-/// A text that came with line breaks loses the space between its values; JSON allows no break inside a string. NEL,
-/// U+2028 and U+2029, at which some readers also end a line, can only stand inside a string and become its escapes.
-pub fn json_line(json: &str) -> Cow<'_, str> {
-    if !json.contains(breaks_line) {
+/// Text with line breaks loses the whitespace between its values; JSON strings can't contain raw line breaks. NEL,
+/// U+2028, and U+2029, which some readers treat as line ends, can only occur inside strings and are replaced by their
+/// escapes.
+pub fn to_json_line(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_line_break) {
         return Cow::Borrowed(json);
     }
     let mut line = String::with_capacity(json.len());
@@ -24,7 +27,7 @@ pub fn json_line(json: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-fn breaks_line(c: char) -> bool {
+fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
@@ -32,14 +35,14 @@ fn breaks_line(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// FAULTS 122: no input ends the line it stands in.
+    /// No input can end the line that it is written on.
     #[test]
-    fn one_line_and_the_same_value() {
+    fn a_json_line_has_no_break_and_the_same_value() {
         let json = "{\r\n  \"a b\": \"\\\\\\\" x\u{2028}y\u{2029}\u{85}\", \"n\": 1.0\n}";
-        let line = json_line(json);
+        let line = to_json_line(json);
         assert_eq!(line, r#"{"a b":"\\\" x\u2028y\u2029\u0085","n":1.0}"#);
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&line), value(json));
-        assert!(matches!(json_line("{}"), Cow::Borrowed(_)));
+        assert!(matches!(to_json_line("{}"), Cow::Borrowed(_)));
     }
 }

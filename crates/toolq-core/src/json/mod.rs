@@ -1,18 +1,18 @@
-//! JSON text, read without building a tree, so that numbers keep their digits and objects the order of their keys.
+//! JSON as text. Nothing here builds a tree, so numbers keep their digits and objects keep the order of their keys.
 
 mod cursor;
 mod input;
 mod line;
-mod opened;
 mod pretty;
+mod shallow;
 mod strict;
 mod value;
 
-pub(crate) use cursor::quote_or_backslash;
-pub use input::{Input, InputFault, MAX_INPUT_BYTES};
-pub use line::json_line;
-pub(crate) use opened::Opened;
-pub use pretty::pretty;
+pub(crate) use cursor::find_quote_or_backslash;
+pub use input::{Input, InvalidInput, MAX_INPUT_BYTES};
+pub use line::to_json_line;
+pub use pretty::indent_json;
+pub(crate) use shallow::ShallowJson;
 pub use strict::check_json;
-pub use value::{Json, Object};
-pub(crate) use value::{Objects, Twice};
+pub(crate) use value::{DuplicateKey, ObjectIter};
+pub use value::{JsonText, ParsedObject};

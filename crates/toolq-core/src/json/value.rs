@@ -1,51 +1,51 @@
-//! JSON opened one level at a time: what is inside stays the text that it is.
+//! JSON that is parsed one level at a time. Nested values remain text until they are needed.
 //!
-//! A text is validated once, while its outermost object is read. What is opened inside it then is known to be JSON, and
-//! looking for the ends of values costs little more than finding quotes. Of a text that nobody validated the parts are
+//! A text is validated once, while its outermost object is parsed. Values inside it are then known to be valid JSON, so
+//! finding where they end costs little more than finding quotes. For a text that nothing validated, the parts are
 //! unspecified, but nothing panics.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::cursor::Cursor;
-use crate::json::opened::Opened;
+use crate::json::cursor::JsonCursor;
+use crate::json::shallow::ShallowJson;
 
-/// The text of one value.
+/// The text of one JSON value.
 #[derive(Debug, Clone, Copy)]
-pub struct Json<'a> {
-    text: &'a str,
-    /// The same, where the parser met it by itself.
+pub struct JsonText<'a> {
+    source: &'a str,
+    /// The same value, if the parser provided it as a raw value.
     raw: Option<&'a RawValue>,
 }
 
-impl<'a> From<&'a RawValue> for Json<'a> {
+impl<'a> From<&'a RawValue> for JsonText<'a> {
     fn from(raw: &'a RawValue) -> Self {
         let text = raw.get();
         let raw = Some(raw);
-        Self { text, raw }
+        Self { source: text, raw }
     }
 }
 
-impl<'a> Json<'a> {
-    /// `text` is valid JSON without white space around it.
-    pub fn new(text: &'a str) -> Self {
-        Self { text, raw: None }
+impl<'a> JsonText<'a> {
+    /// Wraps `source`, which must be valid JSON without surrounding whitespace.
+    pub fn new(source: &'a str) -> Self {
+        Self { source, raw: None }
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn get(self) -> &'a str {
-        self.text
+        self.source
     }
 
-    /// The value, where a parser read it by itself.
+    /// Returns the raw value, if the parser provided one.
     pub fn raw(self) -> Option<&'a RawValue> {
         self.raw
     }
 
-    /// What it is, in words.
+    /// Returns the kind of value as a phrase, such as "an object".
     pub fn kind(self) -> &'static str {
-        match self.text.as_bytes().first() {
+        match self.source.as_bytes().first() {
             Some(b'{') => "an object",
             Some(b'[') => "an array",
             Some(b'"') => "a string",
@@ -55,61 +55,62 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Whether it is `null`.
+    /// Whether the value is `null`.
     pub fn is_null(self) -> bool {
-        self.text == "null"
+        self.source == "null"
     }
 
-    /// The text of a string; none where it is none or holds a lone surrogate.
-    pub fn text(self) -> Option<Cow<'a, str>> {
-        let inner = self.text.strip_prefix('"')?.strip_suffix('"')?;
+    /// Returns the text of a string, or `None` if the value isn't a string or contains a lone surrogate.
+    pub fn to_text(self) -> Option<Cow<'a, str>> {
+        let inner = self.source.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
-            serde_json::from_str(self.text).ok().map(Cow::Owned)
+            serde_json::from_str(self.source).ok().map(Cow::Owned)
         } else {
             Some(Cow::Borrowed(inner))
         }
     }
 
-    /// The elements of an array; none where it is none.
-    pub fn list(self) -> Option<Vec<Json<'a>>> {
-        let mut cursor = Cursor::new(self.text);
+    /// Returns the elements of an array, or `None` if the value isn't an array.
+    pub fn elements(self) -> Option<Vec<JsonText<'a>>> {
+        let mut cursor = JsonCursor::new(self.source);
         let mut items = Vec::new();
         if !cursor.eat(b'[') {
             return None;
         }
         while !cursor.eat(b']') {
-            items.push(cursor.value()?);
+            items.push(cursor.read_value()?);
             cursor.eat(b',');
         }
         Some(items)
     }
 
-    /// The elements of an array of objects, each opened when its turn comes; none where it is no array.
-    pub fn objects(self) -> Option<Objects<'a>> {
-        let mut cursor = Cursor::new(self.text);
-        cursor.eat(b'[').then_some(Objects(cursor))
+    /// Returns an iterator over an array of objects that parses each when it is reached, or `None` if the value isn't
+    /// an array.
+    pub fn objects(self) -> Option<ObjectIter<'a>> {
+        let mut cursor = JsonCursor::new(self.source);
+        cursor.eat(b'[').then_some(ObjectIter(cursor))
     }
 
-    /// The members of an object; none where it is none, or has a key that is no text (a lone surrogate).
-    pub fn object(self) -> Option<Object<'a>> {
-        Cursor::new(self.text).object()
+    /// Returns the members of an object, or `None` if the value isn't an object or a key contains a lone surrogate.
+    pub fn object(self) -> Option<ParsedObject<'a>> {
+        JsonCursor::new(self.source).read_object()
     }
 }
 
-/// The elements of an array: objects, or what stands in the place of one.
+/// Iterates over the elements of an array: parsed objects, or the text of elements that aren't objects.
 #[derive(Debug)]
-pub struct Objects<'a>(Cursor<'a>);
+pub struct ObjectIter<'a>(JsonCursor<'a>);
 
-impl<'a> Iterator for Objects<'a> {
-    type Item = Result<Object<'a>, Json<'a>>;
+impl<'a> Iterator for ObjectIter<'a> {
+    type Item = Result<ParsedObject<'a>, JsonText<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.eat(b']') {
             return None;
         }
-        let item = match self.0.object() {
+        let item = match self.0.read_object() {
             Some(object) => Ok(object),
-            None => Err(self.0.value()?),
+            None => Err(self.0.read_value()?),
         };
         self.0.eat(b',');
         Some(item)
@@ -117,101 +118,101 @@ impl<'a> Iterator for Objects<'a> {
 }
 
 /// A key and its value.
-pub(crate) type Member<'a> = (Cow<'a, str>, Json<'a>);
+pub(crate) type JsonMember<'a> = (Cow<'a, str>, JsonText<'a>);
 
-/// An object's members in their order, those that stand twice included.
+/// The members of an object in order, including those with duplicate keys.
 #[derive(Debug)]
-pub struct Object<'a> {
-    pub(crate) json: Json<'a>,
-    pub(crate) members: Vec<Member<'a>>,
+pub struct ParsedObject<'a> {
+    pub(crate) json: JsonText<'a>,
+    pub(crate) members: Vec<JsonMember<'a>>,
 }
 
-impl<'a> Object<'a> {
-    /// Validates `text`; none where it is no object.
+impl<'a> ParsedObject<'a> {
+    /// Validates and parses `text`. Returns `None` if it isn't an object.
     ///
     /// # Errors
-    /// It is no JSON.
-    pub fn read(text: &'a str) -> serde_json::Result<Option<Self>> {
-        let opened: Opened = serde_json::from_str(text)?;
-        Ok(opened.object(text))
+    /// `text` isn't valid JSON.
+    pub fn parse(text: &'a str) -> serde_json::Result<Option<Self>> {
+        let opened: ShallowJson = serde_json::from_str(text)?;
+        Ok(opened.into_object(text))
     }
 
-    /// The whole object.
-    pub fn json(&self) -> Json<'a> {
+    /// Returns the whole object.
+    pub fn json(&self) -> JsonText<'a> {
         self.json
     }
 
-    /// The members in their order.
-    pub fn members(&self) -> &[Member<'a>] {
+    /// Returns the members in order.
+    pub fn members(&self) -> &[JsonMember<'a>] {
         &self.members
     }
 
-    /// The value of `key`, the last where it stands twice; none where it is missing.
-    pub fn get(&self, key: &str) -> Option<Json<'a>> {
+    /// Returns the value of `key`, or `None` if it is missing. Of duplicate keys, the last counts.
+    pub fn get(&self, key: &str) -> Option<JsonText<'a>> {
         let mut backwards = self.members.iter().rev();
         backwards.find_map(|(name, value)| (name == key).then_some(*value))
     }
 
-    /// The value of a key on which the reading of the object depends: readers differ in which of two counts.
+    /// Returns the value of a key that must not be ambiguous: parsers disagree on which of two duplicates counts.
     ///
     /// # Errors
-    /// The key is there twice.
-    pub fn once(&self, key: &str) -> Result<Option<Json<'a>>, Twice<'a>> {
+    /// The key is duplicated.
+    pub fn get_unique(&self, key: &str) -> Result<Option<JsonText<'a>>, DuplicateKey<'a>> {
         let mut values = self.members.iter().filter(|(name, _)| name == key);
         let first = values.next().map(|(_, value)| *value);
         match values.next() {
             None => Ok(first),
-            Some((key, second)) => Err(Twice {
+            Some((key, second)) => Err(DuplicateKey {
                 key: key.clone(),
-                second: *second,
+                second_value: *second,
             }),
         }
     }
 
-    /// The string at a key that must not be there twice; `None` if it is missing or not a string.
+    /// Returns the string at a key that must not be duplicated, or `None` if it is missing or not a string.
     ///
     /// # Errors
-    /// The key is there twice.
-    pub fn text_once(&self, key: &str) -> Result<Option<Cow<'a, str>>, Twice<'a>> {
-        Ok(self.once(key)?.and_then(Json::text))
+    /// The key is duplicated.
+    pub fn get_unique_text(&self, key: &str) -> Result<Option<Cow<'a, str>>, DuplicateKey<'a>> {
+        Ok(self.get_unique(key)?.and_then(JsonText::to_text))
     }
 
-    /// The string at `key`; none where it is missing or something else.
-    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
-        self.get(key).and_then(Json::text)
+    /// Returns the string at `key`, or `None` if it is missing or not a string.
+    pub fn get_text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(JsonText::to_text)
     }
 
-    /// The elements at `key`; none where it is missing or something else.
-    pub fn list(&self, key: &str) -> Option<Vec<Json<'a>>> {
-        self.get(key).and_then(Json::list)
+    /// Returns the elements at `key`, or `None` if it is missing or not an array.
+    pub fn get_elements(&self, key: &str) -> Option<Vec<JsonText<'a>>> {
+        self.get(key).and_then(JsonText::elements)
     }
 
-    /// The members at `key`; none where it is missing or something else.
-    pub fn object(&self, key: &str) -> Option<Object<'a>> {
-        self.get(key).and_then(Json::object)
+    /// Returns the members at `key`, or `None` if it is missing or not an object.
+    pub fn get_object(&self, key: &str) -> Option<ParsedObject<'a>> {
+        self.get(key).and_then(JsonText::object)
     }
 
-    /// Whether `key` is there and not null.
-    pub fn has(&self, key: &str) -> bool {
+    /// Whether `key` is present and not null.
+    pub fn has_value(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// A key that stands twice.
-    pub fn twice(&self) -> Option<&str> {
-        twice(self.members.iter().map(|(key, _)| &**key).collect())
+    /// Returns a duplicate key, if there is one.
+    pub fn duplicate_key(&self) -> Option<&str> {
+        find_duplicate(self.members.iter().map(|(key, _)| &**key).collect())
     }
 }
 
-/// A key stands twice in one object.
+/// A duplicate key in one object.
 #[derive(Debug)]
-pub struct Twice<'a> {
+pub struct DuplicateKey<'a> {
     pub key: Cow<'a, str>,
-    /// Its second value.
-    pub second: Json<'a>,
+    /// The value of its second occurrence.
+    pub second_value: JsonText<'a>,
 }
 
-/// A key that stands twice among `keys`.
-pub(crate) fn twice(mut keys: Vec<&str>) -> Option<&str> {
+/// Returns a key that occurs more than once in `keys`.
+pub(crate) fn find_duplicate(mut keys: Vec<&str>) -> Option<&str> {
     keys.sort_unstable();
     keys.windows(2)
         .find_map(|pair| (pair[0] == pair[1]).then_some(pair[0]))
@@ -222,9 +223,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_the_text_that_they_were() {
+    fn members_and_elements_keep_their_text() {
         let text = r#"{ "a" : [1.50, "x\"]}", {"b":[]} ,null] , "\u0061":-0,"":"" }"#;
-        let object = Json::new(text).object().unwrap();
+        let object = JsonText::new(text).object().unwrap();
         let members: Vec<(&str, &str)> = object
             .members()
             .iter()
@@ -238,27 +239,27 @@ mod tests {
                 ("", "\"\"")
             ]
         );
-        assert_eq!(object.twice(), Some("a"));
-        let list = object.members()[0].1.list().unwrap();
+        assert_eq!(object.duplicate_key(), Some("a"));
+        let list = object.members()[0].1.elements().unwrap();
         assert_eq!(list.len(), 4);
-        assert_eq!(list[1].text().unwrap(), "x\"]}");
-        assert!(Json::new("[]").list().unwrap().is_empty());
-        assert!(Json::new("{}").object().unwrap().members().is_empty());
+        assert_eq!(list[1].to_text().unwrap(), "x\"]}");
+        assert!(JsonText::new("[]").elements().unwrap().is_empty());
+        assert!(JsonText::new("{}").object().unwrap().members().is_empty());
     }
 
-    /// FAULTS 2, 11: also of a text that is no JSON nothing worse comes than none.
+    /// Text that isn't valid JSON may yield nothing, but must not panic.
     #[test]
-    fn broken_text_is_survived() {
+    fn broken_text_never_panics() {
         let text = r#"{"ä":["\"é",{"\ud800":1}],"b":"\\"}"#;
         for (cut, _) in text.char_indices() {
-            let _ = Json::new(&text[..cut]).object();
-            let _ = Json::new(&text[cut..]).list();
-            let _ = Json::new(&text[cut..]).text();
+            let _ = JsonText::new(&text[..cut]).object();
+            let _ = JsonText::new(&text[cut..]).elements();
+            let _ = JsonText::new(&text[cut..]).to_text();
         }
         for text in [
             "{,}", "{]", "[}", "[1 2", "[:]", "{\"a\"", "{\"a\":}", "\"", "[\"\\", "{1é}",
         ] {
-            let _ = (Json::new(text).object(), Json::new(text).list());
+            let _ = (JsonText::new(text).object(), JsonText::new(text).elements());
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A schema that refers to files → the same schema by itself, as it is told to a model: no API can follow a reference to
-//! a file.
+//! Bundles a schema and the files that it refers to into one document, to send to a model: no API can follow a
+//! reference to a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::path::Path;
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-use crate::json_schema::library::{BASE, Library, Reference, references};
-use crate::json_schema::walk::{Place, places};
+use crate::json_schema::library::{BASE_URI, SchemaLibrary, SchemaReference, find_references};
+use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
-/// Keys beside a reference to a whole file, that may go before those of the file.
-const NOTES: [&str; 3] = ["$comment", "description", "title"];
-/// A file's own address, which nobody needs once it is a part of another.
-const ADDRESSES: [&str; 2] = ["$id", "id"];
-/// Keywords that give a place a name or an address of its own, which it would lose in another document.
-const NAMES: [&str; 6] = [
+/// Keys alongside a reference to a whole file that may override those of the file.
+const ANNOTATION_KEYWORDS: [&str; 3] = ["$comment", "description", "title"];
+/// Keywords with a file's own address, which is useless once the file is part of another document.
+const ID_KEYWORDS: [&str; 2] = ["$id", "id"];
+/// Keywords that give a subschema its own name or address, which would be lost in another document.
+const UNBUNDLEABLE_KEYWORDS: [&str; 6] = [
     "$anchor",
     "$dynamicAnchor",
     "$dynamicRef",
@@ -24,65 +24,72 @@ const NAMES: [&str; 6] = [
     "id",
 ];
 
-/// `schema`, which has no [`faults`](super::faults), with the files that it reaches in `dir` among its definitions; none
-/// where it reaches none. A schema that is nothing but a reference to a file is that file's.
+/// Adds the files that `schema` reaches in `dir` to its definitions; returns `None` if it reaches no files. `schema`
+/// must be free of [errors](super::find_schema_errors). If it is only a reference to a file, that file's schema becomes
+/// the document.
 ///
 /// # Errors
-/// Why that can't be said in one document.
-pub fn bundled(schema: &Value, dir: &Path) -> Result<Option<Value>, String> {
-    let (library, _) = Library::of(schema, dir);
+/// Why the schemas can't be combined into one document.
+pub fn bundle_schema(schema: &Value, dir: &Path) -> Result<Option<Value>, String> {
+    let (library, _) = SchemaLibrary::load(schema, dir);
     if library.files.is_empty() {
         return Ok(None);
     }
-    let (main, address) = main_document(schema, &library);
+    let (main, address) = find_main_document(schema, &library);
     let draft = Draft::default().detect(main);
     for (address, file) in &library.files {
-        check(&file.value, address, draft)?;
+        check_bundleable(&file.value, address, draft)?;
     }
-    let mut bundle = Bundle {
+    let mut bundler = SchemaBundler {
         library: &library,
-        main: address,
-        definitions: match draft {
+        main_address: address,
+        definitions_keyword: match draft {
             Draft::Draft4 | Draft::Draft6 | Draft::Draft7 => "definitions",
             _ => "$defs",
         },
-        used: definitions_of(main),
-        names: BTreeMap::new(),
-        open: Vec::new(),
+        used_names: definition_names(main),
+        names_by_address: BTreeMap::new(),
+        pending: Vec::new(),
     };
-    Ok(Some(bundle.whole(main, schema)))
+    Ok(Some(bundler.bundle(main, schema)))
 }
 
-/// Whether a file says the same inside another document.
-fn check(document: &Value, address: &str, draft: Draft) -> Result<(), String> {
-    let name = address.trim_start_matches(BASE);
+/// Checks that a file keeps its meaning inside another document.
+fn check_bundleable(document: &Value, address: &str, draft: Draft) -> Result<(), String> {
+    let name = address.trim_start_matches(BASE_URI);
     if draft.detect(document) != draft {
-        return Err(format!("`{name}` is of another draft of JSON Schema"));
+        return Err(format!("`{name}` uses another draft of JSON Schema"));
     }
-    let named = |place: &Place<'_>| {
-        let own = |key: &&str| place.parent.is_none() && ADDRESSES.contains(key);
-        let has = |key: &&str| place.schema.contains_key(*key) && !own(key);
-        NAMES.into_iter().find(has)
+    let find_unbundleable = |subschema: &Subschema<'_>| {
+        let is_root_id = |key: &&str| subschema.parent.is_none() && ID_KEYWORDS.contains(key);
+        let has = |key: &&str| subschema.schema.contains_key(*key) && !is_root_id(key);
+        UNBUNDLEABLE_KEYWORDS.into_iter().find(has)
     };
-    match places(document, address).iter().find_map(named) {
-        Some(key) => Err(format!("`{name}` has a `{key}` inside")),
+    match find_subschemas(document, address)
+        .iter()
+        .find_map(find_unbundleable)
+    {
+        Some(key) => Err(format!("`{name}` contains `{key}`")),
         None => Ok(()),
     }
 }
 
-/// The document that holds the schema of the input, and its address: the file, where `schema` only refers to one.
-fn main_document<'s>(schema: &'s Value, library: &'s Library) -> (&'s Value, String) {
-    let mut found = (schema, BASE.to_owned());
-    // References in a circle are a schema of nothing: no more steps than there are files.
+/// Returns the document that holds the schema of the input, and its address: a file, if `schema` is only a reference to
+/// one.
+fn find_main_document<'s>(schema: &'s Value, library: &'s SchemaLibrary) -> (&'s Value, String) {
+    let mut found = (schema, BASE_URI.to_owned());
+    // References may form a cycle, so take no more steps than there are files.
     for _ in 0..library.files.len() {
         let (document, address) = &found;
         let is_bare = document.as_object().is_some_and(|keys| {
-            keys.keys()
-                .all(|key| ["$ref", "$schema"].contains(&&**key) || NOTES.contains(&&**key))
+            keys.keys().all(|key| {
+                ["$ref", "$schema"].contains(&&**key) || ANNOTATION_KEYWORDS.contains(&&**key)
+            })
         });
-        let places = places(document, address);
-        let reference = references(&places).next().filter(|_| is_bare);
-        let Some((file, fragment)) = reference.and_then(|reference| library.find(&reference))
+        let subschemas = find_subschemas(document, address);
+        let reference = find_references(&subschemas).next().filter(|_| is_bare);
+        let Some((file, fragment)) =
+            reference.and_then(|reference| library.find_target(&reference))
         else {
             break;
         };
@@ -94,108 +101,109 @@ fn main_document<'s>(schema: &'s Value, library: &'s Library) -> (&'s Value, Str
     found
 }
 
-fn definitions_of(document: &Value) -> BTreeSet<String> {
+fn definition_names(document: &Value) -> BTreeSet<String> {
     let each = ["$defs", "definitions"].into_iter();
     let each = each.filter_map(|key| document.get(key)?.as_object());
     each.flat_map(Map::keys).cloned().collect()
 }
 
-/// One document out of many.
-struct Bundle<'l> {
-    library: &'l Library,
-    /// The address of the document around the others.
-    main: String,
-    /// The keyword of definitions.
-    definitions: &'static str,
-    /// Names among them that are taken.
-    used: BTreeSet<String>,
-    /// What the others are called among them, by address.
-    names: BTreeMap<String, String>,
-    /// Those that are named, but not taken in.
-    open: Vec<String>,
+/// Combines several documents into one.
+struct SchemaBundler<'l> {
+    library: &'l SchemaLibrary,
+    /// The address of the document that the others are added to.
+    main_address: String,
+    /// The keyword for definitions.
+    definitions_keyword: &'static str,
+    /// Names of definitions that are taken.
+    used_names: BTreeSet<String>,
+    /// The names of the added documents among the definitions, by address.
+    names_by_address: BTreeMap<String, String>,
+    /// Addresses of documents that have a name but aren't added yet.
+    pending: Vec<String>,
 }
 
-impl Bundle<'_> {
-    /// `main` with the notes of `schema` and all that it reaches.
-    fn whole(&mut self, main: &Value, schema: &Value) -> Value {
-        let mut whole = self.rewritten(main, &self.main.clone());
+impl SchemaBundler<'_> {
+    /// Returns `main` with the annotations of `schema`, and with all files that it reaches.
+    fn bundle(&mut self, main: &Value, schema: &Value) -> Value {
+        let mut whole = self.rewrite_document(main, &self.main_address.clone());
         let Some(object) = whole.as_object_mut() else {
             return whole;
         };
-        for key in NOTES {
-            if let Some(note) = schema.get(key) {
-                object.insert(key.to_owned(), note.clone());
+        for key in ANNOTATION_KEYWORDS {
+            if let Some(annotation) = schema.get(key) {
+                object.insert(key.to_owned(), annotation.clone());
             }
         }
-        let mut definitions = match object.remove(self.definitions) {
+        let mut definitions = match object.remove(self.definitions_keyword) {
             Some(Value::Object(own)) => own,
             _ => Map::new(),
         };
-        while let Some(address) = self.open.pop() {
-            let mut file = self.rewritten(&self.library.files[&address].value, &address);
+        while let Some(address) = self.pending.pop() {
+            let mut file = self.rewrite_document(&self.library.files[&address].value, &address);
             if let Some(object) = file.as_object_mut() {
                 object.shift_remove("$schema");
             }
-            definitions.insert(self.name(&address), file);
+            definitions.insert(self.assign_name(&address), file);
         }
         if !definitions.is_empty() {
-            object.insert(self.definitions.to_owned(), definitions.into());
+            object.insert(self.definitions_keyword.to_owned(), definitions.into());
         }
         whole
     }
 
-    /// `document` with references that lead to the same places of the whole.
-    fn rewritten(&mut self, document: &Value, address: &str) -> Value {
+    /// Rewrites the references in `document` so that they point into the bundle.
+    fn rewrite_document(&mut self, document: &Value, address: &str) -> Value {
         let mut rewritten = document.clone();
-        for reference in references(&places(document, address)) {
-            let to = self.reference(&reference, address);
-            if let Some(place) = rewritten.pointer_mut(&reference.place.pointer) {
-                place[reference.keyword] = to.into();
+        for reference in find_references(&find_subschemas(document, address)) {
+            let to = self.rewrite_reference(&reference, address);
+            if let Some(subschema) = rewritten.pointer_mut(&reference.subschema.pointer) {
+                subschema[reference.keyword] = to.into();
             }
         }
-        if let Some(object) = rewritten.as_object_mut().filter(|_| address != BASE) {
-            object.retain(|key, _| !ADDRESSES.contains(&&**key));
+        if let Some(object) = rewritten.as_object_mut().filter(|_| address != BASE_URI) {
+            object.retain(|key, _| !ID_KEYWORDS.contains(&&**key));
         }
         rewritten
     }
 
-    /// A reference in the document at `from`, as it is said in the whole.
-    fn reference(&mut self, reference: &Reference<'_, '_>, from: &str) -> String {
+    /// Returns the text of a reference in the document at `from`, as it must be in the bundle.
+    fn rewrite_reference(&mut self, reference: &SchemaReference<'_, '_>, from: &str) -> String {
         let fragment = reference
             .text
             .split_once('#')
-            .map_or("", |(_, behind)| behind);
-        let to = self.library.find(reference).map(|(to, _)| to);
+            .map_or("", |(_, fragment)| fragment);
+        let to = self.library.find_target(reference).map(|(to, _)| to);
         let to = to.unwrap_or_else(|| from.to_owned());
-        if to == self.main {
+        if to == self.main_address {
             return format!("#{fragment}");
         }
-        let name = self.name(&to);
-        format!("#/{}/{name}{fragment}", self.definitions)
+        let name = self.assign_name(&to);
+        format!("#/{}/{name}{fragment}", self.definitions_keyword)
     }
 
-    /// What the file at `address` is called among the definitions: like the file.
-    fn name(&mut self, address: &str) -> String {
-        if let Some(name) = self.names.get(address) {
+    /// Returns the name of the file at `address` among the definitions, which is derived from the file name.
+    fn assign_name(&mut self, address: &str) -> String {
+        if let Some(name) = self.names_by_address.get(address) {
             return name.clone();
         }
         let file = address.rsplit('/').next().unwrap_or_default();
         let stem = file.split('.').next().unwrap_or_default();
-        let plain = |c: char| {
+        let to_name_char = |c: char| {
             if c.is_ascii_alphanumeric() || c == '-' {
                 c
             } else {
                 '_'
             }
         };
-        let stem: String = stem.chars().map(plain).collect();
+        let stem: String = stem.chars().map(to_name_char).collect();
         let numbered = (2_u32..).map(|number| format!("{stem}_{number}"));
-        let free = |name: &String| !self.used.contains(name);
+        let free = |name: &String| !self.used_names.contains(name);
         let name = std::iter::once(stem.clone()).chain(numbered).find(free);
         let name = name.unwrap_or_default();
-        self.used.insert(name.clone());
-        self.names.insert(address.to_owned(), name.clone());
-        self.open.push(address.to_owned());
+        self.used_names.insert(name.clone());
+        self.names_by_address
+            .insert(address.to_owned(), name.clone());
+        self.pending.push(address.to_owned());
         name
     }
 }
@@ -208,12 +216,11 @@ mod tests {
 
     use super::*;
 
-    use crate::json_schema::faults::schema_faults;
-    use crate::json_schema::schema::Schema;
+    use crate::json_schema::schema::CompiledSchema;
+    use crate::json_schema::schema_errors::find_schema_errors;
 
-    /// FAULTS 26: what a model is told needs no file.
     #[test]
-    fn files_become_a_part_of_the_schema() {
+    fn referenced_files_become_definitions() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, value: Value| {
             fs::write(dir.path().join(name), value.to_string()).unwrap();
@@ -233,20 +240,20 @@ mod tests {
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}),
         );
         write("named.json", json!({"items": {"$anchor": "x"}}));
-        let told = |schema: Value| {
-            assert_eq!(schema_faults(&schema, dir.path()), []);
-            let bundled = bundled(&schema, dir.path());
+        let check_and_bundle = |schema: Value| {
+            assert_eq!(find_schema_errors(&schema, dir.path()), []);
+            let bundled = bundle_schema(&schema, dir.path());
             if let Ok(Some(whole)) = &bundled {
-                Schema::compile(whole, Path::new("/nowhere")).unwrap();
+                CompiledSchema::compile(whole, Path::new("/nowhere")).unwrap();
             }
             bundled
         };
         assert_eq!(
-            told(json!({"$ref": "#/$defs/a", "$defs": {"a": {}}})),
+            check_and_bundle(json!({"$ref": "#/$defs/a", "$defs": {"a": {}}})),
             Ok(None)
         );
         assert_eq!(
-            told(json!({"title": "T", "$ref": "./sch.json"}))
+            check_and_bundle(json!({"title": "T", "$ref": "./sch.json"}))
                 .unwrap()
                 .unwrap(),
             json!({
@@ -258,7 +265,7 @@ mod tests {
             })
         );
         assert_eq!(
-            told(json!({
+            check_and_bundle(json!({
                 "properties": {"n": {"$ref": "node.json"}, "i": {"$ref": "node.json#/$defs/n"}, "s": {"$ref": "#/$defs/node"}},
                 "$defs": {"node": {}},
             }))
@@ -280,9 +287,11 @@ mod tests {
                 },
             })
         );
-        let old = told(json!({"$ref": "old.json"})).unwrap().unwrap();
+        let old = check_and_bundle(json!({"$ref": "old.json"}))
+            .unwrap()
+            .unwrap();
         assert_eq!(old["$schema"], "http://json-schema.org/draft-07/schema#");
-        assert!(told(json!({"properties": {"a": {"$ref": "old.json"}}})).is_err());
-        assert!(told(json!({"properties": {"a": {"$ref": "named.json"}}})).is_err());
+        assert!(check_and_bundle(json!({"properties": {"a": {"$ref": "old.json"}}})).is_err());
+        assert!(check_and_bundle(json!({"properties": {"a": {"$ref": "named.json"}}})).is_err());
     }
 }

@@ -1,15 +1,15 @@
-//! The keywords of JSON Schema, all drafts together, and those of a schema that are none of them: JSON Schema takes these
-//! for notes, so that a mistyped one checks nothing.
+//! The keywords of all JSON Schema drafts, and a search for unknown ones. JSON Schema ignores unknown keywords, so a
+//! mistyped one checks nothing.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::json_schema::library::{BASE, Library};
-use crate::json_schema::walk::{Place, escaped, places};
+use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::subschemas::{Subschema, escape_pointer_token, find_subschemas};
 
-/// Keywords that say something about values of one type only; any other value passes.
-const OF_TYPE: [(&str, &[&str]); 4] = [
+/// Keywords that constrain values of one type only; any other value passes.
+const KEYWORDS_BY_TYPE: [(&str, &[&str]); 4] = [
     (
         "object",
         &[
@@ -53,8 +53,8 @@ const OF_TYPE: [(&str, &[&str]); 4] = [
         ],
     ),
 ];
-/// Keywords that decide for values of every type.
-const OF_ALL: [&str; 13] = [
+/// Keywords that constrain values of every type.
+const ANY_TYPE_KEYWORDS: [&str; 13] = [
     "$dynamicRef",
     "$recursiveRef",
     "$ref",
@@ -69,8 +69,8 @@ const OF_ALL: [&str; 13] = [
     "then",
     "type",
 ];
-/// Keywords that decide nothing by themselves.
-const SILENT: [&str; 21] = [
+/// Keywords that constrain nothing by themselves.
+const NON_ASSERTION_KEYWORDS: [&str; 21] = [
     "$anchor",
     "$comment",
     "$defs",
@@ -94,73 +94,90 @@ const SILENT: [&str; 21] = [
     "writeOnly",
 ];
 
-/// Shorter keywords are like too many words.
-const MIN_LIKE: usize = 4;
-/// From this length on, two letters may differ.
-const LONG: usize = 8;
+/// Minimum length of a suggested keyword: shorter ones resemble too many words.
+const MIN_FUZZY_KEYWORD_LEN: usize = 4;
+/// Minimum length of a keyword for which two letters may differ.
+const LONG_KEYWORD_LEN: usize = 8;
 
-/// A key of a schema that is no keyword.
+/// A key of a schema that isn't a keyword.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stray {
-    /// JSON pointer to it; where it stands in a file, to the reference that led there.
+pub struct UnknownKeyword {
+    /// JSON pointer to the key; if it's in a referenced file, to the reference that led there.
     pub pointer: String,
     /// The key.
     pub key: String,
-    /// The keyword that it was probably meant to be, if that one would decide something.
-    pub meant: Option<&'static str>,
+    /// The constraining keyword that was probably meant, if any.
+    pub suggestion: Option<&'static str>,
 }
 
-/// Every key in `schema` and the files that it reaches in `dir` that stands where a keyword does and is none.
-pub fn strays(schema: &Value, dir: &Path) -> Vec<Stray> {
-    let mut found: Vec<Stray> = places(schema, BASE).iter().flat_map(of_place).collect();
-    let (library, _) = Library::of(schema, dir);
+/// Finds every key in keyword position that isn't a keyword, in `schema` and the files that it reaches in `dir`.
+pub fn find_unknown_keywords(schema: &Value, dir: &Path) -> Vec<UnknownKeyword> {
+    let mut found: Vec<UnknownKeyword> = find_subschemas(schema, BASE_URI)
+        .iter()
+        .flat_map(unknown_keywords_at)
+        .collect();
+    let (library, _) = SchemaLibrary::load(schema, dir);
     for (address, file) in &library.files {
-        for stray in places(&file.value, address).iter().flat_map(of_place) {
-            let pointer = file.from.clone();
-            found.push(Stray { pointer, ..stray });
+        for unknown in find_subschemas(&file.value, address)
+            .iter()
+            .flat_map(unknown_keywords_at)
+        {
+            let pointer = file.referenced_at.clone();
+            found.push(UnknownKeyword { pointer, ..unknown });
         }
     }
     found
 }
 
-/// The type of the values that `keyword` says something about; none where it is all of them.
-pub fn type_of(keyword: &str) -> Option<&'static str> {
-    OF_TYPE
+/// Returns the type of the values that `keyword` constrains; `None` if it isn't limited to one type.
+pub fn type_of_keyword(keyword: &str) -> Option<&'static str> {
+    KEYWORDS_BY_TYPE
         .iter()
         .find(|(_, keywords)| keywords.contains(&keyword))
         .map(|(name, _)| *name)
 }
 
-fn of_place(place: &Place<'_>) -> Vec<Stray> {
-    let keys = place.schema.keys().filter(|key| !is_keyword(key));
-    let stray = |key: &String| Stray {
-        pointer: format!("{}/{}", place.pointer, escaped(key)),
+fn unknown_keywords_at(subschema: &Subschema<'_>) -> Vec<UnknownKeyword> {
+    let keys = subschema.schema.keys().filter(|key| !is_keyword(key));
+    let to_unknown = |key: &String| UnknownKeyword {
+        pointer: format!("{}/{}", subschema.pointer, escape_pointer_token(key)),
         key: key.clone(),
-        meant: meant(key),
+        suggestion: suggest_keyword(key),
     };
-    keys.map(stray).collect()
+    keys.map(to_unknown).collect()
 }
 
 fn is_keyword(key: &str) -> bool {
-    type_of(key).is_some() || OF_ALL.contains(&key) || SILENT.contains(&key)
+    type_of_keyword(key).is_some()
+        || ANY_TYPE_KEYWORDS.contains(&key)
+        || NON_ASSERTION_KEYWORDS.contains(&key)
 }
 
-/// The deciding keyword that differs from `key` by its case or a letter or two. Vendors have keys of their own
-/// (`propertyOrdering`, `nullable`): what is only alike is taken for one of them.
-fn meant(key: &str) -> Option<&'static str> {
+/// Returns the constraining keyword that differs from `key` only by case or by a letter or two. Anything less similar
+/// is assumed to be a vendor's own key (`propertyOrdering`, `nullable`).
+fn suggest_keyword(key: &str) -> Option<&'static str> {
     let lower = key.to_lowercase();
-    let deciding = OF_TYPE.iter().flat_map(|(_, keywords)| keywords.iter());
-    deciding
-        .chain(&OF_ALL)
+    let constraining = KEYWORDS_BY_TYPE
+        .iter()
+        .flat_map(|(_, keywords)| keywords.iter());
+    constraining
+        .chain(&ANY_TYPE_KEYWORDS)
         .copied()
-        .filter(|keyword| keyword.len() >= MIN_LIKE)
+        .filter(|keyword| keyword.len() >= MIN_FUZZY_KEYWORD_LEN)
         .map(|keyword| {
             (
                 strsim::osa_distance(&lower, &keyword.to_lowercase()),
                 keyword,
             )
         })
-        .filter(|(distance, keyword)| *distance <= if keyword.len() < LONG { 1 } else { 2 })
+        .filter(|(distance, keyword)| {
+            *distance
+                <= if keyword.len() < LONG_KEYWORD_LEN {
+                    1
+                } else {
+                    2
+                }
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, keyword)| keyword)
 }
@@ -171,16 +188,18 @@ mod tests {
 
     use super::*;
 
-    fn found(schema: &Value) -> Vec<String> {
-        let shown = |stray: Stray| format!("{} {}", stray.pointer, stray.meant.unwrap_or("-"));
-        strays(schema, Path::new("/"))
+    fn list_unknown_keywords(schema: &Value) -> Vec<String> {
+        let shown = |unknown: UnknownKeyword| {
+            format!("{} {}", unknown.pointer, unknown.suggestion.unwrap_or("-"))
+        };
+        find_unknown_keywords(schema, Path::new("/"))
             .into_iter()
             .map(shown)
             .collect()
     }
 
     #[test]
-    fn what_is_no_keyword_is_found_where_it_stands() {
+    fn unknown_keywords_are_found_at_their_position() {
         let schema = json!({
             "propertys": {"a": {"minLenght": 1}},
             "properties": {
@@ -190,7 +209,7 @@ mod tests {
             "requird": ["a"],
             "anyOf": [{"Maximum": 1}],
         });
-        let mut found = found(&schema);
+        let mut found = list_unknown_keywords(&schema);
         found.sort();
         assert_eq!(
             found,

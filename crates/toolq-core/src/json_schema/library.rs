@@ -1,4 +1,5 @@
-//! The files that a schema's references name: JSON beside tools.yaml. Nothing else is read, and nothing fetched.
+//! Loads the files that a schema refers to: JSON files in the directory of tools.yaml. Nothing else is read, and
+//! nothing is fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -11,77 +12,87 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use url::Url;
 
-use crate::json_schema::schema::SchemaFault;
-use crate::json_schema::walk::{Place, places};
+use crate::json_schema::schema_error::SchemaError;
+use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
-/// What references are relative to: the folder of tools.yaml, whatever it is called.
-pub(crate) const BASE: &str = "json-schema:///";
-/// The largest file that a `$ref` may name, in bytes.
+/// What references are relative to: stands for the directory of tools.yaml, whatever its name.
+pub(crate) const BASE_URI: &str = "json-schema:///";
+/// Maximum size of a file that a `$ref` names, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Keywords whose value is a reference.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// The files that a schema reaches, by address.
 #[derive(Debug, Default)]
-pub(crate) struct Library {
-    pub(crate) files: BTreeMap<String, File>,
+pub(crate) struct SchemaLibrary {
+    pub(crate) files: BTreeMap<String, LibraryFile>,
 }
 
 /// A file that a schema reaches.
 #[derive(Debug)]
-pub(crate) struct File {
-    /// What it holds.
+pub(crate) struct LibraryFile {
+    /// Its content.
     pub(crate) value: Value,
-    /// JSON pointer of the schema's reference that led to it.
-    pub(crate) from: String,
+    /// JSON pointer to the reference in the schema that led to the file.
+    pub(crate) referenced_at: String,
 }
 
-impl Library {
-    /// Reads every file that `schema` reaches in `dir`. References that lead anywhere else are faults; where one stands
-    /// in a file, the fault stands at the reference of `schema` that led there.
-    pub(crate) fn of(schema: &Value, dir: &Path) -> (Self, Vec<SchemaFault>) {
+impl SchemaLibrary {
+    /// Reads every file that `schema` reaches in `dir`. References that lead anywhere else are errors. An error in a
+    /// file is reported at the reference in `schema` that led there.
+    pub(crate) fn load(schema: &Value, dir: &Path) -> (Self, Vec<SchemaError>) {
         let mut library = Self::default();
-        let mut faults = Vec::new();
-        let mut open = library.read(schema, BASE, dir, None, &mut faults);
-        while let Some((address, file)) = open.pop() {
+        let mut errors = Vec::new();
+        let mut pending = library.read_files(schema, BASE_URI, dir, None, &mut errors);
+        while let Some((address, file)) = pending.pop() {
             if library.files.contains_key(&address) {
                 continue;
             }
-            let from = Some(file.from.as_str());
-            open.extend(library.read(&file.value, &address, dir, from, &mut faults));
+            let from = Some(file.referenced_at.as_str());
+            pending.extend(library.read_files(&file.value, &address, dir, from, &mut errors));
             library.files.insert(address, file);
         }
-        (library, faults)
+        (library, errors)
     }
 
-    /// Reads the files that the document at `address` names and that are not here yet.
-    fn read(
+    /// Reads the files that the document at `address` names and that aren't loaded yet.
+    fn read_files(
         &self,
         document: &Value,
         address: &str,
         dir: &Path,
         from: Option<&str>,
-        faults: &mut Vec<SchemaFault>,
-    ) -> Vec<(String, File)> {
-        let places = places(document, address);
-        let own: BTreeSet<&str> = places.iter().map(|place| place.base.as_str()).collect();
-        let mut found: BTreeMap<String, File> = BTreeMap::new();
-        for reference in references(&places) {
+        errors: &mut Vec<SchemaError>,
+    ) -> Vec<(String, LibraryFile)> {
+        let subschemas = find_subschemas(document, address);
+        let own_addresses: BTreeSet<&str> = subschemas
+            .iter()
+            .map(|subschema| subschema.base.as_str())
+            .collect();
+        let mut found: BTreeMap<String, LibraryFile> = BTreeMap::new();
+        for reference in find_references(&subschemas) {
             let from = from.map_or_else(|| reference.pointer(), str::to_owned);
-            let read = target(&reference.place.base, reference.text).and_then(|target| {
-                let address = target.as_str();
-                let known = own.contains(address) || address == BASE;
-                if known || self.files.contains_key(address) || found.contains_key(address) {
-                    return Ok(None);
-                }
-                Ok(Some((address.to_owned(), load(&target, dir)?)))
-            });
+            let read =
+                resolve_target(&reference.subschema.base, reference.text).and_then(|target| {
+                    let address = target.as_str();
+                    let known = own_addresses.contains(address) || address == BASE_URI;
+                    if known || self.files.contains_key(address) || found.contains_key(address) {
+                        return Ok(None);
+                    }
+                    Ok(Some((address.to_owned(), load_file(&target, dir)?)))
+                });
             match read {
                 Ok(None) => {}
                 Ok(Some((address, value))) => {
-                    found.insert(address, File { value, from });
+                    found.insert(
+                        address,
+                        LibraryFile {
+                            value,
+                            referenced_at: from,
+                        },
+                    );
                 }
-                Err(fault) => faults.push(SchemaFault {
+                Err(fault) => errors.push(SchemaError {
                     pointer: from,
                     ..fault
                 }),
@@ -91,50 +102,54 @@ impl Library {
     }
 }
 
-impl Retrieve for Library {
+impl Retrieve for SchemaLibrary {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
         let file = self.files.get(uri.as_str()).map(|file| file.value.clone());
-        file.ok_or_else(|| "it is not beside tools.yaml".into())
+        file.ok_or_else(|| "it isn't a file next to tools.yaml".into())
     }
 }
 
-impl Library {
-    /// The address of the file that `reference` leads to, if to one, and the place there.
-    pub(crate) fn find<'r>(&self, reference: &Reference<'_, 'r>) -> Option<(String, &'r str)> {
-        let target = target(&reference.place.base, reference.text).ok()?;
+impl SchemaLibrary {
+    /// Returns the address of the file that `reference` leads to, and the fragment; `None` if it doesn't lead to a
+    /// file.
+    pub(crate) fn find_target<'r>(
+        &self,
+        reference: &SchemaReference<'_, 'r>,
+    ) -> Option<(String, &'r str)> {
+        let target = resolve_target(&reference.subschema.base, reference.text).ok()?;
         let fragment = reference
             .text
             .split_once('#')
-            .map_or("", |(_, place)| place);
+            .map_or("", |(_, fragment)| fragment);
         let is_file = self.files.contains_key(target.as_str());
         is_file.then(|| (target.into(), fragment))
     }
 }
 
-/// A reference and the place where it stands.
+/// A reference and the schema that contains it.
 #[derive(Clone, Copy)]
-pub(crate) struct Reference<'p, 'a> {
-    pub(crate) place: &'p Place<'a>,
+pub(crate) struct SchemaReference<'p, 'a> {
+    pub(crate) subschema: &'p Subschema<'a>,
     pub(crate) keyword: &'static str,
     pub(crate) text: &'a str,
 }
 
-impl Reference<'_, '_> {
-    /// JSON pointer of the reference itself.
+impl SchemaReference<'_, '_> {
+    /// JSON pointer to the reference itself.
     pub(crate) fn pointer(&self) -> String {
-        format!("{}/{}", self.place.pointer, self.keyword)
+        format!("{}/{}", self.subschema.pointer, self.keyword)
     }
 }
 
-/// The references that stand at `places`.
-pub(crate) fn references<'p, 'a>(
-    places: &'p [Place<'a>],
-) -> impl Iterator<Item = Reference<'p, 'a>> {
-    places.iter().flat_map(|place| {
-        REFERENCES.into_iter().filter_map(move |keyword| {
-            let text = place.schema.get(keyword)?.as_str()?;
-            Some(Reference {
-                place,
+/// Returns the references in `subschemas`.
+pub(crate) fn find_references<'p, 'a>(
+    subschemas: &'p [Subschema<'a>],
+) -> impl Iterator<Item = SchemaReference<'p, 'a>> {
+    subschemas.iter().flat_map(|subschema| {
+        REFERENCE_KEYWORDS.into_iter().filter_map(move |keyword| {
+            let text = subschema.schema.get(keyword)?.as_str()?;
+            Some(SchemaReference {
+                subschema,
                 keyword,
                 text,
             })
@@ -142,26 +157,33 @@ pub(crate) fn references<'p, 'a>(
     })
 }
 
-/// The address of the document that `reference` means.
-fn target(base: &Rc<Url>, reference: &str) -> Result<Url, SchemaFault> {
-    let mut target = base
-        .join(reference)
-        .map_err(|error| SchemaFault::new("", format!("`{reference}` is no reference: {error}")))?;
+/// Returns the address of the document that `reference` points to.
+fn resolve_target(base: &Rc<Url>, reference: &str) -> Result<Url, SchemaError> {
+    let mut target = base.join(reference).map_err(|error| {
+        SchemaError::new(
+            "",
+            format!("`{reference}` isn't a valid reference: {error}"),
+        )
+    })?;
     target.set_fragment(None);
-    if climbs_out(base, reference) {
-        return Err(outside(reference));
+    if escapes_directory(base, reference) {
+        return Err(outside_error(reference));
     }
     Ok(target)
 }
 
-/// Whether a relative reference has more `..` than `base` has folders; joining would drop them silently.
-fn climbs_out(base: &Url, reference: &str) -> bool {
+/// Returns whether a relative reference has more `..` than `base` has directories. Joining would silently drop them.
+fn escapes_directory(base: &Url, reference: &str) -> bool {
     let path = reference.split(['#', '?']).next().unwrap_or_default();
     if path.contains(':') || base.scheme() != "json-schema" {
         return false;
     }
-    let folders = base.path().matches('/').count().saturating_sub(1);
-    let mut depth = if path.starts_with('/') { 0 } else { folders };
+    let directories = base.path().matches('/').count().saturating_sub(1);
+    let mut depth = if path.starts_with('/') {
+        0
+    } else {
+        directories
+    };
     percent_decode_str(path)
         .decode_utf8_lossy()
         .split('/')
@@ -179,25 +201,26 @@ fn climbs_out(base: &Url, reference: &str) -> bool {
         })
 }
 
-fn outside(reference: &str) -> SchemaFault {
-    let message = format!("`{reference}` leads out of the folder of tools.yaml");
-    SchemaFault::new("", message)
-        .with_hint("copy the file beside tools.yaml, or its schema into `$defs`")
+fn outside_error(reference: &str) -> SchemaError {
+    let message = format!("`{reference}` leads outside the directory of tools.yaml");
+    SchemaError::new("", message)
+        .with_hint("copy the file into the directory of tools.yaml, or its schema into `$defs`")
 }
 
-/// Reads a file beside tools.yaml.
-fn load(target: &Url, dir: &Path) -> Result<Value, SchemaFault> {
+/// Reads a file in the directory of tools.yaml.
+fn load_file(target: &Url, dir: &Path) -> Result<Value, SchemaError> {
     if target.scheme() != "json-schema" || target.host().is_some() {
-        let message = format!("`{target}` is not beside tools.yaml; references are never fetched");
-        return Err(SchemaFault::new("", message)
-            .with_hint("save it as a JSON file beside tools.yaml and refer to that"));
+        let message =
+            format!("`{target}` isn't a file next to tools.yaml; references are never fetched");
+        return Err(SchemaError::new("", message)
+            .with_hint("save it as a JSON file next to tools.yaml and refer to that"));
     }
     let name = percent_decode_str(target.path().trim_start_matches('/'))
         .decode_utf8_lossy()
         .into_owned();
-    let fault = |cause: &str| {
-        SchemaFault::new("", format!("the file `{name}` {cause}")).with_hint(
-            "a reference names a JSON file beside tools.yaml, or a place such as `#/$defs/name`",
+    let file_error = |cause: &str| {
+        SchemaError::new("", format!("the file `{name}` {cause}")).with_hint(
+            "a reference names a JSON file next to tools.yaml, or a location such as `#/$defs/name`",
         )
     };
     let relative = Path::new(&name);
@@ -205,23 +228,23 @@ fn load(target: &Url, dir: &Path) -> Result<Value, SchemaFault> {
         .components()
         .all(|part| matches!(part, Component::Normal(_)))
     {
-        return Err(outside(&name));
+        return Err(outside_error(&name));
     }
-    let unreadable = |error: std::io::Error| fault(&format!("can't be read: {error}"));
+    let unreadable = |error: std::io::Error| file_error(&format!("can't be read: {error}"));
     let resolved = dir.join(relative).canonicalize().map_err(unreadable)?;
     if !dir
         .canonicalize()
         .is_ok_and(|dir| resolved.starts_with(dir))
     {
-        return Err(outside(&name));
+        return Err(outside_error(&name));
     }
-    read(&resolved).map_err(|cause| fault(&cause))
+    read_json_file(&resolved).map_err(|cause| file_error(&cause))
 }
 
-fn read(file: &Path) -> Result<Value, String> {
+fn read_json_file(file: &Path) -> Result<Value, String> {
     let unreadable = |error: std::io::Error| format!("can't be read: {error}");
     if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err("is no regular file".to_owned());
+        return Err("isn't a regular file".to_owned());
     }
     let opened = std::fs::File::open(file).map_err(unreadable)?;
     let mut text = Vec::new();
@@ -230,7 +253,7 @@ fn read(file: &Path) -> Result<Value, String> {
         .read_to_end(&mut text)
         .map_err(unreadable)?;
     if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("has more than {MAX_FILE_BYTES} bytes"));
+        return Err(format!("is larger than {MAX_FILE_BYTES} bytes"));
     }
-    serde_json::from_slice(&text).map_err(|error| format!("is no JSON: {error}"))
+    serde_json::from_slice(&text).map_err(|error| format!("isn't JSON: {error}"))
 }

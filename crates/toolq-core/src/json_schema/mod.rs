@@ -1,24 +1,27 @@
-//! JSON Schema: a declared schema → its problems, or a validator that reports every problem of an input.
+//! JSON Schema: finds the errors of a declared schema, or compiles it to a validator that reports every problem of an
+//! input.
 //!
-//! Only this module knows the validating crate. It opens no connection, reads no file outside the directory of tools.yaml,
-//! matches patterns in linear time, and asserts no `format`.
+//! Only this module uses the `jsonschema` crate. It opens no connections, reads no files outside the directory of
+//! tools.yaml, matches patterns in linear time, and doesn't assert `format`.
 
 mod bundle;
-mod details;
-mod faults;
+mod error_messages;
 mod keywords;
 mod library;
-mod links;
 mod patterns;
+mod problem_details;
 mod schema;
+mod schema_error;
+mod schema_errors;
+mod schema_graph;
+mod subschemas;
 mod type_errors;
-mod walk;
-mod wording;
+mod validation_options;
 
-pub(crate) use bundle::bundled;
-pub use faults::schema_faults;
-pub(crate) use keywords::{strays, type_of};
-pub use schema::Schema;
-pub(crate) use schema::SchemaFault;
-pub(crate) use type_errors::Wanted;
-pub(crate) use walk::{escaped, pointer};
+pub(crate) use bundle::bundle_schema;
+pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
+pub use schema::CompiledSchema;
+pub(crate) use schema_error::SchemaError;
+pub use schema_errors::find_schema_errors;
+pub(crate) use subschemas::{escape_pointer_token, json_pointer};
+pub(crate) use type_errors::TypeError;

@@ -1,24 +1,30 @@
-//! The patterns of a schema → those that can't be matched in linear time.
+//! Finds the patterns of a schema that can't be matched in linear time.
 
 use serde_json::{Value, json};
 
-use crate::json_schema::library::{BASE, Library};
-use crate::json_schema::schema::{SchemaFault, options};
-use crate::json_schema::walk::{escaped, places};
+use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::schema_error::SchemaError;
+use crate::json_schema::subschemas::{escape_pointer_token, find_subschemas};
+use crate::json_schema::validation_options::validation_options;
 
-/// Patterns that the linear engine doesn't take. All are tried at once, and one by one only where that fails.
-pub(crate) fn refused(schema: &Value) -> Vec<SchemaFault> {
+/// Finds the patterns that the linear-time engine rejects. Tries all of them together, and one by one only if that
+/// fails.
+pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
     let mut patterns: Vec<(String, String)> = Vec::new();
-    for place in places(schema, BASE) {
-        if let Some(pattern) = place.schema.get("pattern").and_then(Value::as_str) {
-            patterns.push((format!("{}/pattern", place.pointer), pattern.to_owned()));
+    for subschema in find_subschemas(schema, BASE_URI) {
+        if let Some(pattern) = subschema.schema.get("pattern").and_then(Value::as_str) {
+            patterns.push((format!("{}/pattern", subschema.pointer), pattern.to_owned()));
         }
-        let named = place
+        let named = subschema
             .schema
             .get("patternProperties")
             .and_then(Value::as_object);
         for pattern in named.into_iter().flat_map(|named| named.keys()) {
-            let pointer = format!("{}/patternProperties/{}", place.pointer, escaped(pattern));
+            let pointer = format!(
+                "{}/patternProperties/{}",
+                subschema.pointer,
+                escape_pointer_token(pattern)
+            );
             patterns.push((pointer, pattern.clone()));
         }
     }
@@ -28,7 +34,7 @@ pub(crate) fn refused(schema: &Value) -> Vec<SchemaFault> {
             .map(|(_, pattern)| json!({"pattern": pattern}))
             .collect();
         patterns.is_empty()
-            || options(Library::default())
+            || validation_options(SchemaLibrary::default())
                 .build(&json!({"allOf": each}))
                 .is_ok()
     };
@@ -38,11 +44,11 @@ pub(crate) fn refused(schema: &Value) -> Vec<SchemaFault> {
     patterns
         .into_iter()
         .filter(|pattern| !compiles(std::slice::from_ref(pattern)))
-        .map(|(pointer, pattern)| refused_pattern(pointer, &pattern))
+        .map(|(pointer, pattern)| rejected_pattern_error(pointer, &pattern))
         .collect()
 }
 
-pub(crate) fn refused_pattern(pointer: String, pattern: &str) -> SchemaFault {
+pub(crate) fn rejected_pattern_error(pointer: String, pattern: &str) -> SchemaError {
     let looks_around = ["(?=", "(?!", "(?<=", "(?<!"]
         .iter()
         .any(|form| pattern.contains(form));
@@ -52,18 +58,18 @@ pub(crate) fn refused_pattern(pointer: String, pattern: &str) -> SchemaFault {
         .any(|pair| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]) || pair == b"\\k");
     if looks_around || refers_back {
         let what = if looks_around {
-            "looks around"
+            "uses look-around"
         } else {
-            "refers back"
+            "uses a backreference"
         };
         let message = format!("the pattern {what}, which needs a backtracking engine");
-        return SchemaFault::new(pointer, message).with_hint(
-            "patterns are matched in linear time, without look-around and back references; check the rest in the tool",
+        return SchemaError::new(pointer, message).with_hint(
+            "patterns are matched in linear time, without look-around and backreferences; check the rest in the tool itself",
         );
     }
-    SchemaFault::new(
+    SchemaError::new(
         pointer,
-        "the pattern is no regular expression, or is larger than 1 MiB compiled",
+        "the pattern is not a valid regular expression, or is larger than 1 MiB when compiled",
     )
     .with_hint("balance its brackets, escape with `\\\\`, and keep counts such as `{1000}` small")
 }

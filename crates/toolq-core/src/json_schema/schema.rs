@@ -1,150 +1,112 @@
-//! JSON Schema: a declared `input_schema` → its faults, or a validator that names every problem of an input.
-//!
-//! Only this folder knows the validating crate. It opens no connection, reads no file outside the folder of
-//! tools.yaml, matches patterns in linear time, and asserts no `format`.
+//! Compiles schemas, and validates inputs against them.
 
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
-use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
+use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
-use crate::json_schema::details;
-use crate::json_schema::faults;
-use crate::json_schema::faults::schema_faults;
-use crate::json_schema::library;
-use crate::json_schema::library::Library;
-use crate::json_schema::links::Links;
+use crate::json_schema::library::SchemaLibrary;
+use crate::json_schema::problem_details;
+use crate::json_schema::schema_error::SchemaError;
+use crate::json_schema::schema_errors;
+use crate::json_schema::schema_errors::find_schema_errors;
+use crate::json_schema::schema_graph::SchemaGraph;
 use crate::json_schema::type_errors;
-use crate::json_schema::type_errors::Wanted;
-use crate::types::Detail;
+use crate::json_schema::type_errors::TypeError;
+use crate::json_schema::validation_options::validation_options;
+use crate::types::ProblemDetail;
 
-/// Bytes that a compiled pattern may take.
-const PATTERN_BYTES: usize = 1 << 20;
-
-/// Why a value is no schema that toolq takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaFault {
-    /// JSON pointer into the schema.
-    pub pointer: String,
-    /// What is wrong there, in one sentence without a full stop.
-    pub message: String,
-    /// What to do.
-    pub hint: Option<String>,
-}
-
-impl SchemaFault {
-    pub(crate) fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            pointer: pointer.into(),
-            message: message.into(),
-            hint: None,
-        }
-    }
-
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-/// Schemas, references unfolded, of which problems can be named.
-const MAX_NAMED: u64 = 1 << 16;
-/// Ways through a schema that naming the problems of one input may take.
-const MAX_WAYS: u64 = 4_096;
+/// Maximum number of schemas, with references expanded, for which problems are listed.
+const MAX_SCHEMAS_FOR_DETAILS: u64 = 1 << 16;
+/// Maximum number of paths through a schema that listing the problems of one input may take.
+const MAX_PATHS_FOR_DETAILS: u64 = 4_096;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub struct Schema {
-    declared: Value,
+pub struct CompiledSchema {
+    source: Value,
     validator: Validator,
-    /// How deep an input may be for its problems to be named; a deeper one is only accepted or not.
-    depth: usize,
+    /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
+    max_detail_depth: usize,
 }
 
-impl Schema {
-    /// Compiles `schema`; files that it refers to are read from `dir`, the folder of tools.yaml.
+impl CompiledSchema {
+    /// Compiles `schema`. Files that it refers to are read from `dir`, the directory of tools.yaml.
     ///
     /// # Errors
-    /// All of its [`faults`].
-    pub fn compile(schema: &Value, dir: &Path) -> Result<Self, Vec<SchemaFault>> {
-        let (library, unreachable) = Library::of(schema, dir);
+    /// All of its errors, as from [`find_schema_errors`].
+    pub fn compile(schema: &Value, dir: &Path) -> Result<Self, Vec<SchemaError>> {
+        let (library, unreachable) = SchemaLibrary::load(schema, dir);
         let draft = Draft::default().detect(schema);
-        let links = Links::of(schema, draft, &library);
-        let known = draft != Draft::Unknown && unreachable.is_empty();
-        let (true, Ok(links)) = (known, links) else {
-            return Err(schema_faults(schema, dir));
+        let graph = SchemaGraph::build(schema, draft, &library);
+        let is_supported = draft != Draft::Unknown && unreachable.is_empty();
+        let (true, Ok(graph)) = (is_supported, graph) else {
+            return Err(find_schema_errors(schema, dir));
         };
-        match options(library).build(schema) {
+        match validation_options(library).build(schema) {
             Ok(validator) => Ok(Self {
-                declared: schema.clone(),
+                source: schema.clone(),
                 validator,
-                depth: links.as_ref().map_or(usize::MAX, nameable_depth),
+                max_detail_depth: graph.as_ref().map_or(usize::MAX, max_detail_depth),
             }),
             Err(error) => {
-                let found = schema_faults(schema, dir);
-                let rest = || vec![faults::of_build_error(&error, schema)];
+                let found = find_schema_errors(schema, dir);
+                let rest = || vec![schema_errors::from_build_error(&error, schema)];
                 Err(if found.is_empty() { rest() } else { found })
             }
         }
     }
 
-    /// Whether `input` is valid: the fast question.
+    /// Returns whether `input` is valid. Faster than listing its problems.
     pub fn accepts(&self, input: &Value) -> bool {
         self.validator.is_valid(input)
     }
 
-    /// Every problem of `input`, in the order of the schema; empty where it is valid.
-    pub fn details(&self, input: &Value) -> Vec<Detail> {
+    /// Lists every problem of `input`, in the order of the schema; empty if it is valid.
+    pub fn problem_details(&self, input: &Value) -> Vec<ProblemDetail> {
         if self.accepts(input) {
             return Vec::new();
         }
-        if is_deeper(input, self.depth) {
-            let message = "breaks the schema, and is nested too deeply to tell where";
-            return vec![Detail {
+        if is_deeper_than(input, self.max_detail_depth) {
+            let message = "violates the schema, and is nested too deeply to say where";
+            return vec![ProblemDetail {
                 path: String::new(),
                 message: message.to_owned(),
             }];
         }
-        details::details(&self.validator, &self.declared, input)
+        problem_details::collect_problem_details(&self.validator, &self.source, input)
     }
 
-    /// The places of `input` whose value has the wrong type.
-    pub(crate) fn wanted(&self, input: &Value) -> Vec<Wanted> {
-        if is_deeper(input, self.depth) {
+    /// Finds the values of `input` with the wrong type.
+    pub(crate) fn type_errors(&self, input: &Value) -> Vec<TypeError> {
+        if is_deeper_than(input, self.max_detail_depth) {
             return Vec::new();
         }
-        type_errors::wanted(&self.validator, input)
+        type_errors::find_type_errors(&self.validator, input)
     }
 }
 
-/// The validator finds in linear time whether an input is valid, but tells each problem once for each way to it.
-fn nameable_depth(links: &Links) -> usize {
-    if links.unfolded() > MAX_NAMED {
+/// Returns the maximum depth of an input whose problems can be listed. Validation takes linear time, but each problem
+/// is reported once for every path that leads to it.
+fn max_detail_depth(graph: &SchemaGraph) -> usize {
+    if graph.count_unfolded_schemas() > MAX_SCHEMAS_FOR_DETAILS {
         return 0;
     }
-    match links.growth() {
+    match graph.max_growth() {
         0 | 1 => usize::MAX,
-        growth => MAX_WAYS.ilog(growth) as usize,
+        growth => MAX_PATHS_FOR_DETAILS.ilog(growth) as usize,
     }
 }
 
-/// Whether arrays and objects of `value` are nested deeper than `levels`.
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    let below = |value: &Value| is_deeper(value, levels - 1);
+/// Returns whether the arrays and objects of `value` are nested deeper than `levels`.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let is_child_deeper = |value: &Value| is_deeper_than(value, levels - 1);
     match value {
-        Value::Array(items) => levels == 0 || items.iter().any(below),
-        Value::Object(members) => levels == 0 || members.values().any(below),
+        Value::Array(items) => levels == 0 || items.iter().any(is_child_deeper),
+        Value::Object(members) => levels == 0 || members.values().any(is_child_deeper),
         _ => false,
     }
-}
-
-pub(crate) fn options(library: Library) -> ValidationOptions<'static> {
-    jsonschema::options()
-        .with_base_uri(library::BASE)
-        .with_retriever(library)
-        .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES))
-        .should_validate_formats(false)
 }

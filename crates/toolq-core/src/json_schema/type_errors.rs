@@ -1,44 +1,44 @@
-//! Where an input has a value of the wrong type, and which types would do: what coercion may try.
+//! Finds values of the wrong type, and the types that would be valid: what coercion may try.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 
-/// A place whose value has the wrong type.
+/// A value of the wrong type.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct TypeError {
     /// JSON pointer into the input.
     pub(crate) pointer: String,
-    /// Types that would do.
-    pub(crate) types: Vec<JsonType>,
+    /// Types that would be valid.
+    pub(crate) allowed_types: Vec<JsonType>,
 }
 
-/// The places of `input` whose type is wrong, alternatives included.
-pub(crate) fn wanted(validator: &Validator, input: &Value) -> Vec<Wanted> {
+/// Finds the values of `input` with the wrong type, also inside alternatives.
+pub(crate) fn find_type_errors(validator: &Validator, input: &Value) -> Vec<TypeError> {
     let mut found = Vec::new();
     for error in validator.iter_errors(input) {
-        collect(&error, &mut found);
+        collect_type_errors(&error, &mut found);
     }
     found
 }
 
-fn collect(error: &ValidationError<'_>, found: &mut Vec<Wanted>) {
+fn collect_type_errors(error: &ValidationError<'_>, found: &mut Vec<TypeError>) {
     match error.kind() {
-        Kind::Type { kind } => found.push(Wanted {
+        Kind::Type { kind } => found.push(TypeError {
             pointer: error.instance_path().as_str().to_owned(),
-            types: types(kind),
+            allowed_types: list_types(kind),
         }),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             context
                 .iter()
                 .flatten()
-                .for_each(|error| collect(error, found));
+                .for_each(|error| collect_type_errors(error, found));
         }
         _ => {}
     }
 }
 
-fn types(kind: &TypeKind) -> Vec<JsonType> {
+fn list_types(kind: &TypeKind) -> Vec<JsonType> {
     match kind {
         TypeKind::Single(one) => vec![*one],
         TypeKind::Multiple(set) => set.iter().collect(),

@@ -1,22 +1,24 @@
+//! Environment variables.
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// The environment as it was when toolq started, read once and passed on.
+/// A snapshot of the environment, taken once when toolq starts.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// A variable that is set and UTF-8.
+    /// Returns a variable if it is set and valid UTF-8.
     pub fn get(&self, name: &str) -> Option<String> {
-        self.raw(name)?.to_str().map(str::to_owned)
+        self.get_os(name)?.to_str().map(str::to_owned)
     }
 
-    /// A variable's bytes.
-    pub fn raw(&self, name: &str) -> Option<&OsStr> {
+    /// Returns a variable's raw value.
+    pub fn get_os(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// All variables, sorted by name.
+    /// Returns all variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }

@@ -1,31 +1,32 @@
-//! Places where a test can end toolq, or make a step fail: `TOOLQ_FAILPOINT=NAME:N:kill|error|panic` does so when the
-//! place NAME is passed for the N-th time; the name `any` counts all of them. A release build has none.
+//! Failpoints: places where a test can kill toolq or make a step fail. `TOOLQ_FAILPOINT=NAME:N:kill|error|panic` acts
+//! when the failpoint NAME is reached for the Nth time; the name `any` counts all failpoints. Release builds have no
+//! failpoints.
 
 use std::io;
 
 use crate::os::environment::Environment;
 
-/// Reads which place is wanted. Only the program itself does this, once.
+/// Arms the failpoint that the environment names. Only the program itself calls this, once.
 pub fn arm_failpoints(environment: &Environment) {
     #[cfg(debug_assertions)]
-    if let Some(wanted) = environment.get("TOOLQ_FAILPOINT") {
-        armed::arm(&wanted);
+    if let Some(spec) = environment.get("TOOLQ_FAILPOINT") {
+        armed::arm(&spec);
     }
     #[cfg(not(debug_assertions))]
     let _ = environment;
 }
 
-/// The place `name` is passed.
+/// Marks the failpoint `name`.
 ///
 /// # Errors
-/// A test wants the step that follows to fail.
+/// A test makes the step that follows fail.
 ///
 /// # Panics
-/// A test wants that.
+/// A test requested a panic.
 #[inline]
 pub fn failpoint(name: &'static str) -> io::Result<()> {
     #[cfg(debug_assertions)]
-    return armed::pass(name);
+    return armed::reach(name);
     #[cfg(not(debug_assertions))]
     {
         let _ = name;
@@ -33,11 +34,11 @@ pub fn failpoint(name: &'static str) -> io::Result<()> {
     }
 }
 
-/// The place `name` is passed, in the middle of a step: a test that kills there gets `half` done before.
+/// Marks the failpoint `name` in the middle of a step. If a test kills toolq here, `half` runs first.
 #[inline]
-pub fn failpoint_within(name: &'static str, half: impl FnOnce()) {
+pub fn failpoint_midway(name: &'static str, half: impl FnOnce()) {
     #[cfg(debug_assertions)]
-    armed::pass_within(name, half);
+    armed::reach_midway(name, half);
     #[cfg(not(debug_assertions))]
     let _ = (name, half);
 }
@@ -50,17 +51,17 @@ mod armed {
 
     use rustix::process::{Signal, getpid, kill_process};
 
-    static WANTED: OnceLock<Wanted> = OnceLock::new();
+    static ARMED: OnceLock<ArmedFailpoint> = OnceLock::new();
 
-    struct Wanted {
+    struct ArmedFailpoint {
         name: String,
-        /// How often it is passed until something happens.
-        left: AtomicU64,
-        action: Action,
+        /// How many more times it is reached until it acts.
+        remaining: AtomicU64,
+        action: FailpointAction,
     }
 
     #[derive(Clone, Copy, PartialEq, Eq)]
-    enum Action {
+    enum FailpointAction {
         Kill,
         Panic,
         Error,
@@ -72,45 +73,45 @@ mod armed {
         else {
             return;
         };
-        let wanted = Wanted {
+        let failpoint = ArmedFailpoint {
             name: name.to_owned(),
-            left: AtomicU64::new(at.parse().unwrap_or_default()),
+            remaining: AtomicU64::new(at.parse().unwrap_or_default()),
             action: match action {
-                "kill" => Action::Kill,
-                "panic" => Action::Panic,
-                _ => Action::Error,
+                "kill" => FailpointAction::Kill,
+                "panic" => FailpointAction::Panic,
+                _ => FailpointAction::Error,
             },
         };
-        let _ = WANTED.set(wanted);
+        let _ = ARMED.set(failpoint);
     }
 
-    pub(crate) fn pass(name: &str) -> io::Result<()> {
-        match hit(name) {
+    pub(crate) fn reach(name: &str) -> io::Result<()> {
+        match take_action(name) {
             None => Ok(()),
-            Some(Action::Kill) => {
-                die();
+            Some(FailpointAction::Kill) => {
+                kill_self();
                 Ok(())
             }
-            Some(Action::Panic) => panic!("failpoint {name}"),
-            Some(Action::Error) => Err(io::Error::other(format!("failpoint {name}"))),
+            Some(FailpointAction::Panic) => panic!("failpoint {name}"),
+            Some(FailpointAction::Error) => Err(io::Error::other(format!("failpoint {name}"))),
         }
     }
 
-    pub(crate) fn pass_within(name: &str, half: impl FnOnce()) {
-        if hit(name) == Some(Action::Kill) {
+    pub(crate) fn reach_midway(name: &str, half: impl FnOnce()) {
+        if take_action(name) == Some(FailpointAction::Kill) {
             half();
-            die();
+            kill_self();
         }
     }
 
-    fn hit(name: &str) -> Option<Action> {
-        let wanted = WANTED.get()?;
-        let meant = wanted.name == "any" || wanted.name == name;
-        let now = meant && wanted.left.fetch_sub(1, Ordering::SeqCst) == 1;
-        now.then_some(wanted.action)
+    fn take_action(name: &str) -> Option<FailpointAction> {
+        let wanted = ARMED.get()?;
+        let is_match = wanted.name == "any" || wanted.name == name;
+        let is_due = is_match && wanted.remaining.fetch_sub(1, Ordering::SeqCst) == 1;
+        is_due.then_some(wanted.action)
     }
 
-    fn die() {
+    fn kill_self() {
         let _ = kill_process(getpid(), Signal::KILL);
     }
 }

@@ -1,4 +1,5 @@
-//! The little that pure code asks of the operating system: variables, the clock, process identities, private directories.
+//! The few services of the operating system that pure code needs: the environment, the clock, process identities, and
+//! private directories.
 
 mod clock;
 mod environment;
@@ -8,6 +9,6 @@ mod process_identity;
 
 pub use clock::Clock;
 pub use environment::Environment;
-pub use failpoint::{arm_failpoints, failpoint, failpoint_within};
-pub use private_dir::make_private_folder;
-pub use process_identity::Process;
+pub use failpoint::{arm_failpoints, failpoint, failpoint_midway};
+pub use private_dir::create_private_dir;
+pub use process_identity::ProcessIdentity;

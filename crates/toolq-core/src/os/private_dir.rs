@@ -1,49 +1,58 @@
+//! Directories that only their owner can access.
+
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Makes a folder, and those above it that are missing, each for its owner only, whatever the umask is. What is there
-/// already stays as it is. The names of those that it makes survive a loss of power.
+/// Creates a directory and its missing parents, each accessible only to its owner, regardless of the umask. Existing
+/// directories are left alone. The entries of new directories survive a power loss.
 ///
 /// # Errors
-/// It can't be made, or something else has its name, such as a link.
-pub fn make_private_folder(folder: &Path) -> io::Result<()> {
-    // Where the umask takes more than it should, nobody may find a folder that can't be used yet.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    make(folder)
+/// The directory can't be created, or the path is something else, such as a symlink.
+pub fn create_private_dir(directory: &Path) -> io::Result<()> {
+    // A strict umask can make a new directory unusable until its mode is set. Don't let other threads find it in that
+    // state.
+    static CREATION_LOCK: Mutex<()> = Mutex::new(());
+    let _guard = CREATION_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    create_with_parents(directory)
 }
 
-fn make(folder: &Path) -> io::Result<()> {
-    let mut made = DirBuilder::new().mode(0o700).create(folder);
-    if made.as_ref().is_err_and(is(io::ErrorKind::NotFound))
-        && let Some(above) = folder.parent()
+fn create_with_parents(directory: &Path) -> io::Result<()> {
+    let mut created = DirBuilder::new().mode(0o700).create(directory);
+    if created
+        .as_ref()
+        .is_err_and(has_kind(io::ErrorKind::NotFound))
+        && let Some(parent) = directory.parent()
     {
-        make(above)?;
-        made = DirBuilder::new().mode(0o700).create(folder);
+        create_with_parents(parent)?;
+        created = DirBuilder::new().mode(0o700).create(directory);
     }
-    match made {
+    match created {
         Ok(()) => {
-            fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-            sync_name(folder)
+            fs::set_permissions(directory, Permissions::from_mode(0o700))?;
+            sync_parent(directory)
         }
-        Err(error) if is(io::ErrorKind::AlreadyExists)(&error) && is_folder(folder)? => Ok(()),
+        Err(error)
+            if has_kind(io::ErrorKind::AlreadyExists)(&error) && is_directory(directory)? =>
+        {
+            Ok(())
+        }
         Err(error) => Err(error),
     }
 }
 
-fn sync_name(folder: &Path) -> io::Result<()> {
-    let above = folder
+fn sync_parent(directory: &Path) -> io::Result<()> {
+    let parent = directory
         .parent()
-        .filter(|above| !above.as_os_str().is_empty());
-    let synced = File::open(above.unwrap_or(Path::new("."))).and_then(|above| above.sync_all());
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let synced = File::open(parent.unwrap_or(Path::new("."))).and_then(|parent| parent.sync_all());
     match synced {
-        // It may belong to others, who keep it; or its file system has nothing to do for a folder.
+        // The parent may belong to another user, or its file system may not support syncing directories.
         Err(error)
-            if is(io::ErrorKind::PermissionDenied)(&error)
-                || is(io::ErrorKind::InvalidInput)(&error) =>
+            if has_kind(io::ErrorKind::PermissionDenied)(&error)
+                || has_kind(io::ErrorKind::InvalidInput)(&error) =>
         {
             Ok(())
         }
@@ -51,10 +60,10 @@ fn sync_name(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn is(kind: io::ErrorKind) -> impl Fn(&io::Error) -> bool {
+fn has_kind(kind: io::ErrorKind) -> impl Fn(&io::Error) -> bool {
     move |error| error.kind() == kind
 }
 
-fn is_folder(path: &Path) -> io::Result<bool> {
+fn is_directory(path: &Path) -> io::Result<bool> {
     Ok(fs::symlink_metadata(path)?.is_dir())
 }

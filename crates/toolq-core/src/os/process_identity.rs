@@ -1,65 +1,69 @@
-//! Which process this is, and what another toolq, killed since, has left running: nothing, but for the moment that its
-//! keepers need to end it.
+//! Identifies toolq processes, and finds reapers of a toolq process that was killed. Such reapers exit once they have
+//! killed everything that the process left running.
 
 use std::fs;
 use std::io;
 
-/// Before what names, in the arguments of its keepers, the toolq that they are of.
-const OWNER: &str = "of=";
+/// Prefix of the command-line argument of a reaper that identifies its owner.
+const OWNER_PREFIX: &str = "of=";
 
-/// A process as no other one is: numbers are used again.
+/// Identifies a process uniquely, even though pids are reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
-    /// Its number.
+pub struct ProcessIdentity {
+    /// The process id.
     pub pid: u32,
-    /// When it started, in clock ticks since the system did.
-    pub started: Option<u64>,
-    /// Which start of the system that was.
+    /// When the process started, in clock ticks since boot.
+    pub start_ticks: Option<u64>,
+    /// The boot during which it started.
     pub boot_id: Option<String>,
 }
 
-impl Process {
-    /// This one. What the system doesn't tell is left out.
+impl ProcessIdentity {
+    /// Returns the identity of the current process. What the system doesn't provide is left out.
     pub fn current() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").ok();
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         Self {
             pid: std::process::id(),
-            started: stat.as_deref().and_then(started),
+            start_ticks: stat.as_deref().and_then(parse_start_ticks),
             boot_id: boot_id.map(|id| id.trim().to_owned()),
         }
     }
 
-    /// Whether it is gone, as far as this system can tell: one that runs in a container or on another machine looks so,
-    /// too. False where too little is known of it.
-    pub fn has_ended(&self) -> bool {
-        let (Some(began), Some(boot)) = (self.started, &self.boot_id) else {
+    /// Whether the process is gone, as far as this system can tell. A process in another container or on another
+    /// machine also looks gone. Returns false if too little is known about the process.
+    pub fn has_exited(&self) -> bool {
+        let (Some(start_ticks), Some(boot_id)) = (self.start_ticks, &self.boot_id) else {
             return false;
         };
-        let now = Self::current().boot_id;
-        if now.as_ref() != Some(boot) {
-            return now.is_some();
+        let current_boot_id = Self::current().boot_id;
+        if current_boot_id.as_ref() != Some(boot_id) {
+            return current_boot_id.is_some();
         }
         match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
-            // What has ended and was not waited for keeps its number.
-            Ok(stat) => started(&stat) != Some(began) || is_zombie(&stat),
+            // A zombie keeps its pid until it is reaped.
+            Ok(stat) => parse_start_ticks(&stat) != Some(start_ticks) || is_zombie(&stat),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
 
-    /// The argument by which keepers are known to be of this process.
-    pub fn argument(&self) -> String {
-        format!("{OWNER}{}-{}", self.pid, self.started.unwrap_or_default())
+    /// Returns the argument that marks reapers as belonging to this process.
+    pub fn reaper_argument(&self) -> String {
+        format!(
+            "{OWNER_PREFIX}{}-{}",
+            self.pid,
+            self.start_ticks.unwrap_or_default()
+        )
     }
 
-    /// A keeper of this process, which itself has ended, that still lives. As long as there is one, something that this
-    /// process has started may live, too.
-    pub fn survivor(&self) -> Option<u32> {
-        // What another start of the system has left is nothing.
-        if self.started.is_none() || self.boot_id != Self::current().boot_id {
+    /// Returns the pid of a live reaper of this process, which itself has exited. While there is one, programs that the
+    /// process started may still be running.
+    pub fn live_reaper(&self) -> Option<u32> {
+        // Nothing survives a reboot.
+        if self.start_ticks.is_none() || self.boot_id != Self::current().boot_id {
             return None;
         }
-        let argument = self.argument();
+        let argument = self.reaper_argument();
         let mut processes = fs::read_dir("/proc").ok()?.flatten();
         processes.find_map(|process| {
             let pid = process.file_name().to_str()?.parse().ok()?;
@@ -72,16 +76,16 @@ impl Process {
     }
 }
 
-/// The twenty-second word of `/proc/self/stat`. The second, a program's name, may hold spaces and brackets.
-fn started(stat: &str) -> Option<u64> {
-    let (_, behind) = stat.rsplit_once(") ")?;
-    behind.split(' ').nth(19)?.parse().ok()
+/// Parses field 22 of `/proc/N/stat`. Field 2, the program name, may contain spaces and parentheses.
+fn parse_start_ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(19)?.parse().ok()
 }
 
-/// By the third word of `/proc/N/stat`.
+/// Whether field 3 of `/proc/N/stat` says that the process has exited.
 fn is_zombie(stat: &str) -> bool {
-    let behind = stat.rsplit_once(") ");
-    behind.is_some_and(|(_, behind)| behind.starts_with(['Z', 'X']))
+    let split = stat.rsplit_once(") ");
+    split.is_some_and(|(_, fields)| fields.starts_with(['Z', 'X']))
 }
 
 #[cfg(test)]
@@ -89,31 +93,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_ended() {
-        let this = Process::current();
-        assert!(!this.has_ended());
-        let earlier = Process {
-            started: this.started.map(|ticks| ticks + 1),
+    fn an_exited_process_is_recognized() {
+        let this = ProcessIdentity::current();
+        assert!(!this.has_exited());
+        let earlier = ProcessIdentity {
+            start_ticks: this.start_ticks.map(|ticks| ticks + 1),
             ..this.clone()
         };
-        let before = Process {
+        let before = ProcessIdentity {
             boot_id: Some("another".to_owned()),
             ..this.clone()
         };
-        assert!(earlier.has_ended() && before.has_ended());
-        let unknown = Process {
-            started: None,
+        assert!(earlier.has_exited() && before.has_exited());
+        let unknown = ProcessIdentity {
+            start_ticks: None,
             pid: u32::MAX,
             ..this
         };
-        assert!(!unknown.has_ended());
+        assert!(!unknown.has_exited());
         assert!(is_zombie("7 (a) b) Z 1") && !is_zombie("7 (Z) S 1"));
     }
 
     #[test]
-    fn a_name_with_brackets_is_passed_over() {
+    fn a_program_name_with_parentheses_is_skipped() {
         let rest: Vec<String> = (3..=22).map(|word| word.to_string()).collect();
         let stat = format!("1 (a) b) {} 23 24\n", rest.join(" "));
-        assert_eq!(started(&stat), Some(22));
+        assert_eq!(parse_start_ticks(&stat), Some(22));
     }
 }

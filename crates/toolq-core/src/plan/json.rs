@@ -1,124 +1,127 @@
-//! A plan as one line of JSON, the form that programs read. The order of the keys is part of the form.
+//! Renders a plan as one line of JSON, for programs. The order of the keys is part of the format.
 
 use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use crate::plan::rendered;
-use crate::plan::schedule::Estimate;
-use crate::plan::turn_plan::{Batch, Plan, Planned, Rejected};
+use crate::plan::invocation_line;
+use crate::plan::schedule::TurnEstimate;
+use crate::plan::turn_plan::{PlannedBatch, PlannedCall, RejectedCall, TurnPlan};
 use crate::types::{
-    Accepted, AgentInvocation, Detail, Draft, HttpInvocation, Invocation, JsonDraft, MaskedJson,
-    MaskedText,
+    AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedJson, MaskedText, PartialJson,
+    PartialTemplate, ProblemDetail,
 };
 use redact::Mask;
 
-/// The line, without the break behind it. Variables of the environment stand in it by name.
-pub fn plan_json(plan: &Plan<'_>, mask: &Mask) -> String {
-    let line = PlanLine {
+/// Renders the line, without a trailing newline. Environment variables appear by name.
+pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
+    let line = PlanJson {
         turn: plan.turn,
-        batches: Batches(&plan.batches, mask),
-        rejected: RejectedCalls(&plan.rejected, mask),
-        estimate: EstimateLine::of(&plan.estimate),
+        batches: BatchesJson(&plan.batches, mask),
+        rejected: RejectedCallsJson(&plan.rejected, mask),
+        estimate: EstimateJson::new(&plan.estimate),
     };
-    // Strings and numbers: there is nothing in it that JSON has no form for.
+    // Strings and numbers can always be serialized.
     serde_json::to_string(&line).unwrap_or_default()
 }
 
 #[derive(serde::Serialize)]
-struct PlanLine<'a> {
+struct PlanJson<'a> {
     turn: usize,
-    batches: Batches<'a>,
-    rejected: RejectedCalls<'a>,
-    estimate: EstimateLine,
+    batches: BatchesJson<'a>,
+    rejected: RejectedCallsJson<'a>,
+    estimate: EstimateJson,
 }
 
 #[derive(serde::Serialize)]
-struct BatchLine<'a> {
+struct BatchJson<'a> {
     parallel: bool,
-    calls: Calls<'a>,
+    calls: CallsJson<'a>,
 }
 
 #[derive(serde::Serialize)]
-struct CallLine<'a> {
+struct CallJson<'a> {
     position: usize,
     tool_use_id: MaskedText<'a>,
     tool_name: MaskedText<'a>,
     concurrency_safe: bool,
     decided_by: String,
     timeout_ms: u64,
-    /// None where the tool has no estimate.
+    /// `None` if the tool has no estimate.
     estimate_ms: Option<u64>,
-    /// None where the tool has no backing.
-    runs: Option<Runs<'a>>,
+    /// `None` if the tool has no backing.
+    runs: Option<InvocationJson<'a>>,
 }
 
 #[derive(serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Runs<'a> {
+enum InvocationJson<'a> {
     Command(Vec<MaskedText<'a>>),
-    Http(Request<'a>),
-    Agent(AgentRun<'a>),
+    Http(RequestJson<'a>),
+    Agent(AgentJson<'a>),
     Builtin(&'a str),
 }
 
 #[derive(serde::Serialize)]
-struct Request<'a> {
+struct RequestJson<'a> {
     method: &'static str,
-    url: Text<'a>,
-    #[serde(skip_serializing_if = "Pairs::is_empty")]
-    query: Pairs<'a>,
-    #[serde(skip_serializing_if = "Pairs::is_empty")]
-    headers: Pairs<'a>,
+    url: MaskedTemplate<'a>,
+    #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
+    query: TemplatePairs<'a>,
+    #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
+    headers: TemplatePairs<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Json<'a>>,
+    body: Option<MaskedBody<'a>>,
 }
 
-/// What an agent is made of. Its key and what it is told are not shown.
+/// An agent's configuration. Its API key and system prompt aren't shown.
 #[derive(serde::Serialize)]
-struct AgentRun<'a> {
+struct AgentJson<'a> {
     model: String,
     endpoint: String,
     tools: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<Text<'a>>,
+    prompt: Option<MaskedTemplate<'a>>,
 }
 
-impl<'a> AgentRun<'a> {
-    fn of(accepted: &'a Accepted, task: &'a AgentInvocation, mask: &'a Mask) -> Option<Self> {
-        let agent = rendered::agent(accepted)?;
+impl<'a> AgentJson<'a> {
+    fn new(accepted: &'a AcceptedCall, task: &'a AgentInvocation, mask: &'a Mask) -> Option<Self> {
+        let agent = invocation_line::agent_backing(accepted)?;
         let shown = |template| {
-            mask.text(&rendered::fixed(template).to_string())
+            mask.apply(&invocation_line::partial_without_values(template).to_string())
                 .into_owned()
         };
         Some(Self {
             model: shown(&agent.model),
             endpoint: shown(&agent.endpoint),
             tools: &agent.tools,
-            prompt: task.prompt.as_ref().map(|prompt| Text(prompt, mask)),
+            prompt: task
+                .prompt
+                .as_ref()
+                .map(|prompt| MaskedTemplate(prompt, mask)),
         })
     }
 }
 
 #[derive(serde::Serialize)]
-struct RejectedLine<'a> {
+struct RejectedCallJson<'a> {
     position: usize,
     tool_use_id: MaskedText<'a>,
     tool_name: MaskedText<'a>,
     reason: &'static str,
-    details: Vec<Detail>,
+    details: Vec<ProblemDetail>,
 }
 
 #[derive(serde::Serialize)]
-struct EstimateLine {
+struct EstimateJson {
     serial_ms: u64,
     planned_ms: u64,
     unknown: usize,
 }
 
-impl<'a> CallLine<'a> {
-    fn of(planned: &Planned<'a>, mask: &'a Mask) -> Self {
-        let Planned { call, accepted, .. } = *planned;
+impl<'a> CallJson<'a> {
+    fn new(planned: &PlannedCall<'a>, mask: &'a Mask) -> Self {
+        let PlannedCall { call, accepted, .. } = *planned;
         let runs = accepted
             .invocation
             .as_ref()
@@ -126,152 +129,156 @@ impl<'a> CallLine<'a> {
                 Invocation::Command(command) => {
                     let argv = command.argv.iter();
                     let argv = argv.map(|argument| MaskedText(argument, mask));
-                    Some(Runs::Command(argv.collect()))
+                    Some(InvocationJson::Command(argv.collect()))
                 }
                 Invocation::Http(request) => {
-                    let method = rendered::method(accepted);
-                    Some(Runs::Http(Request::of(method, request, mask)))
+                    let method = invocation_line::http_method(accepted);
+                    Some(InvocationJson::Http(RequestJson::new(
+                        method, request, mask,
+                    )))
                 }
-                Invocation::Agent(task) => AgentRun::of(accepted, task, mask).map(Runs::Agent),
-                Invocation::Completion(_) => Some(Runs::Builtin(&call.name)),
+                Invocation::Agent(task) => {
+                    AgentJson::new(accepted, task, mask).map(InvocationJson::Agent)
+                }
+                Invocation::Completion(_) => Some(InvocationJson::Builtin(&call.name)),
             });
         Self {
             position: call.position,
             tool_use_id: MaskedText(&call.id, mask),
             tool_name: MaskedText(&call.name, mask),
             concurrency_safe: accepted.safe,
-            decided_by: accepted.decided_by.to_string(),
-            timeout_ms: ms(accepted.tool.timeout.after),
-            estimate_ms: accepted.tool.estimate.map(ms),
+            decided_by: accepted.safety_source.to_string(),
+            timeout_ms: to_millis(accepted.tool.timeout.after),
+            estimate_ms: accepted.tool.estimate.map(to_millis),
             runs,
         }
     }
 }
 
-impl<'a> Request<'a> {
-    fn of(method: &'static str, request: &'a HttpInvocation, mask: &'a Mask) -> Self {
+impl<'a> RequestJson<'a> {
+    fn new(method: &'static str, request: &'a HttpInvocation, mask: &'a Mask) -> Self {
         Self {
             method,
-            url: Text(&request.url, mask),
-            query: Pairs(&request.query, mask),
-            headers: Pairs(&request.headers, mask),
-            body: request.body.as_ref().map(|body| Json(body, mask)),
+            url: MaskedTemplate(&request.url, mask),
+            query: TemplatePairs(&request.query, mask),
+            headers: TemplatePairs(&request.headers, mask),
+            body: request.body.as_ref().map(|body| MaskedBody(body, mask)),
         }
     }
 }
 
-impl<'a> RejectedLine<'a> {
-    fn of(rejected: &Rejected<'a>, mask: &'a Mask) -> Self {
+impl<'a> RejectedCallJson<'a> {
+    fn new(rejected: &RejectedCall<'a>, mask: &'a Mask) -> Self {
         let details = rejected.details();
-        let details = details.iter().map(|detail| Detail {
-            path: mask.text(&detail.path).into_owned(),
-            message: mask.text(&detail.message).into_owned(),
+        let details = details.iter().map(|detail| ProblemDetail {
+            path: mask.apply(&detail.path).into_owned(),
+            message: mask.apply(&detail.message).into_owned(),
         });
         Self {
             position: rejected.call.position,
             tool_use_id: MaskedText(&rejected.call.id, mask),
             tool_name: MaskedText(&rejected.call.name, mask),
-            reason: rejected.reason(),
+            reason: rejected.reason_name(),
             details: details.collect(),
         }
     }
 }
 
-impl EstimateLine {
-    fn of(estimate: &Estimate) -> Self {
+impl EstimateJson {
+    fn new(estimate: &TurnEstimate) -> Self {
         Self {
-            serial_ms: ms(estimate.serial),
-            planned_ms: ms(estimate.planned),
-            unknown: estimate.unknown,
+            serial_ms: to_millis(estimate.serial),
+            planned_ms: to_millis(estimate.planned),
+            unknown: estimate.unestimated_calls,
         }
     }
 }
 
-fn ms(duration: Duration) -> u64 {
+fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The body of a request as JSON; none where nothing is sent.
-pub(crate) fn body(request: &HttpInvocation, mask: &Mask) -> Option<String> {
-    let body = Json(request.body.as_ref()?, mask);
+/// Renders the body of a request as JSON; returns `None` if the request has no body.
+pub(crate) fn render_body(request: &HttpInvocation, mask: &Mask) -> Option<String> {
+    let body = MaskedBody(request.body.as_ref()?, mask);
     Some(serde_json::to_string(&body).unwrap_or_default())
 }
 
-/// Each batch becomes a line's part only while it is written, and so do the calls: a turn may have many.
-struct Batches<'a>(&'a [Batch<'a>], &'a Mask);
+/// Batches and their calls are converted one at a time while the line is written: a turn may have many.
+struct BatchesJson<'a>(&'a [PlannedBatch<'a>], &'a Mask);
 
-impl Serialize for Batches<'_> {
+impl Serialize for BatchesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|batch| BatchLine {
+        serializer.collect_seq(self.0.iter().map(|batch| BatchJson {
             parallel: batch.is_parallel(),
-            calls: Calls(&batch.calls, self.1),
+            calls: CallsJson(&batch.calls, self.1),
         }))
     }
 }
 
-struct Calls<'a>(&'a [Planned<'a>], &'a Mask);
+struct CallsJson<'a>(&'a [PlannedCall<'a>], &'a Mask);
 
-impl Serialize for Calls<'_> {
+impl Serialize for CallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let calls = self.0.iter();
-        serializer.collect_seq(calls.map(|planned| CallLine::of(planned, self.1)))
+        serializer.collect_seq(calls.map(|planned| CallJson::new(planned, self.1)))
     }
 }
 
-struct RejectedCalls<'a>(&'a [Rejected<'a>], &'a Mask);
+struct RejectedCallsJson<'a>(&'a [RejectedCall<'a>], &'a Mask);
 
-impl Serialize for RejectedCalls<'_> {
+impl Serialize for RejectedCallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rejected = self.0.iter();
-        serializer.collect_seq(rejected.map(|rejected| RejectedLine::of(rejected, self.1)))
+        serializer.collect_seq(rejected.map(|rejected| RejectedCallJson::new(rejected, self.1)))
     }
 }
 
-/// A text whose variables stay names.
-struct Text<'a>(&'a Draft, &'a Mask);
+/// A template whose environment variables are kept by name.
+struct MaskedTemplate<'a>(&'a PartialTemplate, &'a Mask);
 
-impl Serialize for Text<'_> {
+impl Serialize for MaskedTemplate<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         MaskedText(&self.0.to_string(), self.1).serialize(serializer)
     }
 }
 
-/// Names and texts, as an object.
-struct Pairs<'a>(&'a [(String, Draft)], &'a Mask);
+/// Names and templates, as an object.
+struct TemplatePairs<'a>(&'a [(String, PartialTemplate)], &'a Mask);
 
-impl Pairs<'_> {
+impl TemplatePairs<'_> {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Serialize for Pairs<'_> {
+impl Serialize for TemplatePairs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let pairs = self.0.iter();
-        serializer.collect_map(pairs.map(|(name, value)| (name, Text(value, self.1))))
+        serializer.collect_map(pairs.map(|(name, value)| (name, MaskedTemplate(value, self.1))))
     }
 }
 
-/// A body, as the tree that it is.
-struct Json<'a>(&'a JsonDraft, &'a Mask);
+/// A request body, as a JSON tree.
+struct MaskedBody<'a>(&'a PartialJson, &'a Mask);
 
-impl Serialize for Json<'_> {
+impl Serialize for MaskedBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(draft, mask) = *self;
-        match draft {
-            JsonDraft::Raw(raw) => MaskedJson(raw, mask).serialize(serializer),
-            JsonDraft::Text(text) => Text(text, mask).serialize(serializer),
-            JsonDraft::Array(items) => {
+        let Self(body, mask) = *self;
+        match body {
+            PartialJson::Raw(raw) => MaskedJson(raw, mask).serialize(serializer),
+            PartialJson::Text(text) => MaskedTemplate(text, mask).serialize(serializer),
+            PartialJson::Array(items) => {
                 let mut array = serializer.serialize_seq(Some(items.len()))?;
                 for item in items {
-                    array.serialize_element(&Json(item, mask))?;
+                    array.serialize_element(&MaskedBody(item, mask))?;
                 }
                 array.end()
             }
-            JsonDraft::Object(members) => {
+            PartialJson::Object(members) => {
                 let mut object = serializer.serialize_map(Some(members.len()))?;
                 for (name, value) in members {
-                    object.serialize_entry(name, &Json(value, mask))?;
+                    object.serialize_entry(name, &MaskedBody(value, mask))?;
                 }
                 object.end()
             }

@@ -1,34 +1,34 @@
-//! A plan as a Mermaid flowchart, for a page or a review: batches from left to right, the calls of a batch one below
-//! the other, rejected calls apart.
+//! Renders a plan as a Mermaid flowchart, for a page or a review: batches from left to right, the calls of a batch
+//! stacked, rejected calls in a group of their own.
 
 use std::fmt::{self, Write};
 
-use crate::plan::turn_plan::{Plan, Planned, Rejected};
+use crate::plan::turn_plan::{PlannedCall, RejectedCall, TurnPlan};
 use crate::text::{escape, format_duration};
 use redact::Mask;
 
 /// The first line of a diagram; the turns follow.
 pub const MERMAID_HEADER: &str = "flowchart LR\n";
 
-/// One turn of a diagram.
-pub fn plan_mermaid(plan: &Plan<'_>, mask: &Mask) -> String {
+/// Renders one turn of a diagram.
+pub fn render_plan_mermaid(plan: &TurnPlan<'_>, mask: &Mask) -> String {
     let mut out = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a string can't fail.
     let _ = write_turn(&mut out, plan, mask);
     out
 }
 
-fn write_turn(out: &mut String, plan: &Plan<'_>, mask: &Mask) -> fmt::Result {
+fn write_turn(out: &mut String, plan: &TurnPlan<'_>, mask: &Mask) -> fmt::Result {
     let turn = plan.turn;
-    let title = match plan.calls() {
+    let title = match plan.call_count() {
         0 => "no calls".to_owned(),
-        _ => crate::plan::turn_plan::totals(&plan.estimate),
+        _ => crate::plan::turn_plan::format_estimate_totals(&plan.estimate),
     };
     writeln!(
         out,
         "  subgraph t{turn}[\"turn {turn}: {title}\"]\n    direction LR"
     )?;
-    if plan.calls() == 0 {
+    if plan.call_count() == 0 {
         writeln!(out, "    t{turn}none[\"nothing to do\"]")?;
     }
     for number in 0..plan.batches.len() {
@@ -43,7 +43,7 @@ fn write_turn(out: &mut String, plan: &Plan<'_>, mask: &Mask) -> fmt::Result {
     writeln!(out, "  end")
 }
 
-fn write_batch(out: &mut String, plan: &Plan<'_>, number: usize, mask: &Mask) -> fmt::Result {
+fn write_batch(out: &mut String, plan: &TurnPlan<'_>, number: usize, mask: &Mask) -> fmt::Result {
     let (turn, title) = (plan.turn, plan.batch_title(number));
     writeln!(
         out,
@@ -55,24 +55,29 @@ fn write_batch(out: &mut String, plan: &Plan<'_>, number: usize, mask: &Mask) ->
     writeln!(out, "    end")
 }
 
-fn write_call(out: &mut String, turn: usize, planned: &Planned<'_>, mask: &Mask) -> fmt::Result {
-    let Planned { call, accepted, .. } = planned;
+fn write_call(
+    out: &mut String,
+    turn: usize,
+    planned: &PlannedCall<'_>,
+    mask: &Mask,
+) -> fmt::Result {
+    let PlannedCall { call, accepted, .. } = planned;
     write!(
         out,
         "      t{turn}c{}[\"{}",
         call.position,
-        label(&mask.text(&call.name))
+        escape_label(&mask.apply(&call.name))
     )?;
     if let Some(estimate) = accepted.tool.estimate {
         write!(out, " · {}", format_duration(estimate))?;
     }
-    writeln!(out, "<br/>{}\"]", label(&planned.reason()))
+    writeln!(out, "<br/>{}\"]", escape_label(&planned.safety_reason()))
 }
 
 fn write_rejected(
     out: &mut String,
     turn: usize,
-    rejected: &[Rejected<'_>],
+    rejected: &[RejectedCall<'_>],
     mask: &Mask,
 ) -> fmt::Result {
     writeln!(
@@ -80,17 +85,16 @@ fn write_rejected(
         "    subgraph t{turn}r[\"rejected\"]\n      direction TB"
     )?;
     for rejected in rejected {
-        let name = label(&mask.text(&rejected.call.name));
+        let name = escape_label(&mask.apply(&rejected.call.name));
         let position = rejected.call.position;
-        let reason = rejected.reason();
+        let reason = rejected.reason_name();
         writeln!(out, "      t{turn}c{position}[/\"{name}<br/>{reason}\"/]")?;
     }
     writeln!(out, "    end")
 }
 
-/// A text between the quotes of a label: punctuation that Mermaid, Markdown or HTML could read as their own is an
-/// entity.
-fn label(text: &str) -> String {
+/// Escapes text for a quoted label: punctuation that Mermaid, Markdown or HTML could interpret becomes an entity.
+fn escape_label(text: &str) -> String {
     let mut label = String::with_capacity(text.len());
     for c in escape(text).chars() {
         if c.is_ascii_punctuation() && !"_-.,:/'".contains(c) {

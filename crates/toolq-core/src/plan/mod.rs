@@ -1,17 +1,18 @@
-//! Checked calls → batches with reasons, drawn as text, JSON or Mermaid. Runs nothing.
+//! Plans turns: groups checked calls into batches, with reasons, and renders plans as text, JSON or Mermaid. Runs
+//! nothing.
 //!
-//! A plan is the engine's rule applied without the engine: calls of one batch here run in one batch there.
+//! A plan applies the engine's rule without the engine: calls that share a batch here share one there.
 
+mod invocation_line;
 mod json;
 mod mermaid;
 mod partition;
-mod rendered;
 mod schedule;
 mod text;
 mod turn_plan;
 
-pub use json::plan_json;
-pub use mermaid::{MERMAID_HEADER, plan_mermaid};
-pub use partition::Partition;
-pub use text::{Look, plan_text};
-pub use turn_plan::Plan;
+pub use json::render_plan_json;
+pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
+pub use partition::BatchPartition;
+pub use text::{PlanStyle, render_plan_text};
+pub use turn_plan::TurnPlan;

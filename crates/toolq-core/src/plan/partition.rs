@@ -1,22 +1,22 @@
-//! Which batch a call belongs to, decided as calls come in. The one rule behind what `plan` prints and `run` does.
+//! Decides which batch each call belongs to, as calls arrive. `plan` and `run` share this rule.
 
-/// Numbers the batches of one turn: consecutive safe calls share a batch, an unsafe call has one of its own.
+/// Numbers the batches of one turn: consecutive safe calls share a batch, and an unsafe call gets its own.
 ///
-/// Only calls that will run are placed: a call that doesn't run separates nothing.
+/// Only assign calls that will run: a call that doesn't run doesn't separate batches.
 #[derive(Debug, Clone, Default)]
-pub struct Partition {
+pub struct BatchPartition {
     batches: usize,
-    /// The last batch holds safe calls, so that another safe one may join it.
-    open: bool,
+    /// Whether the last batch holds safe calls, so that another safe call may join it.
+    accepts_safe: bool,
 }
 
-impl Partition {
-    /// The batch of the next call in call order, counted from 0.
-    pub fn place(&mut self, safe: bool) -> usize {
-        if !(safe && self.open) {
+impl BatchPartition {
+    /// Returns the batch of the next call in call order, counted from 0.
+    pub fn assign_batch(&mut self, safe: bool) -> usize {
+        if !(safe && self.accepts_safe) {
             self.batches += 1;
         }
-        self.open = safe;
+        self.accepts_safe = safe;
         self.batches - 1
     }
 }
@@ -27,8 +27,8 @@ mod tests {
 
     use super::*;
 
-    /// The same rule written as grouping a whole turn.
-    fn grouped(turn: &[bool]) -> Vec<usize> {
+    /// The same rule, written as a grouping of a whole turn.
+    fn batch_numbers(turn: &[bool]) -> Vec<usize> {
         turn.chunk_by(|left, right| *left && *right)
             .enumerate()
             .flat_map(|(batch, calls)| vec![batch; calls.len()])
@@ -37,17 +37,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn placing_one_by_one_is_grouping_the_turn(turn in prop::collection::vec(any::<bool>(), 0..40)) {
-            let mut partition = Partition::default();
-            let placed: Vec<usize> = turn.iter().map(|safe| partition.place(*safe)).collect();
-            prop_assert_eq!(placed, grouped(&turn));
+        fn assigning_one_by_one_matches_grouping_the_turn(turn in prop::collection::vec(any::<bool>(), 0..40)) {
+            let mut partition = BatchPartition::default();
+            let assigned: Vec<usize> = turn.iter().map(|safe| partition.assign_batch(*safe)).collect();
+            prop_assert_eq!(assigned, batch_numbers(&turn));
         }
     }
 
     #[test]
     fn reads_run_together_and_a_write_alone() {
-        let mut partition = Partition::default();
-        let batches = [true, true, false, false, true].map(|safe| partition.place(safe));
+        let mut partition = BatchPartition::default();
+        let batches = [true, true, false, false, true].map(|safe| partition.assign_batch(safe));
         assert_eq!(batches, [0, 0, 1, 2, 3]);
     }
 }

@@ -1,3 +1,5 @@
+//! Estimates when the calls of a turn start and end.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroUsize;
@@ -5,55 +7,55 @@ use std::time::Duration;
 
 /// How long the calls of a turn are expected to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Estimate {
-    /// One after the other.
+pub struct TurnEstimate {
+    /// If the calls run one after another.
     pub serial: Duration,
-    /// As planned.
+    /// If they run as planned.
     pub planned: Duration,
-    /// Calls whose tool has no estimate; they count as nothing.
-    pub unknown: usize,
+    /// Number of calls whose tool has no estimate; they count as zero.
+    pub unestimated_calls: usize,
 }
 
-/// Places for calls of one batch: each call takes the place that is free first.
-pub(crate) struct Slots {
+/// The concurrency slots of one batch: each call takes the slot that is free first.
+pub(crate) struct SlotSchedule {
     jobs: usize,
     start: Duration,
     end: Duration,
-    /// When each taken place is free again.
-    free: BinaryHeap<Reverse<Duration>>,
+    /// When each slot that was taken is free again.
+    free_at: BinaryHeap<Reverse<Duration>>,
 }
 
-impl Slots {
-    /// `jobs` places, all free at `start`.
+impl SlotSchedule {
+    /// Creates `jobs` slots, all free at `start`.
     pub(crate) fn new(jobs: NonZeroUsize, start: Duration) -> Self {
         Self {
             jobs: jobs.get(),
             start,
             end: start,
-            free: BinaryHeap::new(),
+            free_at: BinaryHeap::new(),
         }
     }
 
-    /// When a call that takes so long starts.
-    pub(crate) fn take(&mut self, takes: Duration) -> Duration {
-        let start = if self.free.len() < self.jobs {
+    /// Puts a call into a slot and returns when it starts.
+    pub(crate) fn schedule_call(&mut self, duration: Duration) -> Duration {
+        let start = if self.free_at.len() < self.jobs {
             self.start
         } else {
-            self.free.pop().map_or(self.start, |Reverse(at)| at)
+            self.free_at.pop().map_or(self.start, |Reverse(at)| at)
         };
-        let end = start.saturating_add(takes);
-        self.free.push(Reverse(end));
+        let end = start.saturating_add(duration);
+        self.free_at.push(Reverse(end));
         self.end = self.end.max(end);
         start
     }
 
-    /// When a call that takes so long and no place starts.
-    pub(crate) fn pass(&mut self, takes: Duration) -> Duration {
-        self.end = self.end.max(self.start.saturating_add(takes));
+    /// Adds a call that needs no slot and returns when it starts.
+    pub(crate) fn schedule_without_slot(&mut self, duration: Duration) -> Duration {
+        self.end = self.end.max(self.start.saturating_add(duration));
         self.start
     }
 
-    /// When the last call ends.
+    /// Returns when the last call ends.
     pub(crate) fn end(&self) -> Duration {
         self.end
     }

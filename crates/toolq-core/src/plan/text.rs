@@ -1,50 +1,51 @@
-//! A plan for people: a timeline as wide as the terminal, with who decided, what runs, and how long it takes.
+//! Renders a plan for people: a timeline as wide as the terminal, with what decided each call's safety, what the call
+//! runs, and how long it takes.
 //!
-//! Whatever a model or a tool wrote stands in it escaped. What runs is shown whole, however long: a person may be asked
-//! to agree to it.
+//! Text from models and tools is escaped. What a call runs is shown in full, however long: a person may be asked to
+//! approve it.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::plan::rendered;
-use crate::plan::turn_plan::{Plan, Planned, Rejected};
-use crate::text::{cut, escape, format_duration, paint};
-use crate::types::Detail;
+use crate::plan::invocation_line;
+use crate::plan::turn_plan::{PlannedCall, RejectedCall, TurnPlan};
+use crate::text::{escape, format_duration, paint, truncate_to_columns};
+use crate::types::ProblemDetail;
 use redact::Mask;
 
-/// A bar narrower than this says nothing; then reasons move to a line of their own.
-const NARROWEST_BAR: usize = 12;
-/// A terminal wider than this is taken for one of this width.
-const WIDEST: usize = 1_000;
-/// The widest column of names; longer ones are cut there.
-const WIDEST_NAME: usize = 32;
-/// What stands before a line under a call.
+/// Bars narrower than this are useless; reasons then move to a line of their own.
+const MIN_BAR_COLUMNS: usize = 12;
+/// Maximum width of a drawing, however wide the terminal is.
+const MAX_COLUMNS: usize = 1_000;
+/// Maximum width of the name column; longer names are truncated.
+const MAX_NAME_COLUMNS: usize = 32;
+/// Indentation of a line below a call.
 const INDENT: &str = "       ";
-/// The same after a break.
-const BELOW: &str = "\n       ";
+/// A line break and [`INDENT`].
+const BREAK_AND_INDENT: &str = "\n       ";
 
-/// How a drawing looks.
+/// How a plan is drawn.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
-    /// Columns of the terminal.
+pub struct PlanStyle {
+    /// Width of the terminal, in columns.
     pub width: usize,
-    /// Whether it may have colours.
+    /// Whether to use colors.
     pub color: bool,
 }
 
-/// The plan of one turn, ending in a line break.
-pub fn plan_text(plan: &Plan<'_>, look: Look, mask: &Mask) -> String {
+/// Renders the plan of one turn, with a trailing newline.
+pub fn render_plan_text(plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> String {
     let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_plan(&mut out, plan, look, mask);
+    // Writing to a string can't fail.
+    let _ = write_plan(&mut out, plan, style, mask);
     out
 }
 
-fn write_plan(out: &mut String, plan: &Plan<'_>, look: Look, mask: &Mask) -> fmt::Result {
-    writeln!(out, "{}", look.bold(&title(plan)))?;
-    let timeline = Timeline::of(plan, look);
+fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> fmt::Result {
+    writeln!(out, "{}", style.bold(&format_title(plan)))?;
+    let timeline = TimelineLayout::new(plan, style);
     for (number, batch) in plan.batches.iter().enumerate() {
         writeln!(out, "\n  {}", plan.batch_title(number))?;
         for planned in &batch.calls {
@@ -52,12 +53,12 @@ fn write_plan(out: &mut String, plan: &Plan<'_>, look: Look, mask: &Mask) -> fmt
         }
     }
     if !plan.rejected.is_empty() {
-        writeln!(out, "\n  {}", look.red("rejected"))?;
+        writeln!(out, "\n  {}", style.red("rejected"))?;
     }
     for rejected in &plan.rejected {
-        write_rejected(out, rejected, look, mask)?;
+        write_rejected(out, rejected, style, mask)?;
     }
-    match totals(plan) {
+    match format_totals(plan) {
         Some(totals) => writeln!(out, "\n{totals}"),
         None => Ok(()),
     }
@@ -65,19 +66,22 @@ fn write_plan(out: &mut String, plan: &Plan<'_>, look: Look, mask: &Mask) -> fmt
 
 fn write_rejected(
     out: &mut String,
-    rejected: &Rejected<'_>,
-    look: Look,
+    rejected: &RejectedCall<'_>,
+    style: PlanStyle,
     mask: &Mask,
 ) -> fmt::Result {
-    let shown = |text: &str| escape(&mask.text(text)).into_owned();
+    let shown = |text: &str| escape(&mask.apply(text)).into_owned();
     let name = shown(&rejected.call.name);
-    let (position, name) = (rejected.call.position, cut(&name, WIDEST_NAME));
+    let (position, name) = (
+        rejected.call.position,
+        truncate_to_columns(&name, MAX_NAME_COLUMNS),
+    );
     writeln!(
         out,
         "  {position:>3}  {name}  {}",
-        look.red(rejected.reason())
+        style.red(rejected.reason_name())
     )?;
-    for Detail { path, message } in rejected.details().iter() {
+    for ProblemDetail { path, message } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };
         writeln!(out, "{INDENT}{}{colon}{}", shown(path), shown(message))?;
     }
@@ -85,11 +89,11 @@ fn write_rejected(
 }
 
 /// `turn 0: 4 calls, 3 batches, 1 rejected`.
-fn title(plan: &Plan<'_>) -> String {
-    let calls = count(plan.calls(), "call", "calls");
+fn format_title(plan: &TurnPlan<'_>) -> String {
+    let calls = format_count(plan.call_count(), "call", "calls");
     let mut parts = vec![format!("turn {}: {calls}", plan.turn)];
     if !plan.batches.is_empty() {
-        parts.push(count(plan.batches.len(), "batch", "batches"));
+        parts.push(format_count(plan.batches.len(), "batch", "batches"));
     }
     if !plan.rejected.is_empty() {
         parts.push(format!("{} rejected", plan.rejected.len()));
@@ -97,115 +101,137 @@ fn title(plan: &Plan<'_>) -> String {
     parts.join(", ")
 }
 
-/// `8s in series, 4s as planned`, and how many calls that leaves out; none where nothing is known.
-fn totals(plan: &Plan<'_>) -> Option<String> {
-    let planned = plan.planned().count();
-    let unknown = plan.estimate.unknown;
-    let totals = crate::plan::turn_plan::totals(&plan.estimate);
+/// `8s in series, 4s as planned`, and how many calls that leaves out; `None` if no call has an estimate.
+fn format_totals(plan: &TurnPlan<'_>) -> Option<String> {
+    let planned = plan.planned_calls().count();
+    let unknown = plan.estimate.unestimated_calls;
+    let totals = crate::plan::turn_plan::format_estimate_totals(&plan.estimate);
     match unknown {
         _ if unknown == planned => None,
         0 => Some(totals),
         _ => Some(format!(
             "{totals}; {} without an estimate",
-            count(unknown, "call", "calls")
+            format_count(unknown, "call", "calls")
         )),
     }
 }
 
 /// The columns that all calls of a turn share.
-struct Timeline {
-    look: Look,
-    /// Columns of names.
-    names: usize,
-    /// Columns of bars; 0 where nothing has an estimate.
-    bars: usize,
-    /// Columns of estimates.
-    estimates: usize,
-    /// What a whole bar stands for.
+struct TimelineLayout {
+    style: PlanStyle,
+    /// Width of the name column.
+    name_columns: usize,
+    /// Width of the bars; 0 if there are no estimates.
+    bar_columns: usize,
+    /// Width of the estimate column.
+    estimate_columns: usize,
+    /// The time that a full-width bar represents.
     total: Duration,
-    /// Reasons stand in the row of their call.
-    reasons_beside: bool,
+    /// Whether reasons fit into the row of their call.
+    reasons_inline: bool,
 }
 
-impl Timeline {
-    fn of(plan: &Plan<'_>, look: Look) -> Self {
-        let widest = |width: &dyn Fn(&Planned<'_>) -> usize| {
-            plan.planned().map(width).max().unwrap_or_default()
+impl TimelineLayout {
+    fn new(plan: &TurnPlan<'_>, style: PlanStyle) -> Self {
+        let widest = |width: &dyn Fn(&PlannedCall<'_>) -> usize| {
+            plan.planned_calls().map(width).max().unwrap_or_default()
         };
-        let names = widest(&|planned| escape(&planned.call.name).width()).min(WIDEST_NAME);
-        let estimates = widest(&|planned| estimate(planned).width());
-        let reasons = widest(&|planned| reason(planned).width());
+        let name_columns =
+            widest(&|planned| escape(&planned.call.name).width()).min(MAX_NAME_COLUMNS);
+        let estimate_columns = widest(&|planned| format_estimate(planned).width());
+        let reason_columns = widest(&|planned| format_reason(planned).width());
         let total = plan.estimate.planned;
-        let known = !total.is_zero();
-        // Position, name and estimate with the gaps between them, and a last column that stays free.
-        let fixed = INDENT.len() + names + 2 + if known { 2 + estimates } else { 0 } + 1;
-        let width = look.width.min(WIDEST);
-        let beside = width.saturating_sub(fixed + reasons + 2);
-        let reasons_beside = !known || beside >= NARROWEST_BAR;
-        let below = width.saturating_sub(fixed).max(NARROWEST_BAR);
-        let bars = if reasons_beside { beside } else { below };
+        let has_estimates = !total.is_zero();
+        // Position, name and estimate with the gaps between them, and one free column at the end.
+        let fixed = INDENT.len()
+            + name_columns
+            + 2
+            + if has_estimates {
+                2 + estimate_columns
+            } else {
+                0
+            }
+            + 1;
+        let width = style.width.min(MAX_COLUMNS);
+        let inline_space = width.saturating_sub(fixed + reason_columns + 2);
+        let reasons_inline = !has_estimates || inline_space >= MIN_BAR_COLUMNS;
+        let wrapped_space = width.saturating_sub(fixed).max(MIN_BAR_COLUMNS);
+        let bar_columns = if reasons_inline {
+            inline_space
+        } else {
+            wrapped_space
+        };
         Self {
-            look,
-            names,
-            bars: if known { bars } else { 0 },
-            estimates,
+            style,
+            name_columns,
+            bar_columns: if has_estimates { bar_columns } else { 0 },
+            estimate_columns,
             total,
-            reasons_beside,
+            reasons_inline,
         }
     }
 
-    fn write_call(&self, out: &mut String, planned: &Planned<'_>, mask: &Mask) -> fmt::Result {
-        let name = mask.text(&planned.call.name);
+    fn write_call(&self, out: &mut String, planned: &PlannedCall<'_>, mask: &Mask) -> fmt::Result {
+        let name = mask.apply(&planned.call.name);
         let name = escape(&name);
         write!(
             out,
             "  {:>3}  {}",
             planned.call.position,
-            pad(&name, self.names)
+            pad_to_columns(&name, self.name_columns)
         )?;
-        if self.bars > 0 {
-            let bar = self.look.cyan(&self.bar(planned));
-            write!(out, "  {bar}  {:>1$}", estimate(planned), self.estimates)?;
+        if self.bar_columns > 0 {
+            let bar = self.style.cyan(&self.draw_bar(planned));
+            write!(
+                out,
+                "  {bar}  {:>1$}",
+                format_estimate(planned),
+                self.estimate_columns
+            )?;
         }
-        let gap = if self.reasons_beside { "  " } else { BELOW };
-        writeln!(out, "{gap}{}", self.look.dim(&reason(planned)))?;
-        let runs = rendered::line(planned.accepted, mask);
-        let runs = runs.unwrap_or_else(|| self.look.dim("no backing"));
+        let gap = if self.reasons_inline {
+            "  "
+        } else {
+            BREAK_AND_INDENT
+        };
+        writeln!(out, "{gap}{}", self.style.dim(&format_reason(planned)))?;
+        let runs = invocation_line::render_invocation(planned.accepted, mask);
+        let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
         writeln!(out, "{INDENT}{runs}")
     }
 
-    /// From the call's start to its end, on a scale that ends with the turn.
-    fn bar(&self, planned: &Planned<'_>) -> String {
+    /// Draws a bar from the call's start to its end, on a scale that spans the turn.
+    fn draw_bar(&self, planned: &PlannedCall<'_>) -> String {
         let takes = planned.accepted.tool.estimate.unwrap_or_default();
-        let from = self.column(planned.starts);
-        let to = self.column(planned.starts + takes);
+        let from = self.column_at(planned.start);
+        let to = self.column_at(planned.start + takes);
         let shortest = usize::from(!takes.is_zero());
         let filled = (to - from).max(shortest);
-        let before = from.min(self.bars - filled);
-        let after = self.bars - before - filled;
+        let before = from.min(self.bar_columns - filled);
+        let after = self.bar_columns - before - filled;
         format!("{:before$}{}{:after$}", "", "━".repeat(filled), "")
     }
 
-    /// The column of a moment, rounded.
-    fn column(&self, moment: Duration) -> usize {
+    /// Returns the column of a moment, rounded.
+    fn column_at(&self, moment: Duration) -> usize {
         let total = self.total.as_micros().max(1);
-        let bars = self.bars as u128;
+        let bars = self.bar_columns as u128;
         let column = (moment.as_micros() * bars + total / 2) / total;
-        usize::try_from(column.min(bars)).unwrap_or(self.bars)
+        usize::try_from(column.min(bars)).unwrap_or(self.bar_columns)
     }
 }
 
-/// `4s`, or `?` where the tool has no estimate.
-fn estimate(planned: &Planned<'_>) -> String {
+/// `4s`, or `?` if the tool has no estimate.
+fn format_estimate(planned: &PlannedCall<'_>) -> String {
     let estimate = planned.accepted.tool.estimate;
     estimate.map_or_else(|| "?".to_owned(), format_duration)
 }
 
-fn reason(planned: &Planned<'_>) -> String {
-    escape(&planned.reason()).into_owned()
+fn format_reason(planned: &PlannedCall<'_>) -> String {
+    escape(&planned.safety_reason()).into_owned()
 }
 
-fn count(number: usize, one: &str, many: &str) -> String {
+fn format_count(number: usize, one: &str, many: &str) -> String {
     match number {
         0 => format!("no {many}"),
         1 => format!("1 {one}"),
@@ -213,14 +239,14 @@ fn count(number: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// The text in `columns` columns, cut or filled with spaces.
-fn pad(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
+/// Truncates text to `columns` columns, or pads it with spaces.
+fn pad_to_columns(text: &str, columns: usize) -> String {
+    let text = truncate_to_columns(text, columns);
     let missing = columns.saturating_sub(text.width());
     format!("{text}{:missing$}", "")
 }
 
-impl Look {
+impl PlanStyle {
     fn bold(self, text: &str) -> String {
         self.paint(text, "1")
     }

@@ -1,8 +1,6 @@
-//! Turns → batches with reasons, and drawing them. Runs nothing.
+//! Plans a turn: which calls run, in which batches, when, and why the others don't.
 //!
-//! A plan is the engine's rule applied without the engine: what stands here in a batch runs in that batch. It borrows
-//! the calls it is made of, and is as pure as the drawings of it: `json` for programs, `text` for a terminal, `mermaid`
-//! for a page.
+//! A plan borrows its calls. It is rendered by `json` for programs, `text` for a terminal and `mermaid` for a page.
 
 #[cfg(test)]
 mod tests;
@@ -12,112 +10,119 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::plan::partition::Partition;
-use crate::plan::schedule::{Estimate, Slots};
+use crate::plan::partition::BatchPartition;
+use crate::plan::schedule::{SlotSchedule, TurnEstimate};
 use crate::text::format_duration;
 use crate::types::{
-    Accepted, Call, Checked, Detail, Invocation, OnFailure, Rejection, Tools, Verdict,
+    AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ProblemDetail, Rejection, ToolsConfig,
+    Verdict,
 };
 
 /// What would happen to the calls of a turn.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct TurnPlan<'a> {
     /// The number of the turn.
     pub turn: usize,
-    /// How many calls run at once.
+    /// Maximum number of calls that run at once.
     pub jobs: NonZeroUsize,
-    /// In the order in which they run.
-    pub batches: Vec<Batch<'a>>,
-    /// The calls that will not run, in call order.
-    pub rejected: Vec<Rejected<'a>>,
-    /// How long it will take.
-    pub estimate: Estimate,
+    /// In execution order.
+    pub batches: Vec<PlannedBatch<'a>>,
+    /// The calls that won't run, in call order.
+    pub rejected: Vec<RejectedCall<'a>>,
+    /// How long the turn is expected to take.
+    pub estimate: TurnEstimate,
 }
 
-/// Calls that run at the same time: consecutive concurrency-safe ones, or one that is not, alone.
+/// Calls that run at the same time: consecutive concurrency-safe calls, or one unsafe call alone.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub struct PlannedBatch<'a> {
     /// In call order; at least one.
-    pub calls: Vec<Planned<'a>>,
-    /// From the start of the turn to its start.
-    pub starts: Duration,
-    /// From its start to the end of its last call.
-    pub takes: Duration,
+    pub calls: Vec<PlannedCall<'a>>,
+    /// Time from the start of the turn to the start of the batch.
+    pub start: Duration,
+    /// Time from the start of the batch to the end of its last call.
+    pub duration: Duration,
 }
 
 /// A call that will run.
 #[derive(Debug, Clone, Copy)]
-pub struct Planned<'a> {
-    /// As it was asked.
+pub struct PlannedCall<'a> {
+    /// The call as requested.
     pub call: &'a Call,
-    /// What it runs, and who decided about its safety.
-    pub accepted: &'a Accepted,
-    /// From the start of the turn to its start; calls beyond the concurrency wait for the first free place.
-    pub starts: Duration,
+    /// What it runs, and what decided its safety.
+    pub accepted: &'a AcceptedCall,
+    /// Time from the start of the turn to the start of the call. Calls beyond the concurrency limit wait for a free
+    /// slot.
+    pub start: Duration,
 }
 
-/// A call that will not run.
+/// A call that won't run.
 #[derive(Debug, Clone, Copy)]
-pub struct Rejected<'a> {
-    /// As it was asked.
+pub struct RejectedCall<'a> {
+    /// The call as requested.
     pub call: &'a Call,
     /// Why.
-    pub why: WhyNot<'a>,
+    pub cause: SkipCause<'a>,
 }
 
-/// Why a call will not run.
+/// Why a call won't run.
 #[derive(Debug, Clone, Copy)]
-pub enum WhyNot<'a> {
-    /// It may not.
+pub enum SkipCause<'a> {
+    /// It was rejected.
     Rejected(&'a Rejection),
-    /// A call of this tool before it may not, and the tool says `on_failure: stop`.
-    Behind(&'a str),
-    /// A call of this tool before it ends the session.
-    Completed(&'a str),
+    /// An earlier call of this tool was rejected, and the tool has `on_failure: stop`.
+    AfterRejected(&'a str),
+    /// An earlier call of this tool ends the session.
+    AfterCompletion(&'a str),
 }
 
-impl<'a> Plan<'a> {
-    /// The plan of the calls of one turn, of which at most `jobs` run at once.
+impl<'a> TurnPlan<'a> {
+    /// Plans the calls of one turn, of which at most `jobs` run at once.
     ///
-    /// `tools` says what the failure of a rejected call does to those behind it.
-    pub fn of(turn: usize, checked: &'a [Checked], tools: &'a Tools, jobs: NonZeroUsize) -> Self {
-        let stopping = stopping(tools);
+    /// `tools` determines what the failure of a rejected call does to the calls after it.
+    pub fn new(
+        turn: usize,
+        checked: &'a [CheckedCall],
+        tools: &'a ToolsConfig,
+        jobs: NonZeroUsize,
+    ) -> Self {
+        let stopping_tools = stopping_tools(tools);
         let mut plan = Self {
             turn,
             jobs,
             batches: Vec::new(),
             rejected: Vec::new(),
-            estimate: Estimate::default(),
+            estimate: TurnEstimate::default(),
         };
-        let mut partition = Partition::default();
-        let mut stopped: Option<WhyNot<'a>> = None;
-        for Checked { call, verdict, .. } in checked {
-            match (verdict, stopped) {
+        let mut partition = BatchPartition::default();
+        let mut skip_cause: Option<SkipCause<'a>> = None;
+        for CheckedCall { call, verdict, .. } in checked {
+            match (verdict, skip_cause) {
                 (Verdict::Rejected(rejection), _) => {
-                    plan.reject(call, WhyNot::Rejected(rejection));
-                    let failed = || stopping.get(call.name.as_str()).copied();
-                    stopped = stopped.or_else(|| failed().map(WhyNot::Behind));
+                    plan.push_rejected(call, SkipCause::Rejected(rejection));
+                    let failed = || stopping_tools.get(call.name.as_str()).copied();
+                    skip_cause = skip_cause.or_else(|| failed().map(SkipCause::AfterRejected));
                 }
-                (Verdict::Accepted(_), Some(why)) => plan.reject(call, why),
+                (Verdict::Accepted(_), Some(why)) => plan.push_rejected(call, why),
                 (Verdict::Accepted(accepted), None) => {
-                    plan.place(call, accepted, partition.place(accepted.safe));
+                    plan.push_planned(call, accepted, partition.assign_batch(accepted.safe));
                     if let Some(Invocation::Completion(_)) = accepted.invocation {
-                        stopped = Some(WhyNot::Completed(&accepted.tool.name));
+                        skip_cause = Some(SkipCause::AfterCompletion(&accepted.tool.name));
                     }
                 }
             }
         }
-        plan.schedule();
+        plan.schedule_calls();
         plan
     }
 
-    /// How many calls the turn has.
-    pub fn calls(&self) -> usize {
-        self.planned().count() + self.rejected.len()
+    /// Returns the number of calls in the turn.
+    pub fn call_count(&self) -> usize {
+        self.planned_calls().count() + self.rejected.len()
     }
 
-    /// The calls that will run, in call order.
-    pub fn planned(&self) -> impl Iterator<Item = &Planned<'a>> {
+    /// Returns the calls that will run, in call order.
+    pub fn planned_calls(&self) -> impl Iterator<Item = &PlannedCall<'a>> {
         self.batches.iter().flat_map(|batch| &batch.calls)
     }
 
@@ -126,115 +131,116 @@ impl<'a> Plan<'a> {
         let number = index + 1;
         match self.batches[index].calls.len() {
             1 => format!("batch {number}"),
-            calls if self.batches[index].slots(self.jobs) > self.jobs.get() => {
+            calls if self.batches[index].slots_needed(self.jobs) > self.jobs.get() => {
                 format!("batch {number}: {calls} calls, {} at a time", self.jobs)
             }
             calls => format!("batch {number}: {calls} in parallel"),
         }
     }
 
-    fn reject(&mut self, call: &'a Call, why: WhyNot<'a>) {
-        self.rejected.push(Rejected { call, why });
+    fn push_rejected(&mut self, call: &'a Call, cause: SkipCause<'a>) {
+        self.rejected.push(RejectedCall { call, cause });
     }
 
-    fn place(&mut self, call: &'a Call, accepted: &'a Accepted, batch: usize) {
+    fn push_planned(&mut self, call: &'a Call, accepted: &'a AcceptedCall, batch: usize) {
         if batch == self.batches.len() {
-            self.batches.push(Batch {
+            self.batches.push(PlannedBatch {
                 calls: Vec::new(),
-                starts: Duration::ZERO,
-                takes: Duration::ZERO,
+                start: Duration::ZERO,
+                duration: Duration::ZERO,
             });
         }
-        self.batches[batch].calls.push(Planned {
+        self.batches[batch].calls.push(PlannedCall {
             call,
             accepted,
-            starts: Duration::ZERO,
+            start: Duration::ZERO,
         });
     }
 
-    /// Gives every batch and call its place in time: batches add up, calls of one share `jobs` slots in call order.
-    fn schedule(&mut self) {
+    /// Computes when each batch and call starts: batches follow one another, and the calls of a batch share `jobs`
+    /// slots in call order.
+    fn schedule_calls(&mut self) {
         let mut now = Duration::ZERO;
         for batch in &mut self.batches {
-            let mut slots = Slots::new(self.jobs, now);
+            let mut slots = SlotSchedule::new(self.jobs, now);
             for planned in &mut batch.calls {
-                let takes = planned.accepted.tool.estimate;
-                let time = takes.unwrap_or_default();
-                planned.starts = if planned.takes_slot(self.jobs) {
-                    slots.take(time)
+                let estimate = planned.accepted.tool.estimate;
+                let duration = estimate.unwrap_or_default();
+                planned.start = if planned.needs_slot(self.jobs) {
+                    slots.schedule_call(duration)
                 } else {
-                    slots.pass(time)
+                    slots.schedule_without_slot(duration)
                 };
-                self.estimate.serial += takes.unwrap_or_default();
-                self.estimate.unknown += usize::from(takes.is_none());
+                self.estimate.serial += estimate.unwrap_or_default();
+                self.estimate.unestimated_calls += usize::from(estimate.is_none());
             }
-            batch.starts = now;
-            batch.takes = slots.end().saturating_sub(now);
+            batch.start = now;
+            batch.duration = slots.end().saturating_sub(now);
             now = slots.end();
         }
         self.estimate.planned = now;
     }
 }
 
-/// The tools after whose failure nothing else of the turn runs.
-fn stopping(tools: &Tools) -> HashSet<&str> {
+/// Returns the tools whose failure stops the rest of the turn.
+fn stopping_tools(tools: &ToolsConfig) -> HashSet<&str> {
     let stops = |on_failure| on_failure == OnFailure::Stop;
     let tools = tools.tools.iter().filter(|tool| stops(tool.on_failure));
     tools.map(|tool| tool.name.as_str()).collect()
 }
 
-impl Batch<'_> {
-    /// Whether calls of it run beside each other.
+impl PlannedBatch<'_> {
+    /// Returns whether the batch has several calls, which run in parallel.
     pub fn is_parallel(&self) -> bool {
         self.calls.len() > 1
     }
 
-    /// How many places its calls would take at once.
-    fn slots(&self, jobs: NonZeroUsize) -> usize {
-        let taking = self.calls.iter().filter(|call| call.takes_slot(jobs));
+    /// Returns how many slots its calls need in order to run all at once.
+    fn slots_needed(&self, jobs: NonZeroUsize) -> usize {
+        let taking = self.calls.iter().filter(|call| call.needs_slot(jobs));
         taking.count()
     }
 }
 
-impl Planned<'_> {
-    /// Whether it counts against the calls that run at once. An agent doesn't, but its own calls do; where nothing runs
-    /// beside anything else, neither do agents.
-    fn takes_slot(&self, jobs: NonZeroUsize) -> bool {
+impl PlannedCall<'_> {
+    /// Returns whether the call takes one of the `jobs` slots. An agent doesn't, but its own calls do. With a single
+    /// slot nothing runs in parallel, agents included.
+    fn needs_slot(&self, jobs: NonZeroUsize) -> bool {
         jobs == NonZeroUsize::MIN || !matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
 
     /// `safe: rule get_*`.
-    pub(crate) fn reason(&self) -> String {
+    pub(crate) fn safety_reason(&self) -> String {
         let word = if self.accepted.safe {
             "safe"
         } else {
             "not safe"
         };
-        format!("{word}: {}", self.accepted.decided_by)
+        format!("{word}: {}", self.accepted.safety_source)
     }
 }
 
-impl<'a> Rejected<'a> {
-    /// The word of plans and logs.
-    pub fn reason(&self) -> &'static str {
-        match self.why {
-            WhyNot::Rejected(rejection) => rejection.reason.name(),
-            WhyNot::Behind(_) | WhyNot::Completed(_) => "not_executed",
+impl<'a> RejectedCall<'a> {
+    /// Returns the reason as plans and logs spell it.
+    pub fn reason_name(&self) -> &'static str {
+        match self.cause {
+            SkipCause::Rejected(rejection) => rejection.reason.name(),
+            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => "not_executed",
         }
     }
 
-    /// One for each problem; at least one.
-    pub fn details(&self) -> Cow<'a, [Detail]> {
-        match self.why {
-            WhyNot::Rejected(rejection) => Cow::Borrowed(&rejection.details),
-            WhyNot::Completed(tool) => Cow::Owned(vec![Detail {
+    /// Returns one entry per problem; at least one.
+    pub fn details(&self) -> Cow<'a, [ProblemDetail]> {
+        match self.cause {
+            SkipCause::Rejected(rejection) => Cow::Borrowed(&rejection.details),
+            SkipCause::AfterCompletion(tool) => Cow::Owned(vec![ProblemDetail {
                 path: String::new(),
-                message: format!("the {tool} call before it ends the work"),
+                message: format!("the preceding {tool} call ends the session"),
             }]),
-            WhyNot::Behind(tool) => Cow::Owned(vec![Detail {
+            SkipCause::AfterRejected(tool) => Cow::Owned(vec![ProblemDetail {
                 path: String::new(),
                 message: format!(
-                    "the preceding {tool} call is rejected, and {tool} says `on_failure: stop`"
+                    "the preceding {tool} call is rejected, and {tool} has `on_failure: stop`"
                 ),
             }]),
         }
@@ -242,7 +248,7 @@ impl<'a> Rejected<'a> {
 }
 
 /// `8s in series, 4s as planned`.
-pub(crate) fn totals(estimate: &Estimate) -> String {
+pub(crate) fn format_estimate_totals(estimate: &TurnEstimate) -> String {
     format!(
         "{} in series, {} as planned",
         format_duration(estimate.serial),

@@ -1,9 +1,10 @@
-//! Templates of tools.yaml: their syntax, and what a value may become part of.
+//! Templates in tools.yaml: their syntax, and where their values may go.
 
 mod syntax;
 mod target;
 
 pub(crate) use syntax::{
-    Mark, MarkKind, Variables, dotted_path, is_variable_name, other_name, parse, parse_template,
+    MarkKind, TemplateMark, VariableMode, foreign_placeholder_path, is_variable_name,
+    parse_dotted_path, parse_template, parse_with_marks,
 };
-pub(crate) use target::Sink;
+pub(crate) use target::TemplateTarget;

@@ -1,73 +1,73 @@
-//! The text of a template → its parts, and where each stands in the text. What a part may stand for is checked by whoever
-//! knows the place of the template.
+//! Parses the text of a template into parts, and records where each one is. Which parts are allowed depends on where
+//! the template is used, so the caller checks that.
 
 use std::ops::Range;
 
-use crate::types::{Part, Template};
+use crate::types::{Template, TemplatePart};
 
-/// A template and the places of what is not plain text in it.
+/// A template, and where everything in it is that isn't plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedTemplate {
     pub(crate) template: Template,
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) marks: Vec<TemplateMark>,
 }
 
-/// Something in a template that a check may speak of.
+/// Something in a template that a check may report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mark {
-    /// Bytes of the template's text.
+pub(crate) struct TemplateMark {
+    /// Byte range in the template's text.
     pub(crate) range: Range<usize>,
     pub(crate) kind: MarkKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MarkKind {
-    /// The part of this index: a value or a variable.
+    /// The part with this index: a value or a variable.
     Part(usize),
-    /// `{{name}`, and another brace behind it: it was meant for another template language.
+    /// `{{name}` followed by another brace, probably meant for another template language.
     DoubleBraces,
-    /// `${NAME}` where variables are not read: it stays text.
-    PlainVariable,
-    /// `${` that begins no variable where variables are read.
-    NoVariable,
-    /// `$NAME`, as a shell would read it: it stays text.
+    /// `${NAME}` where variables aren't expanded: it remains text.
+    LiteralVariable,
+    /// `${` that doesn't start a variable, where variables are expanded.
+    InvalidVariable,
+    /// `$NAME`, a shell variable: it remains text.
     ShellVariable,
-    /// `{ name }` or `{name|filter}`, as other template languages have it: it stays text.
-    OtherPlaceholder,
+    /// `{ name }` or `{name|filter}`, a placeholder of another template language: it remains text.
+    ForeignPlaceholder,
 }
 
-/// Whether `${NAME}` is a variable of the environment here.
+/// Whether `${NAME}` is expanded as an environment variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Variables {
-    Read,
-    Text,
+pub(crate) enum VariableMode {
+    Expand,
+    Literal,
 }
 
-/// The template that `text` is where variables of the environment are read, as in `env`, URLs and bodies.
+/// Parses a template in which environment variables are expanded, as in `env`, URLs, and bodies.
 pub fn parse_template(text: &str) -> Template {
-    parse(text, Variables::Read).template
+    parse_with_marks(text, VariableMode::Expand).template
 }
 
-/// Reads a template. Every text is one: what has no form of a placeholder is itself.
-pub(crate) fn parse(text: &str, variables: Variables) -> Parsed {
-    let mut parser = Parser {
+/// Parses a template. This never fails: whatever doesn't have the form of a placeholder is literal text.
+pub(crate) fn parse_with_marks(text: &str, variables: VariableMode) -> ParsedTemplate {
+    let mut parser = TemplateParser {
         text,
-        at: 0,
-        plain: String::new(),
+        position: 0,
+        pending_text: String::new(),
         parts: Vec::new(),
         marks: Vec::new(),
     };
-    while let Some(found) = text[parser.at..].find(['$', '{']) {
-        parser.take(found);
-        if text[parser.at..].starts_with('$') {
-            parser.dollar(variables);
+    while let Some(literal_len) = text[parser.position..].find(['$', '{']) {
+        parser.take_literal(literal_len);
+        if text[parser.position..].starts_with('$') {
+            parser.parse_dollar(variables);
         } else {
-            parser.brace();
+            parser.parse_brace();
         }
     }
-    parser.take(text.len() - parser.at);
-    parser.flush();
-    Parsed {
+    parser.take_literal(text.len() - parser.position);
+    parser.flush_text();
+    ParsedTemplate {
         template: Template {
             parts: parser.parts,
         },
@@ -75,89 +75,91 @@ pub(crate) fn parse(text: &str, variables: Variables) -> Parsed {
     }
 }
 
-struct Parser<'t> {
+struct TemplateParser<'t> {
     text: &'t str,
-    at: usize,
-    plain: String,
-    parts: Vec<Part>,
-    marks: Vec<Mark>,
+    position: usize,
+    pending_text: String,
+    parts: Vec<TemplatePart>,
+    marks: Vec<TemplateMark>,
 }
 
-impl Parser<'_> {
-    /// Takes the next `len` bytes as they are.
-    fn take(&mut self, len: usize) {
-        self.plain.push_str(&self.text[self.at..self.at + len]);
-        self.at += len;
+impl TemplateParser<'_> {
+    /// Adds the next `len` bytes to the pending text verbatim.
+    fn take_literal(&mut self, len: usize) {
+        self.pending_text
+            .push_str(&self.text[self.position..self.position + len]);
+        self.position += len;
     }
 
-    fn flush(&mut self) {
-        if !self.plain.is_empty() {
-            self.parts.push(Part::Text(std::mem::take(&mut self.plain)));
+    fn flush_text(&mut self) {
+        if !self.pending_text.is_empty() {
+            self.parts
+                .push(TemplatePart::Text(std::mem::take(&mut self.pending_text)));
         }
     }
 
-    fn mark(&mut self, len: usize, kind: MarkKind) {
-        let range = self.at..self.at + len;
-        self.marks.push(Mark { range, kind });
+    fn add_mark(&mut self, len: usize, kind: MarkKind) {
+        let range = self.position..self.position + len;
+        self.marks.push(TemplateMark { range, kind });
     }
 
-    fn part(&mut self, len: usize, part: Part) {
-        self.flush();
-        self.mark(len, MarkKind::Part(self.parts.len()));
+    fn push_part(&mut self, len: usize, part: TemplatePart) {
+        self.flush_text();
+        self.add_mark(len, MarkKind::Part(self.parts.len()));
         self.parts.push(part);
-        self.at += len;
+        self.position += len;
     }
 
-    /// `$${` is the text `${`; `${NAME}` and `${NAME:-default}` are variables; any other dollar is itself.
-    fn dollar(&mut self, variables: Variables) {
-        let rest = &self.text[self.at..];
+    /// `$${` is the text `${`; `${NAME}` and `${NAME:-default}` are variables; any other dollar sign is literal.
+    fn parse_dollar(&mut self, variables: VariableMode) {
+        let rest = &self.text[self.position..];
         if rest.starts_with("$${") {
-            self.at += 1;
-            self.take(2);
+            self.position += 1;
+            self.take_literal(2);
         } else if !rest.starts_with("${") {
-            if let Some(len) = shell_variable(rest) {
-                self.mark(len, MarkKind::ShellVariable);
+            if let Some(len) = shell_variable_len(rest) {
+                self.add_mark(len, MarkKind::ShellVariable);
             }
-            self.take(1);
-        } else if let Some((len, name, default)) = variable(rest) {
-            if variables == Variables::Read {
+            self.take_literal(1);
+        } else if let Some((len, name, default)) = parse_env_variable(rest) {
+            if variables == VariableMode::Expand {
                 let (name, default) = (name.to_owned(), default.map(str::to_owned));
-                self.part(len, Part::Env { name, default });
+                self.push_part(len, TemplatePart::Env { name, default });
             } else {
-                self.mark(len, MarkKind::PlainVariable);
-                self.take(len);
+                self.add_mark(len, MarkKind::LiteralVariable);
+                self.take_literal(len);
             }
         } else {
-            if variables == Variables::Read {
-                self.mark(2, MarkKind::NoVariable);
+            if variables == VariableMode::Expand {
+                self.add_mark(2, MarkKind::InvalidVariable);
             }
-            self.take(2);
+            self.take_literal(2);
         }
     }
 
-    /// `{{name}` is the text `{name}`; `{name}` is a value; any other brace is itself.
-    fn brace(&mut self) {
-        let rest = &self.text[self.at..];
-        if let Some((len, _)) = rest.strip_prefix('{').and_then(placeholder) {
+    /// `{{name}` is the text `{name}`; `{name}` is a value; any other brace is literal.
+    fn parse_brace(&mut self) {
+        let rest = &self.text[self.position..];
+        if let Some((len, _)) = rest.strip_prefix('{').and_then(parse_placeholder) {
             if rest[1 + len..].starts_with('}') {
-                self.mark(len + 2, MarkKind::DoubleBraces);
+                self.add_mark(len + 2, MarkKind::DoubleBraces);
             }
-            self.at += 1;
-            self.take(len);
-        } else if let Some((len, part)) = placeholder(rest) {
-            self.part(len, part);
+            self.position += 1;
+            self.take_literal(len);
+        } else if let Some((len, part)) = parse_placeholder(rest) {
+            self.push_part(len, part);
         } else {
-            if let Some(len) = other_placeholder(rest) {
-                self.mark(len, MarkKind::OtherPlaceholder);
+            if let Some(len) = foreign_placeholder_len(rest) {
+                self.add_mark(len, MarkKind::ForeignPlaceholder);
             }
-            self.take(1);
+            self.take_literal(1);
         }
     }
 }
 
-/// The length of `$NAME` at the start of `text`. Only capitals, as variables are mostly written: `$1` and `$x` mean
-/// something in many languages.
-fn shell_variable(text: &str) -> Option<usize> {
+/// Returns the length of `$NAME` at the start of `text`. Only uppercase names count, the convention for variables: `$1`
+/// and `$x` have a meaning in many languages.
+fn shell_variable_len(text: &str) -> Option<usize> {
     let name = text.strip_prefix('$')?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = &name[..name.find(|c| !is_part(c)).unwrap_or(name.len())];
@@ -166,22 +168,22 @@ fn shell_variable(text: &str) -> Option<usize> {
     is_name.then(|| 1 + name.len())
 }
 
-/// The length of `{ name }`, `{name|filter}`, `{name!r}` or `{name[0]}` at the start of `text`.
-fn other_placeholder(text: &str) -> Option<usize> {
+/// Returns the length of `{ name }`, `{name|filter}`, `{name!r}` or `{name[0]}` at the start of `text`.
+fn foreign_placeholder_len(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('{')?;
     let inner = &inner[..inner.find(['{', '}', '\n'])?];
     let is_closed = text[1 + inner.len()..].starts_with('}');
-    (is_closed && other_name(inner).is_some()).then(|| inner.len() + 2)
+    (is_closed && foreign_placeholder_path(inner).is_some()).then(|| inner.len() + 2)
 }
 
-/// The name in the inner text of such a placeholder.
-pub(crate) fn other_name(inner: &str) -> Option<Vec<String>> {
+/// Returns the name in the inner text of such a placeholder, split at the dots.
+pub(crate) fn foreign_placeholder_path(inner: &str) -> Option<Vec<String>> {
     let name = inner.split(['|', '!', '[']).next()?.trim();
-    dotted_path(name)
+    parse_dotted_path(name)
 }
 
-/// `${NAME}` or `${NAME:-default}` at the start of `text`: its length, name and default.
-fn variable(text: &str) -> Option<(usize, &str, Option<&str>)> {
+/// Parses `${NAME}` or `${NAME:-default}` at the start of `text` into its length, name, and default.
+fn parse_env_variable(text: &str) -> Option<(usize, &str, Option<&str>)> {
     let inner = text.strip_prefix("${")?;
     let inner = &inner[..inner.find('}')?];
     let (name, default) = match inner.split_once(":-") {
@@ -191,28 +193,29 @@ fn variable(text: &str) -> Option<(usize, &str, Option<&str>)> {
     is_variable_name(name).then_some((inner.len() + 3, name, default))
 }
 
-/// Whether this is a name of an environment variable as POSIX shells take it.
+/// Whether `name` is a valid name of an environment variable in POSIX shells.
 pub(crate) fn is_variable_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// `{a.b}`, `{a?}`, `{a...}` or `{a?...}` at the start of `text`: its length and what it stands for. Names have letters, digits,
-/// `_` and `-`, and begin with a letter or `_`, so that `{3}`, `{a,b}` and `{print $1}` are none.
-fn placeholder(text: &str) -> Option<(usize, Part)> {
+/// Parses `{a.b}`, `{a?}`, `{a...}` or `{a?...}` at the start of `text` into its length and part. Names consist of
+/// letters, digits, `_` and `-`, and start with a letter or `_`, so `{3}`, `{a,b}`, and `{print $1}` aren't
+/// placeholders.
+fn parse_placeholder(text: &str) -> Option<(usize, TemplatePart)> {
     let inner = text.strip_prefix('{')?;
     let end = inner.find(|c: char| !(is_name_character(c) || matches!(c, '.' | '?')))?;
     if !inner[end..].starts_with('}') {
         return None;
     }
     let inner = &inner[..end];
-    let unspread = inner.strip_suffix("...");
-    let dotted = unspread.unwrap_or(inner);
-    let required = dotted.strip_suffix('?');
-    let (splat, optional) = (unspread.is_some(), required.is_some());
-    let dotted = required.unwrap_or(dotted);
-    let path = dotted_path(dotted)?;
-    let part = Part::Value {
+    let without_ellipsis = inner.strip_suffix("...");
+    let dotted = without_ellipsis.unwrap_or(inner);
+    let without_question_mark = dotted.strip_suffix('?');
+    let (splat, optional) = (without_ellipsis.is_some(), without_question_mark.is_some());
+    let dotted = without_question_mark.unwrap_or(dotted);
+    let path = parse_dotted_path(dotted)?;
+    let part = TemplatePart::Value {
         path,
         optional,
         splat,
@@ -224,8 +227,8 @@ fn is_name_character(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// `a.b` as `["a", "b"]`, where each is a name that a placeholder may have.
-pub(crate) fn dotted_path(dotted: &str) -> Option<Vec<String>> {
+/// Splits `a.b` into `["a", "b"]`, if each part is a valid placeholder name.
+pub(crate) fn parse_dotted_path(dotted: &str) -> Option<Vec<String>> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_alphabetic() || c == '_')
             && name.chars().all(is_name_character)
@@ -240,10 +243,10 @@ pub(crate) fn dotted_path(dotted: &str) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, variables: Variables) -> Vec<String> {
-        let parsed = parse(text, variables);
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
+    fn render_parts(text: &str, variables: VariableMode) -> Vec<String> {
+        let parsed = parse_with_marks(text, variables);
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
             other => format!(
                 "<{}>",
                 Template {
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_form_is_a_placeholder() {
+    fn only_well_formed_placeholders_are_parsed() {
         for (text, parts) in [
             ("{name}", vec!["<{name}>"]),
             ("a{x.y?}b{xs...}", vec!["a", "<{x.y?}>", "b", "<{xs...}>"]),
@@ -274,16 +277,19 @@ mod tests {
             ("${{a}", vec!["${", "<{a}>"]),
             ("", vec![]),
         ] {
-            let joined = shown(text, Variables::Read).concat();
+            let joined = render_parts(text, VariableMode::Expand).concat();
             assert_eq!(joined, parts.concat(), "{text}");
         }
-        assert_eq!(shown("${A}{b}", Variables::Text), ["${A}", "<{b}>"]);
+        assert_eq!(
+            render_parts("${A}{b}", VariableMode::Literal),
+            ["${A}", "<{b}>"]
+        );
     }
 
     #[test]
-    fn marks_stand_under_what_they_mean() {
+    fn marks_cover_the_text_they_describe() {
         let text = "ü {{a}} {b} ${C} ${1} $HOME/x $1 $x { a } {a.b|json} {a: 1} {print $1}";
-        let parsed = parse(text, Variables::Read);
+        let parsed = parse_with_marks(text, VariableMode::Expand);
         let marks: Vec<(&str, MarkKind)> = parsed
             .marks
             .iter()
@@ -295,10 +301,10 @@ mod tests {
                 ("{{a}}", MarkKind::DoubleBraces),
                 ("{b}", MarkKind::Part(1)),
                 ("${C}", MarkKind::Part(3)),
-                ("${", MarkKind::NoVariable),
+                ("${", MarkKind::InvalidVariable),
                 ("$HOME", MarkKind::ShellVariable),
-                ("{ a }", MarkKind::OtherPlaceholder),
-                ("{a.b|json}", MarkKind::OtherPlaceholder),
+                ("{ a }", MarkKind::ForeignPlaceholder),
+                ("{a.b|json}", MarkKind::ForeignPlaceholder),
             ]
         );
     }

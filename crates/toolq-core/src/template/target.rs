@@ -1,50 +1,51 @@
-//! Where a value may end up, and what it must not hold there.
+//! Where a value may end up, and what it must not contain there.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but the unreserved characters of RFC 3986, section 2.3.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+/// Everything except the unreserved characters of RFC 3986, section 2.3.
+const URL_ESCAPE_SET: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A kind of place for values.
+/// The kind of place that a value is put into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sink {
+pub(crate) enum TemplateTarget {
     /// An argument of a program.
     Argument,
-    /// A variable of a program's environment.
-    Variable,
+    /// An environment variable of a program.
+    EnvVariable,
     /// A part of a URL.
     Url,
     /// A header of a request.
     Header,
-    /// A text with no rules of its own: standard input, a query pair (encoded when it is sent), a string in a JSON body.
+    /// Text without rules of its own: standard input, a query pair (encoded when it is sent), or a string in a JSON
+    /// body.
     Text,
 }
 
-impl Sink {
-    /// The value as it stands there.
+impl TemplateTarget {
+    /// Encodes a value for this place.
     ///
     /// # Errors
-    /// Why it can't.
-    pub(crate) fn admitted(self, value: String) -> Result<String, &'static str> {
+    /// Why the value isn't allowed there, as the continuation of a sentence.
+    pub(crate) fn encode(self, value: String) -> Result<String, &'static str> {
         match self {
             Self::Argument if value.contains('\0') => {
-                Err("holds a NUL character, which no argument can")
+                Err("contains a NUL character, which an argument can't")
             }
-            Self::Variable if value.contains('\0') => {
-                Err("holds a NUL character, which no environment variable can")
+            Self::EnvVariable if value.contains('\0') => {
+                Err("contains a NUL character, which an environment variable can't")
             }
             Self::Header
                 if !value
                     .bytes()
                     .all(|byte| matches!(byte, b' '..=b'~' | b'\t')) =>
             {
-                Err("is sent as a header, where only visible ASCII characters and spaces may stand")
+                Err("is sent in a header, which allows only visible ASCII, spaces and tabs")
             }
-            Self::Url => Ok(utf8_percent_encode(&value, SEGMENT).to_string()),
+            Self::Url => Ok(utf8_percent_encode(&value, URL_ESCAPE_SET).to_string()),
             _ => Ok(value),
         }
     }

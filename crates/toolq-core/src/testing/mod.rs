@@ -1,9 +1,10 @@
-//! Sample tools, calls and events for tests, built without a file.
+//! Sample tools, calls, and events for tests, built without a file.
 
-mod declared;
 mod samples;
+mod tool_samples;
 
-pub use declared::{template, tool_with_backing, tool_with_schema, tools_in};
 pub use samples::{
-    accepted, answer, call, finish, hostile, play, rejected, running, succeeded, timed, tool, tools,
+    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
+    sample_answer, sample_call, sample_tool, sample_tools, success_outcome, with_program,
 };
+pub use tool_samples::{sample_template, tool_with_backing, tool_with_schema, tools_with_root};

@@ -1,4 +1,4 @@
-//! Tools, calls and verdicts for unit tests, built without a file.
+//! Tools, calls, and verdicts for unit tests, built without a file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,14 +10,15 @@ use serde_json::json;
 
 use crate::json::Input;
 use crate::types::{
-    Accepted, Answer, Call, CallRef, Captured, Checked, CommandInvocation, Compare, Content,
-    DecidedBy, Detail, Effect, Ending, Event, Invocation, OnFailure, Outcome, OutputKind, Past,
-    Reason, Refused, Rejection, Retry, Safety, Sink, Status, StdinDraft, Timeout, Tool, Tools,
+    AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallTimeouts, CaptureStats, CheckedCall,
+    CommandInvocation, Compare, Effect, EmitError, Event, EventSink, Invocation, OnFailure,
+    Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent, ResumeState,
+    RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates, StdinContent, Tool, ToolsConfig,
     Verdict,
 };
 
-/// A tool that says nothing but its name.
-pub fn tool(name: &str) -> Tool {
+/// Returns a tool that declares nothing but its name.
+pub fn sample_tool(name: &str) -> Tool {
     Tool {
         name: name.to_owned(),
         description: String::new(),
@@ -25,26 +26,26 @@ pub fn tool(name: &str) -> Tool {
         category: None,
         input_schema: json!({"type": "object"}),
         describe: None,
-        safety: Safety::Default,
+        safety: SafetyPolicy::Default,
         effect: Effect::Write,
-        timeout: Timeout {
+        timeout: CallTimeouts {
             after: Duration::from_secs(30),
-            grace: Duration::from_secs(2),
-            slow: None,
+            kill_grace: Duration::from_secs(2),
+            slow_after: None,
             total: None,
         },
         estimate: None,
         paths: Vec::new(),
-        status: Status::default(),
+        status: StatusTemplates::default(),
         backing: None,
         probe: None,
         output: OutputKind::Text,
         max_output: 64 << 10,
         max_saved: 64 << 20,
-        retry: Retry {
-            times: 1,
-            on: Vec::new(),
-            backoff: Duration::from_secs(1),
+        retry: RetryPolicy {
+            max_retries: 1,
+            conditions: Vec::new(),
+            initial_backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(30),
         },
         on_failure: OnFailure::Continue,
@@ -56,106 +57,106 @@ pub fn tool(name: &str) -> Tool {
     }
 }
 
-/// A file of these tools.
-pub fn tools(tools: Vec<Tool>) -> Tools {
-    Tools {
+/// Returns a tools file with these tools.
+pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
+    ToolsConfig {
         tools: tools.into_iter().map(Arc::new).collect(),
         concurrency: std::num::NonZeroUsize::MIN,
         root: PathBuf::from("/root"),
         dir: PathBuf::from("/root"),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
-        prices: crate::types::Prices::default(),
+        prices: crate::types::PriceTable::default(),
         digest: "00".repeat(32),
     }
 }
 
-/// A call of turn 0 with the id `toolu_POSITION`.
-pub fn call(position: usize, name: &str, input: &str) -> Call {
+/// Returns a call in turn 0 with the id `toolu_POSITION`.
+pub fn sample_call(position: usize, name: &str, input: &str) -> Call {
     Call {
         turn: 0,
         position,
         id: format!("toolu_{position}"),
         name: name.to_owned(),
         input: Input::parse(input),
-        within: None,
+        parent: None,
     }
 }
 
-/// A call of `tool` that may run, decided by a rule.
-pub fn accepted(position: usize, tool: Tool, safe: bool, input: &str) -> Checked {
-    let call = call(position, &tool.name, input);
-    let verdict = Verdict::Accepted(Box::new(Accepted {
+/// Returns a call of `tool` that may run. Its safety is decided by a rule.
+pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> CheckedCall {
+    let call = sample_call(position, &tool.name, input);
+    let verdict = Verdict::Accepted(Box::new(AcceptedCall {
         tool: Arc::new(tool),
         input: Input::parse(input).unwrap_or_else(|_| Input::empty()),
         before_coercion: None,
         safe,
-        decided_by: DecidedBy::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
+        safety_source: SafetySource::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
         invocation: None,
         probe: None,
     }));
-    Checked {
+    CheckedCall {
         call,
         verdict,
-        past: Past::None,
+        resume_state: ResumeState::NotStarted,
     }
 }
 
-/// A call of a tool of this name and estimate.
-pub fn timed(position: usize, name: &str, seconds: u64, safe: bool) -> Checked {
+/// Returns a call of a tool with this name and estimate.
+pub fn call_with_estimate(position: usize, name: &str, seconds: u64, safe: bool) -> CheckedCall {
     let estimate = Some(Duration::from_secs(seconds));
     let tool = Tool {
         estimate,
-        ..tool(name)
+        ..sample_tool(name)
     };
-    accepted(position, tool, safe, "{}")
+    accepted_call(position, tool, safe, "{}")
 }
 
-/// A call that no tool answers.
-pub fn rejected(position: usize, name: &str) -> Checked {
-    Checked {
-        call: call(position, name, "{}"),
+/// Returns a call of an unknown tool.
+pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
+    CheckedCall {
+        call: sample_call(position, name, "{}"),
         verdict: Verdict::Rejected(Rejection {
-            reason: Reason::UnknownTool,
-            details: vec![Detail {
+            reason: RejectionReason::UnknownTool,
+            details: vec![ProblemDetail {
                 path: String::new(),
                 message: "no tool has this name; did you mean `read_file`?".to_owned(),
             }],
         }),
-        past: Past::None,
+        resume_state: ResumeState::NotStarted,
     }
 }
 
-/// The same call, running this program.
-pub fn running(mut checked: Checked, argv: &[&str]) -> Checked {
+/// Returns the same call, running this program.
+pub fn with_program(mut checked: CheckedCall, argv: &[&str]) -> CheckedCall {
     if let Verdict::Accepted(accepted) = &mut checked.verdict {
         accepted.invocation = Some(Invocation::Command(CommandInvocation {
             argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
-            stdin: StdinDraft::None,
+            stdin: StdinContent::None,
             env: Vec::new(),
         }));
     }
     checked
 }
 
-/// How a program that wrote `text` and ended well ended.
-pub fn succeeded(text: &str) -> Outcome {
+/// Returns the outcome of a program that wrote `text` and exited successfully.
+pub fn success_outcome(text: &str) -> Outcome {
     Outcome::Succeeded {
-        content: Content::Text(text.to_owned()),
-        captured: Captured {
-            bytes: text.len() as u64,
-            ..Captured::default()
+        content: ResultContent::Text(text.to_owned()),
+        captured: CaptureStats {
+            total_bytes: text.len() as u64,
+            ..CaptureStats::default()
         },
-        ending: Ending::Exit(0),
+        ending: CallEnding::ExitCode(0),
     }
 }
 
-/// What a model reads of a call.
-pub fn answer(call: &CallRef, text: &str, is_error: bool) -> Answer {
-    Answer {
+/// Returns the result that the model receives for a call.
+pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
+    CallAnswer {
         tool_use_id: call.tool_use_id.clone(),
         tool_name: call.tool_name.clone(),
-        content: Content::Text(text.to_owned()),
+        content: ResultContent::Text(text.to_owned()),
         is_error,
     }
 }
@@ -163,43 +164,47 @@ pub fn answer(call: &CallRef, text: &str, is_error: bool) -> Answer {
 /// Emits the end of a call that took this many milliseconds and attempts.
 ///
 /// # Errors
-/// The sink refuses it.
-pub fn finish(
-    sink: &mut dyn Sink,
+/// The sink refuses the event.
+pub fn emit_finished(
+    sink: &mut dyn EventSink,
     call: &CallRef,
     outcome: &Outcome,
     text: &str,
     (ms, attempts): (u64, u32),
-) -> Result<(), Refused> {
-    sink.tell(&[Event::Finished {
+) -> Result<(), EmitError> {
+    sink.emit(&[Event::Finished {
         call,
         outcome,
-        answer: &answer(call, text, outcome.is_error()),
+        answer: &sample_answer(call, text, outcome.is_error()),
         duration: Duration::from_millis(ms),
         attempts,
-        agent: None,
+        agent_usage: None,
     }])
 }
 
-/// Emits the events of a turn whose calls form one batch; those that run succeed with this text.
+/// Emits the events of a turn whose calls form one batch. Calls that run succeed with this text.
 ///
 /// # Errors
 /// The sink refuses an event.
-pub fn play(sink: &mut dyn Sink, checked: &[Checked], text: &str) -> Result<(), Refused> {
+pub fn emit_turn(
+    sink: &mut dyn EventSink,
+    checked: &[CheckedCall],
+    text: &str,
+) -> Result<(), EmitError> {
     let turn = checked.first().map_or(0, |checked| checked.call.turn);
-    sink.tell(&[Event::TurnStarted { turn, within: None }])?;
+    sink.emit(&[Event::TurnStarted { turn, parent: None }])?;
     let mut running = Vec::new();
     for checked in checked {
-        queue(sink, checked, &mut running)?;
+        emit_queued(sink, checked, &mut running)?;
     }
     let calls: Vec<_> = running.iter().map(|(call, _)| call.clone()).collect();
-    sink.tell(&[Event::BatchStarted {
+    sink.emit(&[Event::BatchStarted {
         turn,
         batch: 0,
         calls: &calls,
     }])?;
     for (call, accepted) in &running {
-        sink.tell(&[Event::Started {
+        sink.emit(&[Event::Started {
             call,
             accepted,
             attempt: 1,
@@ -207,42 +212,42 @@ pub fn play(sink: &mut dyn Sink, checked: &[Checked], text: &str) -> Result<(), 
         }])?;
     }
     for (call, _) in &running {
-        finish(sink, call, &succeeded(text), text, (1_500, 1))?;
+        emit_finished(sink, call, &success_outcome(text), text, (1_500, 1))?;
     }
     for checked in checked {
         let call = &CallRef::new(&checked.call, None);
-        sink.tell(&[Event::ResultWritten { call }])?;
+        sink.emit(&[Event::ResultWritten { call }])?;
     }
-    sink.tell(&[Event::QueueDrained { turn }])
+    sink.emit(&[Event::QueueDrained { turn }])
 }
 
-fn queue<'a>(
-    sink: &mut dyn Sink,
-    checked: &'a Checked,
-    running: &mut Vec<(CallRef, &'a Accepted)>,
-) -> Result<(), Refused> {
+fn emit_queued<'a>(
+    sink: &mut dyn EventSink,
+    checked: &'a CheckedCall,
+    running: &mut Vec<(CallRef, &'a AcceptedCall)>,
+) -> Result<(), EmitError> {
     match &checked.verdict {
         Verdict::Accepted(accepted) => {
             running.push((CallRef::new(&checked.call, Some(0)), accepted));
-            sink.tell(&[Event::Queued {
+            sink.emit(&[Event::Queued {
                 checked,
                 batch: Some(0),
             }])
         }
         Verdict::Rejected(rejection) => {
-            sink.tell(&[Event::Queued {
+            sink.emit(&[Event::Queued {
                 checked,
                 batch: None,
             }])?;
             let call = CallRef::new(&checked.call, None);
             let outcome = Outcome::Rejected(rejection.clone());
-            finish(sink, &call, &outcome, "Unknown tool.", (0, 0))
+            emit_finished(sink, &call, &outcome, "Unknown tool.", (0, 0))
         }
     }
 }
 
-/// Texts that a model or a tool could write to end a line or begin a record.
-pub fn hostile() -> impl Strategy<Value = String> {
+/// Generates text that a model or a tool could write to end a line or forge a record.
+pub fn hostile_text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         Just("\n{\"seq\":0,\"type\":\"session_end\"}\n".to_owned()),

@@ -1,9 +1,12 @@
+//! Truncation by terminal width.
+
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text in at most `columns` columns of a terminal; what is left out is an ellipsis. It expects an escaped text.
-pub fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+/// Truncates text to at most `columns` terminal columns. An ellipsis marks the cut. Expects text that is already
+/// escaped.
+pub fn truncate_to_columns(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
@@ -18,14 +21,14 @@ pub fn cut(text: &str, columns: usize) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
 
-    use crate::text::columns::cut;
+    use crate::text::columns::truncate_to_columns;
 
     #[test]
-    fn a_text_is_cut_by_columns() {
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("abcd", 3), "ab…");
-        assert_eq!(cut("政策专家", 8), "政策专家");
-        assert_eq!(cut("政策专家", 7), "政策专…");
-        assert_eq!(cut("政策专家", 6), "政策…");
+    fn a_text_is_truncated_by_columns() {
+        assert_eq!(truncate_to_columns("abc", 3), "abc");
+        assert_eq!(truncate_to_columns("abcd", 3), "ab…");
+        assert_eq!(truncate_to_columns("政策专家", 8), "政策专家");
+        assert_eq!(truncate_to_columns("政策专家", 7), "政策专…");
+        assert_eq!(truncate_to_columns("政策专家", 6), "政策…");
     }
 }

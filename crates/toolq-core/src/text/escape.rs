@@ -1,10 +1,12 @@
+//! Escaping of text from outside.
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text as a person may see it: on one line, and without a character that moves a cursor, changes a colour, turns
-/// the direction of writing or takes no room.
+/// Escapes text for display. The result is a single line without characters that move the cursor, change colors, change
+/// the text direction, or are invisible.
 ///
-/// The spelling is that of `$'…'` in a shell: `\n`, `\x1b`, `\u202e`, `\U000e0041`. A backslash stays as it is.
+/// Escapes are written as in the shell's `$'…'`: `\n`, `\x1b`, `\u202e`, `\U000e0041`. Backslashes are left alone.
 pub fn escape(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(is_hidden) else {
         return Cow::Borrowed(text);
@@ -22,7 +24,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Control characters, and what Unicode shows as nothing or as a change of direction or line.
+/// Whether `c` is a control character, or one that Unicode renders as nothing, a change of direction, or a line break.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -49,9 +51,9 @@ fn push_escape(escaped: &mut String, c: char) {
 mod tests {
     use super::*;
 
-    /// FAULTS 45, 78: nothing a tool or a model writes reaches a terminal as a command.
+    /// Nothing that a tool or a model writes reaches the terminal as a control sequence.
     #[test]
-    fn what_is_not_seen_is_spelled() {
+    fn hidden_characters_are_escaped() {
         for (text, seen) in [
             ("plain 中文 text\\n", "plain 中文 text\\n"),
             ("\x1b]52;c;aGk=\x07\r\n\t", r"\x1b]52;c;aGk=\x07\r\n\t"),

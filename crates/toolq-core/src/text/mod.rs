@@ -3,14 +3,14 @@
 mod ansi;
 mod columns;
 mod escape;
-mod names;
 mod suggest;
+mod truncate;
 mod units;
 
 pub use ansi::paint;
-pub use columns::cut;
+pub use columns::truncate_to_columns;
 pub use escape::escape;
-pub(crate) use names::MAX_NAME;
-pub use names::clipped;
-pub use suggest::nearest;
+pub use suggest::suggest_name;
+pub(crate) use truncate::MAX_NAME_CHARS;
+pub use truncate::truncate;
 pub use units::{format_bytes, format_duration, parse_age, parse_bytes, parse_duration};

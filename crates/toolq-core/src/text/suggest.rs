@@ -1,5 +1,7 @@
-/// The name of `known` that `found` was probably meant to be. Names longer than 200 bytes are like no other.
-pub fn nearest<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+//! "Did you mean" suggestions.
+
+/// Returns the name in `known` that was probably meant by `found`. Names over 200 bytes match nothing.
+pub fn suggest_name<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if found.len() > 200 {
         return None;
     }
@@ -7,7 +9,7 @@ pub fn nearest<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -> Opt
     known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(&lower, &name.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .filter(|(similarity, _)| *similarity > 0.8)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, name)| name)
 }

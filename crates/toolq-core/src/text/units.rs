@@ -1,28 +1,30 @@
+//! Durations and sizes: parsing and formatting.
+
 use std::time::Duration;
 
-/// Reads `250ms`, `5s`, `1.5s`, `10m`, `2h` or `30d`: up to a year.
+/// Parses a duration of up to a year: `250ms`, `5s`, `1.5s`, `10m`, `2h`, or `30d`.
 ///
 /// # Errors
-/// What is expected, in words.
+/// What is expected, as a message.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    duration_within(text, 1.0, "a year")
+    parse_duration_up_to(text, 1.0, "a year")
 }
 
-/// Reads the same up to a century: how old something is.
+/// Parses an age, which is a duration of up to a century.
 ///
 /// # Errors
-/// What is expected, in words.
+/// What is expected, as a message.
 pub fn parse_age(text: &str) -> Result<Duration, String> {
-    duration_within(text, 100.0, "a century")
+    parse_duration_up_to(text, 100.0, "a century")
 }
 
-fn duration_within(text: &str, years: f64, limit: &str) -> Result<Duration, String> {
+fn parse_duration_up_to(text: &str, years: f64, limit: &str) -> Result<Duration, String> {
     let expected = || {
         format!(
-            "`{text}` is no duration; write a number and ms, s, m, h or d: `500ms`, `30s`, `10m`"
+            "`{text}` isn't a duration; write a number with ms, s, m, h or d: `500ms`, `30s`, `10m`"
         )
     };
-    let (number, unit) = split(text).ok_or_else(expected)?;
+    let (number, unit) = split_unit(text).ok_or_else(expected)?;
     let seconds = match unit {
         "ms" => 0.001,
         "s" => 1.0,
@@ -38,17 +40,17 @@ fn duration_within(text: &str, years: f64, limit: &str) -> Result<Duration, Stri
     Ok(Duration::from_secs_f64(duration))
 }
 
-/// Reads `512`, `64KiB`, `10MiB`, `1GiB`, or the decimal `KB`, `MB`, `GB`.
+/// Parses a size: `512`, `64KiB`, `10MiB`, `1GiB`, or the decimal `KB`, `MB`, `GB`.
 ///
 /// # Errors
-/// What is expected, in words.
+/// What is expected, as a message.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = || {
         format!(
-            "`{text}` is no size; write bytes or a number and KiB, MiB or GiB: `64KiB`, `10MiB`"
+            "`{text}` isn't a size; write a number, alone or with KiB, MiB or GiB: `64KiB`, `10MiB`"
         )
     };
-    let (number, unit) = split(text).ok_or_else(expected)?;
+    let (number, unit) = split_unit(text).ok_or_else(expected)?;
     let factor: u32 = match unit {
         "" | "B" => 1,
         "KiB" => 1 << 10,
@@ -71,8 +73,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     Ok(bytes.round() as u64)
 }
 
-/// A number that is not negative and its unit.
-fn split(text: &str) -> Option<(f64, &str)> {
+/// Splits text into a non-negative number and its unit.
+fn split_unit(text: &str) -> Option<(f64, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -83,7 +85,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, unit.trim_start()))
 }
 
-/// `850ms`, `4s`, `1.2s`, `2m 5s`: short, for people.
+/// Formats a duration briefly for people: `850ms`, `4s`, `1.2s`, `2m 5s`.
 pub fn format_duration(duration: Duration) -> String {
     let ms = duration.as_millis();
     let tenths = (ms + 50) / 100;
@@ -103,7 +105,7 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// `512 bytes`, `64 KiB`, `1.5 MiB`.
+/// Formats a size for people: `512 bytes`, `64 KiB`, `1.5 MiB`.
 pub fn format_bytes(bytes: u64) -> String {
     for (factor, unit) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= factor {
@@ -121,9 +123,8 @@ pub fn format_bytes(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    /// FAULTS 29.
     #[test]
-    fn durations_and_sizes() {
+    fn durations_and_sizes_are_parsed_and_formatted() {
         for (text, ms) in [
             ("250ms", 250),
             ("5s", 5_000),

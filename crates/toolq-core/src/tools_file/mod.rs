@@ -1,11 +1,11 @@
-//! Everything about tools.yaml. Text goes in; tools come out, or every problem of the file, each with its position and a
-//! hint.
+//! Parses, checks and resolves tools.yaml. The result is the tools that it declares, or every problem in it, each with
+//! a position and a hint.
 //!
 //! ```text
 //! text ── yaml ──► nodes ── spanned ──► keys ── resolve ──► Tools
 //! ```
 
-mod agent_reach;
+mod agent_tools;
 mod argv;
 mod keys;
 mod lints;
@@ -14,9 +14,9 @@ mod spanned;
 mod write;
 mod yaml;
 
-pub use agent_reach::tools_of;
-pub use keys::tools_schema;
-pub use lints::warnings;
-pub use resolve::{Loaded, load};
-pub use write::tools_file;
-pub use yaml::{Data, parse_yaml};
+pub use agent_tools::select_agent_tools;
+pub use keys::generate_tools_schema;
+pub use lints::find_warnings;
+pub use resolve::{ParsedToolsFile, parse_tools_file};
+pub use write::starter_tools_file;
+pub use yaml::{YamlContent, parse_yaml};

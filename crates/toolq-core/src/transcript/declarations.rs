@@ -1,87 +1,93 @@
-//! Tools that are declared elsewhere: the `tools` of a recorded request (Anthropic, `OpenAI` chat, `OpenAI` responses), a
-//! bare array of them, one of them, or an MCP server's answer to `tools/list`.
+//! Reads tool declarations made for other programs: the `tools` of a recorded request (Anthropic, `OpenAI` chat,
+//! `OpenAI` responses), an array of tools, a single tool, or an MCP server's response to `tools/list`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Object};
-use crate::transcript::document::Document;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::error::{Fault, InputError};
-use crate::transcript::frames;
-use crate::transcript::frames::Reader;
-use crate::transcript::source::Source;
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::document_frames;
+use crate::transcript::document_frames::DocumentVisitor;
+use crate::transcript::input_error::{InputError, OffsetError};
+use crate::transcript::input_source::InputSource;
 
-/// Where vendors keep the schema of a tool's input.
-const SCHEMAS: [&str; 3] = ["input_schema", "inputSchema", "parameters"];
+/// Keys under which vendors put the schema of a tool's input.
+const SCHEMA_KEYS: [&str; 3] = ["input_schema", "inputSchema", "parameters"];
 
-const EXPECTED: &str = "expected is a request with `tools`, an array of tools, or an MCP server's answer to `tools/list`";
+const EXPECTED_INPUT: &str = "expected a request with `tools`, an array of tools, or an MCP server's response to `tools/list`";
 
-/// A tool as a model was told of it.
+/// A tool as declared to a model.
 #[derive(Debug, Clone)]
-pub struct Declaration {
-    /// Any string that an API takes.
+pub struct ToolDeclaration {
+    /// Name of the tool: any string that an API accepts.
     pub name: String,
-    /// Empty where there is none.
+    /// Description for the model; empty if there is none.
     pub description: String,
-    /// JSON Schema of its input, as it stood there.
+    /// JSON Schema of its input, verbatim.
     pub input_schema: Box<RawValue>,
-    /// It looks only (MCP's `readOnlyHint`).
+    /// It has no side effects (MCP's `readOnlyHint`).
     pub read_only: bool,
-    /// Twice is like once (MCP's `idempotentHint`).
+    /// Calling it twice has the same effect as calling it once (MCP's `idempotentHint`).
     pub idempotent: bool,
 }
 
-/// The tools of a document, and what of it is no tool to declare.
+/// The tools that an input declares.
 #[derive(Debug, Default)]
-pub struct Declarations {
-    /// In the order of the input.
-    pub tools: Vec<Declaration>,
-    /// What an API runs by itself: it has no schema, and needs no backing.
-    pub left_to_api: Vec<String>,
-    /// The MCP server has more: its answer names the place where they go on (`nextCursor`).
+pub struct ToolDeclarations {
+    /// Tools that need a backing, in the order of the input.
+    pub tools: Vec<ToolDeclaration>,
+    /// Names or types of the tools that the API runs itself. They have no schema and need no backing.
+    pub api_tools: Vec<String>,
+    /// The input is one page of an MCP server's list (`nextCursor`): the server has more tools.
     pub is_partial: bool,
 }
 
-/// The tools that `source` declares.
+/// Reads the tools that `source` declares. A single document may have at most `max_document` bytes.
 ///
 /// # Errors
-/// It can't be read, is no JSON, or declares no tool; a tool has no name; two have the same.
-pub fn declarations(mut source: Source, max_document: u64) -> Result<Declarations, InputError> {
-    let mut reading = Declared::default();
-    frames::read(&mut source, max_document, &mut reading)?;
-    if reading.found.tools.is_empty() {
-        let none = Fault::at(0, "the input declares no tools");
-        return Err(source.locate(none.hint(EXPECTED)));
+/// The source can't be read, isn't valid JSON, or declares no tools; a tool has no name, or two have the same name.
+pub fn read_declarations(
+    mut source: InputSource,
+    max_document: u64,
+) -> Result<ToolDeclarations, InputError> {
+    let mut collector = DeclarationCollector::default();
+    document_frames::read_documents(&mut source, max_document, &mut collector)?;
+    if collector.found.tools.is_empty() {
+        let error = OffsetError::at(0, "the input declares no tools");
+        return Err(source.locate(error.hint(EXPECTED_INPUT)));
     }
-    Ok(reading.found)
+    Ok(collector.found)
 }
 
-/// What was read so far.
+/// The declarations read so far.
 #[derive(Default)]
-struct Declared {
-    found: Declarations,
+struct DeclarationCollector {
+    found: ToolDeclarations,
     names: HashSet<String>,
 }
 
-impl Reader for Declared {
-    fn document<'a>(&mut self, document: &Document<'a>) -> Result<(), Complaint<'a>> {
-        for tool in listed(document) {
+impl DocumentVisitor for DeclarationCollector {
+    fn visit_document<'a>(
+        &mut self,
+        document: &InputDocument<'a>,
+    ) -> Result<(), DocumentError<'a>> {
+        for tool in list_tools(document) {
             let object = tool
                 .object()
-                .ok_or_else(|| Complaint::no_object("a tool", tool))?;
-            let Some(declaration) = declaration(&object)? else {
-                let name = object.text("name").or_else(|| object.text("type"));
-                self.found.left_to_api.extend(name.map(Cow::into_owned));
+                .ok_or_else(|| DocumentError::not_an_object("a tool", tool))?;
+            let Some(declaration) = parse_declaration(&object)? else {
+                let name = object.get_text("name").or_else(|| object.get_text("type"));
+                self.found.api_tools.extend(name.map(Cow::into_owned));
                 continue;
             };
             if !self.names.insert(declaration.name.clone()) {
                 let name = declaration.name.escape_debug();
-                return Err(Complaint::new(
+                return Err(DocumentError::new(
                     tool,
-                    format!("two tools are called `{name}`"),
+                    format!("two tools are named `{name}`"),
                 ));
             }
             self.found.tools.push(declaration);
@@ -91,60 +97,67 @@ impl Reader for Declared {
     }
 }
 
-/// The tools of a document.
-fn listed<'a>(document: &Document<'a>) -> Vec<Json<'a>> {
-    if let Some(tools) = document.json.list() {
+/// Returns the JSON of the tools in a document.
+fn list_tools<'a>(document: &InputDocument<'a>) -> Vec<JsonText<'a>> {
+    if let Some(tools) = document.json.elements() {
         return tools;
     }
     let Some(object) = &document.object else {
         return Vec::new();
     };
-    let answer = object.object("result");
-    match answer.as_ref().unwrap_or(object).list("tools") {
+    let result = object.get_object("result");
+    match result.as_ref().unwrap_or(object).get_elements("tools") {
         Some(tools) => tools,
-        None if schema(object).is_some() => vec![document.json],
+        None if find_schema(object).is_some() => vec![document.json],
         None => Vec::new(),
     }
 }
 
-/// Whether an answer to `tools/list` is one page of several.
-fn has_more(object: &Object<'_>) -> bool {
-    let answer = object.object("result");
-    let cursor = answer.as_ref().unwrap_or(object).get("nextCursor");
+/// Returns whether a response to `tools/list` is followed by another page.
+fn has_more(object: &ParsedObject<'_>) -> bool {
+    let result = object.get_object("result");
+    let cursor = result.as_ref().unwrap_or(object).get("nextCursor");
     cursor.is_some_and(|cursor| !cursor.is_null())
 }
 
-/// One tool; none where the API runs it by itself.
-fn declaration<'a>(tool: &Object<'a>) -> Result<Option<Declaration>, Complaint<'a>> {
-    let kind = tool.text("type");
-    let function = tool.object("function");
+/// Parses one tool. Returns `None` if the API runs it itself.
+fn parse_declaration<'a>(
+    tool: &ParsedObject<'a>,
+) -> Result<Option<ToolDeclaration>, DocumentError<'a>> {
+    let kind = tool.get_text("type");
+    let function = tool.get_object("function");
     let body = function.as_ref().unwrap_or(tool);
-    let schema = schema(body);
-    let own = matches!(kind.as_deref(), None | Some("function" | "custom"));
-    if !own && schema.is_none() {
+    let schema = find_schema(body);
+    let is_own = matches!(kind.as_deref(), None | Some("function" | "custom"));
+    if !is_own && schema.is_none() {
         return Ok(None);
     }
-    let name = body.text_once("name")?.filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| Complaint::new(tool.json(), "this tool has no name"))?;
-    let hints = tool.object("annotations");
+    let name = body
+        .get_unique_text("name")?
+        .filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| DocumentError::new(tool.json(), "this tool has no name"))?;
+    let hints = tool.get_object("annotations");
     let hint = |key| {
         let value = hints.as_ref().and_then(|hints| hints.get(key));
         value.is_some_and(|value| value.get() == "true")
     };
-    let any = r#"{"type":"object"}"#;
-    let schema = RawValue::from_string(schema.map_or(any, Json::get).to_owned())
-        .map_err(|error| Complaint::new(tool.json(), error.to_string()))?;
-    Ok(Some(Declaration {
+    let any_object = r#"{"type":"object"}"#;
+    let schema = RawValue::from_string(schema.map_or(any_object, JsonText::get).to_owned())
+        .map_err(|error| DocumentError::new(tool.json(), error.to_string()))?;
+    Ok(Some(ToolDeclaration {
         name: name.into_owned(),
-        description: body.text("description").unwrap_or_default().into_owned(),
+        description: body
+            .get_text("description")
+            .unwrap_or_default()
+            .into_owned(),
         input_schema: schema,
         read_only: hint("readOnlyHint"),
         idempotent: hint("idempotentHint"),
     }))
 }
 
-fn schema<'a>(tool: &Object<'a>) -> Option<Json<'a>> {
-    SCHEMAS
+fn find_schema<'a>(tool: &ParsedObject<'a>) -> Option<JsonText<'a>> {
+    SCHEMA_KEYS
         .iter()
         .find_map(|key| tool.get(key).filter(|schema| !schema.is_null()))
 }

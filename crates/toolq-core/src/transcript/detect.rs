@@ -1,8 +1,8 @@
-//! Which dialect a document has, by its form alone.
+//! Detects the dialect of a document by its form alone.
 
-use crate::json::{Json, Object, Objects};
-use crate::transcript::document::Document;
-use crate::transcript::document_error::Complaint;
+use crate::json::{JsonText, ObjectIter, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::anthropic;
 use crate::transcript::formats::claude_code;
 use crate::transcript::formats::codex;
@@ -10,57 +10,59 @@ use crate::transcript::formats::openai_chat;
 use crate::transcript::formats::openai_responses;
 use crate::types::Dialect;
 
-/// How many keys of a strange object are named.
-const KEYS_SHOWN: usize = 6;
-/// How many characters of a strange text are shown.
-const TEXT_SHOWN: usize = 100;
+/// Maximum number of keys of an unrecognized object that an error names.
+const MAX_SHOWN_KEYS: usize = 6;
+/// Maximum number of characters of an input's text that an error shows.
+const MAX_SHOWN_CHARS: usize = 100;
 
-/// The dialect of a document; none where it is no form of any. A conversation that only has texts so far counts as
-/// Anthropic's: nothing is asked in it.
-pub(crate) fn recognise(document: &Document) -> Option<Dialect> {
+/// Returns the dialect of a document, or `None` if it has no known form. A conversation that has only text so far
+/// counts as Anthropic's; it has no calls, so the choice doesn't matter.
+pub(crate) fn detect_dialect(document: &InputDocument) -> Option<Dialect> {
     match (&document.object, document.json.objects()) {
-        (Some(whole), _) => object(whole),
-        (None, Some(items)) => list(items),
+        (Some(whole), _) => detect_object(whole),
+        (None, Some(items)) => detect_list(items),
         (None, None) => None,
     }
 }
 
-fn object(object: &Object) -> Option<Dialect> {
+fn detect_object(object: &ParsedObject) -> Option<Dialect> {
     if crate::transcript::formats::is_record(object) {
         Some(Dialect::Toolq)
-    } else if codex::is_line(object) {
+    } else if codex::is_log_line(object) {
         Some(Dialect::Codex)
-    } else if claude_code::is_line(object) {
+    } else if claude_code::is_log_line(object) {
         Some(Dialect::ClaudeCode)
-    } else if object.has("role") {
-        Some(message(object).unwrap_or(Dialect::Anthropic))
-    } else if let Some(messages) = object.get("messages").and_then(Json::objects) {
-        Some(conversation(messages))
+    } else if object.has_value("role") {
+        Some(detect_message(object).unwrap_or(Dialect::Anthropic))
+    } else if let Some(messages) = object.get("messages").and_then(JsonText::objects) {
+        Some(detect_conversation(messages))
     } else {
-        part(object)
+        detect_part(object)
     }
 }
 
-fn list(mut items: Objects) -> Option<Dialect> {
+fn detect_list(mut items: ObjectIter) -> Option<Dialect> {
     let Some(first) = items.next() else {
         return Some(Dialect::Anthropic);
     };
     let first = first.ok()?;
-    if !first.has("role") {
-        return part(&first);
+    if !first.has_value("role") {
+        return detect_part(&first);
     }
-    Some(message(&first).unwrap_or_else(|| conversation(items)))
+    Some(detect_message(&first).unwrap_or_else(|| detect_conversation(items)))
 }
 
-/// The dialect of the first message that tells.
-fn conversation(messages: Objects) -> Dialect {
-    let mut told = messages.flatten().filter_map(|entry| message(&entry));
-    told.next().unwrap_or(Dialect::Anthropic)
+/// Returns the dialect of the first message that identifies one.
+fn detect_conversation(messages: ObjectIter) -> Dialect {
+    let mut dialects = messages
+        .flatten()
+        .filter_map(|entry| detect_message(&entry));
+    dialects.next().unwrap_or(Dialect::Anthropic)
 }
 
-/// A block, an item, or what holds choices or items.
-fn part(object: &Object) -> Option<Dialect> {
-    let kind = object.text("type");
+/// Detects the dialect of a content block, an item, or an object with choices or items.
+fn detect_part(object: &ParsedObject) -> Option<Dialect> {
+    let kind = object.get_text("type");
     if kind.is_some_and(|kind| anthropic::is_block(&kind)) {
         Some(Dialect::Anthropic)
     } else if openai_chat::is_document(object) {
@@ -70,98 +72,105 @@ fn part(object: &Object) -> Option<Dialect> {
     }
 }
 
-/// The dialect of a message; none where it is the same in several.
-fn message(message: &Object) -> Option<Dialect> {
-    let Some(role) = message.text("role") else {
-        return part(message);
+/// Returns the dialect of a message, or `None` if it has the same form in several dialects.
+fn detect_message(message: &ParsedObject) -> Option<Dialect> {
+    let Some(role) = message.get_text("role") else {
+        return detect_part(message);
     };
-    if role == "tool" || message.has("tool_calls") || message.has("function_call") {
+    if role == "tool" || message.has_value("tool_calls") || message.has_value("function_call") {
         return Some(Dialect::OpenAiChat);
     }
     if message.get("stop_reason").is_some() {
         return Some(Dialect::Anthropic);
     }
-    let blocks = message.get("content").and_then(Json::objects);
-    let mut told = blocks.into_iter().flatten().flatten().filter_map(|block| {
-        Some(match &*block.text("type")? {
+    let blocks = message.get("content").and_then(JsonText::objects);
+    let mut dialects = blocks.into_iter().flatten().flatten().filter_map(|block| {
+        Some(match &*block.get_text("type")? {
             "input_text" | "output_text" => Dialect::OpenAiResponses,
             "image_url" | "input_audio" => Dialect::OpenAiChat,
             "tool_use" | "tool_result" | "thinking" | "server_tool_use" => Dialect::Anthropic,
             _ => return None,
         })
     });
-    told.next()
+    dialects.next()
 }
 
-/// Whether an unknown document may be one of the lines that session logs have beside messages.
-pub(crate) fn may_be_log_line(document: &Document) -> bool {
+/// Returns whether an unrecognized document may be one of the other lines that session logs have.
+pub(crate) fn may_be_log_line(document: &InputDocument) -> bool {
     let object = document.object.as_ref();
-    object.is_some_and(|object| object.text("type").is_some() && !object.has("error"))
+    object.is_some_and(|object| object.get_text("type").is_some() && !object.has_value("error"))
 }
 
-/// What an unknown document is, and what was expected.
-pub(crate) fn unknown<'a>(document: &Document<'a>) -> Complaint<'a> {
+/// Returns the error for an unrecognized document: what it is, and what was expected.
+pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> DocumentError<'a> {
     let found = match &document.object {
-        Some(object) if object.has("error") => return api_error(object),
-        Some(object) => described(object),
+        Some(object) if object.has_value("error") => return api_error(object),
+        Some(object) => describe_object(object),
         None => document.json.kind().to_owned(),
     };
-    let message = format!("{found} is no form of a model's answer");
-    Complaint::new(document.json, message).with_hint(
-        "expected is a response, an assistant message, an array of content blocks, a request with its `messages`, or a \
+    let message = format!("{found} isn't a model response");
+    DocumentError::new(document.json, message).with_hint(
+        "expected a response, an assistant message, an array of content blocks, a request with its `messages`, or a \
          session log",
     )
 }
 
-fn api_error<'a>(object: &Object<'a>) -> Complaint<'a> {
-    let said = said_of_error(object);
-    let message = format!("this is an API's error{said}, not a model's answer");
-    Complaint::new(object.json(), message).with_hint("the request failed: look at what it sent")
+fn api_error<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {
+    let api_text = describe_api_error(object);
+    let message = format!("this is an API error{api_text}, not a model response");
+    DocumentError::new(object.json(), message).with_hint("the request failed: check what it sent")
 }
 
-/// An event by which the API ends a stream.
-pub(crate) fn error_event<'a>(event: &Object<'a>) -> Complaint<'a> {
-    let said = said_of_error(event);
-    let message = format!("the API ends the stream with an error{said}");
-    Complaint::new(event.json(), message)
+/// Returns the error for an event with which the API aborts a stream.
+pub(crate) fn stream_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
+    let api_text = describe_api_error(event);
+    let message = format!("the API ended the stream with an error{api_text}");
+    DocumentError::new(event.json(), message)
 }
 
-/// An event of nobody's.
-pub(crate) fn unknown_event<'a>(event: &Object<'a>) -> Complaint<'a> {
-    let message = format!("{} is no event of a model's stream", described(event));
-    Complaint::new(event.json(), message).with_hint(
-        "expected are the events of Anthropic's Messages API, or of OpenAI's chat completions or responses",
+/// Returns the error for an event of no known dialect.
+pub(crate) fn unrecognized_event<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
+    let message = format!(
+        "{} isn't an event of a model's stream",
+        describe_object(event)
+    );
+    DocumentError::new(event.json(), message).with_hint(
+        "expected events of Anthropic's Messages API, or of OpenAI's chat completions or responses",
     )
 }
 
-/// What the API said of its error: its kind and its message, in brackets.
-fn said_of_error(object: &Object) -> String {
-    let error = object.object("error");
+/// Returns the kind and message of an API error in parentheses, or an empty string if it has neither.
+fn describe_api_error(object: &ParsedObject) -> String {
+    let error = object.get_object("error");
     let error = error.as_ref().unwrap_or(object);
-    let part = |key| error.text(key).filter(|text| text != "error");
-    let said = [
+    let part = |key| error.get_text(key).filter(|text| text != "error");
+    let fields = [
         part("type").or(part("code")),
         part("message"),
-        object.text("error"),
+        object.get_text("error"),
     ];
-    let said: Vec<String> = said.iter().flatten().map(|text| shown(text)).collect();
-    match said.as_slice() {
+    let texts: Vec<String> = fields
+        .iter()
+        .flatten()
+        .map(|text| escape_and_truncate(text))
+        .collect();
+    match texts.as_slice() {
         [] => String::new(),
-        said => format!(" ({})", said.join(": ")),
+        texts => format!(" ({})", texts.join(": ")),
     }
 }
 
-/// An object by its keys.
-fn described(object: &Object) -> String {
+/// Describes an object by its keys.
+fn describe_object(object: &ParsedObject) -> String {
     let keys = object
         .members()
         .iter()
-        .map(|(key, _)| format!("`{}`", shown(key)));
-    let keys: Vec<String> = keys.take(KEYS_SHOWN).collect();
+        .map(|(key, _)| format!("`{}`", escape_and_truncate(key)));
+    let keys: Vec<String> = keys.take(MAX_SHOWN_KEYS).collect();
     if keys.is_empty() {
         return "an empty object".to_owned();
     }
-    let more = if object.members().len() > KEYS_SHOWN {
+    let more = if object.members().len() > MAX_SHOWN_KEYS {
         ", …"
     } else {
         ""
@@ -169,10 +178,10 @@ fn described(object: &Object) -> String {
     format!("an object with the keys {}{more}", keys.join(", "))
 }
 
-/// A text of the input, short and without control characters.
-fn shown(text: &str) -> String {
+/// Escapes control characters in a text of the input and truncates it.
+fn escape_and_truncate(text: &str) -> String {
     text.chars()
-        .take(TEXT_SHOWN)
+        .take(MAX_SHOWN_CHARS)
         .flat_map(char::escape_debug)
         .collect()
 }

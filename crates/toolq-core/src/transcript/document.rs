@@ -1,44 +1,45 @@
-//! One JSON document of an input, and where its parts stand.
+//! One JSON document of an input, and the offsets of its parts.
 
-use crate::json::{Json, Object};
-use crate::transcript::document_error::Complaint;
-use crate::transcript::error::Fault;
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::input_error::OffsetError;
 
-/// A document, opened once for all who look at it.
-pub(crate) struct Document<'a> {
-    pub json: Json<'a>,
-    /// None where it is something else.
-    pub object: Option<Object<'a>>,
-    pub origin: Origin,
+/// A document. Its outermost object is parsed once and shared by all readers.
+pub(crate) struct InputDocument<'a> {
+    pub json: JsonText<'a>,
+    /// `None` if the document isn't an object.
+    pub object: Option<ParsedObject<'a>>,
+    pub origin: DocumentOrigin,
 }
 
-/// Where a document begins.
+/// Where a document starts, to find the offsets of its parts in the input.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Origin {
-    /// In memory.
+pub(crate) struct DocumentOrigin {
+    /// Address of its first byte in memory.
     address: usize,
-    /// In the input, in bytes.
+    /// Offset of its first byte in the input.
     offset: u64,
 }
 
-impl Origin {
-    /// Of a document whose text begins at `offset` of the input.
-    pub fn of(text: &str, offset: u64) -> Self {
+impl DocumentOrigin {
+    /// Creates the origin of a document whose `text` starts at byte `offset` of the input.
+    pub fn new(text: &str, offset: u64) -> Self {
         let address = text.as_ptr().addr();
         Self { address, offset }
     }
 
-    /// Where a part of the document begins in the input.
-    pub fn offset_of(self, part: Json) -> u64 {
+    /// Returns the offset of a part of the document in the input.
+    pub fn offset_of(self, part: JsonText) -> u64 {
         let distance = part.get().as_ptr().addr().saturating_sub(self.address);
         self.offset + distance as u64
     }
 
-    /// The complaint about a part of the document, for when the document is gone.
-    pub fn fault(self, complaint: Complaint) -> Fault {
-        Fault {
-            hint: complaint.hint,
-            ..Fault::at(self.offset_of(complaint.at), complaint.message)
+    /// Replaces the value that an error borrows from the document by its offset, so that the error can outlive the
+    /// document.
+    pub fn locate(self, error: DocumentError) -> OffsetError {
+        OffsetError {
+            hint: error.hint,
+            ..OffsetError::at(self.offset_of(error.value), error.message)
         }
     }
 }

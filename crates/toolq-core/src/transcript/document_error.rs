@@ -1,35 +1,35 @@
-//! A value of a document that is not what it should be, while the document is at hand.
+//! An error about a value of a document that is still in memory.
 
-use crate::json::{Json, Twice};
+use crate::json::{DuplicateKey, JsonText};
 
-/// What is wrong with a value.
+/// What is wrong with a value of a document.
 #[derive(Debug)]
-pub(crate) struct Complaint<'a> {
-    /// The value, a part of the document that is being read.
-    pub at: Json<'a>,
+pub(crate) struct DocumentError<'a> {
+    /// The value, borrowed from the document.
+    pub value: JsonText<'a>,
     pub message: String,
     pub hint: Option<String>,
 }
 
-impl<'a> Complaint<'a> {
-    pub fn new(at: Json<'a>, message: impl Into<String>) -> Self {
+impl<'a> DocumentError<'a> {
+    pub fn new(value: JsonText<'a>, message: impl Into<String>) -> Self {
         Self {
-            at,
+            value,
             message: message.into(),
             hint: None,
         }
     }
 
-    /// `value` is no object.
-    pub fn no_object(what: &str, value: Json<'a>) -> Self {
+    /// Creates the error for a `value` that isn't an object; `what` says what was expected there.
+    pub fn not_an_object(what: &str, value: JsonText<'a>) -> Self {
         Self::new(
             value,
             format!("{what} must be an object, not {}", value.kind()),
         )
     }
 
-    /// `value` is no array.
-    pub fn no_list(key: &str, value: Json<'a>) -> Self {
+    /// Creates the error for the `value` of `key` that isn't an array.
+    pub fn not_an_array(key: &str, value: JsonText<'a>) -> Self {
         Self::new(
             value,
             format!("`{key}` must be an array, not {}", value.kind()),
@@ -44,12 +44,17 @@ impl<'a> Complaint<'a> {
     }
 }
 
-impl<'a> From<Twice<'a>> for Complaint<'a> {
-    fn from(Twice { key, second }: Twice<'a>) -> Self {
+impl<'a> From<DuplicateKey<'a>> for DocumentError<'a> {
+    fn from(
+        DuplicateKey {
+            key,
+            second_value: second,
+        }: DuplicateKey<'a>,
+    ) -> Self {
         Self::new(
             second,
             format!(
-                "the key `{}` stands twice in one object",
+                "the key `{}` appears twice in one object",
                 key.escape_debug()
             ),
         )

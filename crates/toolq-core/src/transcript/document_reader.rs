@@ -1,95 +1,107 @@
-//! Documents into turns: each is recognised, or read as what it was said to be.
+//! Reads documents into turns, detecting the dialect of each unless one is given.
 //!
-//! A session log has lines of kinds that only its program knows, also before its first message. So an unknown line waits
-//! for the first one that tells: beside session logs nothing is passed over.
+//! A session log contains kinds of lines that only its own program knows, even before its first message. So an
+//! unrecognized line isn't an error yet: it's skipped if a later line shows that the input is such a log. In any other
+//! input, every document must be recognized.
 
-use crate::transcript::detect::{may_be_log_line, recognise, unknown};
-use crate::transcript::document::Document;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::error::Fault;
+use crate::transcript::detect::{detect_dialect, may_be_log_line, unrecognized_document};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::document_frames::DocumentVisitor;
 use crate::transcript::formats::dispatch;
-use crate::transcript::frames::Reader;
-use crate::transcript::index_builder::Turns;
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::input_error::OffsetError;
 use crate::types::Dialect;
 
-/// What was read so far.
-pub(crate) struct Reading {
-    pub turns: Turns,
-    /// Documents that were read or passed over.
-    pub documents: usize,
-    /// The dialect of a session log, once it is known to be one.
-    pub log: Option<Dialect>,
-    /// The dialect of the last document.
-    pub last: Option<Dialect>,
-    from: Option<Dialect>,
-    /// The first document that nobody knew.
-    strange: Option<Fault>,
+/// The result of the documents read so far.
+pub(crate) struct DocumentReader {
+    pub index_builder: IndexBuilder,
+    /// Number of documents, including skipped ones.
+    pub document_count: usize,
+    /// The dialect of the session log, once the input is known to be one.
+    pub log_dialect: Option<Dialect>,
+    /// The dialect of the last document that was read.
+    pub last_dialect: Option<Dialect>,
+    given_dialect: Option<Dialect>,
+    /// The error about the first document that wasn't recognized.
+    unrecognized: Option<OffsetError>,
 }
 
-impl Reading {
-    /// `from` is what the input was said to be.
-    pub fn new(from: Option<Dialect>) -> Self {
+impl DocumentReader {
+    /// Creates a reader. With `given_dialect`, every document is read as that dialect.
+    pub fn new(given_dialect: Option<Dialect>) -> Self {
         Self {
-            turns: Turns::default(),
-            documents: 0,
-            log: from.filter(|dialect| is_log(*dialect)),
-            last: None,
-            from,
-            strange: None,
+            index_builder: IndexBuilder::default(),
+            document_count: 0,
+            log_dialect: given_dialect.filter(|dialect| is_log(*dialect)),
+            last_dialect: None,
+            given_dialect,
+            unrecognized: None,
         }
     }
 
-    /// The first document that nobody knew.
-    pub fn strange(&mut self) -> Option<Fault> {
-        self.strange.take()
+    /// Returns the error about the first document that wasn't recognized.
+    pub fn take_unrecognized(&mut self) -> Option<OffsetError> {
+        self.unrecognized.take()
     }
 
-    /// Why what was read is no recording.
-    pub fn missing(&mut self) -> Option<Fault> {
-        if self.strange.is_some() {
-            self.strange.take()
-        } else if self.documents == 0 {
-            let expected = "name a file with a model's answer, or pipe one in";
-            Some(Fault::at(0, "the input is empty").hint(expected))
-        } else if self.turns.is_empty() {
-            let expected = "what the user or the system says asks for nothing; an assistant message is expected";
-            Some(Fault::at(0, "the input holds no answer of a model").hint(expected))
+    /// Returns why the input isn't a recording, if it isn't.
+    pub fn take_error(&mut self) -> Option<OffsetError> {
+        if self.unrecognized.is_some() {
+            self.unrecognized.take()
+        } else if self.document_count == 0 {
+            let expected = "name a file that holds a model response, or pipe one in";
+            Some(OffsetError::at(0, "the input is empty").hint(expected))
+        } else if self.index_builder.is_empty() {
+            let expected =
+                "expected an assistant message: user and system messages don't call tools";
+            Some(OffsetError::at(0, "the input has no model response").hint(expected))
         } else {
             None
         }
     }
 
-    /// The dialect in which to read a document; none where it is passed over for now.
-    fn dialect<'a>(&mut self, document: &Document<'a>) -> Result<Option<Dialect>, Complaint<'a>> {
-        if let Some(known) = self.from.or(self.log).or_else(|| recognise(document)) {
+    /// Returns the dialect to read a document in, or `None` to skip it for now.
+    fn dialect<'a>(
+        &mut self,
+        document: &InputDocument<'a>,
+    ) -> Result<Option<Dialect>, DocumentError<'a>> {
+        if let Some(known) = self
+            .given_dialect
+            .or(self.log_dialect)
+            .or_else(|| detect_dialect(document))
+        {
             return Ok(Some(known));
         }
-        if self.last.is_some() || !may_be_log_line(document) {
-            return Err(unknown(document));
+        if self.last_dialect.is_some() || !may_be_log_line(document) {
+            return Err(unrecognized_document(document));
         }
-        let waiting = || document.origin.fault(unknown(document));
-        self.strange.get_or_insert_with(waiting);
+        let error = || document.origin.locate(unrecognized_document(document));
+        self.unrecognized.get_or_insert_with(error);
         Ok(None)
     }
 }
 
-impl Reader for Reading {
-    fn document<'a>(&mut self, document: &Document<'a>) -> Result<(), Complaint<'a>> {
-        self.documents += 1;
+impl DocumentVisitor for DocumentReader {
+    fn visit_document<'a>(
+        &mut self,
+        document: &InputDocument<'a>,
+    ) -> Result<(), DocumentError<'a>> {
+        self.document_count += 1;
         let Some(dialect) = self.dialect(document)? else {
             return Ok(());
         };
-        if is_log(dialect) && self.last.is_none() {
-            self.log = Some(dialect);
-            self.strange = None;
+        if is_log(dialect) && self.last_dialect.is_none() {
+            self.log_dialect = Some(dialect);
+            self.unrecognized = None;
         }
-        self.last = Some(dialect);
-        self.turns.begin(document.origin);
-        dispatch::read(dialect, document, &mut self.turns)
+        self.last_dialect = Some(dialect);
+        self.index_builder.begin_document(document.origin);
+        dispatch::read_document(dialect, document, &mut self.index_builder)
     }
 }
 
-/// Whether a dialect is one of the logs whose other lines are passed over.
+/// Returns whether `dialect` is a session log, whose unknown lines are skipped.
 fn is_log(dialect: Dialect) -> bool {
     matches!(
         dialect,

@@ -1,73 +1,75 @@
-//! The index of a recording that was read: its turns and, for each, where its calls stand.
+//! The index of a recording: its turns, and the offsets of their calls and results.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::types::{Dialect, Form};
+use crate::types::{AnswerForm, Dialect};
 
-/// What is kept of a turn.
+/// What the index stores about a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnEntry {
     pub dialect: Dialect,
-    pub form: Form,
+    pub form: AnswerForm,
+    /// The response ended at a token limit, inside its last call.
     pub cut_off: bool,
 }
 
-/// What is kept of a call, in 16 bytes: recordings have millions.
+/// What the index stores about a call. Only 16 bytes, since a recording may have millions of calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallEntry {
-    /// Where its JSON begins in the input.
+    /// Offset of its JSON in the input.
     pub offset: u64,
-    /// Of its JSON, in bytes.
+    /// Length of its JSON, in bytes.
     pub len: u32,
+    /// Number of its turn.
     pub turn: u32,
 }
 
 impl CallEntry {
-    /// Where its JSON ends in the input.
+    /// Returns the offset of the end of its JSON in the input.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
     }
 }
 
-/// What is kept of a result.
+/// What the index stores about a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyEntry {
-    /// Where its JSON begins in the input.
+    /// Offset of its JSON in the input.
     pub offset: u64,
-    /// Of its JSON, in bytes.
+    /// Length of its JSON, in bytes.
     pub len: u32,
-    /// It says that the call was not run: the call is still open.
+    /// It says that the call didn't run, so the call is still open.
     pub skipped: bool,
 }
 
-/// Turns in their order, and calls by turn.
-pub(crate) struct Index {
+/// The turns in order, and the calls sorted by turn.
+pub(crate) struct RecordingIndex {
     turns: Vec<TurnEntry>,
     calls: Vec<CallEntry>,
-    /// By call; those behind the last have none.
+    /// Indexed by call. Calls past the end have no result.
     replies: Vec<Option<ReplyEntry>>,
-    /// Calls that were started, and nothing says how they ended.
+    /// Calls that were started and whose end isn't recorded.
     started: HashSet<usize>,
 }
 
-impl Index {
-    /// `calls`, the results of each, and which were `started` and have none, in the order in which they were asked.
+impl RecordingIndex {
+    /// Creates an index. `replies` and `started` identify calls by their position in `calls`.
     pub fn new(
         turns: Vec<TurnEntry>,
         mut calls: Vec<CallEntry>,
         mut replies: Vec<Option<ReplyEntry>>,
         mut started: HashSet<usize>,
     ) -> Self {
-        // Logs of several conversations at once have the calls of one turn apart.
+        // A log of several concurrent conversations interleaves their turns.
         if !calls.is_sorted_by_key(|call| call.turn) {
             let mut order: Vec<usize> = (0..calls.len()).collect();
             order.sort_by_key(|&call| calls[call].turn);
             let sorted = |&call: &usize| replies.get(call).copied().flatten();
             replies = order.iter().map(sorted).collect();
-            let places = order.iter().enumerate();
-            let moved = places.filter(|(_, call)| started.contains(call));
-            started = moved.map(|(place, _)| place).collect();
+            let positions = order.iter().enumerate();
+            let moved = positions.filter(|(_, call)| started.contains(call));
+            started = moved.map(|(position, _)| position).collect();
             calls = order.iter().map(|&call| calls[call]).collect();
         }
         Self {
@@ -78,7 +80,7 @@ impl Index {
         }
     }
 
-    /// How many turns there are.
+    /// Returns the number of turns.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
@@ -91,8 +93,8 @@ impl Index {
         self.calls[call]
     }
 
-    /// Which of the calls belong to a turn.
-    pub fn calls_of(&self, number: usize) -> Range<usize> {
+    /// Returns which calls belong to a turn.
+    pub fn calls_of_turn(&self, number: usize) -> Range<usize> {
         let before = |number| {
             self.calls
                 .partition_point(|call| (call.turn as usize) < number)
@@ -100,6 +102,7 @@ impl Index {
         before(number)..before(number + 1)
     }
 
+    /// Returns whether a call has a result, other than one that says that it didn't run.
     pub fn is_answered(&self, call: usize) -> bool {
         self.reply(call).is_some_and(|reply| !reply.skipped)
     }
@@ -112,9 +115,9 @@ impl Index {
         self.replies.get(call).copied().flatten()
     }
 
-    /// The dialect of the first call, or of the first answer without one.
+    /// Returns the dialect of the first call, or of the first turn if there are no calls.
     pub fn dialect(&self) -> Option<Dialect> {
-        let asking = self.calls.first().map_or(0, |call| call.turn as usize);
-        self.turns.get(asking).map(|turn| turn.dialect)
+        let first_turn = self.calls.first().map_or(0, |call| call.turn as usize);
+        self.turns.get(first_turn).map(|turn| turn.dialect)
     }
 }

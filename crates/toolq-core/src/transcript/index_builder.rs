@@ -1,133 +1,141 @@
-//! The index of a recording while it is read: where each call stands, in which turn, and which results there are. It
-//! holds no body.
+//! Builds the index of a recording while it's read. Only the offsets of calls and results are kept, not their text.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
-use crate::json::Json;
-use crate::transcript::document::Origin;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::index::{CallEntry, Index, ReplyEntry, TurnEntry};
-use crate::transcript::pairing::Pairing;
-use crate::types::{Dialect, Form};
+use crate::json::JsonText;
+use crate::transcript::document::DocumentOrigin;
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::index::{CallEntry, RecordingIndex, ReplyEntry, TurnEntry};
+use crate::transcript::reply_pairing::ReplyPairing;
+use crate::types::{AnswerForm, Dialect};
 
-/// The turns so far. A dialect opens turns, adds calls to them, and tells of results.
+/// An index under construction. The reader of a dialect opens turns, adds calls to them, and adds results.
 #[derive(Default)]
-pub(crate) struct Turns {
-    opened: Vec<TurnEntry>,
+pub(crate) struct IndexBuilder {
+    turns: Vec<TurnEntry>,
     calls: Vec<CallEntry>,
-    pairing: Pairing,
-    /// Turns that the log gives a name, because their calls stand apart.
-    named: HashMap<NonZeroU64, usize>,
-    /// The turn to which the next item of the model belongs, where nothing encloses a turn.
-    running: Option<usize>,
-    /// A request was read: a form that need not hold an answer.
-    requested: bool,
-    document: Origin,
+    pairing: ReplyPairing,
+    /// Turns that the log names, because their calls aren't next to each other. By digest of the name.
+    turns_by_name: HashMap<NonZeroU64, usize>,
+    /// The turn that the model's next item belongs to, in dialects where nothing encloses a turn.
+    running_turn: Option<usize>,
+    /// A request was read, which may have no model response.
+    has_request: bool,
+    document_origin: DocumentOrigin,
 }
 
-impl Turns {
-    /// What follows is read from this document.
-    pub fn begin(&mut self, document: Origin) {
-        self.document = document;
+impl IndexBuilder {
+    /// Starts a document: the calls and results that follow are parts of it.
+    pub fn begin_document(&mut self, origin: DocumentOrigin) {
+        self.document_origin = origin;
     }
 
-    /// A new turn; its number.
-    pub fn open(&mut self, dialect: Dialect, form: Form) -> usize {
-        self.opened.push(TurnEntry {
+    /// Opens a turn and returns its number.
+    pub fn open_turn(&mut self, dialect: Dialect, form: AnswerForm) -> usize {
+        self.turns.push(TurnEntry {
             dialect,
             form,
             cut_off: false,
         });
-        self.opened.len() - 1
+        self.turns.len() - 1
     }
 
-    /// The turn that the log calls `name`; opened where the name is new.
-    pub fn open_named(&mut self, name: &str, dialect: Dialect, form: Form) -> usize {
-        if let Some(turn) = self.named(name) {
+    /// Returns the turn that the log calls `name`, opening it if the name is new.
+    pub fn open_named_turn(&mut self, name: &str, dialect: Dialect, form: AnswerForm) -> usize {
+        if let Some(turn) = self.find_named_turn(name) {
             return turn;
         }
-        let turn = self.open(dialect, form);
-        if let Some(name) = self.pairing.digest(name) {
-            self.named.insert(name, turn);
+        let turn = self.open_turn(dialect, form);
+        if let Some(name) = self.pairing.digest_id(name) {
+            self.turns_by_name.insert(name, turn);
         }
         turn
     }
 
-    /// The turn that the log called `name`.
-    pub fn named(&self, name: &str) -> Option<usize> {
-        self.named.get(&self.pairing.digest(name)?).copied()
+    /// Returns the turn that the log calls `name`.
+    pub fn find_named_turn(&self, name: &str) -> Option<usize> {
+        self.turns_by_name
+            .get(&self.pairing.digest_id(name)?)
+            .copied()
     }
 
-    /// The turn of the model's items that stand one after another; opened by the first.
-    pub fn open_running(&mut self, dialect: Dialect, form: Form) -> usize {
-        let turn = self.running.unwrap_or_else(|| self.open(dialect, form));
-        *self.running.insert(turn)
+    /// Returns the turn of the current run of the model's items, opening it at the first one.
+    pub fn open_running_turn(&mut self, dialect: Dialect, form: AnswerForm) -> usize {
+        let turn = self
+            .running_turn
+            .unwrap_or_else(|| self.open_turn(dialect, form));
+        *self.running_turn.insert(turn)
     }
 
-    /// What follows belongs to no running turn.
-    pub fn close_running(&mut self) {
-        self.running = None;
+    /// Ends the current run of the model's items.
+    pub fn close_running_turn(&mut self) {
+        self.running_turn = None;
     }
 
-    /// Whether the answer ended at a token limit in a call, as far as it is known by now.
-    pub fn cut_off(&mut self, turn: usize, cut_off: bool) {
-        self.opened[turn].cut_off = cut_off;
+    /// Sets whether the response ended at a token limit inside a call. A later part of the turn may change it.
+    pub fn set_cut_off(&mut self, turn: usize, cut_off: bool) {
+        self.turns[turn].cut_off = cut_off;
     }
 
-    /// The next call of `turn`: `call` is its JSON, a part of the document; `id` is what results name.
-    pub fn call<'a>(
+    /// Adds the next call of `turn`. `call` is its JSON, a part of the document; `id` is the id that results refer to.
+    pub fn add_call<'a>(
         &mut self,
         turn: usize,
-        call: Json<'a>,
+        call: JsonText<'a>,
         id: Option<&str>,
-    ) -> Result<(), Complaint<'a>> {
-        let too_much = |_| Complaint::new(call, "this is more than can be counted");
+    ) -> Result<(), DocumentError<'a>> {
+        let too_large = |_| {
+            DocumentError::new(
+                call,
+                "the input is too large: calls are limited to 4 GiB, and turns to 2^32",
+            )
+        };
         self.calls.push(CallEntry {
-            offset: self.document.offset_of(call),
-            len: u32::try_from(call.get().len()).map_err(too_much)?,
-            turn: u32::try_from(turn).map_err(too_much)?,
+            offset: self.document_origin.offset_of(call),
+            len: u32::try_from(call.get().len()).map_err(too_large)?,
+            turn: u32::try_from(turn).map_err(too_large)?,
         });
-        self.pairing.call(id);
+        self.pairing.add_call(id);
         Ok(())
     }
 
-    /// A result that answers `id`; `json` is a part of the document.
-    pub fn result(&mut self, id: &str, json: Json<'_>) {
-        self.reply(id, json, false);
+    /// Adds the result of the call `id`. `json` is its JSON, a part of the document.
+    pub fn add_result(&mut self, id: &str, json: JsonText<'_>) {
+        self.add_reply(id, json, false);
     }
 
-    /// The word that the call of `id` was started.
-    pub fn started(&mut self, id: &str) {
-        self.pairing.started(id);
+    /// Records that the call `id` was started.
+    pub fn mark_started(&mut self, id: &str) {
+        self.pairing.mark_started(id);
     }
 
-    /// The word that nobody knows whether the call of `id` did its work.
-    pub fn in_doubt(&mut self, id: &str, json: Json<'_>) {
-        let reply = self.reply_at(json, false);
-        self.pairing.in_doubt(id, reply);
+    /// Records that the call `id` is in doubt: it may or may not have run. `json` is the record that says so.
+    pub fn mark_in_doubt(&mut self, id: &str, json: JsonText<'_>) {
+        let reply = self.reply_entry(json, false);
+        self.pairing.mark_in_doubt(id, reply);
     }
 
-    /// The word that the call of `id` was `done`, and this is its result; or that it was not, and is open.
-    pub fn resolved(&mut self, id: &str, json: Json<'_>, done: bool) {
-        let reply = done.then(|| self.reply_at(json, false));
-        self.pairing.resolved(id, reply);
+    /// Resolves the doubt about the call `id`: either it was `done` and `json` is its result, or it's open again.
+    pub fn resolve_doubt(&mut self, id: &str, json: JsonText<'_>, done: bool) {
+        let reply = done.then(|| self.reply_entry(json, false));
+        self.pairing.resolve_doubt(id, reply);
     }
 
-    /// The word that the call of `id` was not run.
-    pub fn skipped(&mut self, id: &str, json: Json<'_>) {
-        self.reply(id, json, true);
+    /// Records that the call `id` didn't run. `json` is the record that says so.
+    pub fn mark_skipped(&mut self, id: &str, json: JsonText<'_>) {
+        self.add_reply(id, json, true);
     }
 
-    fn reply(&mut self, id: &str, json: Json<'_>, skipped: bool) {
-        let reply = self.reply_at(json, skipped);
-        self.pairing.result(id, reply);
+    fn add_reply(&mut self, id: &str, json: JsonText<'_>, skipped: bool) {
+        let reply = self.reply_entry(json, skipped);
+        self.pairing.add_result(id, reply);
     }
 
-    fn reply_at(&self, json: Json<'_>, skipped: bool) -> ReplyEntry {
-        // What is too long for a place is answered all the same, and can't be read again.
+    fn reply_entry(&self, json: JsonText<'_>, skipped: bool) -> ReplyEntry {
+        // A result of 4 GiB or more still counts as one, but its text can't be read back.
         let len = u32::try_from(json.get().len()).unwrap_or_default();
-        let offset = self.document.offset_of(json);
+        let offset = self.document_origin.offset_of(json);
         ReplyEntry {
             offset,
             len,
@@ -135,19 +143,19 @@ impl Turns {
         }
     }
 
-    /// A request was read: that nothing is asked in it is no error.
-    pub fn request(&mut self) {
-        self.requested = true;
+    /// Records that a request was read. A request without a model response isn't an error.
+    pub fn mark_request(&mut self) {
+        self.has_request = true;
     }
 
-    /// Whether neither an answer of a model nor a request was read.
+    /// Returns whether neither a model response nor a request was read.
     pub fn is_empty(&self) -> bool {
-        self.opened.is_empty() && !self.requested
+        self.turns.is_empty() && !self.has_request
     }
 
-    /// The index of all that was read.
-    pub fn finish(self) -> Index {
+    /// Returns the finished index.
+    pub fn finish(self) -> RecordingIndex {
         let (replies, started) = self.pairing.finish();
-        Index::new(self.opened, self.calls, replies, started)
+        RecordingIndex::new(self.turns, self.calls, replies, started)
     }
 }

@@ -1,31 +1,36 @@
-//! Bytes → tools file, turns, declarations. Pure: nothing here runs, and nothing knows what a tool means.
+//! Parses what models produce (documents, session logs, streams) into turns of calls, and reads tool declarations.
+//!
+//! Pure: nothing here runs a call or knows what a tool does.
 
 mod assembly;
+mod build_call;
 mod declarations;
 mod detect;
 mod document;
 mod document_error;
+mod document_frames;
 mod document_reader;
-mod error;
-mod follow;
 mod formats;
-mod frames;
-mod ids;
 mod index;
 mod index_builder;
-mod json_scanner;
-mod pairing;
+mod input_error;
+mod input_source;
+mod json_end_scanner;
+mod line_follower;
 mod raw_call;
 mod recording;
+mod reply_pairing;
 mod response;
-mod source;
 mod stream;
 
-pub use assembly::Assembly;
-pub use declarations::{Declaration, Declarations, declarations};
-pub use error::{InputError, Place};
-pub use follow::Follow;
-pub use recording::{LoadStored, Recording, Reply};
-pub use response::{ResponseFault, bounded_calls, response};
-pub use source::Source;
-pub use stream::{Part, Stream, Told, Vendor, completed, is_stream, turns};
+pub use assembly::ResponseAssembler;
+pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
+pub use input_error::{InputError, LineCol};
+pub use input_source::InputSource;
+pub use line_follower::LineFollower;
+pub use recording::{RecordedReply, Recording, StoredContentLoader};
+pub use response::{ResponseError, check_call_count, parse_response};
+pub use stream::{
+    PartialCall, StreamDecoder, StreamEvent, StreamVendor, collect_turns, complete_partial_json,
+    is_event_stream,
+};

@@ -1,24 +1,27 @@
-use crate::json::{Input, InputFault, Object};
+//! A call as its dialect's reader finds it, before it has a place in a turn.
+
+use crate::json::{Input, InvalidInput, ParsedObject};
 use std::borrow::Cow;
 
-/// What one call asks.
-pub(crate) struct Asked {
-    /// None where it is missing or no string.
+/// The id, name, and input of one call.
+pub(crate) struct RawCall {
+    /// `None` if it's missing or not a string.
     pub id: Option<String>,
-    /// None where it is missing or no string.
+    /// `None` if it's missing or not a string.
     pub name: Option<String>,
-    pub input: Result<Input, InputFault>,
+    pub input: Result<Input, InvalidInput>,
 }
 
-impl Asked {
+impl RawCall {
+    /// Creates a call. Its input is an error if it has no name.
     pub fn new(
         id: Option<Cow<str>>,
         name: Option<Cow<str>>,
-        input: Result<Input, InputFault>,
+        input: Result<Input, InvalidInput>,
     ) -> Self {
         let input = match name {
             Some(_) => input,
-            None => Err(InputFault::NoName),
+            None => Err(InvalidInput::MissingName),
         };
         Self {
             id: id.map(Cow::into_owned),
@@ -27,10 +30,11 @@ impl Asked {
         }
     }
 
-    /// The same call, refused where a key of `around` stands twice: elsewhere it would be read as another call.
-    pub(crate) fn unless_twice(mut self, around: &Object) -> Self {
-        if let Some(key) = around.twice() {
-            self.input = Err(InputFault::twice(key));
+    /// Rejects the call if `object` has a duplicate key. Readers disagree on which of the two counts, so another
+    /// program would see a different call.
+    pub(crate) fn reject_duplicate_keys(mut self, object: &ParsedObject) -> Self {
+        if let Some(key) = object.duplicate_key() {
+            self.input = Err(InvalidInput::duplicate_key(key));
         }
         self
     }

@@ -1,303 +1,323 @@
-//! A recording: its turns, with the bodies left where they are until a turn is asked for.
+//! Recordings: inputs that were read to their end. The bodies of calls and results stay in the file until requested.
 
 use std::fs::File;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Object};
-use crate::transcript::document_reader::Reading;
-use crate::transcript::error::{Fault, InputError};
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::build_call::{build_call, extract_call};
+use crate::transcript::document_frames;
+use crate::transcript::document_reader::DocumentReader;
 use crate::transcript::formats::dispatch;
-use crate::transcript::frames;
-use crate::transcript::ids::{finish, within};
-use crate::transcript::index::{Index, ReplyEntry};
-use crate::transcript::source::{Kept, Source};
-use crate::types::{Call, Dialect, Layout, Recorded, Turn};
+use crate::transcript::index::{RecordingIndex, ReplyEntry};
+use crate::transcript::input_error::{InputError, OffsetError};
+use crate::transcript::input_source::{InputSource, SpooledInput};
+use crate::types::{Call, Dialect, InputLayout, RecordedResult, Turn};
 
-/// Calls that stand no farther apart than this are read together, in bytes.
-const GAP: u64 = 16 * 1024;
+/// Calls are read together if the gap between them is at most this many bytes.
+const MAX_READ_GAP_BYTES: u64 = 16 * 1024;
 
-/// An input that was read to its end. Memory holds a few bytes for each call, whatever the size of the bodies.
+/// An input that was read to its end. Memory use is a few bytes per call, whatever the size of the bodies.
 pub struct Recording {
-    kept: Kept,
-    index: Index,
+    spooled: SpooledInput,
+    index: RecordingIndex,
     dialect: Dialect,
-    layout: Layout,
-    stored: Option<Box<LoadStored>>,
+    layout: InputLayout,
+    content_loader: Option<Box<StoredContentLoader>>,
     sha256: String,
 }
 
-/// Loads what a session log of toolq's keeps in a file: from the JSON that stands for a content to the content, or why it
-/// can't be had.
-pub type LoadStored = dyn Fn(&str) -> Result<Box<RawValue>, String> + Send + Sync;
+/// Loads content that toolq's session log keeps in a separate file: takes the JSON that refers to the file, and returns
+/// the content or why it isn't available.
+pub type StoredContentLoader = dyn Fn(&str) -> Result<Box<RawValue>, String> + Send + Sync;
 
-/// The result of a call, and where it stands.
+/// The result of a call, and its place in the input.
 #[derive(Debug)]
-pub struct Reply {
-    /// Its JSON in the input: a block, message, item or record. In bytes.
-    pub place: Range<u64>,
-    /// That JSON.
+pub struct RecordedReply {
+    /// Byte range of its JSON in the input: a block, message, item, or record.
+    pub byte_range: Range<u64>,
+    /// That JSON, with stored content loaded.
     pub json: String,
-    /// What it says.
-    pub recorded: Recorded,
+    /// The parsed result.
+    pub result: RecordedResult,
 }
 
 impl Recording {
-    /// Reads `source` to its end. The dialect is recognised by form where `from` names none; no single document may have
-    /// more than `max_document` bytes.
+    /// Reads `source` to its end. Without `given_dialect`, the dialect is detected. A single document may have at most
+    /// `max_document` bytes.
     ///
     /// # Errors
-    /// It can't be read, is no JSON, or is no form of a model's answer: the first such place.
+    /// The source can't be read, isn't valid JSON, or isn't a model response in any form. The error is about the first
+    /// such place.
     pub fn read(
-        mut source: Source,
-        from: Option<Dialect>,
+        mut source: InputSource,
+        given_dialect: Option<Dialect>,
         max_document: u64,
     ) -> Result<Self, InputError> {
-        let mut reading = Reading::new(from);
-        frames::read(&mut source, max_document, &mut reading)?;
-        match reading.missing() {
-            Some(fault) => Err(source.locate(fault)),
-            None => Ok(Self::of(source, reading)),
+        let mut reader = DocumentReader::new(given_dialect);
+        document_frames::read_documents(&mut source, max_document, &mut reader)?;
+        match reader.take_error() {
+            Some(error) => Err(source.locate(error)),
+            None => Ok(Self::from_reader(source, reader)),
         }
     }
 
-    /// The same for one line among others, which need not hold an answer.
+    /// Like [`read`](Self::read), for one line of a larger input, which may have no model response.
     ///
     /// # Errors
-    /// The same, but for what holds no answer of a model.
+    /// As for [`read`](Self::read), except that a line without a model response isn't an error.
     pub(super) fn read_line(
-        mut source: Source,
-        from: Option<Dialect>,
+        mut source: InputSource,
+        given_dialect: Option<Dialect>,
         max_document: u64,
     ) -> Result<Self, InputError> {
-        let mut reading = Reading::new(from);
-        frames::read(&mut source, max_document, &mut reading)?;
-        match reading.strange() {
-            Some(fault) => Err(source.locate(fault)),
-            None => Ok(Self::of(source, reading)),
+        let mut reader = DocumentReader::new(given_dialect);
+        document_frames::read_documents(&mut source, max_document, &mut reader)?;
+        match reader.take_unrecognized() {
+            Some(error) => Err(source.locate(error)),
+            None => Ok(Self::from_reader(source, reader)),
         }
     }
 
-    fn of(mut source: Source, reading: Reading) -> Self {
-        let lines = reading.documents > 1 || reading.log.is_some();
-        let index = reading.turns.finish();
-        let known = reading.log.or(index.dialect()).or(reading.last);
+    fn from_reader(mut source: InputSource, reader: DocumentReader) -> Self {
+        let has_several = reader.document_count > 1 || reader.log_dialect.is_some();
+        let index = reader.index_builder.finish();
+        let detected = reader
+            .log_dialect
+            .or(index.dialect())
+            .or(reader.last_dialect);
         Self {
-            dialect: known.unwrap_or(Dialect::Anthropic),
-            layout: if lines {
-                Layout::Lines
+            dialect: detected.unwrap_or(Dialect::Anthropic),
+            layout: if has_several {
+                InputLayout::Lines
             } else {
-                Layout::Document
+                InputLayout::Document
             },
             index,
-            sha256: source.sha256(),
-            kept: source.keep(),
-            stored: None,
+            sha256: source.take_sha256(),
+            spooled: source.into_spooled(),
+            content_loader: None,
         }
     }
 
-    /// The same, where contents that the log keeps in files are loaded by `load` when they are asked for.
+    /// Sets the loader of content that the log keeps in separate files. It's called when the content is requested.
     #[must_use]
-    pub fn loading(self, load: Box<LoadStored>) -> Self {
-        let stored = Some(load);
-        Self { stored, ..self }
+    pub fn with_content_loader(self, loader: Box<StoredContentLoader>) -> Self {
+        let content_loader = Some(loader);
+        Self {
+            content_loader,
+            ..self
+        }
     }
 
-    /// Loads every such content of a call that waits for an answer, or of `all`, once: nothing is to run before it is
-    /// known that the others can be had.
+    /// Checks that the stored content of every open call can be loaded, or of every call with `include_answered`. To be
+    /// used before anything runs, so that missing content doesn't fail a run halfway.
     ///
     /// # Errors
-    /// The first that can't.
-    pub fn check_stored(&self, all: bool) -> Result<(), InputError> {
-        let turns = 0..self.stored.as_ref().map_or(0, |_| self.len());
+    /// The first content that can't be loaded.
+    pub fn check_stored_content(&self, include_answered: bool) -> Result<(), InputError> {
+        let turns = 0..self.content_loader.as_ref().map_or(0, |_| self.len());
         turns
             .into_iter()
-            .try_for_each(|turn| self.turn(turn, all).map(drop))
+            .try_for_each(|turn| self.turn(turn, include_answered).map(drop))
     }
 
-    /// The file that its bytes stand in, from the first on; none where a reader has taken some of them before.
+    /// Returns the file if the recording is all of it, and `None` if the file was read partway before.
     pub fn file(&self) -> Option<&File> {
-        self.kept.all_of_it()
+        self.spooled.whole_file()
     }
 
-    /// The dialect of its calls.
+    /// Returns the dialect of its calls.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The SHA-256 of its bytes in hexadecimal; empty where its source was not [digested](Source::digested).
+    /// Returns the SHA-256 of its bytes in hexadecimal. Empty unless its source was created with
+    /// [`with_digest`](InputSource::with_digest).
     pub fn sha256(&self) -> &str {
         &self.sha256
     }
 
-    /// How its turns stand together.
-    pub fn layout(&self) -> Layout {
+    /// Returns whether it is one document or a sequence of them.
+    pub fn layout(&self) -> InputLayout {
         self.layout
     }
 
-    /// How many turns it has, those without calls included.
+    /// Returns the number of turns, including those without calls.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether no model answered in it: a request that is still to be sent.
+    /// Returns whether it has no model response: a request that hasn't been sent yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many calls wait for an answer: those without a result in the recording, or `all`.
-    pub fn open_calls(&self, all: bool) -> usize {
-        (0..self.len()).map(|turn| self.open(turn, all)).sum()
+    /// Returns the number of calls without a result in the recording, or of all calls with `include_answered`.
+    pub fn open_calls(&self, include_answered: bool) -> usize {
+        (0..self.len())
+            .map(|turn| self.open_calls_of_turn(turn, include_answered))
+            .sum()
     }
 
-    /// How many turns have such a call.
-    pub fn open_turns(&self, all: bool) -> usize {
+    /// Returns the number of turns that have such a call.
+    pub fn open_turns(&self, include_answered: bool) -> usize {
         (0..self.len())
-            .filter(|&turn| self.open(turn, all) > 0)
+            .filter(|&turn| self.open_calls_of_turn(turn, include_answered) > 0)
             .count()
     }
 
-    fn open(&self, turn: usize, all: bool) -> usize {
-        let is_open = |&call: &usize| all || !self.index.is_answered(call);
-        self.index.calls_of(turn).filter(is_open).count()
+    fn open_calls_of_turn(&self, turn: usize, include_answered: bool) -> usize {
+        let is_open = |&call: &usize| include_answered || !self.index.is_answered(call);
+        self.index.calls_of_turn(turn).filter(is_open).count()
     }
 
-    /// A turn with its bodies. Calls that have a result in the recording are left out and counted, unless `all`.
+    /// Reads a turn with the inputs of its calls. Calls that have a result in the recording are counted but left out,
+    /// unless `include_answered`.
     ///
     /// # Errors
-    /// The bytes can't be read any more, or are others than before.
+    /// The bytes can't be read anymore, or have changed.
     ///
     /// # Panics
-    /// There are not so many turns.
-    pub fn turn(&self, number: usize, all: bool) -> Result<Turn, InputError> {
+    /// If `number` isn't less than [`len`](Self::len).
+    pub fn turn(&self, number: usize, include_answered: bool) -> Result<Turn, InputError> {
         let entry = self.index.turn(number);
-        let range = self.index.calls_of(number);
-        let left_out = |call: usize| !all && self.index.is_answered(call);
-        let wanted: Vec<usize> = range.clone().filter(|&call| !left_out(call)).collect();
+        let range = self.index.calls_of_turn(number);
+        let is_left_out = |call: usize| !include_answered && self.index.is_answered(call);
+        let wanted: Vec<usize> = range.clone().filter(|&call| !is_left_out(call)).collect();
         let mut calls = Vec::with_capacity(wanted.len());
-        for run in wanted.chunk_by(|&a, &b| self.near(a, b)) {
-            self.load(number, range.start, run, &mut calls)?;
+        for run in wanted.chunk_by(|&a, &b| self.are_near(a, b)) {
+            self.load_calls(number, range.start, run, &mut calls)?;
         }
         Ok(Turn {
             number,
-            answered: range.len() - wanted.len(),
-            form: entry.form,
+            answered_count: range.len() - wanted.len(),
+            answer_form: entry.form,
             cut_off: entry.cut_off && wanted.last().is_some_and(|&last| last + 1 == range.end),
             calls,
-            started: self.started(number),
+            started_positions: self.started(number),
         })
     }
 
-    /// How many calls a turn has, those with a result included.
-    pub fn calls(&self, turn: usize) -> usize {
-        self.index.calls_of(turn).len()
+    /// Returns the number of calls in a turn, including those with a result.
+    pub fn call_count(&self, turn: usize) -> usize {
+        self.index.calls_of_turn(turn).len()
     }
 
-    /// Whether a call of a turn has a result, one that says that it was not run included.
+    /// Returns whether a call has a result, even one that says that it didn't run.
     pub fn has_reply(&self, turn: usize, position: usize) -> bool {
         self.reply_entry(turn, position).is_some()
     }
 
-    /// Whether that result says that the call was not run.
+    /// Returns whether a call has a result that says that it didn't run.
     pub fn is_skipped(&self, turn: usize, position: usize) -> bool {
         let reply = self.reply_entry(turn, position);
         reply.is_some_and(|reply| reply.skipped)
     }
 
-    /// The result of a call of a turn; none where the recording has none.
+    /// Reads the result of a call, if the recording has one.
     ///
     /// # Errors
-    /// The bytes can't be read any more, or are others than before.
-    pub fn reply(&self, turn: usize, position: usize) -> Result<Option<Reply>, InputError> {
+    /// The bytes can't be read anymore, or have changed.
+    pub fn reply(&self, turn: usize, position: usize) -> Result<Option<RecordedReply>, InputError> {
         let Some(entry) = self.reply_entry(turn, position) else {
             return Ok(None);
         };
-        let place = entry.offset..entry.offset + u64::from(entry.len);
-        let json = self.kept.text(place.start, place.end)?;
-        let json = self.whole(&json, entry.offset)?.unwrap_or(json);
-        let Ok(Some(object)) = Object::read(&json) else {
-            return Err(self.changed(entry.offset));
+        let byte_range = entry.offset..entry.offset + u64::from(entry.len);
+        let json = self.spooled.read_text(byte_range.start, byte_range.end)?;
+        let json = self
+            .load_stored_content(&json, entry.offset)?
+            .unwrap_or(json);
+        let Ok(Some(object)) = ParsedObject::parse(&json) else {
+            return Err(self.changed_error(entry.offset));
         };
-        let recorded = dispatch::answered(self.dialect, &object);
-        Ok(Some(Reply {
-            place,
+        let result = dispatch::parse_result(self.dialect, &object);
+        Ok(Some(RecordedReply {
+            byte_range,
             json,
-            recorded,
+            result,
         }))
     }
 
     fn reply_entry(&self, turn: usize, position: usize) -> Option<ReplyEntry> {
-        let mut calls = self.index.calls_of(turn);
+        let mut calls = self.index.calls_of_turn(turn);
         self.index.reply(calls.nth(position)?)
     }
 
-    /// Positions of calls of a turn that the recording, a log, saw start and not end.
+    /// Returns the positions of the calls of a turn that were started and whose end isn't recorded.
     fn started(&self, number: usize) -> Vec<usize> {
-        let range = self.index.calls_of(number);
+        let range = self.index.calls_of_turn(number);
         let first = range.start;
         let started = range.filter(|&call| self.index.is_started(call));
         started.map(|call| call - first).collect()
     }
 
-    /// Whether two calls stand so near that they are read together.
-    fn near(&self, before: usize, after: usize) -> bool {
+    /// Returns whether two calls are close enough to be read together.
+    fn are_near(&self, before: usize, after: usize) -> bool {
         let end = self.index.call(before).end();
-        (end..=end + GAP).contains(&self.index.call(after).offset)
+        (end..=end + MAX_READ_GAP_BYTES).contains(&self.index.call(after).offset)
     }
 
-    /// Reads the calls of a turn that stand near each other, `first` being the turn's first.
-    fn load(
+    /// Reads the calls of `run`, which are close to each other, in one go. `first` is the first call of their turn.
+    fn load_calls(
         &self,
         turn: usize,
         first: usize,
         run: &[usize],
         calls: &mut Vec<Call>,
     ) -> Result<(), InputError> {
-        let (Some(&from), Some(&to)) = (run.first(), run.last()) else {
+        let (Some(&first_call), Some(&last_call)) = (run.first(), run.last()) else {
             return Ok(());
         };
-        let begin = self.index.call(from).offset;
-        let text = self.kept.text(begin, self.index.call(to).end())?;
+        let begin = self.index.call(first_call).offset;
+        let text = self
+            .spooled
+            .read_text(begin, self.index.call(last_call).end())?;
         let dialect = self.index.turn(turn).dialect;
         for &call in run {
             let entry = self.index.call(call);
-            let object = within(&text, entry, begin).ok_or_else(|| self.changed(entry.offset))?;
-            let whole = self.whole(object.json().get(), entry.offset)?;
-            let loaded = whole.as_deref().map(Object::read);
+            let object = extract_call(&text, entry, begin)
+                .ok_or_else(|| self.changed_error(entry.offset))?;
+            let completed = self.load_stored_content(object.json().get(), entry.offset)?;
+            let loaded = completed.as_deref().map(ParsedObject::parse);
             let object = match loaded {
                 Some(Ok(Some(loaded))) => loaded,
                 _ => object,
             };
-            let asked = dispatch::asked(dialect, &object);
-            calls.push(finish(turn, call - first, asked, object.json()));
+            let raw = dispatch::parse_call(dialect, &object);
+            calls.push(build_call(turn, call - first, raw, object.json()));
         }
         Ok(())
     }
 
-    /// A record at `offset` with the content that it only names; none where it has its content.
-    fn whole(&self, record: &str, offset: u64) -> Result<Option<String>, InputError> {
-        let Some(load) = self.stored.as_ref() else {
+    /// Returns the record at `offset` with its stored content in place, or `None` if the record refers to none.
+    fn load_stored_content(&self, record: &str, offset: u64) -> Result<Option<String>, InputError> {
+        let Some(load_content) = self.content_loader.as_ref() else {
             return Ok(None);
         };
-        let Ok(Some(object)) = Object::read(record) else {
+        let Ok(Some(object)) = ParsedObject::parse(record) else {
             return Ok(None);
         };
-        let is_stored = |content: &Json| content.object().is_some_and(|it| it.has("$file"));
-        let Some(named) = object.get("content").filter(is_stored) else {
+        let is_stored = |content: &JsonText| {
+            content
+                .object()
+                .is_some_and(|object| object.has_value("$file"))
+        };
+        let Some(reference) = object.get("content").filter(is_stored) else {
             return Ok(None);
         };
-        let failed = |what| self.kept.locate(Fault::at(offset, what));
-        let loaded = load(named.get()).map_err(failed)?;
-        let begin = named.get().as_ptr().addr() - record.as_ptr().addr();
+        let failed = |message| self.spooled.locate(OffsetError::at(offset, message));
+        let loaded = load_content(reference.get()).map_err(failed)?;
+        let begin = reference.get().as_ptr().addr() - record.as_ptr().addr();
         let (before, rest) = record.split_at(begin);
         Ok(Some(
-            [before, loaded.get(), &rest[named.get().len()..]].concat(),
+            [before, loaded.get(), &rest[reference.get().len()..]].concat(),
         ))
     }
 
-    fn changed(&self, offset: u64) -> InputError {
-        let message = "the input changed while it was read";
-        self.kept.locate(Fault::at(offset, message))
+    fn changed_error(&self, offset: u64) -> InputError {
+        let message = "the input changed while being read";
+        self.spooled.locate(OffsetError::at(offset, message))
     }
 }

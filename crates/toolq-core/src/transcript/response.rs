@@ -1,134 +1,144 @@
-//! One answer of a model's API, in memory → its turn, its message, its text, why it ended and what it took.
+//! Parses a model API's response body into its turn, message, text, stop reason, and token usage.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Object, json_line};
-use crate::transcript::document::{Document, Origin};
+use crate::json::{JsonText, ParsedObject, to_json_line};
+use crate::transcript::build_call::{build_call, extract_call};
+use crate::transcript::document::{DocumentOrigin, InputDocument};
 use crate::transcript::formats::dispatch;
-use crate::transcript::ids::{finish, within};
-use crate::transcript::index_builder::Turns;
-use crate::types::{Api, Dialect, Response, Stop, Tokens, Turn, Usage};
+use crate::transcript::index_builder::IndexBuilder;
+use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn, Usage};
 
-/// The calls that an answer may have, which no model comes near: each takes far more memory than bytes of the body.
-const MOST_CALLS: usize = 10_000;
+/// Maximum number of calls in a response, far more than any model makes. A call takes much more memory than its bytes
+/// in the body, so a limit on the body's size isn't enough.
+const MAX_CALLS: usize = 10_000;
 
-/// Why a body is no answer.
+/// Why a response body isn't a usable response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ResponseFault {
-    /// It is another thing, or broken: what.
-    Strange(String),
-    /// It is the API's error.
-    Error {
-        /// The API's word for it: `overloaded_error`.
+pub enum ResponseError {
+    /// It's malformed, or something else: what is wrong with it, as a clause.
+    Unreadable(String),
+    /// The API returned an error instead.
+    Api {
+        /// The API's type or code of the error, such as `overloaded_error`; may be empty.
         kind: String,
-        /// What it says.
+        /// The API's message.
         message: String,
     },
 }
 
-impl ResponseFault {
-    fn strange(why: impl Into<String>) -> Self {
-        Self::Strange(why.into())
+impl ResponseError {
+    fn unreadable(why: impl Into<String>) -> Self {
+        Self::Unreadable(why.into())
     }
 }
 
-/// Whether an answer may have so many calls.
+/// Checks the number of calls in a response against the limit.
 ///
 /// # Errors
-/// It has more than any model asks for.
-pub fn bounded_calls(calls: usize) -> Result<(), ResponseFault> {
-    if calls <= MOST_CALLS {
+/// `calls` is more than 10,000.
+pub fn check_call_count(calls: usize) -> Result<(), ResponseError> {
+    if calls <= MAX_CALLS {
         return Ok(());
     }
-    Err(ResponseFault::strange("it has more than 10,000 calls"))
+    Err(ResponseError::unreadable("it has more than 10,000 calls"))
 }
 
-/// Reads the body of a response; `number` is that of its turn.
+/// Parses the body of a response of `api`; `turn_number` is the number that its turn gets.
 ///
 /// # Errors
-/// It is no answer of this API.
-pub fn response(api: Api, body: &str, number: usize) -> Result<(Response, Turn), ResponseFault> {
-    // A log holds it on one line: its calls must have the same bytes when they are read from there.
-    let body = &*json_line(body.trim_matches([' ', '\t', '\r', '\n']));
-    let object = Object::read(body)
-        .map_err(|error| ResponseFault::strange(format!("it is no JSON: {error}")))?
-        .ok_or_else(|| ResponseFault::strange("it is no object"))?;
-    if let Some(error) = error(&object) {
+/// The body isn't a response of this API, or is an error.
+pub fn parse_response(
+    api: Api,
+    body: &str,
+    turn_number: usize,
+) -> Result<(ModelResponse, Turn), ResponseError> {
+    // The session log stores the body on one line. Its calls must have the same bytes when they're read from there.
+    let body = &*to_json_line(body.trim_matches([' ', '\t', '\r', '\n']));
+    let object = ParsedObject::parse(body)
+        .map_err(|error| ResponseError::unreadable(format!("it is not valid JSON: {error}")))?
+        .ok_or_else(|| ResponseError::unreadable("it is not a JSON object"))?;
+    if let Some(error) = find_error(&object) {
         return Err(error);
     }
     let read = match api {
-        Api::Anthropic => of_anthropic(&object),
+        Api::Anthropic => parse_anthropic(&object),
         Api::OpenAiChat => {
-            let choice = choice(&object);
-            if let Some(error) = choice.as_ref().and_then(failed) {
+            let choice = first_choice(&object);
+            if let Some(error) = choice.as_ref().and_then(find_choice_error) {
                 return Err(error);
             }
             choice
                 .ok_or_else(|| "it has no `choices`".to_owned())
-                .and_then(|choice| of_openai(&choice))
+                .and_then(|choice| parse_openai_chat(&choice))
         }
     };
-    let (message, text, (stop, unknown_stop)) = read.map_err(ResponseFault::Strange)?;
-    let usage = object.object("usage");
-    let response = Response {
+    let (message, text, (stop, unknown_stop)) = read.map_err(ResponseError::Unreadable)?;
+    let usage = object.get_object("usage");
+    let response = ModelResponse {
         message,
         text,
-        stop,
-        unknown_stop,
-        model: object.text("model").map(Cow::into_owned),
-        usage: Tokens(usage.and_then(|usage| whole(api, &usage))),
-        body: raw(body),
+        stop_reason: stop,
+        unknown_stop_reason: unknown_stop,
+        model: object.get_text("model").map(Cow::into_owned),
+        usage: ReportedUsage(usage.and_then(|usage| complete_usage(api, &usage))),
+        body: to_raw_value(body),
     };
-    Ok((response, turn(api, body, object, number)?))
+    Ok((response, build_turn(api, body, object, turn_number)?))
 }
 
-/// The turn of a body, by the same reader as a recording's.
-fn turn(api: Api, body: &str, object: Object, number: usize) -> Result<Turn, ResponseFault> {
+/// Builds the turn of a body, with the same reader that recordings use.
+fn build_turn(
+    api: Api,
+    body: &str,
+    object: ParsedObject,
+    turn_number: usize,
+) -> Result<Turn, ResponseError> {
     let dialect = match api {
         Api::Anthropic => Dialect::Anthropic,
         Api::OpenAiChat => Dialect::OpenAiChat,
     };
-    let mut turns = Turns::default();
-    let origin = Origin::of(body, 0);
-    turns.begin(origin);
-    let document = Document {
-        json: Json::new(body),
+    let mut builder = IndexBuilder::default();
+    let origin = DocumentOrigin::new(body, 0);
+    builder.begin_document(origin);
+    let document = InputDocument {
+        json: JsonText::new(body),
         object: Some(object),
         origin,
     };
-    dispatch::read(dialect, &document, &mut turns)
-        .map_err(|complaint| ResponseFault::Strange(complaint.message))?;
-    let index = turns.finish();
+    dispatch::read_document(dialect, &document, &mut builder)
+        .map_err(|error| ResponseError::Unreadable(error.message))?;
+    let index = builder.finish();
     if index.len() != 1 {
-        return Err(ResponseFault::strange("it is not one message"));
+        return Err(ResponseError::unreadable("it isn't exactly one message"));
     }
-    bounded_calls(index.calls_of(0).len())?;
-    let calls = index.calls_of(0).enumerate();
+    check_call_count(index.calls_of_turn(0).len())?;
+    let calls = index.calls_of_turn(0).enumerate();
     let calls = calls.filter_map(|(position, call)| {
-        let object = within(body, index.call(call), 0)?;
-        let asked = dispatch::asked(dialect, &object);
-        Some(finish(number, position, asked, object.json()))
+        let object = extract_call(body, index.call(call), 0)?;
+        let raw = dispatch::parse_call(dialect, &object);
+        Some(build_call(turn_number, position, raw, object.json()))
     });
     let entry = index.turn(0);
     Ok(Turn {
-        number,
+        number: turn_number,
         calls: calls.collect(),
-        answered: 0,
-        started: Vec::new(),
-        form: entry.form,
+        answered_count: 0,
+        started_positions: Vec::new(),
+        answer_form: entry.form,
         cut_off: entry.cut_off,
     })
 }
 
-/// The error in the place of an answer: `{"error": {"type", "message"}}`, or a text in the place of the object.
-pub(crate) fn error(object: &Object) -> Option<ResponseFault> {
+/// Returns the error that an API sent instead of a response: `{"error": {"type", "message"}}`, or a text under `error`.
+pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
     let error = object.get("error").filter(|error| !error.is_null())?;
     let inner = error.object();
-    let field = |name| inner.as_ref().and_then(|inner| inner.text(name));
-    let message = field("message").or_else(|| error.text());
-    Some(ResponseFault::Error {
+    let field = |name| inner.as_ref().and_then(|inner| inner.get_text(name));
+    let message = field("message").or_else(|| error.to_text());
+    Some(ResponseError::Api {
         kind: field("type")
             .or_else(|| field("code"))
             .unwrap_or_default()
@@ -137,63 +147,65 @@ pub(crate) fn error(object: &Object) -> Option<ResponseFault> {
     })
 }
 
-/// The error that ended an answer of chat completions, which keeps the word for it in the choice.
-pub(crate) fn failed(choice: &Object) -> Option<ResponseFault> {
-    let ended = choice.text("finish_reason")? == "error";
-    ended.then(|| {
-        error(choice).unwrap_or_else(|| ResponseFault::Error {
+/// Returns the error that ended a response of chat completions. There it's part of the choice: `finish_reason` is
+/// `error`.
+pub(crate) fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> {
+    let is_error = choice.get_text("finish_reason")? == "error";
+    is_error.then(|| {
+        find_error(choice).unwrap_or_else(|| ResponseError::Api {
             kind: "api_error".to_owned(),
-            message: "the server ended the answer with an error".to_owned(),
+            message: "the server ended the response with an error".to_owned(),
         })
     })
 }
 
-type Read = Result<(Box<RawValue>, String, Ended), String>;
+/// The message to send back, its text, and why it ended; or why it can't be parsed.
+type MessageParts = Result<(Box<RawValue>, String, StopParts), String>;
 
-/// Why it ended, and the word for it that is not known.
-type Ended = (Stop, Option<String>);
+/// Why a response ended, and the API's stop reason if it's unknown.
+type StopParts = (StopReason, Option<String>);
 
-/// An end that says nothing else is taken for a good one, whatever it is called.
-fn done(word: Option<&str>, known: &[&str]) -> Ended {
+/// Treats any other stop reason as a complete response, even an unknown one.
+fn complete_stop(word: Option<&str>, known: &[&str]) -> StopParts {
     let unknown = word.filter(|word| !known.contains(word));
-    (Stop::Done, unknown.map(str::to_owned))
+    (StopReason::Complete, unknown.map(str::to_owned))
 }
 
-fn of_anthropic(object: &Object) -> Read {
+fn parse_anthropic(object: &ParsedObject) -> MessageParts {
     let content = object
         .get("content")
         .filter(|content| content.kind() == "an array")
         .ok_or("it has no `content`")?;
-    let blocks = content.list().unwrap_or_default();
+    let blocks = content.elements().unwrap_or_default();
     let texts = blocks.into_iter().filter_map(|block| {
         let block = block.object()?;
-        (block.text("type")? == "text").then(|| block.text("text").map(Cow::into_owned))?
+        (block.get_text("type")? == "text").then(|| block.get_text("text").map(Cow::into_owned))?
     });
-    let stop = match object.text("stop_reason").as_deref() {
-        Some("pause_turn") => (Stop::Paused, None),
-        Some("max_tokens") => (Stop::MaxTokens, None),
-        Some("model_context_window_exceeded") => (Stop::ContextFull, None),
-        Some("refusal") => (Stop::Refused, None),
-        word => done(word, &["end_turn", "tool_use", "stop_sequence"]),
+    let stop = match object.get_text("stop_reason").as_deref() {
+        Some("pause_turn") => (StopReason::Paused, None),
+        Some("max_tokens") => (StopReason::MaxTokens, None),
+        Some("model_context_window_exceeded") => (StopReason::ContextFull, None),
+        Some("refusal") => (StopReason::Refused, None),
+        word => complete_stop(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
     let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
-    Ok((raw(&message), texts.collect(), stop))
+    Ok((to_raw_value(&message), texts.collect(), stop))
 }
 
-/// The first choice: the others are other answers to the same question.
-fn choice<'a>(object: &Object<'a>) -> Option<Object<'a>> {
-    object.list("choices")?.first()?.object()
+/// Returns the first choice. The others are alternative responses to the same request.
+fn first_choice<'a>(object: &ParsedObject<'a>) -> Option<ParsedObject<'a>> {
+    object.get_elements("choices")?.first()?.object()
 }
 
-/// Of the message only what every server takes back is kept.
-fn of_openai(choice: &Object) -> Read {
-    let message = choice.object("message").ok_or("it has no `message`")?;
-    let refusal = message.text("refusal").filter(|words| !words.is_empty());
-    let stop = match choice.text("finish_reason").as_deref() {
-        Some("length") => (Stop::MaxTokens, None),
-        Some("content_filter") => (Stop::Refused, None),
-        _ if refusal.is_some() => (Stop::Refused, None),
-        word => done(word, &["stop", "tool_calls", "function_call"]),
+/// Parses a choice. Only the members that every server accepts back are kept in the message.
+fn parse_openai_chat(choice: &ParsedObject) -> MessageParts {
+    let message = choice.get_object("message").ok_or("it has no `message`")?;
+    let refusal = message.get_text("refusal").filter(|text| !text.is_empty());
+    let stop = match choice.get_text("finish_reason").as_deref() {
+        Some("length") => (StopReason::MaxTokens, None),
+        Some("content_filter") => (StopReason::Refused, None),
+        _ if refusal.is_some() => (StopReason::Refused, None),
+        word => complete_stop(word, &["stop", "tool_calls", "function_call"]),
     };
     let text = message.get("content").map(content_text).unwrap_or_default();
     let text = if text.is_empty() {
@@ -201,40 +213,40 @@ fn of_openai(choice: &Object) -> Read {
     } else {
         text
     };
-    let content = message.get("content").map_or("null", Json::get);
+    let content = message.get("content").map_or("null", JsonText::get);
     let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
     let calls = calls.map_or_else(String::new, |calls| {
         format!(",\"tool_calls\":{}", calls.get())
     });
-    let sent = format!("{{\"role\":\"assistant\",\"content\":{content}{calls}}}");
-    Ok((raw(&sent), text, stop))
+    let assistant_message = format!("{{\"role\":\"assistant\",\"content\":{content}{calls}}}");
+    Ok((to_raw_value(&assistant_message), text, stop))
 }
 
-/// A text, or the texts of parts.
-fn content_text(content: Json) -> String {
-    if let Some(text) = content.text() {
+/// Returns a text, or the concatenated texts of an array of parts.
+fn content_text(content: JsonText) -> String {
+    if let Some(text) = content.to_text() {
         return text.into_owned();
     }
-    let parts = content.list().unwrap_or_default();
+    let parts = content.elements().unwrap_or_default();
     let texts = parts
         .into_iter()
-        .filter_map(|part| Some(part.object()?.text("text")?.into_owned()));
+        .filter_map(|part| Some(part.object()?.get_text("text")?.into_owned()));
     texts.collect()
 }
 
-/// What an answer took; none where its API didn't count both what was read and what was written.
-fn whole(api: Api, usage: &Object) -> Option<Usage> {
+/// Returns the usage of a response, or `None` unless its API reported both input and output tokens.
+fn complete_usage(api: Api, usage: &ParsedObject) -> Option<Usage> {
     let [read, written] = match api {
         Api::Anthropic => ["input_tokens", "output_tokens"],
         Api::OpenAiChat => ["prompt_tokens", "completion_tokens"],
     };
-    number(usage, read).and(number(usage, written))?;
-    Some(told(api, usage))
+    parse_count(usage, read).and(parse_count(usage, written))?;
+    Some(parse_usage(api, usage))
 }
 
-/// What an API told of tokens so far. What it didn't count is 0.
-pub(crate) fn told(api: Api, usage: &Object) -> Usage {
-    let count = |name| number(usage, name).unwrap_or_default();
+/// Parses the token counts that an API has reported so far. Missing counts are 0.
+pub(crate) fn parse_usage(api: Api, usage: &ParsedObject) -> Usage {
+    let count = |name| parse_count(usage, name).unwrap_or_default();
     match api {
         Api::Anthropic => Usage {
             input: count("input_tokens"),
@@ -243,8 +255,8 @@ pub(crate) fn told(api: Api, usage: &Object) -> Usage {
             cache_write: count("cache_creation_input_tokens"),
         },
         Api::OpenAiChat => {
-            let details = usage.object("prompt_tokens_details");
-            let cached = details.and_then(|details| number(&details, "cached_tokens"));
+            let details = usage.get_object("prompt_tokens_details");
+            let cached = details.and_then(|details| parse_count(&details, "cached_tokens"));
             let cached = cached.unwrap_or_default();
             Usage {
                 input: count("prompt_tokens").saturating_sub(cached),
@@ -256,11 +268,11 @@ pub(crate) fn told(api: Api, usage: &Object) -> Usage {
     }
 }
 
-fn number(object: &Object, name: &str) -> Option<u64> {
+fn parse_count(object: &ParsedObject, name: &str) -> Option<u64> {
     object.get(name)?.get().parse().ok()
 }
 
-/// `text` was read as JSON before.
-fn raw(text: &str) -> Box<RawValue> {
+/// Wraps `text`, which is known to be valid JSON.
+fn to_raw_value(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_default()
 }

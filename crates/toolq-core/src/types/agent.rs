@@ -1,3 +1,5 @@
+//! Agents: their declaration, the responses of their models, and how they fail.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -6,184 +8,185 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::types::template::Template;
-use crate::types::usage::Tokens;
+use crate::types::usage::ReportedUsage;
 
-/// `agent`: a model that works on a task with tools of the same file, turn by turn, until it has an answer.
+/// `agent`: a model that works on a task turn by turn, with tools of the same file, until it has an answer.
 #[derive(Debug, Clone)]
 pub struct AgentBacking {
-    /// What the endpoint speaks.
+    /// The wire format of the endpoint.
     pub api: Api,
-    /// Where requests go: a server, or a path of one that ends in the version or is whole.
+    /// URL of the API: a server, a path that ends in the version, or the full request path. What is missing is
+    /// appended.
     pub endpoint: Template,
-    /// Who asks.
+    /// API key to authenticate with.
     pub api_key: Option<Template>,
-    /// Who answers.
+    /// Model to use.
     pub model: Template,
-    /// Who is asked once in its place, where it is overloaded.
+    /// Model to try once when `model` is overloaded.
     pub fallback_model: Option<Template>,
-    /// What it is told before all.
+    /// System prompt.
     pub system: Option<Template>,
-    /// Its task; the input as JSON where there is none.
+    /// The agent's task. Without one, the task is the input as JSON.
     pub prompt: Option<Template>,
-    /// The names of the tools that it may call.
+    /// Names of the tools that the agent may call.
     pub tools: Vec<String>,
-    /// Answers after which it has to be done.
+    /// Maximum number of model responses before the agent must finish.
     pub max_turns: u32,
-    /// Tokens of one answer.
+    /// Maximum number of tokens in one response.
     pub max_tokens: u32,
-    /// Whether answers are asked for as streams, whose calls start while the rest is still spoken.
+    /// Whether responses are streamed, so that calls can start early.
     pub stream: bool,
-    /// What it, and the agents that it calls, may use.
+    /// What the agent and the agents it calls may consume.
     pub budget: AgentBudget,
-    /// How many agents may call each other in a row, itself counted.
+    /// How many agents may be nested, counting this one.
     pub max_depth: u32,
 }
 
-/// The wire form of an agent's API.
+/// The wire format of an agent's API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum Api {
     /// Anthropic's Messages API.
     #[default]
     #[serde(rename = "anthropic")]
     Anthropic,
-    /// `OpenAI`'s chat completions, which many servers speak.
+    /// OpenAI chat completions, which many other servers implement.
     #[serde(rename = "openai-chat")]
     OpenAiChat,
 }
 
-/// What one call of an agent may use; none is no limit.
+/// Budget of one agent call. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AgentBudget {
-    /// Answers of models.
+    /// Model responses.
     pub turns: Option<u64>,
     /// Tokens of all kinds.
     pub tokens: Option<u64>,
-    /// US dollars, by `prices`.
+    /// US dollars, computed from `prices`.
     pub usd: Option<f64>,
 }
 
-/// A tool that toolq has itself.
+/// A tool that is built into toolq.
 #[derive(Debug, Clone)]
-pub enum Builtin {
-    /// `attempt_completion`: its `result` is the answer, and nothing behind it runs.
+pub enum BuiltinTool {
+    /// `attempt_completion`: its `result` becomes the answer, and nothing after it runs.
     AttemptCompletion,
     /// `new_task`: hands `task` to one of these agents.
     NewTask(Vec<std::sync::Arc<crate::types::tool::Tool>>),
 }
 
-/// One answer of a model to an agent.
+/// One response of an agent's model.
 #[derive(Debug, Clone)]
-pub struct Response {
-    /// As it came; of a stream, what its events add up to.
+pub struct ModelResponse {
+    /// The body as received. For a stream, assembled from its events.
     pub body: Box<RawValue>,
-    /// The message in it, as it is sent back.
+    /// The message in the body, in the form in which it is sent back.
     pub message: Box<RawValue>,
-    /// The text for whoever called the agent.
+    /// The text of the message, which the agent's caller may receive.
     pub text: String,
-    /// Why it ended.
-    pub stop: Stop,
-    /// The API's word for that, where toolq knows none such; it is taken for [`Stop::Done`].
-    pub unknown_stop: Option<String>,
-    /// Who answered, where the answer says so.
+    /// Why the response ended.
+    pub stop_reason: StopReason,
+    /// The API's stop reason, if toolq doesn't know it. Such a reason is treated as [`StopReason::Complete`].
+    pub unknown_stop_reason: Option<String>,
+    /// The model that responded, if the response names it.
     pub model: Option<String>,
-    /// The tokens that it took.
-    pub usage: Tokens,
+    /// The tokens that the response cost, if reported.
+    pub usage: ReportedUsage,
 }
 
-/// Why a model's answer ended.
+/// Why a model's response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// It is complete.
-    Done,
-    /// It takes a rest, and goes on when it is sent back as it is.
+pub enum StopReason {
+    /// The response is complete.
+    Complete,
+    /// The model paused. It continues when the message is sent back unchanged.
     Paused,
-    /// It has as many tokens as it may.
+    /// The response reached its token limit.
     MaxTokens,
-    /// There is no room for more in the model's context.
+    /// The model's context window is full.
     ContextFull,
-    /// The model declines, or its answer was withheld.
+    /// The model declined, or its response was withheld.
     Refused,
 }
 
-/// What a call of an agent used, without what the agents that it called used.
+/// What one agent call consumed, excluding the agents that it called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentUse {
-    /// The agent, which is not the called tool's name where `new_task` called it.
+pub struct AgentUsage {
+    /// The agent's name. It differs from the called tool's name if `new_task` called the agent.
     pub agent_name: String,
-    /// Answers of models.
+    /// Model responses.
     pub turns: u64,
-    /// Calls that it asked for, rejected ones included.
-    pub calls: u64,
-    /// Those of them that were rejected, so that the model had to correct itself.
-    pub corrections: u64,
-    /// It was not done within its turns.
-    pub unfinished: bool,
-    /// Tokens by the model that answered.
-    pub usage: BTreeMap<String, Tokens>,
-    /// Those of them that were told of answers that broke off.
-    pub lost: BTreeMap<String, Tokens>,
+    /// Calls that the agent made, including rejected ones.
+    pub requested_calls: u64,
+    /// How many of these were rejected, so that the model had to correct itself.
+    pub rejected_calls: u64,
+    /// Whether the agent didn't finish within its turns.
+    pub ran_out_of_turns: bool,
+    /// Tokens by the model that responded.
+    pub usage: BTreeMap<String, ReportedUsage>,
+    /// The part of `usage` that was reported by responses that broke off.
+    pub aborted_usage: BTreeMap<String, ReportedUsage>,
 }
 
-impl AgentUse {
-    /// Nothing yet.
-    pub fn of(agent_name: impl Into<String>) -> Self {
+impl AgentUsage {
+    /// Returns usage with all counters at zero.
+    pub fn new(agent_name: impl Into<String>) -> Self {
         Self {
             agent_name: agent_name.into(),
             ..Self::default()
         }
     }
 
-    /// Tokens of all kinds and models; none where they are not known of all answers.
-    pub fn tokens(&self) -> Option<u64> {
-        let mut totals = self.usage.values().map(Tokens::total);
+    /// Returns the tokens of all kinds and models, or `None` if a response didn't report its usage.
+    pub fn total_tokens(&self) -> Option<u64> {
+        let mut totals = self.usage.values().map(ReportedUsage::total);
         totals.try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
     }
 
-    /// Counts what `model` is known to have taken for an answer that broke off.
-    pub fn lose(&mut self, model: &str, tokens: Tokens) {
+    /// Adds the tokens that `model` reported for a response that broke off.
+    pub fn record_aborted(&mut self, model: &str, tokens: ReportedUsage) {
         *self.usage.entry(model.to_owned()).or_default() += tokens;
-        *self.lost.entry(model.to_owned()).or_default() += tokens;
+        *self.aborted_usage.entry(model.to_owned()).or_default() += tokens;
     }
 }
 
-/// Why an agent has no answer.
+/// Why an agent failed to give an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AgentFault {
-    /// Its API refused the request: a status, where it came with one, and what it said.
-    Api {
-        /// Of HTTP; none for an error in a stream that had begun well.
+pub enum AgentFailure {
+    /// The API rejected the request.
+    ApiError {
+        /// The HTTP status, or `None` for an error inside a stream that had started successfully.
         status: Option<u16>,
-        /// The API's own word for it, and its message.
-        said: String,
-        /// How long it asks to wait.
-        wait: Option<Duration>,
+        /// The API's name for the error, and its message.
+        message: String,
+        /// How long the API asks clients to wait.
+        retry_after: Option<Duration>,
     },
-    /// Its endpoint is no URL, so that nothing was asked.
-    NoEndpoint {
-        /// As it stands in the file.
+    /// The endpoint isn't a URL, so nothing was sent.
+    InvalidEndpoint {
+        /// As written in tools.yaml.
         declared: String,
-        /// With its variables.
-        value: String,
+        /// With its environment variables filled in.
+        resolved: String,
     },
-    /// The answer is none that the API documents: why.
-    Unreadable(String),
-    /// The answer broke off when calls of it had started, so that it can't be asked for again: why.
-    BrokeOff(String),
+    /// The response doesn't match the API's documented format. The text says why.
+    UnreadableResponse(String),
+    /// The response broke off after some of its calls had started, so it can't be requested again. The text says why.
+    ResponseAborted(String),
     /// The model declined.
     Refused,
-    /// An answer was cut off at `max_tokens`.
+    /// A response was cut off at `max_tokens`.
     MaxTokens,
-    /// The conversation is longer than the model's context.
+    /// The conversation exceeds the model's context window.
     ContextFull,
-    /// What the agent, or one that called it, may use is used up, or may be.
+    /// A budget of the agent, or of an agent above it, is used up or may be.
     OverBudget {
-        /// The agent whose budget it is.
+        /// The agent that the budget belongs to.
         agent: String,
-        /// The budget, in words: `20000 tokens`.
+        /// The budget as text: `20000 tokens`.
         budget: String,
-        /// Why nobody knows what is left of it, where that is so.
-        unknown: Option<String>,
+        /// Why the remaining budget is unknown, if it is.
+        unknown_usage_reason: Option<String>,
     },
-    /// The session log takes no more records: why.
+    /// The session log refused a record. The text says why.
     LogRefused(String),
 }

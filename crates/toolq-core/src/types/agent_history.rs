@@ -1,35 +1,44 @@
+//! Access to what earlier runs recorded about agents.
+
 use crate::types::call::CallRef;
-use crate::types::resume::Past;
-use crate::types::sink::Refused;
-use crate::types::usage::Tokens;
-use crate::types::verdict::Checked;
+use crate::types::event_sink::EmitError;
+use crate::types::resume_state::ResumeState;
+use crate::types::usage::ReportedUsage;
+use crate::types::verdict::CheckedCall;
 use serde_json::value::RawValue;
 use std::fmt::Debug;
 
-/// Who knows what earlier runs made of the work of agents. The engine asks for what an agent is about to do, so that an
-/// agent that goes on does nothing twice.
-pub trait Memory: Debug + Send + Sync {
-    /// What is known of a call that an agent asks for.
+/// What earlier runs recorded about the work of agents. The engine consults it before each step of an agent, so that a
+/// resumed agent repeats nothing.
+pub trait AgentHistory: Debug + Send + Sync {
+    /// Returns what is known about a call made by an agent.
     ///
     /// # Errors
-    /// The session log has another call in its place, or its answer can't be read: why, as a sentence.
-    fn past(&self, checked: &Checked) -> Result<Past, Refused>;
+    /// The session log has a different call in its place, or its result can't be read. The error says why in one
+    /// sentence.
+    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, EmitError>;
 
-    /// What the model of the agent that works on `call` answered in this turn of its own, counted from 0, if it did.
+    /// Returns the logged response of the model in turn `turn` (counted from 0) of the agent that works on `call`, if
+    /// there is one.
     ///
     /// # Errors
-    /// The session log has an answer that can't be used: why, as a sentence.
-    fn told(&self, call: &CallRef, turn: usize) -> Result<Option<Told>, Refused>;
+    /// The session log has a response that can't be used. The error says why in one sentence.
+    fn logged_response(
+        &self,
+        call: &CallRef,
+        turn: usize,
+    ) -> Result<Option<LoggedResponse>, EmitError>;
 
-    /// What the answers took that agents heard for `call`, which one of them asked for, by the model that gave them.
-    fn taken(&self, call: &CallRef) -> Vec<(String, Tokens)>;
+    /// Returns the logged token usage of the agent that works on `call` and of all agents below it, one entry per
+    /// response, with the model that sent it.
+    fn logged_usage(&self, call: &CallRef) -> Vec<(String, ReportedUsage)>;
 }
 
-/// An answer of a model that the session log holds.
+/// A model's response from the session log.
 #[derive(Debug, Clone)]
-pub struct Told {
-    /// As it came.
+pub struct LoggedResponse {
+    /// The body as received.
     pub body: Box<RawValue>,
-    /// Who answered.
+    /// The model that responded, if known.
     pub model: Option<String>,
 }

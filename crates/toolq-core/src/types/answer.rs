@@ -1,37 +1,37 @@
-//! What a call brings back.
+//! The result of a call, in no particular dialect.
 
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
-/// What was captured of an output.
+/// How an output was captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
-    /// Bytes that came.
-    pub bytes: u64,
-    /// Bytes that were left out in the middle; 0 where all are there.
-    pub cut: u64,
-    /// Where in the text they are left out, in bytes.
-    pub cut_at: usize,
-    /// The file that holds all of them (up to `max_saved`), where something was cut.
-    pub saved: Option<PathBuf>,
-    /// Some bytes were no UTF-8 and stand as U+FFFD.
+pub struct CaptureStats {
+    /// Bytes received.
+    pub total_bytes: u64,
+    /// Bytes left out in the middle, or 0 if the text is complete.
+    pub cut_bytes: u64,
+    /// Byte offset in the text where they were left out.
+    pub cut_offset: usize,
+    /// The file that holds the whole output (up to `max_saved`), if the text was cut.
+    pub saved_path: Option<PathBuf>,
+    /// Whether invalid UTF-8 was replaced by U+FFFD.
     pub lossy: bool,
-    /// Processes that the program had left running and that were ended.
-    pub leftovers: u32,
+    /// Number of processes that the program left running and that were killed.
+    pub killed_leftovers: u32,
 }
 
-/// What a model gets of a result.
+/// The content of a result, as a model receives it.
 #[derive(Debug, Clone)]
-pub enum Content {
-    /// Text.
+pub enum ResultContent {
+    /// Plain text.
     Text(String),
     /// Anthropic content blocks: text, image, document.
     Blocks(Vec<Box<RawValue>>),
 }
 
-impl Content {
-    /// The text, or the text of its text blocks.
+impl ResultContent {
+    /// Whether there is neither text nor a block.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Text(text) => text.is_empty(),
@@ -40,15 +40,15 @@ impl Content {
     }
 }
 
-/// The one result of a call, in no dialect yet.
+/// The one result of a call, in no particular dialect.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct CallAnswer {
     /// The id of the call.
     pub tool_use_id: String,
-    /// The name that the call asked for.
+    /// The name that the call requested.
     pub tool_name: String,
     /// What the model reads.
-    pub content: Content,
-    /// Whether it is told of an error.
+    pub content: ResultContent,
+    /// Whether the model receives the result as an error.
     pub is_error: bool,
 }

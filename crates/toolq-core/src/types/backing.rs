@@ -1,3 +1,5 @@
+//! Backings: what does the work of a tool.
+
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -6,77 +8,77 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::types::agent::{AgentBacking, Builtin};
+use crate::types::agent::{AgentBacking, BuiltinTool};
 use crate::types::template::Template;
 
-/// What does a tool's work.
+/// What does the work of a tool.
 #[derive(Debug, Clone)]
 pub enum Backing {
-    /// A program.
+    /// Runs a program.
     Command(CommandBacking),
-    /// A request.
+    /// Sends an HTTP request.
     Http(HttpBacking),
-    /// A model with tools.
+    /// Hands the input to a model that has tools of its own.
     Agent(Box<AgentBacking>),
-    /// toolq itself.
-    Builtin(Builtin),
+    /// Handled by toolq itself.
+    Builtin(BuiltinTool),
 }
 
-/// `command`: a program, its arguments and what it is given.
+/// `command`: a program, its arguments, and its environment.
 #[derive(Debug, Clone)]
 pub struct CommandBacking {
-    /// As declared; one with a slash and no leading one stands beside tools.yaml.
+    /// As declared. A relative path that contains a slash is resolved against the directory of tools.yaml.
     pub program: String,
-    /// Behind the program, in order.
-    pub arguments: Vec<Argument>,
-    /// What it reads.
-    pub stdin: Stdin,
-    /// Variables that it gets.
+    /// The arguments after the program name, in order.
+    pub arguments: Vec<ArgumentTemplate>,
+    /// What the program reads from stdin.
+    pub stdin: StdinSource,
+    /// Environment variables to set.
     pub env: Vec<(String, Template)>,
-    /// Variables of toolq's own environment that pass to it.
+    /// Names of toolq's own environment variables that the program inherits.
     pub pass_env: Vec<String>,
-    /// Absolute, inside the root.
+    /// Working directory: absolute and inside the root.
     pub cwd: PathBuf,
-    /// Exit codes that are no failure.
+    /// Exit codes that count as success.
     pub success_exit: Vec<i32>,
-    /// What happens to processes that it leaves running.
+    /// What happens to processes that the program leaves running.
     pub leftovers: Leftovers,
-    /// What each of its processes may use, and how many they may be.
-    pub limits: Limits,
+    /// Resource limits of the program and its descendants.
+    pub limits: CommandLimits,
 }
 
-/// What happens to processes that still run when the program itself has ended.
+/// What happens to processes that are still running after the program itself has exited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Leftovers {
-    /// They are ended; the session log says how many they were.
+    /// Kill them. The session log records how many there were.
     #[default]
     Kill,
-    /// They are ended, and the model is told.
+    /// Kill them and tell the model.
     Report,
-    /// They run on, also after toolq has ended.
+    /// Let them run, even after toolq exits.
     Allow,
 }
 
-/// What a program may use; none is no limit of toolq's.
+/// Resource limits of a program. For a limit that is `None`, toolq sets no limit of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// Processor time of one process, in whole seconds.
+pub struct CommandLimits {
+    /// CPU time per process, in whole seconds.
     pub cpu: Option<Duration>,
-    /// Address space of one process, in bytes.
+    /// Address space per process, in bytes.
     pub memory: Option<u64>,
-    /// Descriptors that one process may have open.
+    /// Open file descriptors per process.
     pub files: Option<u64>,
-    /// Processes of one call that live at the same time.
+    /// Processes of one call that may be alive at the same time.
     pub processes: Option<u64>,
-    /// Bytes of one file that it writes.
+    /// Size of a file that a process writes, in bytes.
     pub file_size: Option<u64>,
 }
 
-/// One of [`Limits`].
+/// Identifies one of the [`CommandLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the keys of tools.yaml")]
-pub enum Limit {
+pub enum LimitKind {
     Cpu,
     Memory,
     Files,
@@ -84,8 +86,8 @@ pub enum Limit {
     FileSize,
 }
 
-impl Limit {
-    /// The key of tools.yaml.
+impl LimitKind {
+    /// The key in tools.yaml.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -97,83 +99,84 @@ impl Limit {
     }
 }
 
-/// One element of `argv`: one argument, or as many as an array has.
+/// One element of `argv`. It becomes one argument, or one for each element of an array.
 #[derive(Debug, Clone)]
-pub struct Argument {
-    /// Never holds a variable of the environment: arguments are seen by every user of a machine.
+pub struct ArgumentTemplate {
+    /// Never contains an environment variable: every user of the machine can see a program's arguments.
     pub template: Template,
-    /// A `--` stands before it, so a value that begins with `-` is no option.
-    pub after_dashes: bool,
+    /// Whether an earlier argument is `--`, so that a leading `-` doesn't make this one an option.
+    pub after_double_dash: bool,
 }
 
-/// What a command reads.
+/// What a command reads from stdin.
 #[derive(Debug, Clone)]
-pub enum Stdin {
+pub enum StdinSource {
     /// The input as JSON.
     Input,
-    /// Nothing.
+    /// Nothing: stdin is empty.
     None,
-    /// A text.
+    /// The text of a template.
     Template(Template),
 }
 
-/// `http`: a request and how its response is read.
+/// `http`: a request, and how its response is read.
 #[derive(Debug, Clone)]
 pub struct HttpBacking {
-    /// GET where the file is silent.
+    /// Defaults to GET.
     pub method: HttpMethod,
-    /// No value of the input stands before its path, except where it is nothing but one value and `hosts` are given.
+    /// Input values may appear only in the path or after it, unless the URL is a single value and `hosts` is set.
     pub url: Template,
-    /// Which hosts may be asked, where the input has the whole URL: then none but these, and only at public addresses.
-    pub hosts: Option<Vec<HostPattern>>,
-    /// Pairs behind `?`.
+    /// `hosts`: if the input supplies the whole URL, the only hosts that may be contacted, and only at public
+    /// addresses.
+    pub allowed_hosts: Option<Vec<HostPattern>>,
+    /// Query parameters, as name and value.
     pub query: Vec<(String, Template)>,
-    /// Names are lower case.
+    /// Header names are lowercase.
     pub headers: Vec<(String, Template)>,
-    /// What is sent.
-    pub body: Body,
-    /// Which statuses are no failure.
+    /// The body to send.
+    pub body: RequestBody,
+    /// Statuses that count as success.
     pub success_status: Vec<StatusRange>,
-    /// JSON pointer into the response.
+    /// JSON pointer to the part of the response that becomes the result.
     pub select: Option<String>,
-    /// How many redirects are followed, all to the same origin.
-    pub redirects: u32,
-    /// A proxy; those of the environment are ignored.
+    /// Maximum number of redirects to follow, all within the same origin.
+    pub max_redirects: u32,
+    /// Proxy URL. Proxy variables in the environment are ignored.
     pub proxy: Option<Template>,
 }
 
-/// One entry of `hosts`, written as a URL parser writes hosts: lower case, punycode.
+/// One entry of `hosts`, normalized like a parsed URL: lowercase and punycode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
-    /// This host.
+    /// Exactly this host.
     Exact(String),
-    /// `*.` and this: every host that ends in a dot and this.
-    Below(String),
+    /// `*.` followed by this suffix: every subdomain of it, but not the suffix itself.
+    Subdomains(String),
 }
 
 impl HostPattern {
-    /// Whether it has the host of a parsed URL.
+    /// Whether this pattern matches the host of a parsed URL.
     pub fn matches(&self, host: &str) -> bool {
         match self {
             Self::Exact(exact) => host == exact,
-            Self::Below(suffix) => host
+            Self::Subdomains(suffix) => host
                 .strip_suffix(suffix)
                 .is_some_and(|label| label.len() > 1 && label.ends_with('.')),
         }
     }
 }
 
-/// As its author could have written it.
+/// Formats the pattern as it would be written in tools.yaml.
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exact(host) => f.write_str(host),
-            Self::Below(suffix) => write!(f, "*.{suffix}"),
+            Self::Subdomains(suffix) => write!(f, "*.{suffix}"),
         }
     }
 }
 
-/// From and to, both included.
+/// First and last status, both inclusive.
 pub type StatusRange = RangeInclusive<u16>;
 
 /// The methods of RFC 9110 and RFC 5789 that a tool may use.
@@ -190,7 +193,7 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// As it stands in a request.
+    /// The method name as sent in a request.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -202,15 +205,15 @@ impl HttpMethod {
         }
     }
 
-    /// Whether a body is sent where the file is silent.
+    /// Whether requests with this method have a body by default.
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 }
 
-/// What a request sends.
+/// The body of a request.
 #[derive(Debug, Clone)]
-pub enum Body {
+pub enum RequestBody {
     /// The input as JSON.
     Input,
     /// Nothing.
@@ -219,15 +222,15 @@ pub enum Body {
     Json(BodyTemplate),
 }
 
-/// A JSON tree with templates in the place of strings; object keys are never templates.
+/// A JSON tree whose strings are templates. Object keys never are.
 #[derive(Debug, Clone)]
 pub enum BodyTemplate {
-    /// A number, boolean or null as declared.
+    /// A number, boolean, or null, as declared.
     Literal(serde_json::Value),
-    /// A string: one that is one placeholder keeps its value's type.
+    /// A string. If it consists of a single placeholder, the value keeps its type.
     Template(Template),
-    /// An array; a missing optional value leaves its element out.
+    /// An array. An optional value that is missing drops its element.
     Array(Vec<BodyTemplate>),
-    /// An object; a missing optional value leaves its pair out.
+    /// An object. An optional value that is missing drops its pair.
     Object(Vec<(String, BodyTemplate)>),
 }

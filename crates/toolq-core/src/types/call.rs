@@ -1,30 +1,32 @@
+//! Turns, calls, and references to calls.
+
 use std::sync::Arc;
 
-use crate::json::{Input, InputFault};
-use crate::types::dialect::Form;
+use crate::json::{Input, InvalidInput};
+use crate::types::dialect::AnswerForm;
 
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// Counted from 0 over the whole input; answered turns count too, so that a number stays the same on resume.
+    /// Counted from 0 over the whole input. Answered turns count too, so a turn keeps its number on resume.
     pub number: usize,
-    /// In the order in which they were asked.
+    /// In the order in which the model requested them.
     pub calls: Vec<Call>,
-    /// Calls of this turn that are left out here because the input holds their results.
-    pub answered: usize,
-    /// The form in which this turn asked, and so the form of its answer.
-    pub form: Form,
-    /// The answer ended at a token limit (`max_tokens`, `length`, `incomplete`) and a call was its last block:
-    /// that call's input may be half of what was meant.
+    /// Number of calls left out here because the input already holds their results.
+    pub answered_count: usize,
+    /// The form to answer in, which mirrors the form of the turn.
+    pub answer_form: AnswerForm,
+    /// Whether the response hit a token limit (`max_tokens`, `length`, `incomplete`) and its last block is a call. The
+    /// input of that call may be incomplete.
     pub cut_off: bool,
-    /// Positions of calls that the input, a session log, saw start and not end.
-    pub started: Vec<usize>,
+    /// Positions of calls that started but didn't end, if the input is a session log.
+    pub started_positions: Vec<usize>,
 }
 
 impl Turn {
-    /// The same turn as the one of this number: the turns of several inputs are counted on.
+    /// Renumbers the turn and its calls. Turns are numbered consecutively across all inputs.
     #[must_use]
-    pub fn numbered(mut self, number: usize) -> Self {
+    pub fn with_number(mut self, number: usize) -> Self {
         self.number = number;
         for call in &mut self.calls {
             call.turn = number;
@@ -33,24 +35,25 @@ impl Turn {
     }
 }
 
-/// One `tool_use` block (Anthropic), `tool_calls` entry (`OpenAI` chat) or `function_call` item (`OpenAI` responses).
+/// One `tool_use` block (Anthropic), `tool_calls` entry (OpenAI chat) or `function_call` item (`OpenAI` responses).
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The number of its turn; those of an agent are counted from 0.
+    /// The number of its turn. Every agent counts its turns from 0.
     pub turn: usize,
-    /// Counted from 0 among all calls of its turn.
+    /// Counted from 0 among all calls of the turn.
     pub position: usize,
-    /// As given. Where none was given, one made from turn, position, name and input: the same on every run.
+    /// The id from the input. A missing id is derived from turn, position, name, and input, so it is the same on every
+    /// run.
     pub id: String,
-    /// The name that was asked for; it need not be the name of a tool.
+    /// The requested name, which may not be the name of any tool.
     pub name: String,
-    /// The input, or why what stood in its place is none.
-    pub input: Result<Input, InputFault>,
-    /// The call of the agent that asked for it; none where the input did.
-    pub within: Option<Arc<CallRef>>,
+    /// The input, or why it is invalid.
+    pub input: Result<Input, InvalidInput>,
+    /// The call of the agent that made this call, or `None` if the call comes from the input.
+    pub parent: Option<Arc<CallRef>>,
 }
 
-/// Which call an event is about.
+/// Identifies the call that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallRef {
     /// The number of its turn.
@@ -59,16 +62,16 @@ pub struct CallRef {
     pub position: usize,
     /// Its id.
     pub tool_use_id: String,
-    /// The name that it asked for.
+    /// The requested name.
     pub tool_name: String,
-    /// The number of its batch in the turn, where it has one.
+    /// The number of its batch in the turn, if it has one.
     pub batch: Option<usize>,
-    /// The call of the agent that asked for it; none where the input did.
-    pub within: Option<Arc<CallRef>>,
+    /// The call of the agent that made this call, or `None` if the call comes from the input.
+    pub parent: Option<Arc<CallRef>>,
 }
 
 impl CallRef {
-    /// The reference to `call`, which runs in `batch`.
+    /// Creates a reference to `call`, which runs in `batch`.
     pub fn new(call: &Call, batch: Option<usize>) -> Self {
         Self {
             turn: call.turn,
@@ -76,29 +79,29 @@ impl CallRef {
             tool_use_id: call.id.clone(),
             tool_name: call.name.clone(),
             batch,
-            within: call.within.clone(),
+            parent: call.parent.clone(),
         }
     }
 
-    /// What tells it from every other call of the run.
+    /// Returns the key that distinguishes this call from every other call of the run.
     pub fn key(&self) -> CallKey {
         CallKey {
             turn: self.turn,
             position: self.position,
-            within: self.within.clone(),
+            parent: self.parent.clone(),
         }
     }
 
-    /// The calls of the agents that it stands within, the outermost last.
-    pub fn agents(&self) -> impl Iterator<Item = &CallRef> {
-        std::iter::successors(self.within.as_deref(), |call| call.within.as_deref())
+    /// Returns the agent calls that this call is nested in, the outermost last.
+    pub fn ancestors(&self) -> impl Iterator<Item = &CallRef> {
+        std::iter::successors(self.parent.as_deref(), |call| call.parent.as_deref())
     }
 }
 
-/// Which call of a run: its place in its turn, and in whose work.
+/// Identifies a call within a run: its turn and position, and the agent call it is nested in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallKey {
     turn: usize,
     position: usize,
-    within: Option<Arc<CallRef>>,
+    parent: Option<Arc<CallRef>>,
 }

@@ -1,24 +1,26 @@
+//! The wire formats that toolq reads and writes.
+
 use std::fmt;
 
-/// The wire form of an input.
+/// The wire format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// Messages API: a response, message, request, block or array of blocks.
+    /// Anthropic Messages API: a response, message, request, content block, or array of blocks.
     Anthropic,
-    /// Chat completions: `tool_calls`, arguments as a JSON string.
+    /// OpenAI chat completions: `tool_calls`, with arguments as a JSON string.
     OpenAiChat,
-    /// Responses: `function_call` items, answered by `call_id`.
+    /// OpenAI responses: `function_call` items, answered by `call_id`.
     OpenAiResponses,
-    /// A Claude Code session log: JSONL, one content block a line.
+    /// A Claude Code session log: JSONL with one content block per line.
     ClaudeCode,
     /// A Codex rollout: JSONL of `response_item` lines.
     Codex,
-    /// A session log of toolq's own.
+    /// A toolq session log.
     Toolq,
 }
 
 impl Dialect {
-    /// All of them, in the order of the documentation.
+    /// Every dialect, in the order of the documentation.
     pub const ALL: [Self; 6] = [
         Self::Anthropic,
         Self::OpenAiChat,
@@ -28,7 +30,7 @@ impl Dialect {
         Self::Toolq,
     ];
 
-    /// The name that `--from` takes.
+    /// The value that `--from` accepts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -47,16 +49,16 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// The form of the results of one turn. What was asked in a form is answered in it, unless `--to` says otherwise.
+/// The form of the results of one turn. It mirrors the form of the calls, unless `--to` overrides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum AnswerForm {
     /// `{"role":"user","content":[{"type":"tool_result",…}]}`
     Message,
     /// An array of `tool_result` blocks.
     Blocks,
-    /// One `tool_result` block by itself: the answer to one `tool_use` block by itself.
+    /// A single `tool_result` block, which answers a single `tool_use` block.
     Block,
-    /// One `tool_result` block a line, each as soon as it and all before it are there.
+    /// One `tool_result` block per line, each written as soon as it and all earlier ones are available.
     BlockLines,
     /// An array of `{"role":"tool",…}` messages.
     OpenAiChat,
@@ -64,11 +66,11 @@ pub enum Form {
     OpenAiResponses,
 }
 
-/// How the turns of an input stand together, and so how their answers do.
+/// How an input arranges its turns, and therefore how the output arranges their results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// One JSON document: all open turns are answered by one document.
+pub enum InputLayout {
+    /// One JSON document: a single document answers all open turns.
     Document,
-    /// Values one after another (JSONL, session logs): one line a turn.
+    /// A sequence of values (JSONL, session logs): one output line per turn.
     Lines,
 }

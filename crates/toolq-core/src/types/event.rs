@@ -1,53 +1,55 @@
+//! Events: what happens to calls while they run.
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::types::agent::{AgentUse, Response};
-use crate::types::answer::Answer;
+use crate::types::agent::{AgentUsage, ModelResponse};
+use crate::types::answer::CallAnswer;
 use crate::types::call::CallRef;
 use crate::types::outcome::Outcome;
 use crate::types::tool::Tool;
-use crate::types::verdict::{Accepted, Checked};
+use crate::types::verdict::{AcceptedCall, CheckedCall};
 
-/// What happens to calls, told as it happens. One stream feeds the log, the screen and `--events`.
+/// Something that happens to a call, emitted as it happens. One stream feeds the log, the terminal, and `--events`.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
     /// A turn begins. Its calls follow as `Queued`.
     TurnStarted {
         /// Its number.
         turn: usize,
-        /// The call of the agent whose turn it is.
-        within: Option<&'a Arc<CallRef>>,
+        /// The call of the agent that the turn belongs to.
+        parent: Option<&'a Arc<CallRef>>,
     },
-    /// More is known of the input of a call that is still being spoken.
-    Part {
-        /// The call, which has no batch yet.
+    /// More of the input of a streaming call has arrived.
+    PartialInput {
+        /// The call. It has no batch yet.
         call: &'a CallRef,
-        /// The JSON of its input as far as it is there.
-        text: &'a str,
+        /// The part of its input JSON that has arrived.
+        input_so_far: &'a str,
     },
-    /// A tool is about to be asked what it takes. It is asked only if every sink agreed.
+    /// A tool's `describe` program is about to start. It starts only if every sink accepts this event.
     Describing {
-        /// The tool, which describes itself.
+        /// The tool that describes itself.
         tool: &'a Tool,
     },
-    /// It was asked. What it said stands with it; nothing does where it was ended midway.
+    /// A `describe` program has ended. Its output is stored in the tool, unless the program was interrupted.
     Described {
         /// The tool.
         tool: &'a Tool,
-        /// How its program ended.
+        /// How the program ended.
         outcome: &'a Outcome,
-        /// From its first start to its end.
+        /// From the first start to the end.
         duration: Duration,
-        /// How often it was started.
+        /// How many times it was started.
         attempts: u32,
     },
-    /// A call took its place in the queue, or was rejected: then its `Finished` follows at once.
+    /// A call was queued or rejected. If rejected, its `Finished` follows immediately.
     Queued {
         /// The call and its verdict.
-        checked: &'a Checked,
-        /// The batch in which it will run; none for a call that will not.
+        checked: &'a CheckedCall,
+        /// The batch in which it will run, or `None` if it won't.
         batch: Option<usize>,
     },
     /// The first call of a batch is about to start.
@@ -56,42 +58,42 @@ pub enum Event<'a> {
         turn: usize,
         /// Counted from 0 within the turn.
         batch: usize,
-        /// The calls of the batch that are known by now.
+        /// The calls of the batch that are known so far.
         calls: &'a [CallRef],
     },
-    /// An attempt is about to start. It starts only if every sink agreed.
+    /// An attempt is about to start. It starts only if every sink accepts this event.
     Started {
         /// The call.
         call: &'a CallRef,
         /// What runs.
-        accepted: &'a Accepted,
+        accepted: &'a AcceptedCall,
         /// Counted from 1.
         attempt: u32,
-        /// The same for all attempts of the call, on every run.
+        /// The same for all attempts of the call, in every run.
         idempotency_key: &'a str,
     },
-    /// The tool's probe is about to be asked whether a call, started by an earlier run, did its work.
+    /// A tool's probe is about to find out whether a call that an earlier run started has taken effect.
     Probing {
         /// The call.
         call: &'a CallRef,
     },
-    /// The probe has answered. Unless it found the work not done, `Finished` follows.
+    /// The probe has ended. `Finished` follows, unless the call turned out not to be done.
     Probed {
         /// The call.
         call: &'a CallRef,
         /// What it found.
-        finding: Finding,
-        /// How it ended.
+        finding: ProbeFinding,
+        /// How the probe ended.
         outcome: &'a Outcome,
-        /// How long it took.
+        /// How long the probe took.
         duration: Duration,
     },
-    /// The tool's own words, or the engine's, for people.
+    /// A status message for people, from the tool or from the engine.
     Status {
         /// The call.
         call: &'a CallRef,
-        /// A short text.
-        tip: Option<&'a str>,
+        /// A short message.
+        message: Option<&'a str>,
         /// From 0 to 1.
         progress: Option<f64>,
     },
@@ -103,87 +105,87 @@ pub enum Event<'a> {
         attempt: u32,
         /// How it failed.
         outcome: &'a Outcome,
-        /// Until the next one.
+        /// How long the engine waits before the next attempt.
         wait: Duration,
     },
     /// A call has its result.
     Finished {
-        /// The call and its verdict.
+        /// The call.
         call: &'a CallRef,
         /// How it ended.
         outcome: &'a Outcome,
-        /// What the model reads of it.
-        answer: &'a Answer,
-        /// From the first start to the end; zero where it never started.
+        /// The result that the model receives.
+        answer: &'a CallAnswer,
+        /// From the first start to the end, or zero if it never started.
         duration: Duration,
-        /// How many attempts there were; 0 where it never started.
+        /// Number of attempts, or 0 if it never started.
         attempts: u32,
-        /// What it used, where an agent worked on it.
-        agent: Option<&'a AgentUse>,
+        /// What the agent used, if the call ran one.
+        agent_usage: Option<&'a AgentUsage>,
     },
-    /// An agent begins to work on a call.
+    /// An agent starts working on a call.
     AgentStarted {
         /// The call.
         call: &'a CallRef,
         /// The agent's name.
         agent: &'a str,
     },
-    /// An agent asks its model.
+    /// An agent requests a response from its model.
     AgentProgress {
-        /// The call that it works on.
+        /// The call that the agent works on.
         call: &'a CallRef,
         /// The agent's name.
         agent: &'a str,
         /// Counted from 1.
         turn: u64,
-        /// How many there may be.
+        /// The maximum number of turns.
         max_turns: u64,
     },
-    /// A message of an agent's conversation: what it sends, or what its model answered.
+    /// A message in an agent's conversation, sent by the agent or received from its model.
     AgentMessage {
-        /// The call that it works on.
+        /// The call that the agent works on.
         call: &'a CallRef,
-        /// As its API has it.
+        /// The message in the form that the agent's API uses.
         message: &'a RawValue,
-        /// The answer that it was in, and the request's digest.
-        response: Option<(&'a Response, &'a str)>,
+        /// For a received message, the response that it came in and the digest of the request.
+        response: Option<(&'a ModelResponse, &'a str)>,
         /// The agent's turn, counted from 0.
         turn: usize,
     },
-    /// An agent is done with a call; its `Finished` follows.
+    /// An agent has finished a call, whose `Finished` follows.
     AgentCompleted {
         /// The call.
         call: &'a CallRef,
         /// The agent's name.
         agent: &'a str,
-        /// From its start.
+        /// Since the agent started.
         duration: Duration,
     },
-    /// A result went to stdout.
+    /// A result was written to stdout.
     ResultWritten {
         /// The call.
         call: &'a CallRef,
     },
-    /// The last event of a turn of the input: every call has its result. Turns of agents end without.
+    /// The last event of a turn of the input: every call has its result. An agent's turns don't emit it.
     QueueDrained {
         /// The turn.
         turn: usize,
     },
 }
 
-/// What a probe found.
+/// What a probe found out about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
-    /// The call did its work; the probe's output is its result.
+pub enum ProbeFinding {
+    /// The call took effect. The probe's output is its result.
     Done,
-    /// It did not.
+    /// The call didn't take effect.
     NotDone,
-    /// Nobody can say.
+    /// The probe couldn't find out.
     Unknown,
 }
 
-impl Finding {
-    /// The word of the log.
+impl ProbeFinding {
+    /// The name used in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Done => "done",

@@ -1,53 +1,53 @@
-//! What ends a run before its calls are done, and what becomes of those that were not come to.
+//! Why a run stops early, and why calls are never started.
 
 use std::time::Duration;
 
 /// Why a call was never started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotExecuted {
-    /// A call before it failed, and that tool says `on_failure: stop`.
-    Preceding {
+pub enum NotExecutedCause {
+    /// An earlier call failed, and its tool has `on_failure: stop`.
+    PrecedingFailed {
         /// The tool of the call that failed.
         tool: String,
     },
-    /// A call of the same batch failed, and that tool says `on_failure: cancel_siblings`.
-    Sibling {
+    /// A call of the same batch failed, and its tool has `on_failure: cancel_siblings`.
+    SiblingFailed {
         /// The tool of the call that failed.
         tool: String,
     },
-    /// The stream that asked for it broke off before the end of its message.
-    BrokeOff,
-    /// The run, or the agent that asked for it, was ended before its turn came.
-    Halted(Halt),
-    /// A call before it was the session's answer.
-    Completed {
+    /// The stream broke off before the end of the message that contains the call.
+    StreamAborted,
+    /// The run, or the agent that made the call, stopped before the call could start.
+    Halted(HaltCause),
+    /// An earlier call completed the session.
+    SessionCompleted {
         /// The tool of that call.
         tool: String,
     },
-    /// The agent that asked has no turn left to read a result, and this is not its answer.
+    /// The agent has no turn left to read a result, and this call isn't its answer.
     LastTurn,
 }
 
-/// Why a run starts nothing more, and ends what runs.
+/// Why a run starts no more calls and stops the running ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Halt {
-    /// toolq got this signal.
+pub enum HaltCause {
+    /// toolq received this signal.
     Signal(u8),
-    /// Nobody takes results any more.
+    /// The reader of the results is gone.
     OutputLost,
-    /// What the run may use is used up.
-    OverBudget(Budget),
-    /// The agent that asked was ended. Only what it asked for ends.
-    AgentOver,
+    /// A budget of the run is used up.
+    OverBudget(BudgetLimit),
+    /// The agent that made the calls was stopped. Affects only its own calls.
+    AgentStopped,
 }
 
-/// What a run may use, over all its turns.
+/// A budget of a run, over all its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Budget {
-    /// Calls that are started.
+pub enum BudgetLimit {
+    /// Maximum number of calls started.
     Calls(u64),
-    /// Time from its first turn on.
+    /// Maximum time since the first turn.
     Time(Duration),
-    /// Bytes that tools write as their results, cut or not.
+    /// Maximum number of bytes that tools produce as results, before any cut.
     Output(u64),
 }

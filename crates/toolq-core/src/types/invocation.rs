@@ -1,10 +1,12 @@
+//! Invocations: what a call runs, before environment variables are filled in.
+
 use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
-/// What a call runs: its tool's templates filled with its input. Variables of the environment are still names, so it
-/// can be shown and recorded without a secret in it.
+/// What a call runs: its tool's templates, filled with its input. Environment variables are still names, so an
+/// invocation can be shown and recorded without revealing a secret.
 #[derive(Debug, Clone)]
 pub enum Invocation {
     /// A program to start.
@@ -13,7 +15,7 @@ pub enum Invocation {
     Http(HttpInvocation),
     /// An agent to hand a task to.
     Agent(AgentInvocation),
-    /// The answer that a session ends with.
+    /// The answer that completes a session.
     Completion(String),
 }
 
@@ -22,18 +24,18 @@ pub enum Invocation {
 pub struct CommandInvocation {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// What it reads.
-    pub stdin: StdinDraft,
-    /// Declared variables.
-    pub env: Vec<(String, Draft)>,
+    /// What the program reads from stdin.
+    pub stdin: StdinContent,
+    /// Declared environment variables.
+    pub env: Vec<(String, PartialTemplate)>,
 }
 
-/// What a command reads.
+/// What a command reads from stdin.
 #[derive(Debug, Clone)]
-pub enum StdinDraft {
+pub enum StdinContent {
     /// The call's input as JSON.
     Input,
-    /// Nothing.
+    /// Nothing: stdin is empty.
     None,
     /// A text.
     Text(String),
@@ -42,65 +44,65 @@ pub enum StdinDraft {
 /// A request to send.
 #[derive(Debug, Clone)]
 pub struct HttpInvocation {
-    /// Values are percent-encoded already.
-    pub url: Draft,
-    /// Not yet encoded.
-    pub query: Vec<(String, Draft)>,
-    /// Names are lower case.
-    pub headers: Vec<(String, Draft)>,
-    /// What is sent.
-    pub body: Option<JsonDraft>,
+    /// Input values are already percent-encoded.
+    pub url: PartialTemplate,
+    /// Not encoded yet.
+    pub query: Vec<(String, PartialTemplate)>,
+    /// Header names are lowercase.
+    pub headers: Vec<(String, PartialTemplate)>,
+    /// The body to send.
+    pub body: Option<PartialJson>,
 }
 
 /// A task for an agent.
 #[derive(Debug, Clone)]
 pub struct AgentInvocation {
-    /// What it is asked; none where that is the input.
-    pub prompt: Option<Draft>,
+    /// The task, or `None` if it is the input.
+    pub prompt: Option<PartialTemplate>,
 }
 
-/// A text that lacks only the environment.
+/// A text in which only environment variables are left to fill in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Draft(pub Vec<Piece>);
+pub struct PartialTemplate(pub Vec<Segment>);
 
-/// A piece of a draft.
+/// A piece of a [`PartialTemplate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// Itself: never looked at again, whatever it holds.
+pub enum Segment {
+    /// Literal text, never parsed again.
     Text(String),
-    /// A variable of the environment.
+    /// An environment variable.
     Env {
-        /// The variable.
+        /// The name of the variable.
         name: String,
-        /// Where it is not set or empty.
+        /// Used if the variable is unset or empty.
         default: Option<String>,
     },
 }
 
-/// A JSON body that lacks only the environment.
+/// A JSON body in which only environment variables are left to fill in.
 #[derive(Debug, Clone)]
-pub enum JsonDraft {
-    /// A value as it stood in the input or the file, digits kept.
+pub enum PartialJson {
+    /// A value taken verbatim from the input or the file.
     Raw(Box<RawValue>),
     /// A string.
-    Text(Draft),
+    Text(PartialTemplate),
     /// An array.
-    Array(Vec<JsonDraft>),
+    Array(Vec<PartialJson>),
     /// An object.
-    Object(Vec<(String, JsonDraft)>),
+    Object(Vec<(String, PartialJson)>),
 }
 
-impl Draft {
-    /// The text with every variable read by `env`.
+impl PartialTemplate {
+    /// Fills in every variable, using `env` to look it up, and returns the text.
     ///
     /// # Errors
-    /// The name of the first variable that is neither set nor has a default.
+    /// The name of the first variable that is unset or empty and has no default.
     pub fn resolve(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(part) => text.push_str(part),
-                Piece::Env { name, default } => {
+                Segment::Text(part) => text.push_str(part),
+                Segment::Env { name, default } => {
                     let value = env(name).filter(|value| !value.is_empty());
                     text.push_str(&value.or_else(|| default.clone()).ok_or(name)?);
                 }
@@ -110,15 +112,15 @@ impl Draft {
     }
 }
 
-/// For people and plans: variables by name, never by value.
-impl fmt::Display for Draft {
+/// For people and plans. Shows variables by name, never by value.
+impl fmt::Display for PartialTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| piece.fmt(f))
     }
 }
 
-/// A variable as the file has it, with its default.
-impl fmt::Display for Piece {
+/// Formats a variable as written in tools.yaml, with its default.
+impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -131,8 +133,8 @@ impl fmt::Display for Piece {
 }
 
 impl CommandInvocation {
-    /// The program as declared, and the path that is started: one with a slash and no leading one stands in `dir`.
-    pub fn program(&self, dir: &std::path::Path) -> PathBuf {
+    /// Returns the path of the program to start. A relative path that contains a slash is resolved against `dir`.
+    pub fn program_path(&self, dir: &std::path::Path) -> PathBuf {
         let program = self.argv.first().map_or("", String::as_str);
         if program.contains('/') {
             dir.join(program)

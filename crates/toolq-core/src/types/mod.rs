@@ -1,7 +1,7 @@
-//! The words of the program: turns, calls, tools, outcomes, events.
+//! The shared vocabulary: turns, calls, tools, outcomes, and events.
 //!
-//! Every stage speaks in these types. They hold facts, never text made for a person or a model, and this module
-//! imports no other stage.
+//! Every stage uses these types. They hold facts, never text written for a person or a model, and depend on no other
+//! stage.
 
 mod agent;
 mod agent_history;
@@ -11,53 +11,58 @@ mod call;
 mod compare;
 mod dialect;
 mod event;
+mod event_sink;
 mod halt;
 mod invocation;
 mod masked;
 mod outcome;
 mod price;
 mod problem;
-mod recorded;
-mod resume;
-mod sink;
+mod recorded_result;
+mod resume_state;
 mod template;
 mod tool;
 mod transport;
 mod usage;
 mod verdict;
 
-pub(crate) use agent::Builtin;
-pub use agent::{AgentBacking, AgentBudget, AgentFault, AgentUse, Api, Response, Stop};
-pub use agent_history::{Memory, Told};
-pub use answer::{Answer, Captured, Content};
-pub(crate) use backing::{Argument, BodyTemplate, StatusRange};
+pub(crate) use agent::BuiltinTool;
+pub use agent::{
+    AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
+};
+pub use agent_history::{AgentHistory, LoggedResponse};
+pub use answer::{CallAnswer, CaptureStats, ResultContent};
+pub(crate) use backing::{ArgumentTemplate, BodyTemplate, StatusRange};
 pub use backing::{
-    Backing, Body, CommandBacking, HostPattern, HttpBacking, HttpMethod, Leftovers, Limit, Limits,
-    Stdin,
+    Backing, CommandBacking, CommandLimits, HostPattern, HttpBacking, HttpMethod, Leftovers,
+    LimitKind, RequestBody, StdinSource,
 };
 pub use call::{Call, CallKey, CallRef, Turn};
-pub use compare::{Compare, Ignored};
-pub use dialect::{Dialect, Form, Layout};
-pub use event::{Event, Finding};
-pub use halt::{Budget, Halt, NotExecuted};
+pub use compare::{Compare, IgnorePattern};
+pub use dialect::{AnswerForm, Dialect, InputLayout};
+pub use event::{Event, ProbeFinding};
+pub use event_sink::{EmitError, EventSink};
+pub use halt::{BudgetLimit, HaltCause, NotExecutedCause};
 pub use invocation::{
-    AgentInvocation, CommandInvocation, Draft, HttpInvocation, Invocation, JsonDraft, Piece,
-    StdinDraft,
+    AgentInvocation, CommandInvocation, HttpInvocation, Invocation, PartialJson, PartialTemplate,
+    Segment, StdinContent,
 };
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
-pub use outcome::{Doubt, Ending, Outcome};
+pub use outcome::{CallEnding, DoubtCause, Outcome};
 pub(crate) use price::MicroUsd;
-pub use price::{PicoUsd, Price, Prices, dollars, usd};
-pub use problem::{Problem, Severity, Span};
-pub use recorded::Recorded;
-pub use resume::{Begun, Past, Recalled};
-pub use sink::{Refused, Sink};
-pub use template::{Part, Template};
+pub use price::{ModelPrice, PicoUsd, PriceTable, format_dollars, format_usd};
+pub use problem::{FileProblem, Severity, Span};
+pub use recorded_result::RecordedResult;
+pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
+pub use template::{Template, TemplatePart};
 pub use tool::{
-    Describe, Effect, OnFailure, OutputKind, Retry, RetryOn, Rule, Safety, Said, Status, Timeout,
-    Tool, Tools,
+    CallTimeouts, DescribeCommand, DescribeResult, Effect, OnFailure, OutputKind, RetryCondition,
+    RetryPolicy, SafetyPolicy, SafetyRule, StatusTemplates, Tool, ToolsConfig,
 };
-pub(crate) use tool::{Description, MessageKey, Messages};
-pub use transport::{SpawnFault, Transport, TransportPhase};
-pub use usage::{Tokens, Usage};
-pub use verdict::{Accepted, Arrival, Checked, DecidedBy, Detail, Reason, Rejection, Verdict};
+pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
+pub use transport::{SpawnError, TransportError, TransportPhase};
+pub use usage::{ReportedUsage, Usage};
+pub use verdict::{
+    AcceptedCall, CheckedCall, ProblemDetail, Rejection, RejectionReason, SafetySource,
+    TurnArrival, Verdict,
+};

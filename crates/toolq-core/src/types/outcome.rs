@@ -1,161 +1,163 @@
+//! Outcomes: every way in which a call can end.
+
 use std::time::Duration;
 
-use crate::types::agent::AgentFault;
-use crate::types::answer::{Captured, Content};
-use crate::types::backing::Limit;
-use crate::types::halt::{Halt, NotExecuted};
-use crate::types::resume::Recalled;
-use crate::types::transport::{SpawnFault, Transport};
+use crate::types::agent::AgentFailure;
+use crate::types::answer::{CaptureStats, ResultContent};
+use crate::types::backing::LimitKind;
+use crate::types::halt::{HaltCause, NotExecutedCause};
+use crate::types::resume_state::RestoredResult;
+use crate::types::transport::{SpawnError, TransportError};
 use crate::types::verdict::{Rejection, Verdict};
 
-/// How a call ended. Every way to fail is its own value; the screen, the log, the texts for the model and the reports
-/// each read it, and none of them parses text.
+/// How a call ended. Every kind of failure has its own variant, so the terminal, the log, the texts for the model, and
+/// the reports never need to parse a message.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// It ran and answered.
+    /// It ran successfully.
     Succeeded {
-        /// What the model gets.
-        content: Content,
-        /// Bytes and, where they were cut, the file that has them all.
-        captured: Captured,
+        /// What the model receives.
+        content: ResultContent,
+        /// Byte counts and, if the content was cut, the file with the whole output.
+        captured: CaptureStats,
         /// How the process or request ended.
-        ending: Ending,
+        ending: CallEnding,
     },
-    /// A program ended with a code that is no success, or by a signal, or a response had a failing status.
+    /// The program exited with an unsuccessful code or was killed by a signal, or the response had an error status.
     Failed {
-        /// What it wrote nevertheless.
+        /// Its output up to then.
         output: String,
-        /// The end of its standard error; empty for a request.
+        /// The end of its standard error. Empty for a request.
         stderr: String,
-        /// Bytes and file of the output.
-        captured: Captured,
+        /// Byte counts of the output, and the file that holds it.
+        captured: CaptureStats,
         /// How it ended.
-        ending: Ending,
+        ending: CallEnding,
     },
-    /// It ran to an end, but its output is not what the tool declares.
+    /// It ran to completion, but its output doesn't match what the tool declares.
     BadOutput {
         /// What is wrong, and where.
         problem: String,
-        /// What it wrote, a part of it where that is much.
+        /// Its output, shortened if long.
         output: String,
-        /// The end of its standard error; empty for a request.
+        /// The end of its standard error. Empty for a request.
         stderr: String,
-        /// Bytes and file of the output.
-        captured: Captured,
+        /// Byte counts of the output, and the file that holds it.
+        captured: CaptureStats,
         /// How it ended.
-        ending: Ending,
+        ending: CallEnding,
     },
-    /// It was ended because its time was over.
+    /// It was stopped because it exceeded a time limit.
     TimedOut {
-        /// The limit that it exceeded.
+        /// The limit.
         limit: Duration,
-        /// It is an agent's, and no call of it had started: nothing was done.
-        idle: bool,
-        /// What it had written by then.
+        /// Whether this is an agent that hadn't started any call, so that nothing was done.
+        no_calls_started: bool,
+        /// Its output up to then.
         output: String,
-        /// The end of its standard error; empty for a request.
+        /// The end of its standard error. Empty for a request.
         stderr: String,
-        /// Bytes and file of the output.
-        captured: Captured,
+        /// Byte counts of the output, and the file that holds it.
+        captured: CaptureStats,
     },
-    /// The program could not be started: nothing ran.
-    NotStarted(SpawnFault),
-    /// The request found no answer.
-    Transport(Transport),
-    /// It was started and may have had its effect, but no whole answer says so. Only of tools that write: what it does
-    /// is never repeated by toolq.
+    /// The program couldn't be started, so nothing ran.
+    NotStarted(SpawnError),
+    /// The request got no complete response.
+    TransportFailed(TransportError),
+    /// It started and may have taken effect, but no complete result confirms it. Only for tools that write: toolq never
+    /// repeats such a call.
     InDoubt {
-        /// Why nobody knows.
-        doubt: Doubt,
-        /// What of the answer had come.
+        /// Why the effect is unknown.
+        cause: DoubtCause,
+        /// The part of the result that had arrived.
         output: String,
-        /// Bytes and file of the output.
-        captured: Captured,
+        /// Byte counts of the output, and the file that holds it.
+        captured: CaptureStats,
     },
-    /// An agent came to no answer.
+    /// An agent failed to give an answer.
     AgentFailed {
         /// Why.
-        fault: AgentFault,
+        failure: AgentFailure,
         /// The last text of its model.
         output: String,
-        /// Bytes and file of the text.
-        captured: Captured,
+        /// Byte counts of the text, and the file that holds it.
+        captured: CaptureStats,
     },
-    /// A variable of the environment that the tool needs is not set: nothing ran.
+    /// An environment variable that the tool needs isn't set, so nothing ran.
     MissingVariable(String),
     /// The tool has no backing.
     NoBacking,
-    /// The session log refused the start record: nothing ran.
+    /// The session log refused the start record, so nothing ran.
     LogRefused(String),
-    /// It was running and was ended because a call beside it failed.
+    /// It was stopped while running because another call of its batch failed.
     Cancelled {
         /// The tool of the call that failed.
-        by: String,
-        /// What it had written by then.
+        failed_tool: String,
+        /// Its output up to then.
         output: String,
-        /// The end of its standard error; empty for a request.
+        /// The end of its standard error. Empty for a request.
         stderr: String,
-        /// Bytes and file of the output.
-        captured: Captured,
+        /// Byte counts of the output, and the file that holds it.
+        captured: CaptureStats,
     },
-    /// It was running and was ended because the run was.
+    /// It was stopped while running because the run stopped.
     Interrupted {
-        /// What ended the run.
-        by: Halt,
-        /// What it had written by then.
+        /// Why the run stopped.
+        cause: HaltCause,
+        /// Its output up to then.
         output: String,
-        /// The end of its standard error; empty for a request.
+        /// The end of its standard error. Empty for a request.
         stderr: String,
-        /// Bytes and file of the output.
-        captured: Captured,
+        /// Byte counts of the output, and the file that holds it.
+        captured: CaptureStats,
     },
     /// It was never started.
-    NotExecuted(NotExecuted),
-    /// Its tool failed too often in a row.
+    NotExecuted(NotExecutedCause),
+    /// Its tool failed too many times in a row.
     Paused {
-        /// How often.
+        /// The number of failures.
         failures: u32,
     },
-    /// It may not run.
+    /// The call was rejected.
     Rejected(Rejection),
     /// A panic in toolq itself, confined to this call.
-    Broken(String),
-    /// It ended in an earlier run, and its answer is in the session log.
-    Recalled(Recalled),
+    InternalError(String),
+    /// It ended in an earlier run, and its result was restored from the session log.
+    Restored(RestoredResult),
 }
 
-/// How a process or a request ended.
+/// How a process, a request, or an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum CallEnding {
     /// The exit code of a process.
-    Exit(i32),
-    /// The signal that ended a process.
+    ExitCode(i32),
+    /// The signal that killed a process.
     Signal(i32),
-    /// A process was ended because it, or all of its call together, used more than the tool allows.
-    Limit(Limit),
+    /// A process was killed because it, or the whole call, exceeded a resource limit.
+    LimitExceeded(LimitKind),
     /// The status of a response.
-    Http(u16),
-    /// An agent's last answer, or toolq's own.
+    HttpStatus(u16),
+    /// An agent or a built-in tool gave its answer.
     Answered,
-    /// An agent's last words, where it was not done within its turns.
+    /// An agent ran out of turns. Its result is the last text of its model.
     Unfinished,
 }
 
-/// Why it isn't known whether a call had its effect.
+/// Why it isn't known whether a call took effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doubt {
+pub enum DoubtCause {
     /// The connection broke after the request was sent.
-    Broken(Box<Transport>),
-    /// No whole answer came within this time.
+    ConnectionLost(Box<TransportError>),
+    /// No complete result arrived within this time.
     TimedOut(Duration),
-    /// An earlier run started it, and its log has no end of it.
-    Orphaned,
-    /// The run was ended before a whole answer came.
-    Interrupted(Halt),
-    /// A call of this tool, beside it, failed before a whole answer came.
+    /// An earlier run started it, and the log has no record of its end.
+    EndNotLogged,
+    /// The run stopped before a complete result arrived.
+    Interrupted(HaltCause),
+    /// It was canceled because a call of this tool in the same batch failed.
     Cancelled(String),
-    /// It is an agent's, and one that the agent asked for is in doubt.
-    Within {
+    /// It is an agent, and one of its own calls is in doubt.
+    NestedCall {
         /// The tool of that call.
         tool: String,
         /// The id of that call.
@@ -164,36 +166,36 @@ pub enum Doubt {
 }
 
 impl Outcome {
-    /// The verdict's outcome where the call may not run.
-    pub fn of_rejection(verdict: &Verdict) -> Option<Self> {
+    /// Returns the outcome of a rejected call, or `None` if the call may run.
+    pub fn from_rejection(verdict: &Verdict) -> Option<Self> {
         match verdict {
             Verdict::Accepted(_) => None,
             Verdict::Rejected(rejection) => Some(Self::Rejected(rejection.clone())),
         }
     }
 
-    /// Whether the model is told of an error.
+    /// Whether the model receives the result as an error.
     pub fn is_error(&self) -> bool {
         match self {
             Self::Succeeded { .. } => false,
-            Self::Recalled(recalled) => recalled.is_error,
+            Self::Restored(restored) => restored.is_error,
             _ => true,
         }
     }
 
-    /// Whether it ran to an end of its own, well or not.
+    /// Whether the call ran to completion, successfully or not.
     pub fn is_completed(&self) -> bool {
         match self {
             Self::Succeeded { .. }
             | Self::Failed { .. }
             | Self::BadOutput { .. }
             | Self::AgentFailed { .. } => true,
-            Self::Recalled(recalled) => recalled.is_completed(),
+            Self::Restored(restored) => restored.is_completed(),
             _ => false,
         }
     }
 
-    /// Whether the call was answered without ever being started, so that a later run may start it.
+    /// Whether the call was answered without being started, so that a later run may start it.
     pub fn is_skipped(&self) -> bool {
         matches!(
             self,
@@ -201,35 +203,35 @@ impl Outcome {
         )
     }
 
-    /// Whether it may have had its effect, which nobody knows.
+    /// Whether the call may have taken effect.
     pub fn is_in_doubt(&self) -> bool {
         match self {
             Self::InDoubt { .. } => true,
-            Self::Recalled(recalled) => recalled.is_in_doubt(),
+            Self::Restored(restored) => restored.is_in_doubt(),
             _ => false,
         }
     }
 
-    /// Whether it was ended for the sake of something else: neither well nor by a fault of its own.
-    pub fn is_given_up(&self) -> bool {
+    /// Whether the call was stopped for a reason outside of it, so it counts neither as a success nor as a failure.
+    pub fn is_stopped_externally(&self) -> bool {
         match self {
             Self::Cancelled { .. }
             | Self::Interrupted { .. }
             | Self::InDoubt {
-                doubt: Doubt::Interrupted(_) | Doubt::Cancelled(_),
+                cause: DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_),
                 ..
             } => true,
-            Self::Recalled(recalled) => recalled.is_given_up(),
+            Self::Restored(restored) => restored.is_stopped_externally(),
             _ => false,
         }
     }
 
-    /// Whether it is the end of an earlier run, told once more.
-    pub fn is_recalled(&self) -> bool {
-        matches!(self, Self::Recalled(_))
+    /// Whether the result was restored from an earlier run.
+    pub fn is_restored(&self) -> bool {
+        matches!(self, Self::Restored(_))
     }
 
-    /// The word of logs and events.
+    /// The status used in logs and events.
     pub fn status(&self) -> &'static str {
         match self {
             Self::Succeeded { .. } => "ok",
@@ -237,36 +239,38 @@ impl Outcome {
             Self::BadOutput { .. } => "bad_output",
             Self::TimedOut { .. } => "timeout",
             Self::NotStarted(_) | Self::MissingVariable(_) => "not_started",
-            Self::Transport(_) => "unavailable",
+            Self::TransportFailed(_) => "unavailable",
             Self::InDoubt { .. } => "in_doubt",
             Self::NoBacking => "no_backing",
             Self::LogRefused(_)
             | Self::AgentFailed {
-                fault: AgentFault::LogRefused(_),
+                failure: AgentFailure::LogRefused(_),
                 ..
             } => "log_refused",
             Self::Cancelled { .. } => "cancelled",
             Self::AgentFailed {
-                fault: AgentFault::OverBudget { .. },
+                failure: AgentFailure::OverBudget { .. },
                 ..
             }
             | Self::Interrupted {
-                by: Halt::OverBudget(_),
+                cause: HaltCause::OverBudget(_),
                 ..
             }
-            | Self::NotExecuted(NotExecuted::Halted(Halt::OverBudget(_))) => "over_budget",
+            | Self::NotExecuted(NotExecutedCause::Halted(HaltCause::OverBudget(_))) => {
+                "over_budget"
+            }
             Self::AgentFailed { .. } => "agent_failed",
             Self::Interrupted { .. } => "interrupted",
             Self::NotExecuted(_) => "not_executed",
             Self::Paused { .. } => "paused",
             Self::Rejected(rejection) => rejection.reason.name(),
-            Self::Broken(_) => "internal_error",
-            Self::Recalled(recalled) => recalled.status,
+            Self::InternalError(_) => "internal_error",
+            Self::Restored(restored) => restored.status,
         }
     }
 
-    /// How the process or request ended, where there was one.
-    pub fn ending(&self) -> Option<Ending> {
+    /// Returns how the process or request ended, if it ran to completion.
+    pub fn ending(&self) -> Option<CallEnding> {
         match self {
             Self::Succeeded { ending, .. }
             | Self::Failed { ending, .. }
@@ -275,8 +279,8 @@ impl Outcome {
         }
     }
 
-    /// The same, to be completed.
-    pub fn captured_mut(&mut self) -> Option<&mut Captured> {
+    /// Returns the captured output for the caller to complete, where the outcome allows that.
+    pub fn captured_mut(&mut self) -> Option<&mut CaptureStats> {
         match self {
             Self::Succeeded { captured, .. }
             | Self::Failed { captured, .. }
@@ -287,8 +291,8 @@ impl Outcome {
         }
     }
 
-    /// What was captured of its output, where there was one.
-    pub fn captured(&self) -> Option<&Captured> {
+    /// Returns what was captured of the output, if there was any.
+    pub fn captured(&self) -> Option<&CaptureStats> {
         match self {
             Self::Succeeded { captured, .. }
             | Self::Failed { captured, .. }

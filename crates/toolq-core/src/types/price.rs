@@ -1,29 +1,31 @@
+//! Token prices and exact amounts of money.
+
 use std::collections::BTreeMap;
 
-use crate::types::usage::{Tokens, Usage};
+use crate::types::usage::{ReportedUsage, Usage};
 
-/// A price of tokens: millionths of a US dollar for a million of them, so that sums are exact.
+/// Price of tokens, in millionths of a US dollar per million tokens. An integer, so that sums are exact.
 pub type MicroUsd = u64;
 
-/// What the tokens of one model cost, by their kind.
+/// Price of one model's tokens, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Price {
-    /// Read.
+pub struct ModelPrice {
+    /// Input tokens that bypass the cache.
     pub input: MicroUsd,
-    /// Written.
+    /// Output tokens.
     pub output: MicroUsd,
-    /// Read from a cache.
+    /// Input tokens read from the cache.
     pub cache_read: Option<MicroUsd>,
-    /// Read and put into a cache.
+    /// Input tokens written to the cache.
     pub cache_write: Option<MicroUsd>,
 }
 
-/// 10⁻¹² US dollars: what a price and a count of tokens make.
+/// 10⁻¹² US dollars: the unit of a price multiplied by a token count.
 pub type PicoUsd = u128;
 
-impl Price {
-    /// What `usage` costs; none where it has tokens without a price.
-    pub fn of(&self, usage: &Usage) -> Option<PicoUsd> {
+impl ModelPrice {
+    /// Returns the cost of `usage`, or `None` if it includes tokens that have no price.
+    pub fn cost(&self, usage: &Usage) -> Option<PicoUsd> {
         let parts = [
             (usage.input, Some(self.input)),
             (usage.output, Some(self.output)),
@@ -40,44 +42,45 @@ impl Price {
     }
 }
 
-/// What tokens cost, by the name of a model.
+/// Prices by model name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prices(pub BTreeMap<String, Price>);
+pub struct PriceTable(pub BTreeMap<String, ModelPrice>);
 
-impl Prices {
-    /// What tokens of `model` cost: the price of this name, else of the longest name that it begins with before a date
-    /// (`claude-sonnet-4-5` has `claude-sonnet-4-5-20250929`).
-    pub fn of(&self, model: &str) -> Option<&Price> {
+impl PriceTable {
+    /// Returns the price of `model`: the entry with exactly this name, or else the longest entry that `model` extends
+    /// by a date (`claude-sonnet-4-5` covers `claude-sonnet-4-5-20250929`).
+    pub fn for_model(&self, model: &str) -> Option<&ModelPrice> {
         let is_date = |rest: &str| {
             let digits = rest.strip_prefix('-').unwrap_or_default();
             digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit() || b == b'-')
         };
-        let dated = || {
-            let of = self.0.iter().filter(|(name, _)| {
+        let find_dated = || {
+            let dated_entries = self.0.iter().filter(|(name, _)| {
                 let rest = model.strip_prefix(name.as_str());
                 rest.is_some_and(is_date)
             });
-            of.max_by_key(|(name, _)| name.len())
+            dated_entries
+                .max_by_key(|(name, _)| name.len())
                 .map(|(_, price)| price)
         };
-        self.0.get(model).or_else(dated)
+        self.0.get(model).or_else(find_dated)
     }
 
-    /// What `tokens` of `model` cost; none where some have no price, or are not known.
-    pub fn cost(&self, model: &str, tokens: &Tokens) -> Option<PicoUsd> {
+    /// Returns the cost of `tokens` of `model`, or `None` if the count is unknown or some of them have no price.
+    pub fn cost(&self, model: &str, tokens: &ReportedUsage) -> Option<PicoUsd> {
         let usage = tokens.0.as_ref()?;
-        match self.of(model) {
-            Some(price) => price.of(usage),
-            // Nothing costs nothing, whoever answered.
+        match self.for_model(model) {
+            Some(price) => price.cost(usage),
+            // Zero tokens cost nothing, even if the model has no price.
             None => (usage.total() == 0).then_some(0),
         }
     }
 }
 
-/// An amount in dollars, every digit of it: `0.0105`.
-pub fn usd(amount: PicoUsd) -> String {
-    const ONE: PicoUsd = 1_000_000_000_000;
-    let (whole, rest) = (amount / ONE, amount % ONE);
+/// Formats an amount in dollars with all significant digits, such as `0.0105`.
+pub fn format_usd(amount: PicoUsd) -> String {
+    const PICO_PER_USD: PicoUsd = 1_000_000_000_000;
+    let (whole, rest) = (amount / PICO_PER_USD, amount % PICO_PER_USD);
     let digits = format!("{whole}.{rest:012}");
     digits
         .trim_end_matches('0')
@@ -85,9 +88,9 @@ pub fn usd(amount: PicoUsd) -> String {
         .to_owned()
 }
 
-/// The same for people: with its sign, and cents even where there are none. `$12.00`.
-pub fn dollars(amount: PicoUsd) -> String {
-    let digits = usd(amount);
+/// Formats an amount for people, with a dollar sign and at least two decimals, such as `$12.00`.
+pub fn format_dollars(amount: PicoUsd) -> String {
+    let digits = format_usd(amount);
     let (whole, cents) = digits.split_once('.').unwrap_or((&digits, ""));
     format!("${whole}.{cents:0<2}")
 }
@@ -97,8 +100,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cents_add_up() {
-        let price = Price {
+    fn costs_add_up_exactly() {
+        let price = ModelPrice {
             input: 3_000_000,
             output: 15_000_000,
             cache_read: Some(300_000),
@@ -110,19 +113,19 @@ mod tests {
             cache_read: 10_000,
             cache_write: 0,
         };
-        // 0.003 and 0.003 and 0.003 dollars.
-        assert_eq!(price.of(&usage), Some(9_000_000_000));
+        // $0.003 each for input, output, and cache reads.
+        assert_eq!(price.cost(&usage), Some(9_000_000_000));
         let cached = Usage {
             cache_write: 1,
             ..usage
         };
-        assert_eq!(price.of(&cached), None);
-        assert_eq!(price.of(&Usage::default()), Some(0));
-        assert_eq!(usd(9_000_000_000), "0.009");
-        assert_eq!(usd(12_000_000_000_000), "12");
-        assert_eq!(usd(0), "0");
-        assert_eq!(dollars(9_000_000_000), "$0.009");
-        assert_eq!(dollars(12_500_000_000_000), "$12.50");
-        assert_eq!(dollars(0), "$0.00");
+        assert_eq!(price.cost(&cached), None);
+        assert_eq!(price.cost(&Usage::default()), Some(0));
+        assert_eq!(format_usd(9_000_000_000), "0.009");
+        assert_eq!(format_usd(12_000_000_000_000), "12");
+        assert_eq!(format_usd(0), "0");
+        assert_eq!(format_dollars(9_000_000_000), "$0.009");
+        assert_eq!(format_dollars(12_500_000_000_000), "$12.50");
+        assert_eq!(format_dollars(0), "$0.00");
     }
 }

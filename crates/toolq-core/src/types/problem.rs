@@ -1,38 +1,40 @@
-/// A place in a text, in bytes.
+//! Problems in files that people write.
+
+/// A range of bytes in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// How many bytes.
+    /// Length in bytes.
     pub len: usize,
 }
 
-/// Whether a problem stops the program.
+/// Whether a problem keeps toolq from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing runs.
     Error,
-    /// It runs, and people are told.
+    /// Calls run, and the warning is shown.
     Warning,
 }
 
-/// Something wrong in a file that a person wrote: what, where, and what to do.
+/// Something wrong in a file that a person wrote: what, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Whether it stops the program.
+pub struct FileProblem {
+    /// Whether it keeps toolq from running.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// What is wrong, in one sentence without a period.
     pub message: String,
-    /// Where it stands.
+    /// Where it is.
     pub span: Span,
-    /// What is written under the place.
+    /// The text under the marked place.
     pub label: String,
-    /// What to do.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-impl Problem {
-    /// An error at `span`.
+impl FileProblem {
+    /// Creates an error at `span`.
     pub fn error(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -43,7 +45,7 @@ impl Problem {
         }
     }
 
-    /// A warning at `span`.
+    /// Creates a warning at `span`.
     pub fn warning(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -51,7 +53,7 @@ impl Problem {
         }
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint about how to fix the problem.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,43 +1,46 @@
+//! Parsed templates.
+
 use std::fmt;
 
-use crate::types::invocation::Piece;
+use crate::types::invocation::Segment;
 
-/// A text of tools.yaml with places for values: parsed once, filled for each call, never parsed again.
+/// A text of tools.yaml with placeholders. It is parsed once and filled in for each call; the result is never parsed
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Template {
-    /// In order; two texts never stand side by side.
-    pub parts: Vec<Part>,
+    /// In order. Two text parts are never adjacent.
+    pub parts: Vec<TemplatePart>,
 }
 
-/// A piece of a template.
+/// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    /// Itself.
+pub enum TemplatePart {
+    /// Literal text.
     Text(String),
-    /// `{a.b}`, `{a.b?}`, `{a.b...}` or `{a.b?...}`: a value of the input.
+    /// `{a.b}`, `{a.b?}`, `{a.b...}` or `{a.b?...}`: a value from the input.
     Value {
-        /// Split at the dots.
+        /// The name, split at the dots.
         path: Vec<String>,
-        /// `?`: leaves its argument, header, pair or element out where the value is missing.
+        /// `?`: leaves out the argument, header, pair, or element if the value is missing.
         optional: bool,
-        /// `...`: an array becomes several arguments.
+        /// `...`: spreads an array into several arguments.
         splat: bool,
     },
-    /// `${NAME}` or `${NAME:-default}`: a variable of the environment, read when the call is made.
+    /// `${NAME}` or `${NAME:-default}`: an environment variable, read when the call is made.
     Env {
-        /// The variable.
+        /// The name of the variable.
         name: String,
-        /// Where it is not set or empty.
+        /// Used if the variable is unset or empty.
         default: Option<String>,
     },
 }
 
-impl Part {
-    /// The part as a piece of a draft; none where it needs a value of an input.
-    pub fn as_piece(&self) -> Option<Piece> {
+impl TemplatePart {
+    /// Converts the part into a [`Segment`], or returns `None` if it needs an input value.
+    pub fn as_segment(&self) -> Option<Segment> {
         match self {
-            Self::Text(text) => Some(Piece::Text(text.clone())),
-            Self::Env { name, default } => Some(Piece::Env {
+            Self::Text(text) => Some(Segment::Text(text.clone())),
+            Self::Env { name, default } => Some(Segment::Env {
                 name: name.clone(),
                 default: default.clone(),
             }),
@@ -47,46 +50,46 @@ impl Part {
 }
 
 impl Template {
-    /// A template without places.
-    pub fn text(text: impl Into<String>) -> Self {
+    /// Creates a template without placeholders.
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self {
-            parts: vec![Part::Text(text.into())],
+            parts: vec![TemplatePart::Text(text.into())],
         }
     }
 
-    /// The single value that the template consists of, if it is nothing else.
+    /// Returns the path of the value, if the template consists of a single value and nothing else.
     pub fn sole_value(&self) -> Option<&[String]> {
         match self.parts.as_slice() {
-            [Part::Value { path, .. }] => Some(path),
+            [TemplatePart::Value { path, .. }] => Some(path),
             _ => None,
         }
     }
 
-    /// The text that the template consists of, if it has no places.
+    /// Returns the text, if the template has no placeholders.
     pub fn sole_text(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
-    /// The names of the environment that it reads.
+    /// Returns the names of the environment variables that the template reads.
     pub fn env_names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Env { name, .. } => Some(name.as_str()),
+            TemplatePart::Env { name, .. } => Some(name.as_str()),
             _ => None,
         })
     }
 }
 
-/// The template as its author could have written it.
+/// Formats the template as it would be written in tools.yaml.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
-                Part::Text(text) => f.write_str(text)?,
-                Part::Value {
+                TemplatePart::Text(text) => f.write_str(text)?,
+                TemplatePart::Value {
                     path,
                     optional,
                     splat,
@@ -99,11 +102,11 @@ impl fmt::Display for Template {
                     };
                     write!(f, "{{{}{mark}}}", path.join("."))?;
                 }
-                Part::Env {
+                TemplatePart::Env {
                     name,
                     default: None,
                 } => write!(f, "${{{name}}}")?,
-                Part::Env {
+                TemplatePart::Env {
                     name,
                     default: Some(default),
                 } => write!(f, "${{{name}:-{default}}}")?,

@@ -1,3 +1,5 @@
+//! Tools and their policies, as resolved from tools.yaml.
+
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -9,195 +11,200 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::types::backing::{Backing, CommandBacking};
-use crate::types::compare::{Compare, Ignored};
-use crate::types::price::Prices;
+use crate::types::compare::{Compare, IgnorePattern};
+use crate::types::price::PriceTable;
 use crate::types::template::Template;
 
-/// A tools.yaml that holds: every default applied, every template parsed.
+/// A valid tools.yaml, with every default applied and every template parsed.
 #[derive(Debug, Clone)]
-pub struct Tools {
+pub struct ToolsConfig {
     /// In the order of the file.
     pub tools: Vec<Arc<Tool>>,
-    /// Calls running at once, over everything.
+    /// Maximum number of calls running at the same time, over everything.
     pub concurrency: NonZeroUsize,
-    /// Absolute. Commands run here, and inputs named in `paths` stay inside.
+    /// Absolute path. Commands run here, and inputs named in `paths` must stay inside.
     pub root: PathBuf,
-    /// The folder of tools.yaml, absolute: programs with a slash and files of `$ref` are found from here.
+    /// The directory of tools.yaml, absolute. Programs with a slash and `$ref` files are resolved against it.
     pub dir: PathBuf,
-    /// Names of environment variables whose values are masked everywhere: `secrets` and what stands in headers,
-    /// query or env.
+    /// Names of environment variables whose values are masked everywhere: those under `secrets`, and those used in
+    /// headers, query, env, or an API key.
     pub secrets: Vec<String>,
-    /// The file's texts that a model reads; those of a tool stand with it.
-    pub messages: Messages,
-    /// What tokens cost, by the name of a model.
-    pub prices: Prices,
+    /// The file's own texts for models. Texts of a tool are in [`Tool::messages`].
+    pub messages: MessageTemplates,
+    /// Token prices by model name.
+    pub prices: PriceTable,
     /// SHA-256 of the file's bytes, in hex.
     pub digest: String,
 }
 
-impl Tools {
-    /// The tool of this exact name.
+impl ToolsConfig {
+    /// Returns the tool with exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }
 
-/// A named entry of tools.yaml with everything that the file's defaults gave it.
+/// A named entry of tools.yaml, with the file's defaults applied.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// What a call names.
+    /// The name that calls use.
     pub name: String,
-    /// For the model, as declared; [`Tool::description`] is what holds.
+    /// Description for the model, as declared. [`Tool::description`] returns the effective one.
     pub description: String,
-    /// For people.
+    /// Name for people.
     pub display_name: Option<String>,
     /// Groups tools in the markdown section of `toolq tools`.
     pub category: Option<String>,
-    /// JSON Schema of the input as declared, with the files that it refers to; [`Tool::input_schema`] is what holds.
+    /// JSON Schema of the input, as declared, including the files that it refers to. [`Tool::input_schema`] returns the
+    /// effective one.
     pub input_schema: Value,
-    /// Who knows its schema, where that is not in the file.
-    pub describe: Option<Box<Describe>>,
-    /// Whether its calls may run beside others.
-    pub safety: Safety,
+    /// The program that reports the schema, if the file doesn't have it.
+    pub describe: Option<Box<DescribeCommand>>,
+    /// Decides whether calls may run concurrently with others.
+    pub safety: SafetyPolicy,
     /// What it does to the world.
     pub effect: Effect,
-    /// Limits in time.
-    pub timeout: Timeout,
-    /// How long a call is expected to take; for `plan`.
+    /// Time limits.
+    pub timeout: CallTimeouts,
+    /// How long a call is expected to take. Used by `plan`.
     pub estimate: Option<Duration>,
-    /// Inputs that are paths and must stay inside the root, as dotted names split (`a.b` is `["a", "b"]`).
+    /// Inputs that are paths and must stay inside the root. Dotted names are split: `a.b` is `["a", "b"]`.
     pub paths: Vec<Vec<String>>,
-    /// What people see meanwhile.
-    pub status: Status,
-    /// What does the work; a tool may have none and still be planned and validated.
+    /// Progress texts shown while a call waits or runs.
+    pub status: StatusTemplates,
+    /// What does the work. A tool without a backing can still be planned and validated.
     pub backing: Option<Backing>,
-    /// What is asked on resume whether a call that was interrupted did its work.
+    /// On resume, finds out whether an interrupted call took effect.
     pub probe: Option<CommandBacking>,
-    /// What its output is.
+    /// The format of the output.
     pub output: OutputKind,
-    /// Bytes of output that reach the model.
+    /// Maximum number of output bytes that reach the model.
     pub max_output: u64,
-    /// Bytes of output that are kept in a file where `max_output` cut them.
+    /// Maximum number of output bytes saved to a file if `max_output` cuts them.
     pub max_saved: u64,
-    /// When an attempt is followed by another.
-    pub retry: Retry,
-    /// What its failure does to the other calls.
+    /// When a failed attempt is retried.
+    pub retry: RetryPolicy,
+    /// What a failed call does to the other calls.
     pub on_failure: OnFailure,
-    /// Failures in a row after which its calls are answered "paused"; 0 is never. Where nothing is said, that is never in a
-    /// turn of the input, and three in an agent's.
+    /// Number of failures in a row after which calls are answered "paused". 0 means never. The default is never for
+    /// turns of the input, and 3 inside an agent.
     pub pause_after_failures: Option<u32>,
-    /// Whether inputs that fail only by scalar types are mended.
+    /// Whether to convert inputs that fail validation only because of scalar types.
     pub coerce: bool,
     /// How `replay` compares its results with recorded ones.
     pub compare: Compare,
-    /// Parts of its results that `replay` leaves out.
-    pub ignore: Vec<Ignored>,
-    /// The texts that a model reads, the tool's own before the file's.
-    pub messages: Messages,
+    /// Parts of results that `replay` ignores.
+    pub ignore: Vec<IgnorePattern>,
+    /// Texts for the model. The tool's own texts take precedence over the file's.
+    pub messages: MessageTemplates,
 }
 
 impl Tool {
-    /// What a model is told of it: what it said of itself, else what was declared.
+    /// Returns the description for the model: the tool's own if it described itself, or else the declared one.
     pub fn description(&self) -> &str {
-        match self.said() {
-            Some(Said::Well(said)) => said.description.as_deref().unwrap_or(&self.description),
+        match self.describe_result() {
+            Some(DescribeResult::Ok(described)) => described
+                .description
+                .as_deref()
+                .unwrap_or(&self.description),
             _ => &self.description,
         }
     }
 
-    /// JSON Schema of its input: what it said of itself, else what was declared. Of a tool that describes itself and was
-    /// not asked, it takes any object.
+    /// Returns the JSON Schema of the input: the tool's own if it described itself, or else the declared one. A tool
+    /// that has yet to describe itself accepts any object.
     pub fn input_schema(&self) -> &Value {
-        match self.said() {
-            Some(Said::Well(said)) => &said.input_schema,
+        match self.describe_result() {
+            Some(DescribeResult::Ok(described)) => &described.input_schema,
             _ => &self.input_schema,
         }
     }
 
-    /// What it said of itself; none where it does not describe itself, or was not asked yet.
-    pub fn said(&self) -> Option<&Said> {
-        self.describe.as_ref()?.said.get()
+    /// Returns the result of `describe`, or `None` if the tool has no `describe` or it hasn't run yet.
+    pub fn describe_result(&self) -> Option<&DescribeResult> {
+        self.describe.as_ref()?.result.get()
     }
 
-    /// Whether it describes itself, and was not asked yet.
-    pub fn is_unasked(&self) -> bool {
-        self.describe.is_some() && self.said().is_none()
+    /// Whether the tool has a `describe` that hasn't run yet.
+    pub fn needs_describe(&self) -> bool {
+        self.describe.is_some() && self.describe_result().is_none()
     }
 }
 
-/// `describe`: a program that prints what a tool does and what it takes.
+/// `describe`: a program that prints the description and input schema of a tool.
 #[derive(Debug, Clone)]
-pub struct Describe {
-    /// The program.
+pub struct DescribeCommand {
+    /// The program to run.
     pub command: CommandBacking,
-    /// What it said, once it was asked. Whoever holds the tool finds it here.
-    pub said: Arc<OnceLock<Said>>,
+    /// The program's result, set once it has run. Shared by all clones of the tool.
+    pub result: Arc<OnceLock<DescribeResult>>,
 }
 
-/// What a tool has said of itself.
+/// The result of a `describe` program.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
-    /// What holds from then on.
-    Well(Description),
-    /// Why it said nothing that can be used. Its calls can't be checked, and don't run.
-    Nothing(String),
+pub enum DescribeResult {
+    /// The tool's description, which applies from then on.
+    Ok(ToolDescription),
+    /// Why there is no usable description. Calls of the tool can't be validated, and don't run.
+    Err(String),
 }
 
-/// What a tool does and what it takes, in its own words.
+/// What a tool reported about itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Description {
-    /// For the model, where it said that.
+pub struct ToolDescription {
+    /// Description for the model, if reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// JSON Schema of the input, with the files that it refers to.
+    /// JSON Schema of the input, including the files that it refers to.
     pub input_schema: Value,
 }
 
-/// Who decides whether a call is concurrency-safe, resolved from the tool and the file's rules.
+/// What decides whether a call is concurrency-safe, resolved from the tool and the file's rules.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Safety {
+pub enum SafetyPolicy {
     /// `concurrency_safe: true` or `false`.
     Declared(bool),
-    /// `concurrency_safe: {when: SCHEMA}`: safe where the input matches.
+    /// `concurrency_safe: {when: SCHEMA}`: safe if the input matches.
     When(Value),
     /// The first rule whose glob matches the tool's name.
-    Rule(Rule),
-    /// Declared `effect: read` is safe, any other is not.
+    Rule(SafetyRule),
+    /// A declared `effect`. Only `read` is safe.
     Effect(bool),
-    /// Nothing was declared: not safe.
+    /// Nothing was declared, so calls are not safe.
     Default,
 }
 
 /// One entry of `rules`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct SafetyRule {
     /// The glob as written.
     pub glob: String,
-    /// What it decides.
+    /// Whether matching tools are concurrency-safe.
     pub safe: bool,
 }
 
-/// What a tool does to the world, from the least on. Decides its default safety and whether a call that may have run is repeated.
+/// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
+/// whether a call that may have run is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Looks only.
+    /// Only reads.
     Read,
-    /// Twice is like once.
+    /// Repeating a call has no further effect.
     Idempotent,
-    /// Anything else; what is not declared is this.
+    /// Anything else. The default.
     Write,
 }
 
 impl Effect {
-    /// The effect of this word, if it is one.
-    pub fn of(word: &str) -> Option<Self> {
+    /// Returns the effect with this name in tools.yaml, if there is one.
+    pub fn from_name(word: &str) -> Option<Self> {
         [Self::Read, Self::Idempotent, Self::Write]
             .into_iter()
             .find(|effect| effect.name() == word)
     }
 
-    /// The word of tools.yaml.
+    /// The name used in tools.yaml.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -207,59 +214,59 @@ impl Effect {
     }
 }
 
-/// Limits in time of one call.
+/// Time limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeout {
-    /// Of one attempt.
+pub struct CallTimeouts {
+    /// Limit of one attempt.
     pub after: Duration,
-    /// Between asking a process to end and killing it.
-    pub grace: Duration,
-    /// After this much, people are told that it takes long.
-    pub slow: Option<Duration>,
-    /// Of all attempts together with the waits between them.
+    /// Time between asking a process to terminate and killing it.
+    pub kill_grace: Duration,
+    /// After this time, people see a notice that the call is slow.
+    pub slow_after: Option<Duration>,
+    /// Limit of all attempts together, including the waits between them.
     pub total: Option<Duration>,
 }
 
-/// Templates of what people see while a call waits or runs.
+/// Templates for the progress texts of a call.
 #[derive(Debug, Clone, Default)]
-pub struct Status {
-    /// While it waits in the queue.
+pub struct StatusTemplates {
+    /// Shown while the call waits in the queue.
     pub wait: Option<Template>,
-    /// While it runs.
+    /// Shown while the call runs.
     pub doing: Option<Template>,
 }
 
-/// What a tool's output is.
+/// The format of a tool's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
-    /// Text as it comes.
+    /// Text, passed on verbatim.
     Text,
-    /// Must parse as JSON; sent on compact.
+    /// Must parse as JSON, and is passed on in compact form.
     Json,
     /// Anthropic content blocks.
     Content,
 }
 
-/// When an attempt is followed by another, and after how long.
+/// When a failed attempt is retried, and after how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retry {
-    /// Attempts beyond the first.
-    pub times: u32,
-    /// What is retried.
-    pub on: Vec<RetryOn>,
-    /// Before the first repetition; doubled for each further one.
-    pub backoff: Duration,
-    /// The longest wait.
+pub struct RetryPolicy {
+    /// Maximum number of attempts after the first.
+    pub max_retries: u32,
+    /// The failures to retry.
+    pub conditions: Vec<RetryCondition>,
+    /// Wait before the first retry. Doubles with each further one.
+    pub initial_backoff: Duration,
+    /// Maximum wait between two attempts.
     pub max_backoff: Duration,
 }
 
 /// One entry of `retry.on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RetryOn {
-    /// HTTP 429, or a connection or start that the system refused for now.
+pub enum RetryCondition {
+    /// HTTP 429, or a connection or process that the system temporarily refused.
     RateLimited,
-    /// Not started, not sent, connection failed, HTTP 502, 503, 504 or 529.
+    /// Not started, not sent, connection failed, or HTTP 502, 503, 504, or 529.
     Unavailable,
     /// `timeout.after` passed.
     Timeout,
@@ -269,19 +276,19 @@ pub enum RetryOn {
     Http(u16),
 }
 
-/// What a failed call does to others of its turn.
+/// What a failed call does to the other calls of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// Nothing.
+    /// Leave the other calls alone.
     Continue,
-    /// Ends the running others of its batch.
+    /// Cancel the running calls of its batch.
     CancelSiblings,
-    /// Later calls of the turn are not executed.
+    /// Don't execute the later calls of the turn.
     Stop,
 }
 
-/// Which text of `messages` is meant.
+/// A key of `messages`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageKey {
     Timeout,
@@ -297,5 +304,5 @@ pub enum MessageKey {
     InDoubt,
 }
 
-/// The author's own texts for a model; what is missing has an English default in `respond`.
-pub type Messages = BTreeMap<MessageKey, Template>;
+/// The author's own texts for models. Keys that are missing fall back to the English defaults in `answer`.
+pub type MessageTemplates = BTreeMap<MessageKey, Template>;

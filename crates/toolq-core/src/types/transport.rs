@@ -1,38 +1,38 @@
-//! How what is started, or sent, gets nowhere.
+//! Why a program couldn't be started, or a request got no response.
 
-/// Why a program could not be started.
+/// Why a program couldn't be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpawnFault {
+pub struct SpawnError {
     /// The program as declared.
     pub program: String,
-    /// The folder that it was to run in, seen from the root, where that is the cause.
-    pub folder: Option<String>,
+    /// The working directory relative to the root, if it is the cause.
+    pub directory: Option<String>,
     /// The operating system's error number (errno).
     pub errno: i32,
 }
 
-/// A request that found no answer.
+/// Why a request got no complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transport {
-    /// How far it came.
+pub struct TransportError {
+    /// How far the request got.
     pub phase: TransportPhase,
     /// Scheme, host and port of the request, without user, path or query.
     pub origin: String,
-    /// The cause in words.
+    /// The cause, as a message.
     pub detail: String,
 }
 
-/// How far a request came.
+/// How far a request got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportPhase {
-    /// It could not be built from the values given; nothing was sent.
+    /// It couldn't be built from the given values. Nothing was sent.
     Build,
-    /// The name was not resolved or nobody listened; nothing was sent.
+    /// The name wasn't resolved, or nothing accepted the connection. Nothing was sent.
     Connect,
-    /// It may have been sent, and no complete head of a response came.
+    /// It may have been sent, but no complete response head arrived.
     Response,
-    /// The body broke off.
+    /// The response body broke off.
     Body,
-    /// The body is larger than what is taken.
+    /// The response body exceeds the size limit.
     TooLarge,
 }

@@ -1,23 +1,25 @@
+//! Token counts.
+
 use std::ops::AddAssign;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens, apart where they cost apart.
+/// Token counts, separated by price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Read, and neither from a cache nor into one.
+    /// Input tokens that bypass the cache.
     pub input: u64,
-    /// Written.
+    /// Output tokens.
     pub output: u64,
-    /// Read from a cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Read and put into a cache.
+    /// Input tokens written to the cache.
     pub cache_write: u64,
 }
 
 impl Usage {
-    /// Tokens of all kinds.
+    /// Returns the tokens of all kinds.
     pub fn total(&self) -> u64 {
         let Self {
             input,
@@ -40,33 +42,33 @@ impl AddAssign for Usage {
     }
 }
 
-/// What an answer, or several, took: none where an API told nothing of one of them.
+/// The usage of one or more responses. `None` if an API didn't report it for one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
-pub struct Tokens(pub Option<Usage>);
+pub struct ReportedUsage(pub Option<Usage>);
 
-impl Tokens {
-    /// Tokens of all kinds; none where they are not known.
+impl ReportedUsage {
+    /// Returns the tokens of all kinds, or `None` if they are unknown.
     pub fn total(&self) -> Option<u64> {
         self.0.as_ref().map(Usage::total)
     }
 }
 
-/// Nothing was asked yet, which is known.
-impl Default for Tokens {
+/// Zero tokens, which is a known count: nothing has been requested yet.
+impl Default for ReportedUsage {
     fn default() -> Self {
         Self(Some(Usage::default()))
     }
 }
 
-impl From<Usage> for Tokens {
+impl From<Usage> for ReportedUsage {
     fn from(usage: Usage) -> Self {
         Self(Some(usage))
     }
 }
 
-impl AddAssign for Tokens {
+impl AddAssign for ReportedUsage {
     fn add_assign(&mut self, more: Self) {
         self.0 = self.0.zip(more.0).map(|(mut sum, more)| {
             sum += more;

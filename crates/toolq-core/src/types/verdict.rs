@@ -1,98 +1,100 @@
+//! Verdicts: whether a call may run, decided before anything starts.
+
 use std::sync::Arc;
 
 use crate::json::Input;
 use crate::types::call::{Call, CallRef};
-use crate::types::halt::NotExecuted;
+use crate::types::halt::NotExecutedCause;
 use crate::types::invocation::{CommandInvocation, Invocation};
-use crate::types::resume::Past;
+use crate::types::resume_state::ResumeState;
 use crate::types::tool::Tool;
 
-/// A call and what was decided of it before anything ran.
+/// A call, and what was decided about it before anything ran.
 #[derive(Debug, Clone)]
-pub struct Checked {
-    /// As it was asked.
+pub struct CheckedCall {
+    /// The call as requested.
     pub call: Call,
     /// Whether it may run.
     pub verdict: Verdict,
-    /// What runs before this one made of it.
-    pub past: Past,
+    /// What earlier runs recorded about it.
+    pub resume_state: ResumeState,
 }
 
-/// What arrives of a turn, in call order.
+/// What arrives while a turn is read, in call order.
 #[derive(Debug, Clone)]
-pub enum Arrival {
+pub enum TurnArrival {
     /// The next call. It may start.
-    Call(Box<Checked>),
-    /// A call that is still being spoken: the JSON of its input as far as it is there.
-    Part {
-        /// The call, which has no batch yet.
+    Call(Box<CheckedCall>),
+    /// More of a call that is still streaming.
+    PartialInput {
+        /// The call. It has no batch yet.
         call: CallRef,
-        /// Some begin of an object.
-        text: String,
+        /// The prefix of its input that has arrived: the beginning of a JSON object.
+        input_so_far: String,
     },
-    /// A call that arrived before may not run after all, unless it has started.
+    /// An earlier call must not run after all, unless it has already started.
     Revoked {
         /// Its position in the turn.
         position: usize,
         /// Why not.
         rejection: Rejection,
     },
-    /// What has not started, and what still comes, does not run, for this reason.
-    Over(NotExecuted),
+    /// Calls that haven't started, and calls that have yet to arrive, don't run for this reason.
+    RestSkipped(NotExecutedCause),
 }
 
 /// Whether a call may run.
 #[derive(Debug, Clone)]
 pub enum Verdict {
-    /// Yes, so.
-    Accepted(Box<Accepted>),
-    /// No; it is answered with an error.
+    /// It may run, as resolved here.
+    Accepted(Box<AcceptedCall>),
+    /// It may not run. The call is answered with an error.
     Rejected(Rejection),
 }
 
 impl Verdict {
-    /// Whether the call is the answer of a session or an agent, behind which nothing runs.
+    /// Whether the call completes its session or agent, so that no later call runs.
     pub fn is_completion(&self) -> bool {
         matches!(self, Self::Accepted(accepted)
             if matches!(accepted.invocation, Some(Invocation::Completion(_))))
     }
 }
 
-/// A call that may run, with all that running it needs.
+/// A call that may run, with everything needed to run it.
 #[derive(Debug, Clone)]
-pub struct Accepted {
+pub struct AcceptedCall {
     /// The tool that it named.
     pub tool: Arc<Tool>,
-    /// The input that is executed: validated, and coerced where that was needed.
+    /// The input to execute, validated and coerced if necessary.
     pub input: Input,
-    /// The input as it came, where coercion changed it.
+    /// The input as received, if coercion changed it.
     pub before_coercion: Option<Input>,
-    /// Whether it may run beside others.
+    /// Whether the call may run concurrently with others.
     pub safe: bool,
     /// What decided that.
-    pub decided_by: DecidedBy,
-    /// What it runs; none where the tool has no backing.
+    pub safety_source: SafetySource,
+    /// What to run, or `None` if the tool has no backing.
     pub invocation: Option<Invocation>,
-    /// What says whether it was done before, where the tool has a `probe`.
+    /// The tool's `probe`, which finds out whether an earlier run completed the call.
     pub probe: Option<CommandInvocation>,
 }
 
 /// What decided whether a call is concurrency-safe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DecidedBy {
+pub enum SafetySource {
     /// The tool's `concurrency_safe`.
     Declared,
-    /// Its `concurrency_safe.when` over this input.
+    /// Its `concurrency_safe.when`, evaluated on this input.
     When,
-    /// The rule of this glob.
+    /// The rule with this glob.
     Rule(String),
     /// Its `effect`.
     Effect,
-    /// Nothing: not safe.
+    /// Nothing was declared, so the call is not safe.
     Default,
 }
 
-impl std::fmt::Display for DecidedBy {
+impl std::fmt::Display for SafetySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Declared => f.write_str("concurrency_safe"),
@@ -107,44 +109,44 @@ impl std::fmt::Display for DecidedBy {
 /// Why a call may not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The kind.
-    pub reason: Reason,
-    /// One for each problem of the input; at least one.
-    pub details: Vec<Detail>,
+    /// The kind of rejection.
+    pub reason: RejectionReason,
+    /// The problems found. Never empty.
+    pub details: Vec<ProblemDetail>,
 }
 
-/// The kinds of rejection, in the words of `plan --format json` and of the log.
+/// The kinds of rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum RejectionReason {
     /// No tool has this name.
     UnknownTool,
-    /// The input breaks the tool's schema, or a value may not stand where the tool puts it.
+    /// The input violates the tool's schema, or the tool can't use a value where its template puts it.
     InvalidInput,
-    /// What stands in the input's place is no JSON object.
+    /// The arguments are not a JSON object.
     InvalidArguments,
     /// Another call of the turn has the same id.
     DuplicateId,
-    /// The answer ended at a token limit inside this call.
+    /// The response hit a token limit inside this call.
     Truncated,
     /// The stream broke off inside this call.
-    BrokenOff,
-    /// A path leads out of the root.
+    StreamAborted,
+    /// A path leads outside the root.
     PathOutsideRoot,
-    /// Its agent may be called by agents no deeper.
+    /// The call would nest agents deeper than `max_depth` allows.
     TooDeep,
-    /// Its agent runs beside other calls, and this call may not.
+    /// The calling agent runs concurrently with other calls, and this call isn't concurrency-safe.
     NotConcurrencySafe,
 }
 
-impl Reason {
-    /// The word of plans and logs.
+impl RejectionReason {
+    /// The name used in plans and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
             Self::InvalidInput => "invalid_input",
             Self::InvalidArguments => "invalid_arguments",
             Self::DuplicateId => "duplicate_id",
-            Self::Truncated | Self::BrokenOff => "truncated",
+            Self::Truncated | Self::StreamAborted => "truncated",
             Self::PathOutsideRoot => "path_outside_root",
             Self::TooDeep => "too_deep",
             Self::NotConcurrencySafe => "not_concurrency_safe",
@@ -152,11 +154,11 @@ impl Reason {
     }
 }
 
-/// One problem of an input.
+/// One problem with an input.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Detail {
-    /// JSON pointer into the input; empty is the input itself.
+pub struct ProblemDetail {
+    /// JSON pointer into the input. An empty pointer is the whole input.
     pub path: String,
-    /// What is wrong there; never holds the value itself.
+    /// What is wrong there. Never contains the value itself.
     pub message: String,
 }

@@ -1,5 +1,5 @@
-//! URLs that come whole from an input: which hosts they may name, and how such a list is written. Judged is what a URL
-//! parser reads, and what it reads is what is asked; the text itself is not looked at again.
+//! Checks a URL that comes whole from an input against the allowed hosts, and parses the entries of that list. The
+//! check looks at the parsed URL, and the request uses what was parsed, never the original text.
 
 use std::net::IpAddr;
 
@@ -8,52 +8,52 @@ use url::{Host, Url};
 use crate::types::HostPattern;
 use crate::url::public_address::is_public;
 
-/// The URL in `text`, if `hosts` has its host.
+/// Parses `text` as a URL, if `hosts` allows its host.
 ///
 /// # Errors
-/// Why it may not be asked, as a continuation of "The URL …".
-pub(crate) fn admitted(text: &str, hosts: &[HostPattern]) -> Result<Url, String> {
-    // Parsers skip some of these and take others for a `/`; whoever writes them hopes that two parsers disagree.
+/// Why the URL isn't allowed, as the continuation of "The URL …".
+pub(crate) fn parse_allowed_url(text: &str, hosts: &[HostPattern]) -> Result<Url, String> {
+    // URL parsers skip some of these and treat others as `/`. Attackers use them to make two parsers disagree.
     if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
-        return Err("must not hold spaces, control characters or `\\`".to_owned());
+        return Err("must not contain spaces, control characters or `\\`".to_owned());
     }
     let url = Url::parse(text).map_err(|error| format!("must be a URL: {error}"))?;
-    check(&url, hosts)?;
+    check_url(&url, hosts)?;
     Ok(url)
 }
 
-/// Whether a parsed URL may be asked.
+/// Checks whether a parsed URL may be requested.
 ///
 /// # Errors
-/// As [`admitted`].
-pub(crate) fn check(url: &Url, hosts: &[HostPattern]) -> Result<(), String> {
+/// See [`parse_allowed_url`].
+pub(crate) fn check_url(url: &Url, hosts: &[HostPattern]) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must begin with http:// or https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not name a user or a password".to_owned());
+        return Err("must not contain a user name or a password".to_owned());
     }
     let host = url.host_str().unwrap_or_default();
     if !hosts.iter().any(|pattern| pattern.matches(host)) {
-        return Err(not_listed(hosts));
+        return Err(unlisted_host_message(hosts));
     }
-    match address(url.host()) {
+    match ip_address(url.host()) {
         Some(address) if !is_public(address) => {
-            Err("must not name an address that isn't public".to_owned())
+            Err("must not be at an address that isn't public".to_owned())
         }
         _ => Ok(()),
     }
 }
 
-fn not_listed(hosts: &[HostPattern]) -> String {
+fn unlisted_host_message(hosts: &[HostPattern]) -> String {
     if hosts.is_empty() {
-        return "names a host, and this tool may ask none".to_owned();
+        return "has a host, but this tool may not contact any".to_owned();
     }
     let known: Vec<String> = hosts.iter().map(HostPattern::to_string).collect();
     format!("must have one of these hosts: {}", known.join(", "))
 }
 
-fn address<S>(host: Option<Host<S>>) -> Option<IpAddr> {
+fn ip_address<S>(host: Option<Host<S>>) -> Option<IpAddr> {
     match host? {
         Host::Ipv4(address) => Some(address.into()),
         Host::Ipv6(address) => Some(address.into()),
@@ -61,39 +61,41 @@ fn address<S>(host: Option<Host<S>>) -> Option<IpAddr> {
     }
 }
 
-/// An entry of `hosts`: a host, or `*.` and what it ends in.
+/// Parses an entry of `hosts`: a host, or `*.` followed by a domain.
 ///
 /// # Errors
-/// Why it is none, and what to write instead.
-pub(crate) fn pattern(text: &str) -> Result<HostPattern, (String, &'static str)> {
-    let no_host = (
-        format!("`{text}` is no host"),
-        "write `api.example.com`, or `*.example.com` for every host below it: no scheme, no port, no path",
+/// Why the entry is invalid, and what to write instead.
+pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, (String, &'static str)> {
+    let not_a_host = (
+        format!("`{text}` isn't a host"),
+        "write `api.example.com`, or `*.example.com` for all of its subdomains: no scheme, no port, no path",
     );
-    let (name, below) = match text.strip_prefix("*.") {
+    let (name, is_wildcard) = match text.strip_prefix("*.") {
         Some(name) => (name, true),
         None => (text, false),
     };
     if name.contains(['*', '%']) || name.ends_with('.') {
-        return Err(no_host);
+        return Err(not_a_host);
     }
     let Ok(host) = Host::parse(name) else {
-        return Err(no_host);
+        return Err(not_a_host);
     };
-    let never = (
-        format!("`{text}` is not public, so it would never be asked"),
-        "a tool for a server of your own has it in its `url`: `http://127.0.0.1:8080/{path}`",
+    let not_public = (
+        format!("`{text}` isn't public, so it would never be contacted"),
+        "to reach a server of your own, put it into `url`: `http://127.0.0.1:8080/{path}`",
     );
     match &host {
-        Host::Domain(name) if is_local(name) => Err(never),
-        Host::Domain(name) if below => Ok(HostPattern::Below(name.clone())),
-        _ if below => Err(no_host),
-        _ if address(Some(host.clone())).is_some_and(|address| !is_public(address)) => Err(never),
+        Host::Domain(name) if is_loopback_name(name) => Err(not_public),
+        Host::Domain(name) if is_wildcard => Ok(HostPattern::Subdomains(name.clone())),
+        _ if is_wildcard => Err(not_a_host),
+        _ if ip_address(Some(host.clone())).is_some_and(|address| !is_public(address)) => {
+            Err(not_public)
+        }
         _ => Ok(HostPattern::Exact(host.to_string())),
     }
 }
 
-/// Names that always mean this machine (RFC 6761, section 6.3).
-fn is_local(name: &str) -> bool {
+/// Whether the name always refers to this machine (RFC 6761, section 6.3).
+fn is_loopback_name(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }

@@ -1,9 +1,9 @@
-//! Where a request may go: lists of hosts, public addresses, and the URL that a template becomes.
+//! Where a request may go: host lists, public addresses, and the final URL of a request.
 
 pub(crate) mod hosts;
 mod public_address;
 mod request_url;
 
-pub(crate) use hosts::pattern;
+pub(crate) use hosts::parse_host_pattern;
 pub use public_address::is_public;
-pub use request_url::{AddressFault, request_url};
+pub use request_url::{RequestUrlError, build_request_url};

@@ -1,12 +1,12 @@
-//! Which addresses belong to the whole internet. What isn't known to, doesn't: the machine itself, private and shared
-//! networks, neighbours on the link (where clouds keep their keys), groups, documentation, and every form of IPv6 that
-//! carries an IPv4 address to somewhere else.
+//! Decides which addresses are public, that is, globally reachable. Only addresses known to be so count as public. That
+//! excludes the machine itself, private and shared networks, link-local addresses (where clouds serve credentials),
+//! multicast, documentation, and every form of IPv6 that embeds an IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 blocks that are not globally reachable (IANA's registry of special-purpose addresses), the relays of 6to4,
-/// multicast, and what is reserved.
-const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
+/// IPv4 blocks that aren't globally reachable (IANA special-purpose address registry), the 6to4 relays, multicast, and
+/// reserved addresses.
+const SPECIAL_PURPOSE_V4_BLOCKS: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
@@ -23,43 +23,47 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
-/// All that is handed out for global use. Mapped and compatible IPv4, NAT64, loopback, link-local, unique local and
-/// multicast stand outside of it.
-const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-/// Blocks inside of that which lead elsewhere: protocols with Teredo, documentation, 6to4.
-const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
+/// All IPv6 addresses that are allocated for global use. IPv4-mapped and IPv4-compatible addresses, NAT64, loopback,
+/// link-local, unique local, and multicast are outside of this block.
+const GLOBAL_UNICAST_V6_BLOCK: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+/// Blocks within it that lead elsewhere: IETF protocol assignments (including Teredo), documentation, and 6to4.
+const SPECIAL_PURPOSE_V6_BLOCKS: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether everybody on the internet means the same machine by this address.
+/// Whether the address is globally reachable, that is, the same machine for everyone on the internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => !SPECIAL_V4.iter().any(|block| within_v4(address, *block)),
+        IpAddr::V4(address) => !SPECIAL_PURPOSE_V4_BLOCKS
+            .iter()
+            .any(|block| is_in_v4_block(address, *block)),
         IpAddr::V6(address) => {
-            within_v6(address, &GLOBAL_V6)
-                && !SPECIAL_V6.iter().any(|block| within_v6(address, block))
+            is_in_v6_block(address, &GLOBAL_UNICAST_V6_BLOCK)
+                && !SPECIAL_PURPOSE_V6_BLOCKS
+                    .iter()
+                    .any(|block| is_in_v6_block(address, block))
         }
     }
 }
 
-fn within_v4(address: Ipv4Addr, (block, bits): (Ipv4Addr, u32)) -> bool {
-    (address.to_bits() ^ block.to_bits()).leading_zeros() >= bits
+fn is_in_v4_block(address: Ipv4Addr, (block, prefix_len): (Ipv4Addr, u32)) -> bool {
+    (address.to_bits() ^ block.to_bits()).leading_zeros() >= prefix_len
 }
 
-fn within_v6(address: Ipv6Addr, (block, bits): &(Ipv6Addr, u32)) -> bool {
-    (address.to_bits() ^ block.to_bits()).leading_zeros() >= *bits
+fn is_in_v6_block(address: Ipv6Addr, (block, prefix_len): &(Ipv6Addr, u32)) -> bool {
+    (address.to_bits() ^ block.to_bits()).leading_zeros() >= *prefix_len
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// FAULTS 96: the edges of every block.
+    /// Tests the edges of every block.
     #[test]
-    fn what_is_not_public_is_known() {
+    fn special_purpose_addresses_are_not_public() {
         let public = |text: &str| is_public(text.parse().unwrap());
         for address in [
             "0.0.0.0",

@@ -1,68 +1,76 @@
-//! A filled URL and the environment → the address that is asked. Whatever its values hold, it has the scheme, user,
-//! host and port that the tool declares, or, where it takes a whole URL, one of the hosts.
+//! Builds the URL of a request from a filled template and the environment. Whatever the values are, the URL keeps the
+//! scheme, user, host, and port that the tool declares, or, if the input supplies the whole URL, has one of the allowed
+//! hosts.
 
 use url::Url;
 
-use crate::types::{Draft, HttpBacking, HttpInvocation, Part};
+use crate::types::{HttpBacking, HttpInvocation, PartialTemplate, TemplatePart};
 use crate::url::hosts;
 
-/// Why a request has no address.
+/// Why a request has no URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AddressFault {
-    /// A variable of the environment is neither set nor has a default.
-    #[error("the environment variable {0} is not set or empty")]
+pub enum RequestUrlError {
+    /// An environment variable is unset or empty, and has no default.
+    #[error("the environment variable {0} is unset or empty")]
     MissingVariable(String),
-    /// It is no address of a web server; the cause never holds a value.
+    /// The text isn't the URL of a web server. The message never contains a value.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The input's URL may not be asked.
+    /// The URL from the input isn't allowed.
     #[error("the URL {0}")]
-    Refused(String),
+    NotAllowed(String),
 }
 
-/// The address of one request, query pairs encoded. `env` reads a variable of toolq's environment.
+/// Builds the URL of one request, including the encoded query pairs. `env` looks up an environment variable.
 ///
 /// # Errors
-/// A missing variable, or why the text is no address that the tool declares.
-pub fn request_url(
+/// A variable is missing, or the URL is malformed or not one that the tool declares.
+pub fn build_request_url(
     backing: &HttpBacking,
     request: &HttpInvocation,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Url, AddressFault> {
-    let mut url = parsed(&request.url, env)?;
-    match &backing.hosts {
-        Some(hosts) => hosts::check(&url, hosts).map_err(AddressFault::Refused)?,
-        None if same_server(&url, &parsed(&declared(backing), env)?) => {}
+) -> Result<Url, RequestUrlError> {
+    let mut url = parse_filled_url(&request.url, env)?;
+    match &backing.allowed_hosts {
+        Some(hosts) => hosts::check_url(&url, hosts).map_err(RequestUrlError::NotAllowed)?,
+        None if has_same_server(&url, &parse_filled_url(&declared_prefix(backing), env)?) => {}
         None => {
-            return Err(AddressFault::Malformed(
-                "a value would change the server of the URL",
+            return Err(RequestUrlError::Malformed(
+                "a value would change the server in the URL",
             ));
         }
     }
-    for (name, draft) in &request.query {
-        let value = draft.resolve(env).map_err(AddressFault::MissingVariable)?;
+    for (name, template) in &request.query {
+        let value = template
+            .resolve(env)
+            .map_err(RequestUrlError::MissingVariable)?;
         url.query_pairs_mut().append_pair(name, &value);
     }
     url.set_fragment(None);
     Ok(url)
 }
 
-/// What stands before the first value of the input.
-fn declared(backing: &HttpBacking) -> Draft {
-    let author = backing.url.parts.iter().map_while(Part::as_piece);
-    Draft(author.collect())
+/// Returns the part of the URL before its first input value.
+fn declared_prefix(backing: &HttpBacking) -> PartialTemplate {
+    let literal_segments = backing.url.parts.iter().map_while(TemplatePart::as_segment);
+    PartialTemplate(literal_segments.collect())
 }
 
-fn parsed(draft: &Draft, env: &dyn Fn(&str) -> Option<String>) -> Result<Url, AddressFault> {
-    let text = draft.resolve(env).map_err(AddressFault::MissingVariable)?;
-    let url = Url::parse(&text).map_err(|_| AddressFault::Malformed("the URL is malformed"))?;
+fn parse_filled_url(
+    template: &PartialTemplate,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Url, RequestUrlError> {
+    let text = template
+        .resolve(env)
+        .map_err(RequestUrlError::MissingVariable)?;
+    let url = Url::parse(&text).map_err(|_| RequestUrlError::Malformed("the URL is malformed"))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(AddressFault::Malformed("the URL is not of http or https")),
+        _ => Err(RequestUrlError::Malformed("the URL must use http or https")),
     }
 }
 
-fn same_server(one: &Url, other: &Url) -> bool {
+fn has_same_server(one: &Url, other: &Url) -> bool {
     let server = |url: &Url| {
         let user = (url.username().to_owned(), url.password().map(str::to_owned));
         (

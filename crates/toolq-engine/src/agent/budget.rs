@@ -1,119 +1,137 @@
-//! What a call of an agent has used of its budget. What the agents that it calls use counts, too.
+//! Tracks what an agent has used of the budget of its call. What the agents that it calls use counts, too.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolq_core::types::{AgentBudget, AgentFault, PicoUsd, Price, Tokens};
+use toolq_core::types::{AgentBudget, AgentFailure, ModelPrice, PicoUsd, ReportedUsage};
 
-/// Picodollars of a dollar.
-const USD: f64 = 1e12;
+const PICO_USD_PER_USD: f64 = 1e12;
 
-/// A budget and what is used of it.
+/// A budget and what has been used of it.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub(crate) struct AgentBudgetMeter {
     agent: String,
     budget: AgentBudget,
     turns: AtomicU64,
     tokens: AtomicU64,
-    spent: Mutex<Spent>,
-    above: Option<Arc<Purse>>,
+    totals: Mutex<BudgetTotals>,
+    parent: Option<Arc<AgentBudgetMeter>>,
 }
 
 #[derive(Debug, Default)]
-struct Spent {
-    sum: PicoUsd,
-    /// The model of an answer that has no known price.
-    unpriced: Option<String>,
-    /// The model of an answer whose API told no usage.
-    uncounted: Option<String>,
+struct BudgetTotals {
+    cost: PicoUsd,
+    /// The model of a response whose price isn't known.
+    unpriced_model: Option<String>,
+    /// The model of a response for which the API reported no usage.
+    uncounted_model: Option<String>,
 }
 
-impl Purse {
-    /// The full purse of an agent, below that of the agent that called it.
-    pub(crate) fn new(agent: &str, budget: AgentBudget, above: Option<Arc<Purse>>) -> Self {
+impl AgentBudgetMeter {
+    /// Creates an unused meter. Usage is charged to `parent`, the meter of the calling agent, as well.
+    pub(crate) fn new(
+        agent: &str,
+        budget: AgentBudget,
+        parent: Option<Arc<AgentBudgetMeter>>,
+    ) -> Self {
         Self {
             agent: agent.to_owned(),
             budget,
             turns: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
-            spent: Mutex::default(),
-            above,
+            totals: Mutex::default(),
+            parent,
         }
     }
 
-    /// Counts an answer of `model`, here and above.
-    pub(crate) fn take(&self, model: &str, tokens: Tokens, price: Option<&Price>) {
+    /// Counts a response of `model`, for this agent and for all agents that it is nested in.
+    pub(crate) fn record_response(
+        &self,
+        model: &str,
+        tokens: ReportedUsage,
+        price: Option<&ModelPrice>,
+    ) {
         self.turns.fetch_add(1, Relaxed);
-        self.count(model, tokens, price);
-        if let Some(above) = &self.above {
-            above.take(model, tokens, price);
+        self.record_tokens(model, tokens, price);
+        if let Some(parent) = &self.parent {
+            parent.record_response(model, tokens, price);
         }
     }
 
-    /// The same of one that broke off, which is no turn.
-    pub(crate) fn lose(&self, model: &str, tokens: Tokens, price: Option<&Price>) {
-        self.count(model, tokens, price);
-        if let Some(above) = &self.above {
-            above.lose(model, tokens, price);
+    /// Counts an aborted response of `model` in the same way, except that it isn't a turn.
+    pub(crate) fn record_aborted(
+        &self,
+        model: &str,
+        tokens: ReportedUsage,
+        price: Option<&ModelPrice>,
+    ) {
+        self.record_tokens(model, tokens, price);
+        if let Some(parent) = &self.parent {
+            parent.record_aborted(model, tokens, price);
         }
     }
 
-    fn count(&self, model: &str, tokens: Tokens, price: Option<&Price>) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+    fn record_tokens(&self, model: &str, tokens: ReportedUsage, price: Option<&ModelPrice>) {
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(usage) = tokens.0 else {
-            spent.uncounted = Some(model.to_owned());
+            totals.uncounted_model = Some(model.to_owned());
             return;
         };
         self.tokens.fetch_add(usage.total(), Relaxed);
-        match price.and_then(|price| price.of(&usage)) {
-            Some(cost) => spent.sum += cost,
-            None => spent.unpriced = Some(model.to_owned()),
+        match price.and_then(|price| price.cost(&usage)) {
+            Some(cost) => totals.cost += cost,
+            None => totals.unpriced_model = Some(model.to_owned()),
         }
     }
 
+    /// Checks that the agent may send another request.
+    ///
     /// # Errors
-    /// The first budget, from here upwards, that lets nothing more be asked.
-    pub(crate) fn check(&self) -> Result<(), AgentFault> {
-        if let Some((budget, unknown)) = self.used_up() {
-            return Err(AgentFault::OverBudget {
+    /// The budget that forbids it: the first one, from this agent's outward.
+    pub(crate) fn check_limits(&self) -> Result<(), AgentFailure> {
+        if let Some((budget, unknown)) = self.exhausted_budget() {
+            return Err(AgentFailure::OverBudget {
                 agent: self.agent.clone(),
                 budget,
-                unknown,
+                unknown_usage_reason: unknown,
             });
         }
-        self.above.as_ref().map_or(Ok(()), |above| above.check())
+        self.parent
+            .as_ref()
+            .map_or(Ok(()), |parent| parent.check_limits())
     }
 
-    /// The budget that is used up, in words; or that can't be held, and why.
-    fn used_up(&self) -> Option<(String, Option<String>)> {
+    /// Returns the budget that is used up, or that can't be enforced, as a text. In the latter case, also returns why.
+    fn exhausted_budget(&self) -> Option<(String, Option<String>)> {
         let AgentBudget { turns, tokens, usd } = self.budget;
         if let Some(turns) = turns.filter(|turns| self.turns.load(Relaxed) >= *turns) {
             let word = if turns == 1 { "turn" } else { "turns" };
             return Some((format!("{turns} {word}"), None));
         }
-        let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let untold = spent.uncounted.as_ref();
-        let untold = untold.map(|model| format!("the API told no usage of {model}"));
+        let totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let uncounted_model = totals.uncounted_model.as_ref();
+        let missing_usage =
+            uncounted_model.map(|model| format!("the API reported no usage for {model}"));
         if let Some(tokens) = tokens {
             let budget = format!("{tokens} tokens");
             if self.tokens.load(Relaxed) >= tokens {
                 return Some((budget, None));
             }
-            if untold.is_some() {
-                return Some((budget, untold));
+            if missing_usage.is_some() {
+                return Some((budget, missing_usage));
             }
         }
         let usd = usd?;
-        let unpriced = spent.unpriced.as_ref();
-        let unpriced = unpriced.map(|model| format!("`prices` has nothing of {model}"));
+        let unpriced_model = totals.unpriced_model.as_ref();
+        let missing_price = unpriced_model.map(|model| format!("`prices` doesn't cover {model}"));
         #[expect(
             clippy::cast_precision_loss,
             reason = "15 digits are enough for a limit"
         )]
-        let sum = spent.sum as f64 / USD;
-        let unknown = untold.or(unpriced);
-        (sum >= usd || unknown.is_some())
-            .then(|| (format!("{usd} USD"), unknown.filter(|_| sum < usd)))
+        let cost = totals.cost as f64 / PICO_USD_PER_USD;
+        let unknown = missing_usage.or(missing_price);
+        (cost >= usd || unknown.is_some())
+            .then(|| (format!("{usd} USD"), unknown.filter(|_| cost < usd)))
     }
 }
 
@@ -123,7 +141,7 @@ mod tests {
 
     use toolq_core::types::Usage;
 
-    fn usage(tokens: u64) -> Tokens {
+    fn usage(tokens: u64) -> ReportedUsage {
         let usage = Usage {
             input: tokens,
             ..Usage::default()
@@ -131,20 +149,19 @@ mod tests {
         usage.into()
     }
 
-    /// FAULTS 103.
     #[test]
-    fn what_is_used_below_counts_above() {
-        let tokens = |most| AgentBudget {
-            tokens: Some(most),
+    fn usage_of_a_sub_agent_counts_for_its_parent() {
+        let tokens = |limit| AgentBudget {
+            tokens: Some(limit),
             ..AgentBudget::default()
         };
-        let above = Arc::new(Purse::new("lead", tokens(100), None));
-        let below = Purse::new("expert", tokens(60), Some(Arc::clone(&above)));
-        below.take("m", usage(50), None);
-        assert_eq!(below.check(), Ok(()));
-        above.take("m", usage(50), None);
-        let Err(AgentFault::OverBudget { agent, budget, .. }) = below.check() else {
-            panic!("nothing is left above");
+        let parent = Arc::new(AgentBudgetMeter::new("lead", tokens(100), None));
+        let child = AgentBudgetMeter::new("expert", tokens(60), Some(Arc::clone(&parent)));
+        child.record_response("m", usage(50), None);
+        assert_eq!(child.check_limits(), Ok(()));
+        parent.record_response("m", usage(50), None);
+        let Err(AgentFailure::OverBudget { agent, budget, .. }) = child.check_limits() else {
+            panic!("the parent's budget should be used up");
         };
         assert_eq!((agent.as_str(), budget.as_str()), ("lead", "100 tokens"));
     }
@@ -155,41 +172,54 @@ mod tests {
             usd: Some(0.01),
             ..AgentBudget::default()
         };
-        let price = Price {
+        let price = ModelPrice {
             input: 3_000_000,
             output: 15_000_000,
             cache_read: None,
             cache_write: None,
         };
-        let purse = Purse::new("a", budget, None);
-        purse.take("m", usage(3_333), Some(&price));
-        assert_eq!(purse.check(), Ok(()));
-        purse.take("m", usage(1), Some(&price));
-        assert!(purse.check().is_err());
-        let unknown = Purse::new("a", budget, None);
-        unknown.take("m", usage(1), None);
-        assert!(unknown.check().is_err());
+        let meter = AgentBudgetMeter::new("a", budget, None);
+        meter.record_response("m", usage(3_333), Some(&price));
+        assert_eq!(meter.check_limits(), Ok(()));
+        meter.record_response("m", usage(1), Some(&price));
+        assert!(meter.check_limits().is_err());
+        let unpriced = AgentBudgetMeter::new("a", budget, None);
+        unpriced.record_response("m", usage(1), None);
+        assert!(unpriced.check_limits().is_err());
     }
 
-    /// A budget that nobody can count is not held by counting nothing.
+    /// Usage that the API doesn't report must not count as zero.
     #[test]
-    fn what_is_not_told_ends_a_budget_that_needs_it() {
+    fn unknown_usage_exhausts_a_budget_that_needs_it() {
         let why = |budget: AgentBudget| {
-            let above = Arc::new(Purse::new("lead", budget, None));
-            let purse = Purse::new("a", AgentBudget::default(), Some(above));
-            purse.take("m", Tokens(None), None);
-            match purse.check() {
+            let parent = Arc::new(AgentBudgetMeter::new("lead", budget, None));
+            let meter = AgentBudgetMeter::new("a", AgentBudget::default(), Some(parent));
+            meter.record_response("m", ReportedUsage(None), None);
+            match meter.check_limits() {
                 Ok(()) => None,
-                Err(AgentFault::OverBudget { unknown, .. }) => unknown,
+                Err(AgentFailure::OverBudget {
+                    unknown_usage_reason: unknown,
+                    ..
+                }) => unknown,
                 Err(other) => panic!("{other:?}"),
             }
         };
-        let none = AgentBudget::default();
-        let told = "the API told no usage of m";
+        let unlimited = AgentBudget::default();
+        let missing_usage = "the API reported no usage for m";
         let (tokens, usd) = (Some(100), Some(1.0));
-        assert_eq!(why(AgentBudget { tokens, ..none }).as_deref(), Some(told));
-        assert_eq!(why(AgentBudget { usd, ..none }).as_deref(), Some(told));
+        assert_eq!(
+            why(AgentBudget {
+                tokens,
+                ..unlimited
+            })
+            .as_deref(),
+            Some(missing_usage)
+        );
+        assert_eq!(
+            why(AgentBudget { usd, ..unlimited }).as_deref(),
+            Some(missing_usage)
+        );
         let turns = Some(2);
-        assert_eq!(why(AgentBudget { turns, ..none }), None);
+        assert_eq!(why(AgentBudget { turns, ..unlimited }), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The loop of an agent: its model is asked, what it calls runs, the results are sent back, and it is asked again.
+//! The agent loop: request a response from the model, run the calls in it, send back their results, and repeat.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,253 +7,281 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::agent::budget::Purse;
-use crate::agent::error::{Broken, in_doubt};
-use crate::agent::messages::{final_text, results, text_of, unfinished};
-use crate::agent::model_name::named;
-use crate::agent::request::{Address, Texts, user};
-use crate::agent::runner::Agents;
-use crate::agent::scope::Around;
-use crate::agent::streaming::{Served, Speech};
-use crate::agent::toolset::Kit;
-use crate::control::Control;
-use crate::dispatcher::{Answers, Desk};
-use crate::progress::Voice;
-use crate::scheduler::Job;
-use toolq_core::json::pretty;
-use toolq_core::text::clipped;
+use crate::agent::budget::AgentBudgetMeter;
+use crate::agent::error::{AgentError, in_doubt_outcome};
+use crate::agent::messages::{answer_text, final_answer, result_messages, unfinished_answer};
+use crate::agent::model_name::mask_model_name;
+use crate::agent::request::{EnvTemplates, ModelEndpoint, user_message};
+use crate::agent::runner::AgentRunner;
+use crate::agent::scope::AgentScope;
+use crate::agent::streaming::{AgentTurnResult, StreamingResponse};
+use crate::agent::toolset::AgentToolset;
+use crate::control::RunControl;
+use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
+use crate::progress::ProgressSender;
+use crate::scheduler::CallJob;
+use toolq_core::json::indent_json;
+use toolq_core::text::truncate;
 use toolq_core::types::{
-    AgentBacking, AgentFault, AgentInvocation, Arrival, Checked, Ending, Halt, NotExecuted,
-    Refused, Stop, Tool, Turn, Verdict,
+    AgentBacking, AgentFailure, AgentInvocation, CallEnding, CheckedCall, EmitError, HaltCause,
+    NotExecutedCause, StopReason, Tool, Turn, TurnArrival, Verdict,
 };
 
-/// Characters of a word that is told.
-const WORD: usize = 60;
+/// The maximum length of an unknown stop reason in a progress message.
+const MAX_STOP_REASON_CHARS: usize = 60;
 
-impl Around {
-    /// Where an agent stands that a call of `outer` started, or one of the input.
-    pub(crate) fn of(
+impl AgentScope {
+    /// Returns the scope of an agent that is called by the agent with the scope `parent`, or by the input.
+    pub(crate) fn for_call(
         tool: &Tool,
         backing: &AgentBacking,
         safe: bool,
-        outer: Option<&Self>,
+        parent: Option<&Self>,
     ) -> Self {
-        let depth = outer.map_or(0, |outer| outer.depth) + 1;
-        let own = depth.saturating_add(backing.max_depth - 1);
-        let above = outer.map(|outer| Arc::clone(&outer.purse));
+        let depth = parent.map_or(0, |parent| parent.depth) + 1;
+        let own_max_depth = depth.saturating_add(backing.max_depth - 1);
+        let parent_meter = parent.map(|parent| Arc::clone(&parent.budget_meter));
         Self {
             depth,
-            deepest: outer.map_or(own, |outer| outer.deepest.min(own)),
-            safe: safe || outer.is_some_and(|outer| outer.safe),
-            purse: Arc::new(Purse::new(&tool.name, backing.budget, above)),
+            max_depth: parent.map_or(own_max_depth, |parent| parent.max_depth.min(own_max_depth)),
+            requires_safe_calls: safe || parent.is_some_and(|parent| parent.requires_safe_calls),
+            budget_meter: Arc::new(AgentBudgetMeter::new(
+                &tool.name,
+                backing.budget,
+                parent_meter,
+            )),
         }
     }
 }
 
-/// An agent at work.
-pub(crate) struct Conversation<'a> {
-    pub(crate) agents: &'a Agents,
-    pub(crate) job: &'a Job,
+/// An agent at work on one call.
+pub(crate) struct AgentConversation<'a> {
+    pub(crate) runner: &'a AgentRunner,
+    pub(crate) job: &'a CallJob,
     pub(crate) backing: &'a AgentBacking,
-    pub(crate) kit: Arc<Kit>,
-    pub(crate) around: Arc<Around>,
-    pub(crate) desk: Desk,
-    pub(crate) voice: Voice,
-    pub(crate) control: Control,
-    /// When its time is over, in the time of the run.
-    pub(crate) until: Duration,
-    /// A number of the call's own, the same on every run.
-    pub(crate) seed: u64,
-    /// All that was said, in the API's form.
+    pub(crate) toolset: Arc<AgentToolset>,
+    pub(crate) scope: Arc<AgentScope>,
+    pub(crate) dispatcher: DispatcherHandle,
+    pub(crate) progress: ProgressSender,
+    pub(crate) control: RunControl,
+    /// When its timeout expires, in the engine's time.
+    pub(crate) deadline: Duration,
+    /// The seed of the backoff jitter, which is the same on every run.
+    pub(crate) jitter_seed: u64,
+    /// The conversation so far, in the API's format.
     pub(crate) messages: Vec<Box<RawValue>>,
 }
 
-impl Conversation<'_> {
-    /// Works on `task` until there is an answer. `spoken` is the last text of the model at every time.
+impl AgentConversation<'_> {
+    /// Works on `task` until there is an answer. `text_so_far` always holds the last text of the model, so that the
+    /// caller has it even if this future is dropped.
     ///
     /// # Errors
     /// Why there is no answer.
-    pub(crate) async fn hold(
+    pub(crate) async fn run(
         mut self,
         task: &AgentInvocation,
-        spoken: &mut String,
-    ) -> Result<(String, Ending), Broken> {
-        let agents = self.agents;
-        let texts = Texts(&agents.environment);
-        let address = Address::of(self.backing, &texts)?;
-        let model = texts.fixed(&self.backing.model)?;
+        text_so_far: &mut String,
+    ) -> Result<(String, CallEnding), AgentError> {
+        let templates = EnvTemplates(&self.runner.environment);
+        let endpoint = ModelEndpoint::from_backing(self.backing, &templates)?;
+        let model = templates.resolve(&self.backing.model)?;
         let fallback = self.backing.fallback_model.as_ref();
-        let fallback = fallback.map(|model| texts.fixed(model)).transpose()?;
+        let fallback = fallback.map(|model| templates.resolve(model)).transpose()?;
         let prompt = match &task.prompt {
-            Some(prompt) => texts.draft(prompt)?,
-            None => pretty(self.job.accepted.input.text()),
+            Some(prompt) => templates.resolve_partial(prompt)?,
+            None => indent_json(self.job.accepted.input.text()),
         };
-        self.say(0, user(&prompt)).await?;
-        let kit = Arc::clone(&self.kit);
-        for number in 0.. {
-            let last = self.is_last(number);
+        self.push_message(0, user_message(&prompt)).await?;
+        let toolset = Arc::clone(&self.toolset);
+        for turn_number in 0.. {
+            let is_last = self.is_last_turn(turn_number);
             let models = (model.as_str(), fallback.as_deref());
-            let (turn, stop, speech) = self.hear(&kit, &address, models, number, spoken).await?;
-            let goes_on = match stop {
-                Stop::Done | Stop::Paused if turn.calls.is_empty() || last => Ok(()),
-                Stop::Done | Stop::Paused => self.around.purse.check(),
-                Stop::Refused => Err(AgentFault::Refused),
-                Stop::MaxTokens => Err(AgentFault::MaxTokens),
-                Stop::ContextFull => Err(AgentFault::ContextFull),
+            let (turn, stop, streaming) = self
+                .next_response(&toolset, &endpoint, models, turn_number, text_so_far)
+                .await?;
+            let can_continue = match stop {
+                StopReason::Complete | StopReason::Paused if turn.calls.is_empty() || is_last => {
+                    Ok(())
+                }
+                StopReason::Complete | StopReason::Paused => self.scope.budget_meter.check_limits(),
+                StopReason::Refused => Err(AgentFailure::Refused),
+                StopReason::MaxTokens => Err(AgentFailure::MaxTokens),
+                StopReason::ContextFull => Err(AgentFailure::ContextFull),
             };
-            if let Err(fault) = goes_on {
-                if let Some(mut speech) = speech {
-                    let over = NotExecuted::Halted(Halt::AgentOver);
-                    if let Some(doubt) = speech.end(over, turn.cut_off).await {
-                        return Err(in_doubt(doubt).into());
+            if let Err(failure) = can_continue {
+                if let Some(mut streaming) = streaming {
+                    let cause = NotExecutedCause::Halted(HaltCause::AgentStopped);
+                    if let Some(doubt) = streaming.abort(cause, turn.cut_off).await {
+                        return Err(in_doubt_outcome(doubt).into());
                     }
                 }
-                return Err(fault.into());
+                return Err(failure.into());
             }
             match stop {
-                Stop::Done if turn.calls.is_empty() => {
-                    return Ok((final_text(spoken), Ending::Answered));
+                StopReason::Complete if turn.calls.is_empty() => {
+                    return Ok((final_answer(text_so_far), CallEnding::Answered));
                 }
-                _ if turn.calls.is_empty() && !last => continue,
+                _ if turn.calls.is_empty() && !is_last => continue,
                 _ => {}
             }
-            if let Some(result) = self.serve(turn, speech).await? {
-                return Ok((result, Ending::Answered));
+            if let Some(result) = self.run_calls(turn, streaming).await? {
+                return Ok((result, CallEnding::Answered));
             }
-            if last {
+            if is_last {
                 break;
             }
         }
-        let last_words = unfinished(spoken, self.backing.max_turns);
-        Ok((last_words, Ending::Unfinished))
+        let partial_answer = unfinished_answer(text_so_far, self.backing.max_turns);
+        Ok((partial_answer, CallEnding::Unfinished))
     }
 
-    /// Asks, unless an earlier run did, and takes note of the answer. What of its calls has started by then comes with it.
-    async fn hear<'k>(
+    /// Returns the next response and records it. It comes from the log if an earlier run received it, otherwise from
+    /// the model; then the calls that started while it was streaming come with it.
+    async fn next_response<'k>(
         &mut self,
-        kit: &'k Kit,
-        address: &Address,
+        toolset: &'k AgentToolset,
+        endpoint: &ModelEndpoint,
         models: (&str, Option<&str>),
-        number: usize,
-        spoken: &mut String,
-    ) -> Result<(Turn, Stop, Option<Speech<'k>>), Broken> {
-        let (mut response, turn, asked) = if let Some((response, turn)) = self.remembered(number)? {
-            (response, turn, None)
-        } else {
-            self.around.purse.check()?;
-            let of = u64::from(self.backing.max_turns);
-            self.desk.progress(number as u64 + 1, of).await?;
-            let heard = self.answer(kit, address, models, number, spoken).await?;
-            if let Some(word) = &heard.response.unknown_stop {
-                self.voice.tip(format!(
-                    "its answer ended with {}, which is not known: taken for a good end",
-                    clipped(word, WORD)
-                ));
-            }
-            (
-                heard.response,
-                heard.turn,
-                Some((heard.digest, heard.speech)),
-            )
-        };
-        let (digest, speech) = asked.unzip();
-        let mask = &self.agents.mask;
-        response.model = response.model.take().map(|name| named(&name, mask));
+        turn_number: usize,
+        text_so_far: &mut String,
+    ) -> Result<(Turn, StopReason, Option<StreamingResponse<'k>>), AgentError> {
+        let (mut response, turn, fresh) =
+            if let Some((response, turn)) = self.logged_response(turn_number)? {
+                (response, turn, None)
+            } else {
+                self.scope.budget_meter.check_limits()?;
+                let max_turns = u64::from(self.backing.max_turns);
+                self.dispatcher
+                    .report_progress(turn_number as u64 + 1, max_turns)
+                    .await?;
+                let received = self
+                    .request_with_retries(toolset, endpoint, models, turn_number, text_so_far)
+                    .await?;
+                if let Some(unknown_stop) = &received.response.unknown_stop_reason {
+                    self.progress.send_message(format!(
+                        "unknown stop reason {}: treating the response as complete",
+                        truncate(unknown_stop, MAX_STOP_REASON_CHARS)
+                    ));
+                }
+                (
+                    received.response,
+                    received.turn,
+                    Some((received.request_digest, received.streaming)),
+                )
+            };
+        let (digest, streaming) = fresh.unzip();
+        let mask = &self.runner.mask;
+        response.model = response
+            .model
+            .take()
+            .map(|name| mask_model_name(&name, mask));
         let model = response.model.as_deref().unwrap_or(models.0);
-        let price = self.kit.tools.prices.of(model);
-        self.around.purse.take(model, response.usage, price);
-        spoken.clone_from(&response.text);
-        let (message, stop) = (response.message.clone(), response.stop);
+        let price = self.toolset.tools.prices.for_model(model);
+        self.scope
+            .budget_meter
+            .record_response(model, response.usage, price);
+        text_so_far.clone_from(&response.text);
+        let (message, stop) = (response.message.clone(), response.stop_reason);
         self.messages.push(message.clone());
-        let answer = Box::new((response, digest));
-        self.desk.message(number, message, Some(answer)).await?;
-        Ok((turn, stop, speech))
+        let recorded = Box::new((response, digest));
+        self.dispatcher
+            .record_message(turn_number, message, Some(recorded))
+            .await?;
+        Ok((turn, stop, streaming))
     }
 
-    /// Adds a message of the agent's own.
-    async fn say(&mut self, turn: usize, message: Box<RawValue>) -> Result<(), Refused> {
+    /// Appends one of the agent's own messages to the conversation and records it.
+    async fn push_message(&mut self, turn: usize, message: Box<RawValue>) -> Result<(), EmitError> {
         self.messages.push(message.clone());
-        self.desk.message(turn, message, None).await
+        self.dispatcher.record_message(turn, message, None).await
     }
 
-    /// Has the calls of a turn run, those that run by now among them, and adds their results. The final answer, if one of
-    /// the calls was that; in the last turn nothing else runs.
+    /// Runs the calls of a turn, including those that started while it was streaming, and appends their results to the
+    /// conversation. Returns the agent's final answer if one of the calls gave it; in the last turn no other call runs.
     ///
     /// # Errors
-    /// One of the calls is in doubt, or the log has others.
-    async fn serve(
+    /// One of the calls is in doubt, or the log has different calls in this turn.
+    async fn run_calls(
         &mut self,
         turn: Turn,
-        speech: Option<Speech<'_>>,
-    ) -> Result<Option<String>, Broken> {
-        let (number, form) = (turn.number, turn.form);
-        let spoken = match speech {
-            Some(mut speech) => speech.serve(turn.cut_off).await,
+        streaming: Option<StreamingResponse<'_>>,
+    ) -> Result<Option<String>, AgentError> {
+        let (turn_number, form) = (turn.number, turn.answer_form);
+        let streamed = match streaming {
+            Some(mut streaming) => streaming.finish(turn.cut_off).await,
             None => None,
         };
-        let Served {
-            answers: Answers { answers, doubt },
-            completions,
-        } = match spoken {
-            Some(served) => served,
-            None => self.serve_whole(turn).await?,
+        let AgentTurnResult {
+            answers: SubTurnAnswers { answers, doubt },
+            completion_positions,
+        } = match streamed {
+            Some(result) => result,
+            None => self.run_complete_turn(turn).await?,
         };
         if let Some(doubt) = doubt {
-            return Err(in_doubt(doubt).into());
+            return Err(in_doubt_outcome(doubt).into());
         }
-        let mut completions = completions.iter().filter_map(|at| answers.get(*at));
+        let mut completions = completion_positions
+            .iter()
+            .filter_map(|position| answers.get(*position));
         if let Some(answer) = completions.find(|answer| !answer.is_error) {
-            return Ok(Some(text_of(answer)));
+            return Ok(Some(answer_text(answer)));
         }
-        if self.is_last(number) {
+        if self.is_last_turn(turn_number) {
             return Ok(None);
         }
-        for message in results(self.backing.api, form, &answers) {
-            self.say(number, message).await?;
+        for message in result_messages(self.backing.api, form, &answers) {
+            self.push_message(turn_number, message).await?;
         }
         Ok(None)
     }
 
-    /// Whether its model is not asked again behind the turn of this number.
-    pub(crate) fn is_last(&self, number: usize) -> bool {
-        number + 1 == self.backing.max_turns as usize
+    /// Returns whether the model gets no further request after the turn with this number.
+    pub(crate) fn is_last_turn(&self, turn_number: usize) -> bool {
+        turn_number + 1 == self.backing.max_turns as usize
     }
 
-    /// Has the calls of a turn run that are all known; of the last one those that are the agent's answer, if any is.
+    /// Runs the calls of a turn that are all known. In the last turn only those that give the agent's final answer run.
     ///
     /// # Errors
-    /// The log has others.
-    async fn serve_whole(&self, turn: Turn) -> Result<Served, Broken> {
-        let number = turn.number;
-        let mut calls = self.kit.check(turn, &self.around);
+    /// The log has different calls in this turn.
+    async fn run_complete_turn(&self, turn: Turn) -> Result<AgentTurnResult, AgentError> {
+        let turn_number = turn.number;
+        let mut calls = self.toolset.check_turn(turn, &self.scope);
         for checked in &mut calls {
-            checked.call.within = Some(Arc::clone(&self.desk.call));
-            checked.past = self.past(checked)?;
+            checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
+            checked.resume_state = self.resume_state(checked)?;
         }
-        let accepted = |checked: &Checked| matches!(checked.verdict, Verdict::Accepted(_));
-        self.desk
-            .busy()
+        let accepted = |checked: &CheckedCall| matches!(checked.verdict, Verdict::Accepted(_));
+        self.dispatcher
+            .any_call_started()
             .fetch_or(calls.iter().any(accepted), Relaxed);
-        let completions = calls.iter().filter(|call| call.verdict.is_completion());
-        let completions: Vec<usize> = completions.map(|checked| checked.call.position).collect();
-        let (feed, arriving) = mpsc::unbounded_channel();
-        if self.is_last(number) {
-            if completions.is_empty() {
-                return Ok(Served::default());
+        let completion_calls = calls.iter().filter(|call| call.verdict.is_completion());
+        let completion_positions: Vec<usize> = completion_calls
+            .map(|checked| checked.call.position)
+            .collect();
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        if self.is_last_turn(turn_number) {
+            if completion_positions.is_empty() {
+                return Ok(AgentTurnResult::default());
             }
-            // The receiver is in this function until it is handed over.
-            let _ = feed.send(Arrival::Over(NotExecuted::LastTurn));
+            // This function still holds the receiver, so sending can't fail.
+            let _ = sender.send(TurnArrival::RestSkipped(NotExecutedCause::LastTurn));
         }
         for call in calls {
-            let _ = feed.send(Arrival::Call(Box::new(call)));
+            let _ = sender.send(TurnArrival::Call(Box::new(call)));
         }
-        drop(feed);
-        let tools = Arc::clone(&self.kit.tools);
-        let around = Arc::clone(&self.around);
-        let answers = self.desk.turn(number, arriving, tools, around).await;
-        Ok(Served {
+        drop(sender);
+        let tools = Arc::clone(&self.toolset.tools);
+        let scope = Arc::clone(&self.scope);
+        let answers = self
+            .dispatcher
+            .run_sub_turn(turn_number, arrivals, tools, scope)
+            .await;
+        Ok(AgentTurnResult {
             answers: answers.unwrap_or_default(),
-            completions,
+            completion_positions,
         })
     }
 }

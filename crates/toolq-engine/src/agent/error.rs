@@ -1,37 +1,40 @@
-use toolq_core::types::{AgentFault, Captured, Doubt, Outcome, Refused};
+//! Why an agent ended without an answer.
+
+use toolq_core::types::{AgentFailure, CaptureStats, DoubtCause, EmitError, Outcome};
 
 /// Why an agent ended without an answer.
 #[derive(Debug)]
-pub(crate) enum Broken {
-    /// By itself.
-    Fault(AgentFault),
-    /// As a request does, before the model was asked or while it was.
+pub(crate) enum AgentError {
+    /// The agent failed.
+    Failure(AgentFailure),
+    /// Its call ends with this outcome, for example because a request failed or a call of the agent is in doubt.
     Outcome(Outcome),
 }
 
-impl From<AgentFault> for Broken {
-    fn from(fault: AgentFault) -> Self {
-        Self::Fault(fault)
+impl From<AgentFailure> for AgentError {
+    fn from(failure: AgentFailure) -> Self {
+        Self::Failure(failure)
     }
 }
 
-impl From<Refused> for Broken {
-    fn from(Refused(why): Refused) -> Self {
-        Self::Fault(AgentFault::LogRefused(why))
+impl From<EmitError> for AgentError {
+    fn from(EmitError(why): EmitError) -> Self {
+        Self::Failure(AgentFailure::LogRefused(why))
     }
 }
 
-impl From<Outcome> for Broken {
+impl From<Outcome> for AgentError {
     fn from(outcome: Outcome) -> Self {
         Self::Outcome(outcome)
     }
 }
 
-/// How an agent ends of which a call is in doubt: what its model would be told is not known yet.
-pub(crate) fn in_doubt(doubt: Doubt) -> Outcome {
+/// Returns the outcome of an agent that has a call in doubt. It can't continue, since the result of that call for its
+/// model isn't known yet.
+pub(crate) fn in_doubt_outcome(doubt: DoubtCause) -> Outcome {
     Outcome::InDoubt {
-        doubt,
+        cause: doubt,
         output: String::new(),
-        captured: Captured::default(),
+        captured: CaptureStats::default(),
     }
 }

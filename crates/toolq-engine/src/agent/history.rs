@@ -1,67 +1,76 @@
-//! An agent goes on where an earlier run left it: what its model answered is not asked for again, and what is known of
-//! its calls goes with them. Without a run to resume, nothing is known.
+//! Resumes an agent where an earlier run left it. Responses that the earlier run received aren't requested again, and
+//! what it recorded about the agent's calls decides whether they run.
 
-use crate::agent::conversation::Conversation;
-use crate::agent::error::Broken;
-use toolq_core::text::clipped;
-use toolq_core::transcript::response;
+use crate::agent::conversation::AgentConversation;
+use crate::agent::error::AgentError;
+use toolq_core::text::truncate;
+use toolq_core::transcript::parse_response;
 use toolq_core::types::{
-    CallRef, Checked, Invocation, Outcome, Past, Refused, Response, Turn, Verdict,
+    CallRef, CheckedCall, EmitError, Invocation, ModelResponse, Outcome, ResumeState, Turn, Verdict,
 };
 
-/// Characters of an id.
-const MAX_ID: usize = 128;
+/// The maximum length of an id in a message.
+const MAX_ID_CHARS: usize = 128;
 
-impl Conversation<'_> {
-    /// The answer of the turn of this number, if an earlier run heard it.
+impl AgentConversation<'_> {
+    /// Returns the response of the turn with this number, if an earlier run received it.
     ///
     /// # Errors
-    /// It did, and the answer can't be had: the agent can't go on, and must not begin anew.
-    pub(crate) fn remembered(&self, number: usize) -> Result<Option<(Response, Turn)>, Broken> {
-        let Some(memory) = &self.agents.memory else {
+    /// An earlier run received a response that can't be restored. The agent can't continue, and must not start over.
+    pub(crate) fn logged_response(
+        &self,
+        turn_number: usize,
+    ) -> Result<Option<(ModelResponse, Turn)>, AgentError> {
+        let Some(history) = &self.runner.history else {
             return Ok(None);
         };
-        let stuck = |refused| stuck(refused, &self.desk.call);
-        let Some(told) = memory.told(&self.desk.call, number).map_err(stuck)? else {
+        let to_error = |refused| cannot_resume(refused, &self.dispatcher.call);
+        let Some(logged) = history
+            .logged_response(&self.dispatcher.call, turn_number)
+            .map_err(to_error)?
+        else {
             return Ok(None);
         };
-        let (mut response, turn) =
-            response(self.backing.api, told.body.get(), number).map_err(|_| {
-                let why = "the session log has an answer of another API than that of this agent";
-                stuck(Refused(why.to_owned()))
+        let (mut response, turn) = parse_response(self.backing.api, logged.body.get(), turn_number)
+            .map_err(|_| {
+                let why = "the session log has a response in the format of a different API than this agent's";
+                to_error(EmitError(why.to_owned()))
             })?;
-        response.model = response.model.or(told.model);
+        response.model = response.model.or(logged.model);
         Ok(Some((response, turn)))
     }
 
-    /// What earlier runs made of a call. What an agent that has its answer took of the budgets of this one is taken from
-    /// them once more.
+    /// Returns what earlier runs recorded about a call. If it is a call of another agent that already has its answer,
+    /// charges what that agent used to the budgets of this one again.
     ///
     /// # Errors
-    /// It isn't the call that the log has in its place, or its answer can't be had. Nothing of its turn may run.
-    pub(crate) fn past(&self, checked: &Checked) -> Result<Past, Broken> {
-        let Some(memory) = &self.agents.memory else {
-            return Ok(Past::None);
+    /// The log has a different call in this place, or its answer can't be restored. No call of the turn may run.
+    pub(crate) fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, AgentError> {
+        let Some(history) = &self.runner.history else {
+            return Ok(ResumeState::NotStarted);
         };
-        let past = memory.past(checked);
-        let past = past.map_err(|refused| stuck(refused, &self.desk.call))?;
-        let is_agents = matches!(&checked.verdict, Verdict::Accepted(accepted)
+        let resume_state = history
+            .resume_state(checked)
+            .map_err(|refused| cannot_resume(refused, &self.dispatcher.call))?;
+        let is_agent_call = matches!(&checked.verdict, Verdict::Accepted(accepted)
             if matches!(accepted.invocation, Some(Invocation::Agent(_))));
-        if let (Past::Answered(_), true) = (&past, is_agents) {
+        if let (ResumeState::Answered(_), true) = (&resume_state, is_agent_call) {
             let call = CallRef::new(&checked.call, None);
-            for (model, tokens) in memory.taken(&call) {
-                let price = self.kit.tools.prices.of(&model);
-                self.around.purse.take(&model, tokens, price);
+            for (model, tokens) in history.logged_usage(&call) {
+                let price = self.toolset.tools.prices.for_model(&model);
+                self.scope
+                    .budget_meter
+                    .record_response(&model, tokens, price);
             }
         }
-        Ok(past)
+        Ok(resume_state)
     }
 }
 
-/// The agent was started before, and nothing of it is done in this run. Who runs it has two ways out.
-fn stuck(Refused(why): Refused, call: &CallRef) -> Broken {
-    let id = clipped(&call.tool_use_id, MAX_ID);
-    Broken::Outcome(Outcome::LogRefused(format!(
-        "{why}. `--new` begins anew; `toolq log resolve {id} --done --result TEXT` gives it a result"
+/// Returns the error for an agent that was started by an earlier run and can't be resumed. It names the two ways out.
+fn cannot_resume(EmitError(why): EmitError, call: &CallRef) -> AgentError {
+    let id = truncate(&call.tool_use_id, MAX_ID_CHARS);
+    AgentError::Outcome(Outcome::LogRefused(format!(
+        "{why}. Start over with `--new`, or set a result with `toolq log resolve {id} --done --result TEXT`"
     )))
 }

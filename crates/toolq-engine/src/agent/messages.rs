@@ -1,44 +1,48 @@
-//! What an agent says: to its model, the results of a turn; to who called it, its answer.
+//! The texts that an agent produces: the results of a turn for its model, and its answer for its caller.
 
 use serde_json::value::RawValue;
 
-use toolq_core::answer::render;
-use toolq_core::types::{Answer, Api, Content, Form};
+use toolq_core::answer::render_answers;
+use toolq_core::types::{AnswerForm, Api, CallAnswer, ResultContent};
 
-/// The messages that carry the results of a turn: one for all, or one for each.
-pub(crate) fn results(api: Api, form: Form, answers: &[Answer]) -> Vec<Box<RawValue>> {
-    let rendered = render(form, answers);
+/// Returns the messages that carry the results of a turn: one for all of them, or one for each, depending on the API.
+pub(crate) fn result_messages(
+    api: Api,
+    form: AnswerForm,
+    answers: &[CallAnswer],
+) -> Vec<Box<RawValue>> {
+    let rendered = render_answers(form, answers);
     match api {
         Api::Anthropic => RawValue::from_string(rendered).into_iter().collect(),
         Api::OpenAiChat => serde_json::from_str(&rendered).unwrap_or_default(),
     }
 }
 
-/// The text of an answer.
-pub(crate) fn text_of(answer: &Answer) -> String {
+/// Returns the text of a call's answer.
+pub(crate) fn answer_text(answer: &CallAnswer) -> String {
     match &answer.content {
-        Content::Text(text) => text.clone(),
-        Content::Blocks(_) => String::new(),
+        ResultContent::Text(text) => text.clone(),
+        ResultContent::Blocks(_) => String::new(),
     }
 }
 
-/// What the caller reads of a complete answer.
-pub(crate) fn final_text(spoken: &str) -> String {
-    match spoken {
-        "" => "(The agent is done, and its answer is empty.)".to_owned(),
+/// Returns what the caller reads when the agent finished. `last_text` is the model's last text.
+pub(crate) fn final_answer(last_text: &str) -> String {
+    match last_text {
+        "" => "(The agent finished with an empty answer.)".to_owned(),
         text => text.to_owned(),
     }
 }
 
-/// What the caller reads where the agent would have gone on.
-pub(crate) fn unfinished(spoken: &str, max_turns: u32) -> String {
+/// Returns what the caller reads when the agent ran out of turns.
+pub(crate) fn unfinished_answer(last_text: &str, max_turns: u32) -> String {
     let turns = match max_turns {
         1 => "its only turn".to_owned(),
         turns => format!("its {turns} turns"),
     };
-    let note = format!("(The agent was not done after {turns}; these are its last words.)");
-    match spoken {
-        "" => format!("(The agent was not done after {turns}, and said nothing.)"),
+    let note = format!("(The agent did not finish within {turns}; this is its last message.)");
+    match last_text {
+        "" => format!("(The agent did not finish within {turns} and returned no text.)"),
         text => format!("{text}\n{note}"),
     }
 }

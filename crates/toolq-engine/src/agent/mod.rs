@@ -1,4 +1,5 @@
-//! Agents: a model is asked, the calls of its response run in a queue of their own, and their results are sent back, until it gives its answer.
+//! Agents: a model gets a task, the calls in its responses run in a queue of their own, and their results are sent
+//! back, until the model gives its answer.
 
 mod budget;
 mod conversation;
@@ -14,6 +15,6 @@ mod scope;
 mod streaming;
 mod toolset;
 
-pub(crate) use error::in_doubt;
-pub(crate) use runner::Agents;
-pub(crate) use scope::Around;
+pub(crate) use error::in_doubt_outcome;
+pub(crate) use runner::AgentRunner;
+pub(crate) use scope::AgentScope;

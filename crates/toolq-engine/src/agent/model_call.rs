@@ -1,221 +1,270 @@
-//! One answer of a model: the request is sent, and sent again as the tool's `retry` says. A request has no effect but its
-//! answer, so that nothing speaks against asking twice, until a call of the answer has started.
+//! Requests one response from a model, with the retries that the tool's `retry` allows. A request has no effect but its
+//! response, so it can safely be repeated until a call of the response has started.
 
 use std::time::SystemTime;
 
 use reqwest::Response as HttpResponse;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use crate::agent::conversation::Conversation;
-use crate::agent::error::{Broken, in_doubt};
-use crate::agent::request::Address;
-use crate::agent::request_error::{Trouble, refused, told, unreached};
-use crate::agent::streaming::{Aloud, Speech};
-use crate::agent::toolset::Kit;
+use crate::agent::conversation::AgentConversation;
+use crate::agent::error::{AgentError, in_doubt_outcome};
+use crate::agent::request::ModelEndpoint;
+use crate::agent::request_error::{RequestError, from_status, from_stream, from_transport};
+use crate::agent::streaming::{StreamingResponse, TextGuard};
+use crate::agent::toolset::AgentToolset;
 use crate::http::error;
-use crate::http::{encoding, retry_after};
+use crate::http::{content_encoding, parse_retry_after};
 use crate::scheduler::retry;
-use toolq_core::text::{clipped, format_bytes, format_duration};
-use toolq_core::transcript::{ResponseFault, response};
+use toolq_core::text::{format_bytes, format_duration, truncate};
+use toolq_core::transcript::{ResponseError, parse_response};
 use toolq_core::types::{
-    AgentFault, Body, HttpBacking, HttpMethod, NotExecuted, Response, Template, TransportPhase,
-    Turn,
+    AgentFailure, HttpBacking, HttpMethod, ModelResponse, NotExecutedCause, RequestBody, Template,
+    TransportPhase, Turn,
 };
 
-/// The largest answer that is read, in bytes.
-const LARGEST: usize = 32 << 20;
-/// Characters of a page that is no answer.
-const SHOWN: usize = 300;
+/// The maximum size of a response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
+/// The maximum length of the excerpt from an invalid response in an error.
+const MAX_EXCERPT_CHARS: usize = 300;
 
-/// An answer that is whole.
-pub(crate) struct Heard<'k> {
-    pub(crate) response: Response,
+/// A model response that has been received completely.
+pub(crate) struct CompleteResponse<'k> {
+    pub(crate) response: ModelResponse,
     pub(crate) turn: Turn,
-    /// Of the request.
-    pub(crate) digest: String,
-    /// The calls of it that have started, if any have.
-    pub(crate) speech: Speech<'k>,
+    pub(crate) request_digest: String,
+    /// Its calls, some of which may have started.
+    pub(crate) streaming: StreamingResponse<'k>,
 }
 
-impl Conversation<'_> {
-    /// The next answer; `number` is that of its turn. What is streamed stands in `spoken`, however it ends.
+impl AgentConversation<'_> {
+    /// Requests the response of this turn, with retries. Streamed text is saved to `text_so_far`, even if this fails or
+    /// is dropped.
     ///
     /// # Errors
-    /// Why there is none, after all attempts.
-    pub(crate) async fn answer<'k>(
+    /// Why there is no response, after all attempts.
+    pub(crate) async fn request_with_retries<'k>(
         &self,
-        kit: &'k Kit,
-        address: &Address,
+        toolset: &'k AgentToolset,
+        endpoint: &ModelEndpoint,
         models: (&str, Option<&str>),
-        number: usize,
-        spoken: &mut String,
-    ) -> Result<Heard<'k>, Broken> {
+        turn_number: usize,
+        text_so_far: &mut String,
+    ) -> Result<CompleteResponse<'k>, AgentError> {
         let (mut model, mut fallback) = models;
         let mut attempt = 0;
         loop {
-            let body = address.body(model, &self.messages, self.kit.declared.as_deref());
-            let digest = crate::digests::of_text(&body);
-            let (api, around, desk) = (self.backing.api, &self.around, &self.desk);
-            let asked = (model, &self.agents.mask);
-            let mut speech = Speech::new(api, asked, number, kit, around, desk);
-            let aloud = Aloud {
-                speech: &mut speech,
-                spoken,
+            let body =
+                endpoint.build_body(model, &self.messages, self.toolset.declarations.as_deref());
+            let digest = crate::digests::sha256_of_text(&body);
+            let (api, scope, dispatcher) = (self.backing.api, &self.scope, &self.dispatcher);
+            let model_and_mask = (model, &self.runner.mask);
+            let mut streaming = StreamingResponse::new(
+                api,
+                model_and_mask,
+                turn_number,
+                toolset,
+                scope,
+                dispatcher,
+            );
+            let text_guard = TextGuard {
+                response: &mut streaming,
+                text_so_far,
             };
-            let sent = self.send(address, body, number, aloud).await;
-            let trouble = match sent {
+            let sent = self
+                .send_request(endpoint, body, turn_number, text_guard)
+                .await;
+            let error = match sent {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
-                    speech.is_heard();
-                    return Ok(Heard {
+                    streaming.accept();
+                    return Ok(CompleteResponse {
                         response,
                         turn,
-                        digest,
-                        speech,
+                        request_digest: digest,
+                        streaming,
                     });
                 }
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            if speech.has_begun() {
-                if let Some(doubt) = speech.end(NotExecuted::BrokeOff, false).await {
-                    return Err(in_doubt(doubt).into());
+            if streaming.has_open_turn() {
+                if let Some(doubt) = streaming
+                    .abort(NotExecutedCause::StreamAborted, false)
+                    .await
+                {
+                    return Err(in_doubt_outcome(doubt).into());
                 }
-                return Err(trouble.too_late());
+                return Err(error.into_aborted());
             }
-            if let Some(other) = fallback.take_if(|_| trouble.overloaded) {
-                self.voice
-                    .tip(format!("{model} is overloaded, asks {other}"));
+            if let Some(other) = fallback.take_if(|_| error.overloaded) {
+                self.progress
+                    .send_message(format!("{model} is overloaded, trying {other}"));
                 model = other;
                 continue;
             }
             attempt += 1;
-            let left = self.until.saturating_sub(self.control.now());
+            let remaining = self.deadline.saturating_sub(self.control.now());
             let policy = &self.job.accepted.tool.retry;
-            let wait = trouble.again.and_then(|why| {
-                retry::wait_to_ask(policy, attempt, why, trouble.retry_after, left, self.seed)
+            let wait = error.retry_on.and_then(|why| {
+                retry::next_request_wait(
+                    policy,
+                    attempt,
+                    why,
+                    error.retry_after,
+                    remaining,
+                    self.jitter_seed,
+                )
             });
             let Some(wait) = wait else {
-                return Err(trouble.why);
+                return Err(error.cause);
             };
-            self.voice.tip(format!(
-                "{model} has no answer, asks again in {}",
+            self.progress.send_message(format!(
+                "request to {model} failed, retrying in {}",
                 format_duration(wait)
             ));
             self.control.sleep(wait).await;
         }
     }
 
-    async fn send(
+    async fn send_request(
         &self,
-        address: &Address,
+        endpoint: &ModelEndpoint,
         body: String,
-        number: usize,
-        aloud: Aloud<'_, '_>,
-    ) -> Result<(Response, Turn), Trouble> {
-        let request = address.request(body);
-        let after = self.job.accepted.tool.timeout.after;
+        turn_number: usize,
+        text_guard: TextGuard<'_, '_>,
+    ) -> Result<(ModelResponse, Turn), RequestError> {
+        let request = endpoint.build_request(body);
+        let timeout = self.job.accepted.tool.timeout.after;
         let client = self
-            .agents
+            .runner
             .clients
-            .get(&request, &plain(), after, &self.agents.environment)
-            .map_err(Trouble::last)?;
-        let origin = address.origin();
+            .get(
+                &request,
+                &plain_backing(),
+                timeout,
+                &self.runner.environment,
+            )
+            .map_err(RequestError::permanent)?;
+        let origin = endpoint.origin();
         let sent = client.execute(request).await;
-        let response = sent.map_err(|error| unreached(error::of_request(&origin, &error)))?;
-        self.read(response, &origin, number, aloud.speech).await
+        let response =
+            sent.map_err(|error| from_transport(error::from_reqwest_error(&origin, &error)))?;
+        self.read_response(response, &origin, turn_number, text_guard.response)
+            .await
     }
 
-    async fn read(
+    async fn read_response(
         &self,
         mut http: HttpResponse,
         origin: &str,
-        number: usize,
-        speech: &mut Speech<'_>,
-    ) -> Result<(Response, Turn), Trouble> {
+        turn_number: usize,
+        streaming: &mut StreamingResponse<'_>,
+    ) -> Result<(ModelResponse, Turn), RequestError> {
         let status = http.status().as_u16();
-        let wish = retry_after(http.headers(), SystemTime::now());
-        if let Some(encoding) = encoding(http.headers()) {
-            let why = format!("its body is encoded ({encoding}), which no request asks for");
-            return Err(Trouble::last(AgentFault::Unreadable(why)));
+        let min_wait = parse_retry_after(http.headers(), SystemTime::now());
+        if let Some(encoding) = content_encoding(http.headers()) {
+            let why =
+                format!("its body is encoded ({encoding}), although no encoding was requested");
+            return Err(RequestError::permanent(AgentFailure::UnreadableResponse(
+                why,
+            )));
         }
-        let framed = is_stream(http.headers());
-        // What is refused is no answer, whatever it is called.
-        let streamed = framed && (200..300).contains(&status);
-        // The calls of the last answer don't run.
-        let serves = !self.is_last(number);
+        let has_event_stream = is_event_stream(http.headers());
+        // An error status never comes with a model response, whatever its content type.
+        let streamed = has_event_stream && (200..300).contains(&status);
+        // In the last turn calls don't run.
+        let may_start_calls = !self.is_last_turn(turn_number);
         let (mut body, mut total) = (Vec::new(), 0);
         loop {
-            let piece = match http.chunk().await {
-                Ok(Some(piece)) => piece,
+            let chunk = match http.chunk().await {
+                Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
-                // What was cut behind the answer is missed by nobody.
-                Err(_) if streamed && speech.is_complete() => break,
+                // The response is complete, so it doesn't matter what was cut off after it.
+                Err(_) if streamed && streaming.is_complete() => break,
                 Err(error) => {
-                    let cause = error::cause(&error);
-                    return Err(unreached(error::broken(
+                    let cause = error::root_cause(&error);
+                    return Err(from_transport(error::transport_error(
                         TransportPhase::Body,
                         origin,
                         cause,
                     )));
                 }
             };
-            total += piece.len();
-            if total > LARGEST {
-                let why = format!("it has more than {}", format_bytes(LARGEST as u64));
-                return Err(Trouble::last(AgentFault::Unreadable(why)));
+            total += chunk.len();
+            if total > MAX_RESPONSE_BYTES {
+                let why = format!(
+                    "it is larger than {}",
+                    format_bytes(MAX_RESPONSE_BYTES as u64)
+                );
+                return Err(RequestError::permanent(AgentFailure::UnreadableResponse(
+                    why,
+                )));
             }
             if !streamed {
-                body.extend_from_slice(&piece);
+                body.extend_from_slice(&chunk);
                 continue;
             }
-            speech.push(&piece).map_err(|fault| told(fault, wish))?;
-            if serves {
-                speech.let_go();
+            streaming
+                .push(&chunk)
+                .map_err(|error| from_stream(error, min_wait))?;
+            if may_start_calls {
+                streaming.dispatch_ready();
             }
-            // The end of the body may come late, or never.
-            if speech.is_over() {
+            // Don't wait for the end of the body, which may come late or never.
+            if streaming.is_over() {
                 break;
             }
-            // A stream without a pause keeps nobody else waiting: not the limit of the agent, not a signal.
+            // Yield, so a stream that is always ready can't starve timeouts and signals.
             tokio::task::yield_now().await;
         }
         let body = if streamed {
-            let whole = speech.body().map_err(|fault| told(fault, wish))?;
-            whole.ok_or_else(|| {
-                let why = "the stream ended before the answer did".to_owned();
-                unreached(error::broken(TransportPhase::Body, origin, why))
+            let complete_body = streaming
+                .body()
+                .map_err(|error| from_stream(error, min_wait))?;
+            complete_body.ok_or_else(|| {
+                let why = "the stream ended before the response was complete".to_owned();
+                from_transport(error::transport_error(TransportPhase::Body, origin, why))
             })?
-        } else if framed {
-            unframed(&String::from_utf8_lossy(&body))
+        } else if has_event_stream {
+            first_event_data(&String::from_utf8_lossy(&body))
         } else {
             String::from_utf8_lossy(&body).into_owned()
         };
-        let read = response(self.backing.api, &body, number);
+        let read = parse_response(self.backing.api, &body, turn_number);
         match read {
             Ok(answer) if (200..300).contains(&status) => Ok(answer),
-            Ok(_) | Err(ResponseFault::Strange(_)) if !(200..300).contains(&status) => {
-                Err(refused(Some(status), "", &clipped(&body, SHOWN), wish))
+            Ok(_) | Err(ResponseError::Unreadable(_)) if !(200..300).contains(&status) => {
+                Err(from_status(
+                    Some(status),
+                    "",
+                    &truncate(&body, MAX_EXCERPT_CHARS),
+                    min_wait,
+                ))
             }
-            Ok(_) => Err(refused(Some(status), "", "", wish)),
-            Err(ResponseFault::Error { kind, message }) => {
-                let said = Some(status).filter(|status| *status != 200);
-                Err(refused(said, &kind, &message, wish))
+            Ok(_) => Err(from_status(Some(status), "", "", min_wait)),
+            Err(ResponseError::Api { kind, message }) => {
+                let error_status = Some(status).filter(|status| *status != 200);
+                Err(from_status(error_status, &kind, &message, min_wait))
             }
-            Err(ResponseFault::Strange(why)) => {
-                let why = format!("{why}; it begins: {}", clipped(&body, SHOWN));
-                Err(Trouble::last(AgentFault::Unreadable(why)))
+            Err(ResponseError::Unreadable(why)) => {
+                let why = format!(
+                    "{why}; it starts with: {}",
+                    truncate(&body, MAX_EXCERPT_CHARS)
+                );
+                Err(RequestError::permanent(AgentFailure::UnreadableResponse(
+                    why,
+                )))
             }
         }
     }
 }
 
-fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    content_type.is_some_and(|content_type| content_type.starts_with(b"text/event-stream"))
 }
 
-/// The data of the first event; all of it, where there is none.
-fn unframed(body: &str) -> String {
+/// Returns the data of the first event in `body`, or all of `body` if it contains no event.
+fn first_event_data(body: &str) -> String {
     let lines = body.lines().map(|line| line.strip_prefix("data:"));
     let event = lines.skip_while(Option::is_none).map_while(|data| data);
     let data: Vec<&str> = event.map(str::trim_start).collect();
@@ -225,18 +274,18 @@ fn unframed(body: &str) -> String {
     }
 }
 
-/// A request without anything special: no redirects, no proxy.
-fn plain() -> HttpBacking {
+/// Returns the backing for model requests, which have no special settings: no redirects, no proxy.
+fn plain_backing() -> HttpBacking {
     HttpBacking {
         method: HttpMethod::Post,
         url: Template::default(),
-        hosts: None,
+        allowed_hosts: None,
         query: Vec::new(),
         headers: Vec::new(),
-        body: Body::None,
+        body: RequestBody::None,
         success_status: Vec::new(),
         select: None,
-        redirects: 0,
+        max_redirects: 0,
         proxy: None,
     }
 }

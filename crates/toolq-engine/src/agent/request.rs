@@ -1,4 +1,4 @@
-//! What an API is asked: where, by whom, and the conversation so far.
+//! Builds the requests to a model's API: endpoint, headers and body.
 
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
@@ -8,43 +8,50 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use crate::agent::error::Broken;
+use crate::agent::error::AgentError;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AgentBacking, AgentFault, Api, Draft, Outcome, Part, Template, Transport, TransportPhase,
+    AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TemplatePart,
+    TransportError, TransportPhase,
 };
 
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The version of the Messages API that is spoken here.
-const VERSION: &str = "2023-06-01";
-/// The host whose newer models know `max_completion_tokens` only. Other servers of its API know the older word.
-const OPENAI: &str = "api.openai.com";
+const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
+const ANTHROPIC_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+/// The version of the Messages API that requests are written for.
+const ANTHROPIC_API_VERSION: &str = "2023-06-01";
+/// The host whose newer models accept only `max_completion_tokens`. Other servers of its API know the older
+/// `max_tokens`.
+const OPENAI_HOST: &str = "api.openai.com";
 
-/// The texts of an agent, with the environment's values put in.
-pub(crate) struct Texts<'e>(pub(crate) &'e Environment);
+/// Fills the templates of an agent with values from the environment.
+pub(crate) struct EnvTemplates<'e>(pub(crate) &'e Environment);
 
-impl Texts<'_> {
+impl EnvTemplates<'_> {
+    /// Fills in the variables of a template whose input values have already been filled in.
+    ///
     /// # Errors
-    /// How the call ends because a variable is missing.
-    pub(crate) fn draft(&self, draft: &Draft) -> Result<String, Outcome> {
+    /// The outcome of the call, if a variable is missing.
+    pub(crate) fn resolve_partial(&self, draft: &PartialTemplate) -> Result<String, Outcome> {
         let resolved = draft.resolve(&|name| self.0.get(name));
         resolved.map_err(Outcome::MissingVariable)
     }
 
-    /// The same for a template that holds no value of the input.
-    pub(crate) fn fixed(&self, template: &Template) -> Result<String, Outcome> {
-        let pieces = template.parts.iter().filter_map(Part::as_piece);
-        self.draft(&Draft(pieces.collect()))
+    /// Fills in the variables of a template that has no input values.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_partial`].
+    pub(crate) fn resolve(&self, template: &Template) -> Result<String, Outcome> {
+        let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
+        self.resolve_partial(&PartialTemplate(segments.collect()))
     }
 
-    fn optional(&self, template: Option<&Template>) -> Result<Option<String>, Outcome> {
-        template.map(|template| self.fixed(template)).transpose()
+    fn resolve_optional(&self, template: Option<&Template>) -> Result<Option<String>, Outcome> {
+        template.map(|template| self.resolve(template)).transpose()
     }
 }
 
 /// What stays the same in all requests of a conversation.
-pub(crate) struct Address {
+pub(crate) struct ModelEndpoint {
     api: Api,
     pub(crate) url: Url,
     headers: HeaderMap,
@@ -53,58 +60,63 @@ pub(crate) struct Address {
     stream: bool,
 }
 
-impl Address {
+impl ModelEndpoint {
+    /// Resolves the endpoint, API key and system prompt of an agent.
+    ///
     /// # Errors
-    /// How the call ends because nothing can be sent.
-    pub(crate) fn of(backing: &AgentBacking, texts: &Texts<'_>) -> Result<Self, Broken> {
-        let endpoint = texts.fixed(&backing.endpoint)?;
+    /// Why no request can be sent.
+    pub(crate) fn from_backing(
+        backing: &AgentBacking,
+        templates: &EnvTemplates<'_>,
+    ) -> Result<Self, AgentError> {
+        let endpoint = templates.resolve(&backing.endpoint)?;
         let url = endpoint_url(&endpoint, backing.api);
-        let url = url.ok_or_else(|| AgentFault::NoEndpoint {
+        let url = url.ok_or_else(|| AgentFailure::InvalidEndpoint {
             declared: backing.endpoint.to_string(),
-            value: endpoint,
+            resolved: endpoint,
         })?;
-        let key = texts.optional(backing.api_key.as_ref())?;
-        let headers = headers(backing.api, key.as_deref()).map_err(|_| {
-            let why = "the API key may not stand in a header";
-            unbuilt(&url, why)
+        let api_key = templates.resolve_optional(backing.api_key.as_ref())?;
+        let headers = request_headers(backing.api, api_key.as_deref()).map_err(|_| {
+            let why = "the API key contains characters that aren't allowed in a header";
+            build_error(&url, why)
         })?;
         Ok(Self {
             api: backing.api,
             url,
             headers,
-            system: texts.optional(backing.system.as_ref())?,
+            system: templates.resolve_optional(backing.system.as_ref())?,
             max_tokens: backing.max_tokens,
             stream: backing.stream,
         })
     }
 
-    /// The body of a request for the next answer of `model`.
-    pub(crate) fn body(
+    /// Builds the body of a request for the next response of `model`.
+    pub(crate) fn build_body(
         &self,
         model: &str,
         messages: &[Box<RawValue>],
         tools: Option<&RawValue>,
     ) -> String {
-        let told = self.system.as_deref();
-        let of_openai = self.api == Api::OpenAiChat;
-        let newer = of_openai && self.url.host_str() == Some(OPENAI);
-        let body = Asked {
+        let system = self.system.as_deref();
+        let is_openai = self.api == Api::OpenAiChat;
+        let is_openai_host = is_openai && self.url.host_str() == Some(OPENAI_HOST);
+        let body = ChatRequest {
             model,
-            max_tokens: (!newer).then_some(self.max_tokens),
-            max_completion_tokens: newer.then_some(self.max_tokens),
-            system: told.filter(|_| !of_openai),
-            messages: Messages(told.filter(|_| of_openai), messages),
+            max_tokens: (!is_openai_host).then_some(self.max_tokens),
+            max_completion_tokens: is_openai_host.then_some(self.max_tokens),
+            system: system.filter(|_| !is_openai),
+            messages: ChatMessages(system.filter(|_| is_openai), messages),
             tools,
             stream: self.stream.then_some(true),
-            stream_options: (self.stream && of_openai).then_some(StreamOptions {
+            stream_options: (self.stream && is_openai).then_some(StreamOptions {
                 include_usage: true,
             }),
         };
-        // Texts and JSON: there is nothing in it that JSON has no form for.
+        // The body has only strings, numbers and raw JSON, so serializing it can't fail.
         serde_json::to_string(&body).unwrap_or_default()
     }
 
-    pub(crate) fn request(&self, body: String) -> Request {
+    pub(crate) fn build_request(&self, body: String) -> Request {
         let mut request = Request::new(Method::POST, self.url.clone());
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(Body::from(body));
@@ -117,7 +129,7 @@ impl Address {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct ChatRequest<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
@@ -125,7 +137,7 @@ struct Asked<'a> {
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<&'a str>,
-    messages: Messages<'a>,
+    messages: ChatMessages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,44 +151,48 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// The conversation, behind what its model is told before, where that is a message.
-struct Messages<'a>(Option<&'a str>, &'a [Box<RawValue>]);
+/// The messages of a request: the system prompt, where the API takes it as a message, and the conversation.
+struct ChatMessages<'a>(Option<&'a str>, &'a [Box<RawValue>]);
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Message<'a> {
+enum ChatMessage<'a> {
     System {
         role: &'static str,
         content: &'a str,
     },
-    Said(&'a RawValue),
+    Raw(&'a RawValue),
 }
 
-impl Serialize for Messages<'_> {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let told = self.0.map(|content| Message::System {
+impl Serialize for ChatMessages<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let system = self.0.map(|content| ChatMessage::System {
             role: "system",
             content,
         });
-        to.collect_seq(
-            told.into_iter()
-                .chain(self.1.iter().map(|said| Message::Said(said))),
+        serializer.collect_seq(
+            system
+                .into_iter()
+                .chain(self.1.iter().map(|message| ChatMessage::Raw(message))),
         )
     }
 }
 
-fn headers(api: Api, key: Option<&str>) -> Result<HeaderMap, InvalidHeaderValue> {
+fn request_headers(api: Api, api_key: Option<&str>) -> Result<HeaderMap, InvalidHeaderValue> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if api == Api::Anthropic {
-        headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(VERSION));
+        headers.insert(
+            ANTHROPIC_VERSION_HEADER,
+            HeaderValue::from_static(ANTHROPIC_API_VERSION),
+        );
     }
-    if let Some(key) = key {
+    if let Some(api_key) = api_key {
         let (name, value) = match api {
-            Api::Anthropic => (API_KEY, HeaderValue::from_str(key)?),
+            Api::Anthropic => (API_KEY_HEADER, HeaderValue::from_str(api_key)?),
             Api::OpenAiChat => (
                 AUTHORIZATION,
-                HeaderValue::from_str(&format!("Bearer {key}"))?,
+                HeaderValue::from_str(&format!("Bearer {api_key}"))?,
             ),
         };
         let mut value = value;
@@ -186,48 +202,49 @@ fn headers(api: Api, key: Option<&str>) -> Result<HeaderMap, InvalidHeaderValue>
     Ok(headers)
 }
 
-/// The address of an API: an endpoint whose path is the API's own is whole, one that ends in a version lacks only its
-/// end, and any other lacks both.
-/// None where it is no URL of http or https.
+/// Returns the URL to send requests to.
+///
+/// An endpoint that ends in the API's own path, such as `/messages`, is complete. One that ends in a version gets that
+/// path appended; any other gets `/v1` and the path. Returns `None` if the endpoint isn't an http or https URL.
 fn endpoint_url(endpoint: &str, api: Api) -> Option<Url> {
     let mut url = Url::parse(endpoint).ok()?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return None;
     }
-    let own = match api {
+    let api_path = match api {
         Api::Anthropic => "/messages",
         Api::OpenAiChat => "/chat/completions",
     };
     let path = url.path().trim_end_matches('/').to_owned();
-    let last = path.rsplit('/').next().unwrap_or_default();
-    let is_version = last
+    let last_segment = path.rsplit('/').next().unwrap_or_default();
+    let is_version = last_segment
         .strip_prefix('v')
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let whole = match path.as_str() {
-        path if path.ends_with(own) => path.to_owned(),
-        path if is_version => format!("{path}{own}"),
-        path => format!("{path}/v1{own}"),
+    let full_path = match path.as_str() {
+        path if path.ends_with(api_path) => path.to_owned(),
+        path if is_version => format!("{path}{api_path}"),
+        path => format!("{path}/v1{api_path}"),
     };
-    url.set_path(&whole);
+    url.set_path(&full_path);
     Some(url)
 }
 
-/// The task as the first message of a conversation.
-pub(crate) fn user(text: &str) -> Box<RawValue> {
+/// Returns the first message of a conversation, which holds the task.
+pub(crate) fn user_message(text: &str) -> Box<RawValue> {
     #[derive(Serialize)]
-    struct User<'a> {
+    struct UserMessage<'a> {
         role: &'static str,
         content: &'a str,
     }
-    let message = User {
+    let message = UserMessage {
         role: "user",
         content: text,
     };
     serde_json::value::to_raw_value(&message).unwrap_or_default()
 }
 
-fn unbuilt(url: &Url, why: &str) -> Outcome {
-    Outcome::Transport(Transport {
+fn build_error(url: &Url, why: &str) -> Outcome {
+    Outcome::TransportFailed(TransportError {
         phase: TransportPhase::Build,
         origin: url.origin().ascii_serialization(),
         detail: why.to_owned(),
@@ -239,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_may_have_its_version_and_its_end() {
+    fn an_endpoint_may_include_its_version_and_path() {
         for (endpoint, api, url) in [
             (
                 "https://api.anthropic.com",

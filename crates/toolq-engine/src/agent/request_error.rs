@@ -1,101 +1,104 @@
-//! Why a request has no answer, and what may be done about it.
+//! Failed model requests: why they failed, and whether they may be retried.
 
 use std::time::Duration;
 
-use crate::agent::error::Broken;
-use crate::http::Fault;
-use toolq_core::transcript::ResponseFault;
-use toolq_core::types::{AgentFault, Outcome, RetryOn, TransportPhase};
+use crate::agent::error::AgentError;
+use crate::http::HttpError;
+use toolq_core::transcript::ResponseError;
+use toolq_core::types::{AgentFailure, Outcome, RetryCondition, TransportPhase};
 
-/// Why a request has no answer, and what may be done about it.
-pub(crate) struct Trouble {
-    pub(crate) why: Broken,
-    /// The reason to ask again, if it is one.
-    pub(crate) again: Option<RetryOn>,
-    /// The model has more to do than it can.
+/// Why a model request failed, and whether it may be retried.
+pub(crate) struct RequestError {
+    pub(crate) cause: AgentError,
+    /// The retry condition that the failure matches, if any.
+    pub(crate) retry_on: Option<RetryCondition>,
+    /// The model is overloaded.
     pub(crate) overloaded: bool,
-    /// The least time that the server wants to pass before the next request.
+    /// The minimum wait before the next request that the server requested.
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Trouble {
-    /// One that asking again does not mend.
-    pub(crate) fn last(why: impl Into<Broken>) -> Self {
+impl RequestError {
+    /// Returns an error that a retry can't fix.
+    pub(crate) fn permanent(cause: impl Into<AgentError>) -> Self {
         Self {
-            why: why.into(),
-            again: None,
+            cause: cause.into(),
+            retry_on: None,
             overloaded: false,
             retry_after: None,
         }
     }
 
-    /// What is told where it can't be asked again, since calls of its answer have started.
-    pub(crate) fn too_late(self) -> Broken {
-        let why = match self.why {
-            Broken::Fault(AgentFault::Api { said, .. }) => said,
-            Broken::Fault(AgentFault::Unreadable(why)) => why,
-            Broken::Outcome(Outcome::Transport(transport)) => transport.detail,
+    /// Returns the error to report when the request can't be retried because calls of its response have started.
+    pub(crate) fn into_aborted(self) -> AgentError {
+        let detail = match self.cause {
+            AgentError::Failure(AgentFailure::ApiError { message, .. }) => message,
+            AgentError::Failure(AgentFailure::UnreadableResponse(why)) => why,
+            AgentError::Outcome(Outcome::TransportFailed(transport)) => transport.detail,
             other => return other,
         };
-        AgentFault::BrokeOff(why).into()
+        AgentFailure::ResponseAborted(detail).into()
     }
 }
 
-/// What a stream told in the place of an answer, behind a head that promised one.
-pub(crate) fn told(fault: ResponseFault, retry_after: Option<Duration>) -> Trouble {
-    match fault {
-        ResponseFault::Error { kind, message } => refused(None, &kind, &message, retry_after),
-        ResponseFault::Strange(why) => Trouble::last(AgentFault::Unreadable(why)),
+/// Converts an error from inside a stream, after response headers that reported success.
+pub(crate) fn from_stream(error: ResponseError, retry_after: Option<Duration>) -> RequestError {
+    match error {
+        ResponseError::Api { kind, message } => from_status(None, &kind, &message, retry_after),
+        ResponseError::Unreadable(why) => {
+            RequestError::permanent(AgentFailure::UnreadableResponse(why))
+        }
     }
 }
 
-/// An error that the API told, by status or by its word.
-pub(crate) fn refused(
+/// Converts an error that the API reported. `status` is `None` for an error without a failing HTTP status, whose `kind`
+/// decides alone.
+pub(crate) fn from_status(
     status: Option<u16>,
     kind: &str,
     message: &str,
     retry_after: Option<Duration>,
-) -> Trouble {
+) -> RequestError {
     let overloaded = status == Some(529) || kind == "overloaded_error";
-    let again = match (status, kind) {
-        (Some(429), _) | (None, "rate_limit_error") => Some(RetryOn::RateLimited),
+    let retry_on = match (status, kind) {
+        (Some(429), _) | (None, "rate_limit_error") => Some(RetryCondition::RateLimited),
         (Some(500..=504 | 529), _) | (None, "api_error" | "timeout_error" | "overloaded_error") => {
-            Some(RetryOn::Unavailable)
+            Some(RetryCondition::Unavailable)
         }
         _ => None,
     };
-    let said = match (kind, message) {
+    let description = match (kind, message) {
         (kind, "") => kind.to_owned(),
         ("", message) => message.to_owned(),
         (kind, message) => format!("{message} ({kind})"),
     };
-    Trouble {
-        why: AgentFault::Api {
+    RequestError {
+        cause: AgentFailure::ApiError {
             status,
-            said,
-            wait: retry_after.filter(|wait| !wait.is_zero()),
+            message: description,
+            retry_after: retry_after.filter(|wait| !wait.is_zero()),
         }
         .into(),
-        again,
+        retry_on,
         overloaded,
         retry_after,
     }
 }
 
-/// A request that found no answer at all.
-pub(crate) fn unreached(fault: Fault) -> Trouble {
-    let outcome = match fault {
-        Fault::Broken(transport) => Outcome::Transport(transport),
-        Fault::Unsent(outcome) => outcome,
-        // Its time is the agent's, and the encoding was looked at before.
-        Fault::Late(_) | Fault::Encoded(_) => Outcome::NoBacking,
+/// Converts an error of a request that got no complete HTTP response.
+pub(crate) fn from_transport(error: HttpError) -> RequestError {
+    let outcome = match error {
+        HttpError::Transport(transport) => Outcome::TransportFailed(transport),
+        HttpError::Unsent(outcome) => outcome,
+        // Neither happens here: the agent's own timeout applies, and the encoding is checked separately.
+        HttpError::TimedOut(_) | HttpError::EncodedBody(_) => Outcome::NoBacking,
     };
-    let is_passing = matches!(
+    let is_temporary = matches!(
         &outcome,
-        Outcome::Transport(transport) if transport.phase != TransportPhase::Build
+        Outcome::TransportFailed(transport) if transport.phase != TransportPhase::Build
     );
-    Trouble {
-        again: is_passing.then_some(RetryOn::Unavailable),
-        ..Trouble::last(outcome)
+    RequestError {
+        retry_on: is_temporary.then_some(RetryCondition::Unavailable),
+        ..RequestError::permanent(outcome)
     }
 }

@@ -1,113 +1,120 @@
-//! An agent: a model is asked, its calls run in a queue of their own, and the results are sent back, until it has an
-//! answer. Answers are read, calls checked and run, and results put into words by the same stages as those of the input.
+//! Runs agents. The responses of their models are parsed, their calls checked and run, and the results rendered by the
+//! same code as those of the input.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::agent::conversation::Conversation;
-use crate::agent::error::Broken;
-use crate::agent::scope::Around;
-use crate::agent::toolset::Kits;
-use crate::attempt::{Attempt, End, Written};
-use crate::http::Clients;
-use crate::output::Output;
-use crate::run_budget::Meter;
+use crate::agent::conversation::AgentConversation;
+use crate::agent::error::AgentError;
+use crate::agent::scope::AgentScope;
+use crate::agent::toolset::ToolsetCache;
+use crate::attempt::{Attempt, AttemptResult, PartialOutput};
+use crate::http::HttpClients;
+use crate::output::OutputCollector;
+use crate::run_budget::OutputCounter;
 use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::os::Environment;
-use toolq_core::types::{AgentFault, AgentInvocation, Backing, Ending, Memory, Outcome, Tool};
+use toolq_core::types::{
+    AgentFailure, AgentHistory, AgentInvocation, Backing, CallEnding, Outcome, Tool,
+};
 
-/// Runs the agents of a tools.yaml.
-pub(crate) struct Agents {
-    pub(crate) clients: Clients,
+/// Runs the agents of a tools file.
+pub(crate) struct AgentRunner {
+    pub(crate) clients: HttpClients,
     pub(crate) environment: Arc<Environment>,
     pub(crate) mask: Arc<Mask>,
-    outputs: Option<PathBuf>,
-    kits: Kits,
-    pub(crate) memory: Option<Arc<dyn Memory>>,
+    output_dir: Option<PathBuf>,
+    toolsets: ToolsetCache,
+    pub(crate) history: Option<Arc<dyn AgentHistory>>,
 }
 
-impl Agents {
+impl AgentRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
-            clients: Clients::new(settings.jobs, settings.resolver.clone()),
+            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
-            outputs: settings.outputs.clone(),
-            kits: Kits::new(Arc::clone(&settings.tools)),
-            memory: settings.memory.clone(),
+            output_dir: settings.output_dir.clone(),
+            toolsets: ToolsetCache::new(Arc::clone(&settings.tools)),
+            history: settings.agent_history.clone(),
         }
     }
 
-    /// Runs an agent to its end, within its limit.
-    pub(crate) async fn run(&self, task: &AgentInvocation, attempt: Attempt) -> End {
+    /// Runs an agent to its end, within its timeout.
+    pub(crate) async fn run(&self, task: &AgentInvocation, attempt: Attempt) -> AttemptResult {
         let Attempt {
             job,
-            limit,
+            timeout,
             cancel,
-            meter,
+            output_counter,
             control,
-            voice,
-            desk: Some(desk),
-            around,
-            key,
-            probe: _,
+            progress,
+            dispatcher: Some(dispatcher),
+            parent_scope,
+            idempotency_key,
+            is_probe: _,
         } = attempt
         else {
-            return Outcome::Broken("an agent without a desk".to_owned()).into();
+            return Outcome::InternalError("an agent has no dispatcher".to_owned()).into();
         };
         let tool = &job.accepted.tool;
         let Some(Backing::Agent(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
-        let around = Arc::new(Around::of(
+        let scope = Arc::new(AgentScope::for_call(
             tool,
             backing,
             job.accepted.safe,
-            around.as_deref(),
+            parent_scope.as_deref(),
         ));
-        // What the model said last belongs to this function, so that an agent that is ended does not lose it.
-        let mut spoken = String::new();
-        let busy = desk.busy();
-        let conversation = Conversation {
-            agents: self,
+        // The model's last text is kept outside the conversation, so that it survives a cancellation or timeout.
+        let mut text_so_far = String::new();
+        let any_call_started = dispatcher.any_call_started();
+        let conversation = AgentConversation {
+            runner: self,
             job: &job,
             backing,
-            kit: self.kits.of(tool, backing),
-            around,
-            desk,
-            voice,
-            until: control.now().saturating_add(limit.after),
+            toolset: self.toolsets.get_or_create(tool, backing),
+            scope,
+            dispatcher,
+            progress,
+            deadline: control.now().saturating_add(timeout.duration),
             control: control.clone(),
-            seed: u64::from_str_radix(key.get(..16).unwrap_or_default(), 16).unwrap_or_default(),
+            jitter_seed: u64::from_str_radix(idempotency_key.get(..16).unwrap_or_default(), 16)
+                .unwrap_or_default(),
             messages: Vec::new(),
         };
-        let ended = tokio::select! {
-            ended = conversation.hold(task, &mut spoken) => ended,
+        let result = tokio::select! {
+            result = conversation.run(task, &mut text_so_far) => result,
             Ok(()) = cancel => {
-                let written = Written::new(self.output(tool, meter, &spoken), String::new());
-                return End::midway(written);
+                let written = PartialOutput::new(self.capture_text(tool, output_counter, &text_so_far), String::new());
+                return AttemptResult::cancelled_while_running(written);
             }
-            () = control.sleep(limit.after) => {
-                let (output, captured) = self.output(tool, meter, &spoken).into_text();
-                let late = Outcome::TimedOut {
-                    limit: limit.named,
-                    idle: !busy.load(Relaxed),
+            () = control.sleep(timeout.duration) => {
+                let (output, captured) = self.capture_text(tool, output_counter, &text_so_far).into_text();
+                let timed_out = Outcome::TimedOut {
+                    limit: timeout.configured,
+                    no_calls_started: !any_call_started.load(Relaxed),
                     output,
                     stderr: String::new(),
                     captured,
                 };
-                return late.into();
+                return timed_out.into();
             }
         };
-        let outcome = match ended {
-            Ok((text, ending)) => self.output(tool, meter, &text).succeed(ending, String::new),
-            Err(Broken::Outcome(outcome)) => outcome,
-            Err(Broken::Fault(fault)) => {
-                let (output, captured) = self.output(tool, meter, &spoken).into_text();
+        let outcome = match result {
+            Ok((text, ending)) => self
+                .capture_text(tool, output_counter, &text)
+                .into_outcome(ending, String::new),
+            Err(AgentError::Outcome(outcome)) => outcome,
+            Err(AgentError::Failure(fault)) => {
+                let (output, captured) = self
+                    .capture_text(tool, output_counter, &text_so_far)
+                    .into_text();
                 Outcome::AgentFailed {
-                    fault: self.masked(fault),
+                    failure: self.mask_failure(fault),
                     output,
                     captured,
                 }
@@ -116,36 +123,46 @@ impl Agents {
         outcome.into()
     }
 
-    /// The answer that `attempt_completion` is.
-    pub(crate) fn complete(&self, result: &str, attempt: &Attempt) -> Outcome {
+    /// Returns the outcome of `attempt_completion`, whose `result` is the final answer.
+    pub(crate) fn run_completion(&self, result: &str, attempt: &Attempt) -> Outcome {
         let tool = &attempt.job.accepted.tool;
-        let output = self.output(tool, attempt.meter.clone(), result);
-        output.succeed(Ending::Answered, String::new)
+        let output = self.capture_text(tool, attempt.output_counter.clone(), result);
+        output.into_outcome(CallEnding::Answered, String::new)
     }
 
-    /// A text as the output of a tool: capped like any other.
-    fn output(&self, tool: &Tool, meter: Meter, text: &str) -> Output {
-        let output = Output::of_response(tool, self.outputs.as_ref(), &self.mask, None);
-        let mut output = output.metered(meter);
+    /// Captures a text as the output of a tool, truncated like any other.
+    fn capture_text(
+        &self,
+        tool: &Tool,
+        output_counter: OutputCounter,
+        text: &str,
+    ) -> OutputCollector {
+        let output =
+            OutputCollector::for_response(tool, self.output_dir.as_ref(), &self.mask, None);
+        let mut output = output.with_counter(output_counter);
         output.push(text.as_bytes());
         output
     }
 
-    /// What an API says may repeat what it was sent.
-    fn masked(&self, fault: AgentFault) -> AgentFault {
-        let mask = |text: String| self.mask.text(&text).into_owned();
-        match fault {
-            AgentFault::Api { status, said, wait } => AgentFault::Api {
+    /// Masks secrets in a failure, since an API's errors may repeat what was sent to it.
+    fn mask_failure(&self, failure: AgentFailure) -> AgentFailure {
+        let mask = |text: String| self.mask.apply(&text).into_owned();
+        match failure {
+            AgentFailure::ApiError {
                 status,
-                said: mask(said),
-                wait,
+                message,
+                retry_after,
+            } => AgentFailure::ApiError {
+                status,
+                message: mask(message),
+                retry_after,
             },
-            AgentFault::NoEndpoint { declared, value } => AgentFault::NoEndpoint {
+            AgentFailure::InvalidEndpoint { declared, resolved } => AgentFailure::InvalidEndpoint {
                 declared,
-                value: mask(value),
+                resolved: mask(resolved),
             },
-            AgentFault::Unreadable(why) => AgentFault::Unreadable(mask(why)),
-            AgentFault::BrokeOff(why) => AgentFault::BrokeOff(mask(why)),
+            AgentFailure::UnreadableResponse(why) => AgentFailure::UnreadableResponse(mask(why)),
+            AgentFailure::ResponseAborted(why) => AgentFailure::ResponseAborted(mask(why)),
             other => other,
         }
     }

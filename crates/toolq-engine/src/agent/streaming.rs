@@ -1,5 +1,5 @@
-//! An answer that is still being spoken: the calls of it that may start do so as their blocks stop, the others when it is
-//! over and its record was told. With the first that starts, its turn begins.
+//! Dispatches tool calls while the model response is still streaming. Calls that may start early do so when their block
+//! ends; the rest wait until the response is complete and recorded. The turn opens with the first call that starts.
 
 use std::mem;
 use std::sync::Arc;
@@ -7,247 +7,258 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agent::model_name::named;
-use crate::agent::scope::Around;
-use crate::agent::toolset::{Kit, bounded};
-use crate::dispatcher::{Answers, Desk};
+use crate::agent::model_name::mask_model_name;
+use crate::agent::scope::AgentScope;
+use crate::agent::toolset::{AgentToolset, reject_out_of_scope};
+use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
 use redact::Mask;
-use toolq_core::check::Arriving;
-use toolq_core::transcript::{Assembly, ResponseFault, bounded_calls};
-use toolq_core::types::{Api, Arrival, Doubt, Halt, NotExecuted, Verdict};
+use toolq_core::check::StreamAdmission;
+use toolq_core::transcript::{ResponseAssembler, ResponseError, check_call_count};
+use toolq_core::types::{Api, DoubtCause, HaltCause, NotExecutedCause, TurnArrival, Verdict};
 
-/// An answer as far as it was spoken.
-pub(crate) struct Speech<'k> {
-    kit: &'k Kit,
-    around: Arc<Around>,
-    desk: Desk,
-    /// Of its turn.
-    number: usize,
-    /// Who was asked.
+/// A model response, as far as it has been received.
+pub(crate) struct StreamingResponse<'k> {
+    toolset: &'k AgentToolset,
+    scope: Arc<AgentScope>,
+    dispatcher: DispatcherHandle,
+    turn_number: usize,
+    /// The requested model.
     model: String,
     mask: Arc<Mask>,
-    /// Its tokens are counted with it.
-    whole: bool,
-    assembly: Assembly,
-    /// Which of its calls may start.
-    arriving: Arriving<'k>,
-    begun: usize,
-    /// What was let go before one of it could start.
-    held: Vec<Arrival>,
-    open: Option<Open>,
-    /// As in [`Served`].
-    completions: Vec<usize>,
+    /// The response has been accepted, so its tokens are counted with it rather than as aborted.
+    is_accepted: bool,
+    assembly: ResponseAssembler,
+    /// Decides which of its calls may start.
+    admission: StreamAdmission<'k>,
+    calls_started: usize,
+    /// Arrivals that were released before the turn opened.
+    ready: Vec<TurnArrival>,
+    open_turn: Option<OpenTurn>,
+    /// As in [`AgentTurnResult`].
+    completion_positions: Vec<usize>,
 }
 
-/// Its turn, from the first call that could start on.
-struct Open {
-    feed: mpsc::UnboundedSender<Arrival>,
-    answers: oneshot::Receiver<Answers>,
+/// The turn of a streaming response, which opens when the first call may start.
+struct OpenTurn {
+    sender: mpsc::UnboundedSender<TurnArrival>,
+    answers: oneshot::Receiver<SubTurnAnswers>,
 }
 
-/// What became of its calls.
+/// The answers to the calls of a response.
 #[derive(Default)]
-pub(crate) struct Served {
-    pub(crate) answers: Answers,
-    /// The calls that would be the agent's answer, in call order. Some may be revoked since.
-    pub(crate) completions: Vec<usize>,
+pub(crate) struct AgentTurnResult {
+    pub(crate) answers: SubTurnAnswers,
+    /// The positions of the calls that would give the agent's final answer, in call order. Some may have been revoked.
+    pub(crate) completion_positions: Vec<usize>,
 }
 
-impl<'k> Speech<'k> {
-    /// Nothing was spoken yet.
+impl<'k> StreamingResponse<'k> {
+    /// Creates a response of which nothing has been received yet.
     pub(crate) fn new(
         api: Api,
         (model, mask): (&str, &Arc<Mask>),
-        number: usize,
-        kit: &'k Kit,
-        around: &Arc<Around>,
-        desk: &Desk,
+        turn_number: usize,
+        toolset: &'k AgentToolset,
+        scope: &Arc<AgentScope>,
+        dispatcher: &DispatcherHandle,
     ) -> Self {
         Self {
-            around: Arc::clone(around),
-            desk: desk.clone(),
-            number,
+            scope: Arc::clone(scope),
+            dispatcher: dispatcher.clone(),
+            turn_number,
             model: model.to_owned(),
             mask: Arc::clone(mask),
-            whole: false,
-            assembly: Assembly::new(api),
-            arriving: kit.arriving(),
-            kit,
-            begun: 0,
-            held: Vec::new(),
-            open: None,
-            completions: Vec::new(),
+            is_accepted: false,
+            assembly: ResponseAssembler::new(api),
+            admission: toolset.stream_admission(),
+            toolset,
+            calls_started: 0,
+            ready: Vec::new(),
+            open_turn: None,
+            completion_positions: Vec::new(),
         }
     }
 
-    /// Takes the next bytes, and lets nothing go.
+    /// Processes the next bytes, without dispatching any calls.
     ///
     /// # Errors
-    /// The API's error, an event that is none, or more calls than an answer may have.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ResponseFault> {
+    /// The API's error, an invalid event, or more calls than a response may have.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ResponseError> {
         self.assembly.push(bytes)?;
-        bounded_calls(self.assembly.calls_begun())
+        check_call_count(self.assembly.calls_started())
     }
 
-    /// Lets calls go that may start by now.
-    pub(crate) fn let_go(&mut self) {
-        self.take_in();
-        self.pass_on();
+    /// Dispatches the calls that may start by now.
+    pub(crate) fn dispatch_ready(&mut self) {
+        self.admit_new_calls();
+        self.forward_admitted();
     }
 
-    /// Whether calls have started, so that it can't be asked for again.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.open.is_some()
+    /// Returns whether calls have started, so that the request can't be repeated.
+    pub(crate) fn has_open_turn(&self) -> bool {
+        self.open_turn.is_some()
     }
 
-    /// Whether it was spoken to its end.
+    /// As [`ResponseAssembler::is_complete`].
     pub(crate) fn is_complete(&self) -> bool {
         self.assembly.is_complete()
     }
 
-    /// As [`Assembly::is_over`].
+    /// As [`ResponseAssembler::is_finished`].
     pub(crate) fn is_over(&self) -> bool {
-        self.assembly.is_over()
+        self.assembly.is_finished()
     }
 
-    /// As [`Assembly::body`].
-    ///
-    /// # Errors
-    /// The same.
-    pub(crate) fn body(&mut self) -> Result<Option<String>, ResponseFault> {
-        self.assembly.body()
+    /// As [`ResponseAssembler::finish`].
+    pub(crate) fn body(&mut self) -> Result<Option<String>, ResponseError> {
+        self.assembly.finish()
     }
 
-    /// Its text so far.
+    /// Returns the text received so far.
     pub(crate) fn text(&self) -> String {
         self.assembly.text()
     }
 
-    /// It has become an answer.
-    pub(crate) fn is_heard(&mut self) {
-        self.whole = true;
+    /// Marks the response as accepted.
+    pub(crate) fn accept(&mut self) {
+        self.is_accepted = true;
     }
 
-    /// What was told of an answer that broke off counts, however it did.
-    fn lose(&self) {
-        if self.whole {
+    /// Counts the usage that was reported for an aborted response, whatever aborted it.
+    fn record_aborted(&self) {
+        if self.is_accepted {
             return;
         }
-        if let Some((model, usage)) = self.assembly.spent() {
-            let model = model.map_or_else(|| self.model.clone(), |model| named(&model, &self.mask));
-            let price = self.kit.tools.prices.of(&model);
-            self.around.purse.lose(&model, usage.into(), price);
-            self.desk.lost(model, usage.into());
+        if let Some((model, usage)) = self.assembly.usage_so_far() {
+            let model = model.map_or_else(
+                || self.model.clone(),
+                |model| mask_model_name(&model, &self.mask),
+            );
+            let price = self.toolset.tools.prices.for_model(&model);
+            self.scope
+                .budget_meter
+                .record_aborted(&model, usage.into(), price);
+            self.dispatcher.record_aborted_usage(model, usage.into());
         }
     }
 
-    /// Lets all go, now that it is over; `cut_off` inside its last call. None where nothing had begun.
-    pub(crate) async fn serve(&mut self, cut_off: bool) -> Option<Served> {
-        if !self.has_begun() {
+    /// Dispatches the remaining calls of the complete response and returns the answers to all of them. `cut_off` says
+    /// whether the response was cut off inside its last call. Returns `None` if no call had started.
+    pub(crate) async fn finish(&mut self, cut_off: bool) -> Option<AgentTurnResult> {
+        if !self.has_open_turn() {
             return None;
         }
-        self.close(cut_off);
-        Some(Served {
-            answers: self.answers().await.unwrap_or_default(),
-            completions: mem::take(&mut self.completions),
+        self.dispatch_rest(cut_off);
+        Some(AgentTurnResult {
+            answers: self.wait_for_answers().await.unwrap_or_default(),
+            completion_positions: mem::take(&mut self.completion_positions),
         })
     }
 
-    /// The agent ends for this reason: what waits does not run, what runs goes on to its end, which may be a doubt.
-    pub(crate) async fn end(&mut self, why: NotExecuted, cut_off: bool) -> Option<Doubt> {
-        self.give_up(why, cut_off);
-        self.answers().await?.doubt
+    /// Skips the waiting calls for this reason and waits until the running ones have ended. Returns the first doubt
+    /// among them.
+    pub(crate) async fn abort(
+        &mut self,
+        cause: NotExecutedCause,
+        cut_off: bool,
+    ) -> Option<DoubtCause> {
+        self.cancel_waiting(cause, cut_off);
+        self.wait_for_answers().await?.doubt
     }
 
-    async fn answers(&mut self) -> Option<Answers> {
-        let Open { feed, answers } = self.open.take()?;
-        drop(feed);
+    async fn wait_for_answers(&mut self) -> Option<SubTurnAnswers> {
+        let OpenTurn { sender, answers } = self.open_turn.take()?;
+        drop(sender);
         answers.await.ok()
     }
 
-    fn give_up(&mut self, why: NotExecuted, cut_off: bool) {
-        let Some(open) = &self.open else {
+    fn cancel_waiting(&mut self, cause: NotExecutedCause, cut_off: bool) {
+        let Some(turn) = &self.open_turn else {
             return;
         };
-        // It goes first, so that nothing starts that comes now.
-        let _ = open.feed.send(Arrival::Over(why));
+        // This is sent first, so that none of the calls that follow starts.
+        let _ = turn.sender.send(TurnArrival::RestSkipped(cause));
         if self.is_complete() {
-            return self.close(cut_off);
+            return self.dispatch_rest(cut_off);
         }
-        self.take_in();
-        let unfinished = self.assembly.abandon(self.number);
-        self.arriving.broke_off(unfinished);
-        self.pass_on();
+        self.admit_new_calls();
+        let unfinished = self.assembly.abort(self.turn_number);
+        self.admission.abort(unfinished);
+        self.forward_admitted();
     }
 
-    fn close(&mut self, cut_off: bool) {
-        self.take_in();
-        self.arriving.closed(cut_off);
-        self.pass_on();
+    fn dispatch_rest(&mut self, cut_off: bool) {
+        self.admit_new_calls();
+        self.admission.close(cut_off);
+        self.forward_admitted();
     }
 
-    fn take_in(&mut self) {
-        while self.begun < self.assembly.calls_begun() {
-            self.begun += 1;
-            self.arriving.begun();
+    fn admit_new_calls(&mut self) {
+        while self.calls_started < self.assembly.calls_started() {
+            self.calls_started += 1;
+            self.admission.begin();
         }
-        while let Some(call) = self.assembly.next_call(self.number) {
-            self.arriving.whole(call);
+        while let Some(call) = self.assembly.next_call(self.turn_number) {
+            self.admission.complete(call);
         }
     }
 
-    fn pass_on(&mut self) {
-        let mut starts = false;
-        for mut arrival in self.arriving.take() {
-            if let Arrival::Call(checked) = &mut arrival {
-                bounded(checked, &self.around);
-                checked.call.within = Some(Arc::clone(&self.desk.call));
-                starts |= matches!(checked.verdict, Verdict::Accepted(_));
+    fn forward_admitted(&mut self) {
+        let mut starts_turn = false;
+        for mut arrival in self.admission.drain_ready() {
+            if let TurnArrival::Call(checked) = &mut arrival {
+                reject_out_of_scope(checked, &self.scope);
+                checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
+                starts_turn |= matches!(checked.verdict, Verdict::Accepted(_));
                 if checked.verdict.is_completion() {
-                    self.completions.push(checked.call.position);
+                    self.completion_positions.push(checked.call.position);
                 }
             }
-            self.held.push(arrival);
+            self.ready.push(arrival);
         }
-        if starts && self.open.is_none() {
-            self.open = Some(self.begin());
+        if starts_turn && self.open_turn.is_none() {
+            self.open_turn = Some(self.start_turn());
         }
-        if let Some(open) = &self.open {
-            for arrival in mem::take(&mut self.held) {
-                // The dispatcher listens until this sender is gone.
-                let _ = open.feed.send(arrival);
+        if let Some(turn) = &self.open_turn {
+            for arrival in mem::take(&mut self.ready) {
+                // The dispatcher receives until this sender is dropped, so sending can't fail.
+                let _ = turn.sender.send(arrival);
             }
         }
     }
 
-    fn begin(&self) -> Open {
-        let (feed, arriving) = mpsc::unbounded_channel();
-        let (tools, around) = (Arc::clone(&self.kit.tools), Arc::clone(&self.around));
-        self.desk.busy().store(true, Relaxed);
-        let answers = self.desk.turn(self.number, arriving, tools, around);
-        Open { feed, answers }
+    fn start_turn(&self) -> OpenTurn {
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let (tools, scope) = (Arc::clone(&self.toolset.tools), Arc::clone(&self.scope));
+        self.dispatcher.any_call_started().store(true, Relaxed);
+        let answers = self
+            .dispatcher
+            .run_sub_turn(self.turn_number, arrivals, tools, scope);
+        OpenTurn { sender, answers }
     }
 }
 
-/// An agent that is ended while its model speaks drops it: what was asked by then is answered all the same.
-impl Drop for Speech<'_> {
+/// An agent that is canceled while its model's response is streaming drops this. The calls received by then are still
+/// answered.
+impl Drop for StreamingResponse<'_> {
     fn drop(&mut self) {
-        self.lose();
-        self.give_up(NotExecuted::Halted(Halt::AgentOver), false);
+        self.record_aborted();
+        self.cancel_waiting(NotExecutedCause::Halted(HaltCause::AgentStopped), false);
     }
 }
 
-/// While it lasts, an answer is spoken. Then its text is in `spoken`: also where the agent was ended meanwhile.
-pub(crate) struct Aloud<'s, 'k> {
-    pub(crate) speech: &'s mut Speech<'k>,
-    pub(crate) spoken: &'s mut String,
+/// Saves the text of a streaming response to `text_so_far` when dropped, even if that is because the agent was
+/// canceled.
+pub(crate) struct TextGuard<'s, 'k> {
+    pub(crate) response: &'s mut StreamingResponse<'k>,
+    pub(crate) text_so_far: &'s mut String,
 }
 
-impl Drop for Aloud<'_, '_> {
+impl Drop for TextGuard<'_, '_> {
     fn drop(&mut self) {
-        let text = self.speech.text();
+        let text = self.response.text();
         if !text.is_empty() {
-            *self.spoken = text;
+            *self.text_so_far = text;
         }
     }
 }

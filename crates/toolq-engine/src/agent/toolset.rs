@@ -1,102 +1,106 @@
-//! What an agent works with: its part of the tools, their declarations, and who checks its calls. Made once for each
-//! agent of the file.
+//! What an agent works with: its subset of the tools, their declarations, and the checker for its calls. This is built
+//! once for each agent in the file.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use crate::agent::scope::Around;
-use toolq_core::answer::{Declare, declare};
-use toolq_core::check::{Arriving, Checker};
-use toolq_core::tools_file::tools_of;
+use crate::agent::scope::AgentScope;
+use toolq_core::answer::{DeclarationFormat, render_declarations};
+use toolq_core::check::{CallChecker, StreamAdmission};
+use toolq_core::tools_file::select_agent_tools;
 use toolq_core::types::{
-    AgentBacking, Api, Checked, Detail, Invocation, Reason, Rejection, Tool, Tools, Turn, Verdict,
+    AgentBacking, Api, CheckedCall, Invocation, ProblemDetail, Rejection, RejectionReason, Tool,
+    ToolsConfig, Turn, Verdict,
 };
 
-/// The kits of all agents that were called so far.
-pub(crate) struct Kits {
-    tools: Arc<Tools>,
-    made: Mutex<HashMap<String, Arc<Kit>>>,
+/// The toolsets of all agents that have been called so far.
+pub(crate) struct ToolsetCache {
+    tools: Arc<ToolsConfig>,
+    toolsets: Mutex<HashMap<String, Arc<AgentToolset>>>,
 }
 
-/// The kit of one agent.
-pub(crate) struct Kit {
-    /// The tools that it may call, and the whole file's settings.
-    pub(crate) tools: Arc<Tools>,
-    /// Their declarations as its API wants them; none where it has no tools.
-    pub(crate) declared: Option<Box<RawValue>>,
-    checker: Checker,
+/// The toolset of one agent.
+pub(crate) struct AgentToolset {
+    /// The tools that it may call, with the settings of the whole file.
+    pub(crate) tools: Arc<ToolsConfig>,
+    /// Their declarations in the format of its API. `None` if it has no tools.
+    pub(crate) declarations: Option<Box<RawValue>>,
+    checker: CallChecker,
 }
 
-impl Kits {
-    pub(crate) fn new(tools: Arc<Tools>) -> Self {
+impl ToolsetCache {
+    pub(crate) fn new(tools: Arc<ToolsConfig>) -> Self {
         Self {
             tools,
-            made: Mutex::default(),
+            toolsets: Mutex::default(),
         }
     }
 
-    pub(crate) fn of(&self, agent: &Tool, backing: &AgentBacking) -> Arc<Kit> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let kit = made.entry(agent.name.clone());
-        Arc::clone(kit.or_insert_with(|| Arc::new(Kit::new(&self.tools, agent, backing))))
+    pub(crate) fn get_or_create(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
+        let mut toolsets = self.toolsets.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = toolsets.entry(agent.name.clone());
+        Arc::clone(
+            entry.or_insert_with(|| Arc::new(AgentToolset::new(&self.tools, agent, backing))),
+        )
     }
 }
 
-impl Kit {
-    fn new(all: &Tools, agent: &Tool, backing: &AgentBacking) -> Self {
-        let tools = Arc::new(Tools {
-            tools: tools_of(all, agent, backing),
+impl AgentToolset {
+    fn new(all: &ToolsConfig, agent: &Tool, backing: &AgentBacking) -> Self {
+        let tools = Arc::new(ToolsConfig {
+            tools: select_agent_tools(all, agent, backing),
             ..all.clone()
         });
-        let how = match backing.api {
-            Api::Anthropic => Declare::Anthropic,
-            Api::OpenAiChat => Declare::OpenAiChat,
+        let format = match backing.api {
+            Api::Anthropic => DeclarationFormat::Anthropic,
+            Api::OpenAiChat => DeclarationFormat::OpenAiChat,
         };
-        let declared = (!tools.tools.is_empty()).then(|| declare(&tools, how));
+        let declarations = (!tools.tools.is_empty()).then(|| render_declarations(&tools, format));
         Self {
-            declared: declared.and_then(|json| RawValue::from_string(json).ok()),
-            checker: Checker::new(Arc::clone(&tools)),
+            declarations: declarations.and_then(|json| RawValue::from_string(json).ok()),
+            checker: CallChecker::new(Arc::clone(&tools)),
             tools,
         }
     }
 
-    /// The calls of a turn with their verdicts: what may not run where the agent stands is rejected here.
-    pub(crate) fn check(&self, turn: Turn, around: &Around) -> Vec<Checked> {
-        let mut calls = self.checker.turn(turn);
+    /// Checks the calls of a turn. Calls that may not run in this scope are rejected.
+    pub(crate) fn check_turn(&self, turn: Turn, scope: &AgentScope) -> Vec<CheckedCall> {
+        let mut calls = self.checker.check_turn(turn);
         for checked in &mut calls {
-            bounded(checked, around);
+            reject_out_of_scope(checked, scope);
         }
         calls
     }
 
-    /// The same for the calls of an answer that is still being spoken, but for what may not run where the agent stands.
-    pub(crate) fn arriving(&self) -> Arriving<'_> {
-        Arriving::new(&self.checker).timid()
+    /// Returns the checker for the calls of a streaming response. It doesn't apply the agent's scope: pass its calls to
+    /// [`reject_out_of_scope`].
+    pub(crate) fn stream_admission(&self) -> StreamAdmission<'_> {
+        StreamAdmission::new(&self.checker).reads_only()
     }
 }
 
-/// Rejects a call that may not run where the agent stands.
-pub(crate) fn bounded(checked: &mut Checked, around: &Around) {
+/// Rejects a call that may not run in this scope.
+pub(crate) fn reject_out_of_scope(checked: &mut CheckedCall, scope: &AgentScope) {
     let Verdict::Accepted(accepted) = &checked.verdict else {
         return;
     };
     let name = &checked.call.name;
     let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
-    let ends = matches!(accepted.invocation, Some(Invocation::Completion(_)));
-    let (reason, message) = if is_agent && around.depth >= around.deepest {
-        let message = format!("agents call each other at most {} deep", around.deepest);
-        (Reason::TooDeep, message)
-    } else if around.safe && !accepted.safe && !ends {
+    let is_completion = matches!(accepted.invocation, Some(Invocation::Completion(_)));
+    let (reason, message) = if is_agent && scope.depth >= scope.max_depth {
+        let message = format!("agents can be nested at most {} deep", scope.max_depth);
+        (RejectionReason::TooDeep, message)
+    } else if scope.requires_safe_calls && !accepted.safe && !is_completion {
         let message = format!(
-            "{name} must run alone with this input, and this agent runs beside other calls"
+            "{name} must run alone with this input, but this agent runs in parallel with other calls"
         );
-        (Reason::NotConcurrencySafe, message)
+        (RejectionReason::NotConcurrencySafe, message)
     } else {
         return;
     };
-    let details = vec![Detail {
+    let details = vec![ProblemDetail {
         path: String::new(),
         message,
     }];

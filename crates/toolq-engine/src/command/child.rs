@@ -1,73 +1,76 @@
-//! A started program, whoever keeps it.
+//! A started program, whether a reaper or toolq itself is its parent.
 
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
-use crate::command::supervised_child::Kept;
+use crate::command::supervised_child::SupervisedChild;
 
-use crate::command::direct_child::Alone;
-use crate::command::process_groups::Groups;
-use crate::control::Control;
-use toolq_core::types::{Ending, Leftovers};
+use crate::command::direct_child::DirectChild;
+use crate::command::process_groups::ProcessGroups;
+use crate::control::RunControl;
+use toolq_core::types::{CallEnding, Leftovers};
 
-/// A program that leads a session and group of its own. Dropped, it is killed, with all that is known to belong to it.
+/// A program that leads its own session and process group. Dropping it kills the program and all processes that are
+/// known to belong to it.
 #[derive(Debug)]
-pub(crate) enum Child {
-    /// With all that comes of it.
+pub(crate) enum ChildProcess {
+    /// Started by a reaper, which knows all of its descendants.
     #[cfg(target_os = "linux")]
-    Kept(Kept),
-    /// With its group.
-    Alone(Alone),
+    Supervised(SupervisedChild),
+    /// Started by toolq, which only knows its process group.
+    Direct(DirectChild),
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// It never ran: the system's error number.
+pub(crate) enum ChildExit {
+    /// It never ran. Holds the operating system's error number.
     NotStarted(i32),
-    Ended {
-        ending: Ending,
-        /// How many processes it had left running, which were ended.
+    /// It ran and ended.
+    Exited {
+        ending: CallEnding,
+        /// How many processes it left running, which were killed.
         leftovers: u32,
     },
-    /// Nobody knows, since who kept it was killed.
+    /// Unknown, since its reaper was killed or its exit status is lost.
     Unknown,
 }
 
-impl Child {
-    /// Waits until the program itself has ended. Can be given up and taken up again.
-    pub(crate) async fn exited(&mut self) {
+impl ChildProcess {
+    /// Waits until the program itself has exited. Cancel safe.
+    pub(crate) async fn wait_for_exit(&mut self) {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Kept(kept) => kept.exited().await,
-            Self::Alone(alone) => alone.exited().await,
+            Self::Supervised(supervised) => supervised.wait_for_exit().await,
+            Self::Direct(direct) => direct.wait_for_exit().await,
         }
     }
 
-    /// From here on it is stopped and resumed with the others.
-    pub(crate) fn join(&mut self, groups: &Groups) {
+    /// Registers the program with `groups`, so that it is suspended and resumed with the others.
+    pub(crate) fn register(&mut self, groups: &ProcessGroups) {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Kept(kept) => kept.join(groups),
-            Self::Alone(alone) => alone.join(groups),
+            Self::Supervised(supervised) => supervised.register(groups),
+            Self::Direct(direct) => direct.register(groups),
         }
     }
 
-    /// Ends it: politely, so that it can tidy up, and after `grace` surely. The time is of `control`.
-    pub(crate) async fn end(&mut self, grace: Duration, control: &Control) {
+    /// Terminates the program: with SIGTERM first, so that it can clean up, and with SIGKILL after `grace`, as measured
+    /// by the clock of `control`.
+    pub(crate) async fn terminate(&mut self, grace: Duration, control: &RunControl) {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Kept(kept) => kept.end(grace, control).await,
-            Self::Alone(alone) => alone.end(grace, control).await,
+            Self::Supervised(supervised) => supervised.terminate(grace, control).await,
+            Self::Direct(direct) => direct.terminate(grace, control).await,
         }
     }
 
-    /// Closes the books of a program that has ended or was ended: what it left running is ended, or let go.
-    pub(crate) async fn close(self, leftovers: Leftovers, control: &Control) -> Exit {
+    /// Reaps an exited program, and kills (or, if allowed, releases) the processes that it left.
+    pub(crate) async fn close(self, leftovers: Leftovers, control: &RunControl) -> ChildExit {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Kept(kept) => kept.close(leftovers, control).await,
-            Self::Alone(mut alone) => alone.close(),
+            Self::Supervised(supervised) => supervised.close(leftovers, control).await,
+            Self::Direct(mut direct) => direct.close(),
         }
     }
 }

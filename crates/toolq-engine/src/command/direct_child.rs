@@ -1,8 +1,8 @@
-//! A program that toolq itself has started, where there is no supervisor: waiting for it, signalling its group, reaping
-//! it. What leaves the group is not followed.
+//! A program that toolq started itself, because there is no supervisor: waits for it, signals its process group, and
+//! reaps it. Processes that leave the group aren't tracked.
 //!
-//! It is reaped last. Until then its process id, which is also its group's, can't be given to anybody else, so that no
-//! signal ever reaches a stranger.
+//! The program is reaped last. Until then its pid, which is also that of its group, can't be reused, so no signal can
+//! hit an unrelated process.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -15,44 +15,40 @@ use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-use crate::command::child::Exit;
-use crate::command::process_groups::{Groups, Leader, Member};
-use crate::control::Control;
-use toolq_core::types::Ending;
+use crate::command::child::ChildExit;
+use crate::command::process_groups::{GroupHandle, ProcessGroups, Registration};
+use crate::control::RunControl;
+use crate::timing::{DIRECT_KILL_TIMEOUT, EXIT_POLL_INTERVAL};
+use toolq_core::types::CallEnding;
 
-/// How long a killed program may take to be gone. One that the system can't end is left to a thread.
-const KILL_PATIENCE: Duration = Duration::from_millis(500);
-/// How often an end is looked for where nothing tells of it.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// A program that leads a session and group of its own. Dropping it kills the group.
+/// A program that leads its own session and process group. Dropping it kills the group.
 #[derive(Debug)]
-pub(crate) struct Alone {
+pub(crate) struct DirectChild {
     pid: Pid,
-    /// Readable when the program has ended. None on other systems than Linux, and where toolq is out of descriptors:
-    /// the program runs already, so that this can't be an error.
+    /// Readable when the program has exited. `None` on systems other than Linux, or if toolq is out of descriptors: the
+    /// program is running already, so that can't be an error.
     pidfd: Option<AsyncFd<OwnedFd>>,
     reaped: bool,
-    member: Option<Member>,
+    registration: Option<Registration>,
 }
 
-impl Alone {
+impl DirectChild {
     pub(crate) fn new(pid: Pid) -> Self {
         Self {
             pid,
-            pidfd: procfence::watch(pid),
+            pidfd: procfence::watch_for_exit(pid),
             reaped: false,
-            member: None,
+            registration: None,
         }
     }
 
-    /// From here on it is stopped and resumed with the others.
-    pub(crate) fn join(&mut self, groups: &Groups) {
-        self.member = Some(groups.join(Leader::Group(self.pid)));
+    /// Registers the program with `groups`, so that it is suspended and resumed with the others.
+    pub(crate) fn register(&mut self, groups: &ProcessGroups) {
+        self.registration = Some(groups.register(GroupHandle::Direct(self.pid)));
     }
 
-    /// Waits until the program has ended. It is not reaped.
-    pub(crate) async fn exited(&self) {
+    /// Waits until the program has exited, without reaping it.
+    pub(crate) async fn wait_for_exit(&self) {
         if let Some(pidfd) = &self.pidfd
             && pidfd.readable().await.is_ok()
         {
@@ -60,13 +56,13 @@ impl Alone {
         }
         let mut children = signal(SignalKind::child());
         while !self.has_exited() {
-            let told = async {
+            let child_signal = async {
                 match &mut children {
                     Ok(children) => children.recv().await,
                     Err(_) => std::future::pending().await,
                 }
             };
-            let _ = timeout(LOOK, told).await;
+            let _ = timeout(EXIT_POLL_INTERVAL, child_signal).await;
         }
     }
 
@@ -75,59 +71,58 @@ impl Alone {
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// Sends a signal to all of the group. That nobody is left to get it is no error.
+    /// Sends a signal to the group. It isn't an error if no process is left to receive it.
     fn signal_group(&self, signal: Signal) {
         if !self.reaped {
             let _ = kill_process_group(self.pid, signal);
         }
     }
 
-    /// Ends it: politely, so that it can tidy up, and after `grace` surely.
-    pub(crate) async fn end(&self, grace: Duration, control: &Control) {
+    /// Terminates the group: with SIGTERM first, so that it can clean up, and with SIGKILL after `grace`.
+    pub(crate) async fn terminate(&self, grace: Duration, control: &RunControl) {
         self.signal_group(Signal::TERM);
-        // A stopped program can't take any other signal than this and KILL.
+        // A stopped program only reacts to SIGCONT and SIGKILL.
         self.signal_group(Signal::CONT);
-        let gone = tokio::select! {
+        let has_exited = tokio::select! {
             biased;
-            () = self.exited() => true,
+            () = self.wait_for_exit() => true,
             () = control.sleep(grace) => false,
         };
         self.signal_group(Signal::KILL);
-        if !gone {
-            let _ = timeout(KILL_PATIENCE, self.exited()).await;
+        if !has_exited {
+            let _ = timeout(DIRECT_KILL_TIMEOUT, self.wait_for_exit()).await;
         }
     }
 
-    /// Ends the rest of the group and waits for the program, in this order: from then on its number may be somebody
-    /// else's.
-    pub(crate) fn close(&mut self) -> Exit {
+    /// Kills the rest of the group, then reaps the program. In this order, because its pid may be reused afterwards.
+    pub(crate) fn close(&mut self) -> ChildExit {
         self.signal_group(Signal::KILL);
         match self.reap() {
-            Some(ending) => Exit::Ended {
+            Some(ending) => ChildExit::Exited {
                 ending,
                 leftovers: 0,
             },
-            None => Exit::Unknown,
+            None => ChildExit::Unknown,
         }
     }
 
-    /// How it ended; none where it has not, or nobody knows.
-    fn reap(&mut self) -> Option<Ending> {
-        self.member = None;
+    /// Reaps the program. Returns how it ended, or `None` if it hasn't exited or its exit status is lost.
+    fn reap(&mut self) -> Option<CallEnding> {
+        self.registration = None;
         let (_, status) = waitpid(Some(self.pid), WaitOptions::NOHANG).ok()??;
         self.reaped = true;
-        let code = status.exit_status().map(Ending::Exit);
-        code.or_else(|| status.terminating_signal().map(Ending::Signal))
+        let code = status.exit_status().map(CallEnding::ExitCode);
+        code.or_else(|| status.terminating_signal().map(CallEnding::Signal))
     }
 }
 
-impl Drop for Alone {
+impl Drop for DirectChild {
     fn drop(&mut self) {
         self.signal_group(Signal::KILL);
         if !self.reaped && self.reap().is_none() {
             let pid = self.pid;
             let reaper = thread::Builder::new().stack_size(64 << 10);
-            // Where no thread can be had, it stays a zombie until toolq ends.
+            // If no thread can be started, the program stays a zombie until toolq exits.
             let _ = reaper.spawn(move || waitpid(Some(pid), WaitOptions::empty()));
         }
     }

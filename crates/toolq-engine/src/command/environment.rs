@@ -1,4 +1,4 @@
-//! The environment of a child: a little of toolq's own, what the tool declares, and what every child is told.
+//! The environment of a child: a few variables of toolq's own environment, those that the tool declares, and `TOOLQ_*`.
 
 use std::ffi::{CString, NulError, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -6,14 +6,14 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use toolq_core::os::Environment;
 use toolq_core::types::{Call, CommandBacking, CommandInvocation, Outcome};
 
-/// Variables that every child inherits, beside those whose names begin with `LC_`.
-const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ"];
+/// Variables that every child inherits, in addition to those whose names begin with `LC_`.
+const INHERITED_VARIABLES: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ"];
 
-/// The variables of a child; of one name the last counts.
+/// The variables of a child. If a name is set twice, the last value counts.
 #[derive(Debug, Default)]
-pub(crate) struct Variables(Vec<(OsString, OsString)>);
+pub(crate) struct ChildEnvironment(Vec<(OsString, OsString)>);
 
-impl Variables {
+impl ChildEnvironment {
     fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
         let (name, value) = (name.as_ref(), value.as_ref().to_owned());
         match self.0.iter_mut().find(|(known, _)| known == name) {
@@ -22,7 +22,7 @@ impl Variables {
         }
     }
 
-    /// As a program gets them: `NAME=value`.
+    /// Returns the variables as `NAME=value`.
     pub(crate) fn into_strings(self) -> Result<Vec<CString>, NulError> {
         let join = |(mut name, value): (OsString, OsString)| {
             name.push("=");
@@ -33,24 +33,24 @@ impl Variables {
     }
 }
 
-/// The variables of a call.
+/// Builds the environment of a call.
 ///
 /// # Errors
-/// How the call ends because a variable that it needs is not set.
-pub(crate) fn variables(
+/// The outcome of the call, because a variable that it needs isn't set.
+pub(crate) fn build_environment(
     environment: &Environment,
     backing: Option<&CommandBacking>,
     command: &CommandInvocation,
     (call, key): (&Call, &str),
-) -> Result<Variables, Outcome> {
-    let mut variables = Variables(inherited(environment));
+) -> Result<ChildEnvironment, Outcome> {
+    let mut variables = ChildEnvironment(inherited_variables(environment));
     for name in backing.iter().flat_map(|backing| &backing.pass_env) {
-        if let Some(value) = environment.raw(name) {
+        if let Some(value) = environment.get_os(name) {
             variables.set(name, value);
         }
     }
-    for (name, draft) in &command.env {
-        let value = draft.resolve(&|name| environment.get(name));
+    for (name, template) in &command.env {
+        let value = template.resolve(&|name| environment.get(name));
         variables.set(name, value.map_err(Outcome::MissingVariable)?);
     }
     variables.set("TOOLQ_TOOL_NAME", call.name.replace('\0', "\u{FFFD}"));
@@ -60,9 +60,12 @@ pub(crate) fn variables(
     Ok(variables)
 }
 
-fn inherited(environment: &Environment) -> Vec<(OsString, OsString)> {
+fn inherited_variables(environment: &Environment) -> Vec<(OsString, OsString)> {
     let passes = |name: &OsStr| {
-        INHERITED.iter().any(|inherited| name == *inherited) || name.as_bytes().starts_with(b"LC_")
+        INHERITED_VARIABLES
+            .iter()
+            .any(|inherited| name == *inherited)
+            || name.as_bytes().starts_with(b"LC_")
     };
     let variables = environment.iter().filter(|(name, _)| passes(name));
     variables

@@ -1,4 +1,5 @@
-//! Commands: start a program with a call's arguments, feed its stdin, collect its output, and end its whole process tree.
+//! Command backings: start a program with a call's arguments, feed its stdin, collect its output, and terminate its
+//! whole process tree.
 
 mod child;
 mod direct_child;
@@ -13,4 +14,4 @@ mod status_lines;
 #[cfg(target_os = "linux")]
 mod supervised_child;
 
-pub(crate) use runner::Commands;
+pub(crate) use runner::CommandRunner;

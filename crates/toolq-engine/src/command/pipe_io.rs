@@ -1,49 +1,47 @@
-//! The flow through a command's pipes: what is written to it and read from it, all at once, none waiting for another.
+//! Input and output of a running command: all of its pipes are served concurrently, so none can block another.
 
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Buf as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::consume_budget;
 use tokio::time::timeout;
 
-use crate::command::pipes::{Feed, Pipes};
-use crate::command::status_lines::StatusLines;
-use crate::output::{Output, Tail};
-use crate::progress::Voice;
+use crate::command::pipes::{ParentEnds, StdinFeed};
+use crate::command::status_lines::StatusLineParser;
+use crate::output::{OutputCollector, TailCapture};
+use crate::progress::ProgressSender;
+use crate::timing::DRAIN_TIMEOUT;
 use redact::Mask;
 
-/// How long pipes are read after the program itself has ended: what it left behind may hold them open for ever.
-const DRAIN: Duration = Duration::from_millis(300);
-/// How much is read at once, in bytes.
-const CHUNK: usize = 16 << 10;
+/// How many bytes are read at once.
+const READ_CHUNK_BYTES: usize = 16 << 10;
 
-/// The pipes of a running command and what came through them. The bytes belong to it, not to who reads: giving up on a
-/// pipe loses nothing.
+/// The pipes of a running command and the bytes received through them. They are stored here rather than in the futures
+/// that read them, so canceling a read loses nothing.
 #[derive(Debug)]
-pub(crate) struct Streams {
-    stdin: Option<Feed>,
+pub(crate) struct CommandStreams {
+    stdin: Option<StdinFeed>,
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
     status: Option<Receiver>,
-    lines: StatusLines,
-    voice: Voice,
+    status_lines: StatusLineParser,
+    progress: ProgressSender,
     mask: Arc<Mask>,
-    /// What came on standard output.
-    pub(crate) output: Output,
-    /// The end of what came on standard error.
-    pub(crate) errors: Tail,
+    /// What was received on stdout.
+    pub(crate) output: OutputCollector,
+    /// The end of what was received on stderr.
+    pub(crate) stderr_tail: TailCapture,
 }
 
-impl Streams {
+impl CommandStreams {
     pub(crate) fn new(
-        pipes: Pipes,
-        output: Output,
-        errors: Tail,
-        voice: Voice,
+        pipes: ParentEnds,
+        output: OutputCollector,
+        stderr_tail: TailCapture,
+        progress: ProgressSender,
         mask: Arc<Mask>,
     ) -> Self {
         Self {
@@ -51,76 +49,77 @@ impl Streams {
             stdout: Some(pipes.stdout),
             stderr: Some(pipes.stderr),
             status: Some(pipes.status),
-            lines: StatusLines::default(),
-            voice,
+            status_lines: StatusLineParser::default(),
+            progress,
             mask,
             output,
-            errors,
+            stderr_tail,
         }
     }
 
-    /// Lets everything flow until `event`, also after the last pipe was closed.
-    pub(crate) async fn until<T>(&mut self, event: impl Future<Output = T>) -> T {
+    /// Serves the pipes until `event` resolves, which may be long after the last pipe was closed.
+    pub(crate) async fn pump_until<T>(&mut self, event: impl Future<Output = T>) -> T {
         let mut event = pin!(event);
         tokio::select! {
-            // First, since it may be a limit: however much flows, that is looked at each time.
+            // The event goes first, since it may be a timeout, which no amount of output must delay.
             biased;
             value = &mut event => return value,
-            () = self.flow() => {}
+            () = self.pump() => {}
         }
         event.await
     }
 
-    /// Reads what is left after the program has ended. Nobody is fed any more.
+    /// Drains stdout and stderr after the program has exited. Closes stdin.
     pub(crate) async fn drain(&mut self) {
         self.stdin = None;
-        let _ = timeout(DRAIN, self.flow()).await;
+        let _ = timeout(DRAIN_TIMEOUT, self.pump()).await;
     }
 
-    /// Lets everything flow until every pipe is closed. Can be given up and taken up again.
-    async fn flow(&mut self) {
+    /// Serves the pipes until all of them are closed. Cancel safe.
+    async fn pump(&mut self) {
         let Self {
-            lines,
-            voice,
+            status_lines,
+            progress,
             mask,
             output,
-            errors,
+            stderr_tail,
             ..
         } = self;
         tokio::join!(
-            write(&mut self.stdin),
-            read(&mut self.stdout, |bytes| output.push(bytes)),
-            read(&mut self.stderr, |bytes| errors.push(bytes)),
-            read(&mut self.status, |bytes| {
-                if let Some(mut note) = lines.push(bytes) {
-                    note.tip = note.tip.map(|tip| mask.text(&tip).into_owned());
-                    voice.say(note);
+            write_stdin(&mut self.stdin),
+            read_pipe(&mut self.stdout, |bytes| output.push(bytes)),
+            read_pipe(&mut self.stderr, |bytes| stderr_tail.push(bytes)),
+            read_pipe(&mut self.status, |bytes| {
+                if let Some(mut update) = status_lines.push(bytes) {
+                    update.message = update.message.map(|tip| mask.apply(&tip).into_owned());
+                    progress.send(update);
                 }
             }),
         );
     }
 }
 
-/// Writes all that is left, and closes. A child that doesn't read is no error: not every tool wants its input.
-async fn write(feed: &mut Option<Feed>) {
-    while let Some(Feed { pipe, rest }) = feed {
-        if rest.is_empty() || pipe.writable().await.is_err() {
+/// Writes the rest of the input, and closes the pipe. It isn't an error if the child doesn't read it all: not every
+/// tool needs its input.
+async fn write_stdin(feed: &mut Option<StdinFeed>) {
+    while let Some(StdinFeed { pipe, remaining }) = feed {
+        if remaining.is_empty() || pipe.writable().await.is_err() {
             break;
         }
-        match pipe.try_write(rest) {
-            Ok(written) => rest.advance(written),
-            Err(error) if is_temporary(&error) => {}
+        match pipe.try_write(remaining) {
+            Ok(written) => remaining.advance(written),
+            Err(error) if is_retryable(&error) => {}
             Err(_) => break,
         }
     }
     *feed = None;
 }
 
-/// Reads until the pipe is closed. A pipe that is never empty is always readable: who reads it must let others have their
-/// turn, such as the limit of the call.
-async fn read(pipe: &mut Option<Receiver>, mut take: impl FnMut(&[u8])) {
+/// Reads until the pipe is closed. Yields regularly: a pipe that is never empty is always ready, and must not starve
+/// anything else, such as the timeout of the call.
+async fn read_pipe(pipe: &mut Option<Receiver>, mut on_bytes: impl FnMut(&[u8])) {
     while let Some(open) = pipe {
-        if open.readable().await.is_err() || !read_some(open, &mut take) {
+        if open.readable().await.is_err() || !read_available(open, &mut on_bytes) {
             break;
         }
         consume_budget().await;
@@ -128,20 +127,20 @@ async fn read(pipe: &mut Option<Receiver>, mut take: impl FnMut(&[u8])) {
     *pipe = None;
 }
 
-/// Reads what is there; says whether more can come.
-fn read_some(pipe: &Receiver, take: &mut impl FnMut(&[u8])) -> bool {
-    let mut chunk = [0; CHUNK];
+/// Reads what is available. Returns whether the pipe is still open.
+fn read_available(pipe: &Receiver, on_bytes: &mut impl FnMut(&[u8])) -> bool {
+    let mut chunk = [0; READ_CHUNK_BYTES];
     match pipe.try_read(&mut chunk) {
         Ok(0) => false,
         Ok(bytes) => {
-            take(&chunk[..bytes]);
+            on_bytes(&chunk[..bytes]);
             true
         }
-        Err(error) => is_temporary(&error),
+        Err(error) => is_retryable(&error),
     }
 }
 
-fn is_temporary(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
@@ -153,23 +152,23 @@ mod tests {
     use std::io::{Write as _, pipe};
     use std::os::fd::OwnedFd;
     use std::thread;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
-    /// FAULTS 48, 55: who writes faster than is read doesn't outrun his limit.
+    /// A program that writes faster than it is read can't outrun its timeout.
     #[tokio::test]
-    async fn a_pipe_that_is_never_empty_keeps_nobody_waiting() {
-        const MOST: Duration = Duration::from_secs(5);
+    async fn a_pipe_that_is_never_empty_does_not_starve_a_timeout() {
+        const MAX_RUNTIME: Duration = Duration::from_secs(5);
         let (ours, mut theirs) = pipe().unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         thread::spawn(move || {
-            while begun.elapsed() < MOST && theirs.write_all(&[b'x'; 1 << 13]).is_ok() {}
+            while started.elapsed() < MAX_RUNTIME && theirs.write_all(&[b'x'; 1 << 13]).is_ok() {}
         });
         rustix::io::ioctl_fionbio(&ours, true).unwrap();
         let mut ours = Some(Receiver::from_owned_fd(OwnedFd::from(ours)).unwrap());
-        let slowly = read(&mut ours, |_| thread::sleep(Duration::from_millis(2)));
+        let slowly = read_pipe(&mut ours, |_| thread::sleep(Duration::from_millis(2)));
         let limited = timeout(Duration::from_millis(10), slowly).await;
-        assert!(limited.is_err() && begun.elapsed() < MOST);
+        assert!(limited.is_err() && started.elapsed() < MAX_RUNTIME);
     }
 }

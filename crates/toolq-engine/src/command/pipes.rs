@@ -1,4 +1,5 @@
-//! The four pipes of a command, made before it starts: all that can fail does so while nothing runs.
+//! The four pipes of a command. They are created before it starts, so that anything that can fail does so while nothing
+//! runs yet.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -7,37 +8,36 @@ use bytes::Bytes;
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The first descriptor that doesn't become one of the child's when it is put in its place.
-const ABOVE_CHILDS: i32 = 4;
+/// The lowest descriptor that isn't overwritten when the child's descriptors are set up.
+const FIRST_NON_CHILD_FD: i32 = 4;
 
-/// Our ends.
+/// Our ends of the pipes.
 #[derive(Debug)]
-pub(crate) struct Pipes {
-    pub(crate) stdin: Option<Feed>,
+pub(crate) struct ParentEnds {
+    pub(crate) stdin: Option<StdinFeed>,
     pub(crate) stdout: Receiver,
     pub(crate) stderr: Receiver,
     pub(crate) status: Receiver,
 }
 
-/// The child's ends, in the order of its descriptors.
+/// The child's ends of the pipes, in the order of its descriptors.
 #[derive(Debug)]
 pub(crate) struct ChildEnds([OwnedFd; 4]);
 
-/// What the child has yet to read.
+/// Input that doesn't fit into the stdin pipe yet.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct StdinFeed {
     pub(crate) pipe: Sender,
-    pub(crate) rest: Bytes,
+    pub(crate) remaining: Bytes,
 }
 
-impl Pipes {
-    /// Makes the pipes and puts as much of `stdin` into its own as fits there. All that can fail does so here, before
-    /// anything runs.
+impl ParentEnds {
+    /// Creates the pipes, and writes as much of `stdin` into its pipe as fits.
     pub(crate) fn new(stdin: &[u8]) -> io::Result<(Self, ChildEnds)> {
-        let (their_stdin, stdin) = feed(stdin)?;
-        let (stdout, their_stdout) = drain_pipe()?;
-        let (stderr, their_stderr) = drain_pipe()?;
-        let (status, their_status) = drain_pipe()?;
+        let (their_stdin, stdin) = stdin_pipe(stdin)?;
+        let (stdout, their_stdout) = output_pipe()?;
+        let (stderr, their_stderr) = output_pipe()?;
+        let (status, their_status) = output_pipe()?;
         let ours = Self {
             stdin,
             stdout,
@@ -57,8 +57,8 @@ impl ChildEnds {
     }
 }
 
-/// A pipe to the child's standard input. What fits into it is written at once, without waiting for anybody.
-fn feed(input: &[u8]) -> io::Result<(OwnedFd, Option<Feed>)> {
+/// Creates the pipe to the child's stdin, and writes as much of `input` as fits without blocking.
+fn stdin_pipe(input: &[u8]) -> io::Result<(OwnedFd, Option<StdinFeed>)> {
     let (theirs, ours) = pipe()?;
     ioctl_fionbio(&ours, true)?;
     let mut written = 0;
@@ -69,26 +69,29 @@ fn feed(input: &[u8]) -> io::Result<(OwnedFd, Option<Feed>)> {
             Err(_) => break,
         }
     }
-    let rest = &input[written..];
-    if rest.is_empty() {
-        return Ok((above_childs(theirs)?, None));
+    let remaining = &input[written..];
+    if remaining.is_empty() {
+        return Ok((dup_above_child_fds(theirs)?, None));
     }
-    let rest = Bytes::copy_from_slice(rest);
+    let remaining = Bytes::copy_from_slice(remaining);
     let pipe = Sender::from_owned_fd_unchecked(ours)?;
-    Ok((above_childs(theirs)?, Some(Feed { pipe, rest })))
+    Ok((
+        dup_above_child_fds(theirs)?,
+        Some(StdinFeed { pipe, remaining }),
+    ))
 }
 
-/// A pipe from the child.
-fn drain_pipe() -> io::Result<(Receiver, OwnedFd)> {
+/// Creates a pipe from the child.
+fn output_pipe() -> io::Result<(Receiver, OwnedFd)> {
     let (ours, theirs) = pipe()?;
     ioctl_fionbio(&ours, true)?;
     Ok((
         Receiver::from_owned_fd_unchecked(ours)?,
-        above_childs(theirs)?,
+        dup_above_child_fds(theirs)?,
     ))
 }
 
-/// A pipe whose ends no child inherits: the end to read, the end to write.
+/// Creates a pipe whose ends are close-on-exec. Returns its read end and its write end.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     #[cfg(not(target_vendor = "apple"))]
     let ends = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -103,11 +106,10 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(ends)
 }
 
-/// The same descriptor under a number that the child's own don't have, so that putting them in their place overwrites
-/// none that is still needed.
-fn above_childs(descriptor: OwnedFd) -> io::Result<OwnedFd> {
-    if descriptor.as_raw_fd() >= ABOVE_CHILDS {
+/// Moves a descriptor out of the range that the child's descriptors will overwrite.
+fn dup_above_child_fds(descriptor: OwnedFd) -> io::Result<OwnedFd> {
+    if descriptor.as_raw_fd() >= FIRST_NON_CHILD_FD {
         return Ok(descriptor);
     }
-    Ok(fcntl_dupfd_cloexec(&descriptor, ABOVE_CHILDS)?)
+    Ok(fcntl_dupfd_cloexec(&descriptor, FIRST_NON_CHILD_FD)?)
 }

@@ -1,4 +1,4 @@
-//! The groups of all running programs, so that they can be stopped and resumed together, at once and from anywhere.
+//! The process groups of all running programs, so that they can be suspended and resumed together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,90 +6,91 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 #[cfg(target_os = "linux")]
-use procfence::Keeper;
-use procfence::Request;
+use procfence::ReaperClient;
+use procfence::ReaperRequest;
 
-/// The groups that run. Clones are the same.
+/// The groups of running programs. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Groups(Arc<Mutex<State>>);
+pub(crate) struct ProcessGroups(Arc<Mutex<GroupRegistry>>);
 
 #[derive(Debug, Default)]
-struct State {
-    leaders: HashMap<u64, Leader>,
-    /// How many have joined.
-    joined: u64,
-    held: bool,
+struct GroupRegistry {
+    handles: HashMap<u64, GroupHandle>,
+    /// How many groups have been registered so far.
+    registered: u64,
+    suspended: bool,
 }
 
-/// Who is told, for a whole group.
+/// How to signal a group.
 #[derive(Debug)]
-pub(crate) enum Leader {
-    /// The group of this process.
-    Group(Pid),
-    /// Who keeps it.
+pub(crate) enum GroupHandle {
+    /// Signal the group of this process directly.
+    Direct(Pid),
+    /// Let its reaper signal it.
     #[cfg(target_os = "linux")]
-    Kept(Arc<Keeper>),
+    Supervised(Arc<ReaperClient>),
 }
 
-/// A group's place among those that run. It is left before its leader is reaped: no signal reaches a stranger.
+/// The registration of a group, which ends when it is dropped. Drop it before reaping the group's leader, or a signal
+/// may hit an unrelated process that reuses its pid.
 #[derive(Debug)]
-pub(crate) struct Member {
-    groups: Groups,
+pub(crate) struct Registration {
+    groups: ProcessGroups,
     number: u64,
 }
 
-impl Groups {
-    /// Adds a group. It is stopped if all are.
-    pub(crate) fn join(&self, leader: Leader) -> Member {
+impl ProcessGroups {
+    /// Registers a group. It is stopped at once if all groups are suspended.
+    pub(crate) fn register(&self, handle: GroupHandle) -> Registration {
         let mut state = self.lock();
-        if state.held {
-            leader.send(Signal::STOP);
+        if state.suspended {
+            handle.send_signal(Signal::STOP);
         }
-        state.joined += 1;
-        let number = state.joined;
-        state.leaders.insert(number, leader);
+        state.registered += 1;
+        let number = state.registered;
+        state.handles.insert(number, handle);
         drop(state);
         let groups = self.clone();
-        Member { groups, number }
+        Registration { groups, number }
     }
 
-    /// Stops all, until [`Self::release`].
-    pub(crate) fn hold(&self) {
-        self.set(true, Signal::STOP);
+    /// Stops all groups, including those registered later, until [`Self::resume`].
+    pub(crate) fn suspend(&self) {
+        self.set_suspended(true, Signal::STOP);
     }
 
-    /// Lets all go on.
-    pub(crate) fn release(&self) {
-        self.set(false, Signal::CONT);
+    /// Resumes all groups.
+    pub(crate) fn resume(&self) {
+        self.set_suspended(false, Signal::CONT);
     }
 
-    fn set(&self, held: bool, signal: Signal) {
+    fn set_suspended(&self, suspended: bool, signal: Signal) {
         let mut state = self.lock();
-        state.held = held;
+        state.suspended = suspended;
         state
-            .leaders
+            .handles
             .values()
-            .for_each(|leader| leader.send(signal));
+            .for_each(|handle| handle.send_signal(signal));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GroupRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Member {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.groups.lock().leaders.remove(&self.number);
+        self.groups.lock().handles.remove(&self.number);
     }
 }
 
-impl Leader {
-    /// That nobody is left to get a signal is no error.
-    fn send(&self, signal: Signal) {
+impl GroupHandle {
+    /// Sends a signal. It isn't an error if no process is left to receive it.
+    fn send_signal(&self, signal: Signal) {
         match self {
-            Self::Group(leader) => drop(kill_process_group(*leader, signal)),
+            Self::Direct(pid) => drop(kill_process_group(*pid, signal)),
             #[cfg(target_os = "linux")]
-            Self::Kept(keeper) => keeper.tell(&Request::Signal(signal.as_raw())),
+            Self::Supervised(reaper) => reaper.try_send(&ReaperRequest::Signal(signal.as_raw())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which file a command's program is.
+//! Looks up the file of a command's program, and explains why it can't be started.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,45 +6,51 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-/// The program's file: one with a slash stands at `place`, any other in a folder of `search` (the variable PATH).
+/// Returns the program's file: `declared_path` if the program contains a slash; otherwise the first match in the
+/// directories of `path_variable`.
 ///
-/// Relative folders in PATH are passed over: a command doesn't run where toolq was started.
-pub(crate) fn find(program: &str, place: &Path, search: Option<&OsStr>) -> Result<PathBuf, Errno> {
+/// Relative directories in PATH are skipped, because commands don't run in the directory in which toolq was started.
+pub(crate) fn find_program(
+    program: &str,
+    declared_path: &Path,
+    path_variable: Option<&OsStr>,
+) -> Result<PathBuf, Errno> {
     if program.contains('/') {
-        return Ok(place.to_owned());
+        return Ok(declared_path.to_owned());
     }
     if program.is_empty() {
         return Err(Errno::NOENT);
     }
-    let mut fault = Errno::NOENT;
-    let folders = search.into_iter().flat_map(std::env::split_paths);
-    for file in folders
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(program))
+    let mut error = Errno::NOENT;
+    let directories = path_variable.into_iter().flat_map(std::env::split_paths);
+    for file in directories
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(program))
     {
         match access(&file, Access::EXEC_OK) {
             Ok(()) if file.is_file() => return Ok(file),
-            Err(Errno::ACCESS) => fault = Errno::ACCESS,
+            Err(Errno::ACCESS) => error = Errno::ACCESS,
             _ => {}
         }
     }
-    Err(fault)
+    Err(error)
 }
 
-/// A start error said more precisely than the system does: the program is a folder.
-pub(crate) fn precise(errno: i32, program: &Path) -> i32 {
+/// Makes a start error more precise than the system does, if the program is a directory.
+pub(crate) fn refine_start_error(errno: i32, program: &Path) -> i32 {
     match Errno::from_raw_os_error(errno) {
         Errno::ACCESS if program.is_dir() => Errno::ISDIR.raw_os_error(),
         _ => errno,
     }
 }
 
-/// Why no program can run in `folder`, if so: it is entered first, and the system's error doesn't tell the two apart.
-pub(crate) fn folder_fault(folder: &Path) -> Option<i32> {
-    let errno = match folder.metadata() {
+/// Returns why no program can run in `directory`, if so. The system's start error doesn't tell whether it is about the
+/// working directory, which is entered first, or about the program.
+pub(crate) fn directory_error(directory: &Path) -> Option<i32> {
+    let errno = match directory.metadata() {
         Err(error) => error.raw_os_error()?,
-        Ok(found) if !found.is_dir() => Errno::NOTDIR.raw_os_error(),
-        Ok(_) => access(folder, Access::EXEC_OK).err()?.raw_os_error(),
+        Ok(metadata) if !metadata.is_dir() => Errno::NOTDIR.raw_os_error(),
+        Ok(_) => access(directory, Access::EXEC_OK).err()?.raw_os_error(),
     };
     Some(errno)
 }

@@ -1,143 +1,149 @@
-//! A command: a program is started with the call's arguments, fed, listened to, and ended with all its group.
+//! Runs command backings: starts the program, serves its pipes, and terminates it at a timeout or a cancellation.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::{Attempt, End, Written, called_off};
-use crate::command::child::{Child, Exit};
-use crate::command::pipe_io::Streams;
-use crate::command::process_groups::Groups;
-use crate::command::spec::Recipe;
-use crate::control::Control;
-use crate::output::{Output, Tail};
+use crate::attempt::{Attempt, AttemptResult, PartialOutput, cancelled};
+use crate::command::child::{ChildExit, ChildProcess};
+use crate::command::pipe_io::CommandStreams;
+use crate::command::process_groups::ProcessGroups;
+use crate::command::spec::CommandSpec;
+use crate::control::RunControl;
+use crate::output::{OutputCollector, TailCapture};
 use crate::settings::EngineSettings;
 use procfence::Supervisor;
 use redact::Mask;
-use toolq_core::os::{Environment, Process};
-use toolq_core::types::{CommandBacking, CommandInvocation, Ending, Outcome, Tool, Tools};
+use toolq_core::os::{Environment, ProcessIdentity};
+use toolq_core::types::{
+    CallEnding, CommandBacking, CommandInvocation, Outcome, Tool, ToolsConfig,
+};
 
-/// How much of the end of standard error is kept, in bytes.
-const STDERR_TAIL: usize = 4 << 10;
+/// How many bytes of the end of stderr are kept.
+const STDERR_TAIL_BYTES: usize = 4 << 10;
 
 /// Runs the commands of a tools.yaml.
 #[derive(Debug)]
-pub(crate) struct Commands {
-    pub(crate) tools: Arc<Tools>,
+pub(crate) struct CommandRunner {
+    pub(crate) tools: Arc<ToolsConfig>,
     pub(crate) environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
-    /// Who starts them; toolq itself where there is none.
+    /// Starts the programs. If there is none, toolq starts them itself.
     supervisor: Option<Supervisor>,
-    /// What runs, to be stopped and resumed.
-    groups: Groups,
+    /// All running programs, so that they can be suspended and resumed.
+    groups: ProcessGroups,
 }
 
-/// Why a program is no longer left to itself.
+/// Why waiting for a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+enum WaitResult {
     Exited,
-    Late,
+    TimedOut,
     Cancelled,
 }
 
-impl Commands {
+impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
             tools: Arc::clone(&settings.tools),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
-            outputs: settings.outputs.clone(),
-            supervisor: settings
-                .supervisor
-                .as_deref()
-                .and_then(|program| Supervisor::new(program, &Process::current().argument())),
-            groups: Groups::default(),
+            outputs: settings.output_dir.clone(),
+            supervisor: settings.supervisor_program.as_deref().and_then(|program| {
+                Supervisor::new(program, &ProcessIdentity::current().reaper_argument())
+            }),
+            groups: ProcessGroups::default(),
         }
     }
 
-    /// Stops every program that runs.
-    pub(crate) fn hold(&self) {
-        self.groups.hold();
+    /// Suspends all running programs.
+    pub(crate) fn suspend(&self) {
+        self.groups.suspend();
     }
 
-    /// Lets them go on.
-    pub(crate) fn release(&self) {
-        self.groups.release();
+    /// Resumes all programs.
+    pub(crate) fn resume(&self) {
+        self.groups.resume();
     }
 
-    /// Ends who starts them.
+    /// Stops the supervisor.
     pub(crate) fn close(&self) {
         if let Some(supervisor) = &self.supervisor {
             supervisor.close();
         }
     }
 
-    /// Runs one attempt of `command`, which `backing` was filled into.
+    /// Runs one attempt of `command`, which was rendered from `backing`.
     pub(crate) async fn run(
         &self,
         command: &CommandInvocation,
         backing: Option<&CommandBacking>,
         attempt: Attempt,
-    ) -> End {
+    ) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let tool = &job.accepted.tool;
-        let recipe = match Recipe::new(self, (command, backing), &job, &attempt.key) {
-            Ok(recipe) => recipe,
+        let spec = match CommandSpec::new(self, (command, backing), &job, &attempt.idempotency_key)
+        {
+            Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };
-        let (mut child, pipes) = match recipe.start(self.supervisor.as_ref()).await {
+        let (mut child, pipes) = match spec.start(self.supervisor.as_ref()).await {
             Ok(started) => started,
             Err(outcome) => return outcome.into(),
         };
-        child.join(&self.groups);
-        let output = Output::of_command(tool, self.outputs.as_ref(), &self.mask)
-            .metered(attempt.meter.clone());
-        let errors = Tail::new(STDERR_TAIL, Arc::clone(&self.mask));
-        let voice = attempt.voice.clone();
-        let streams = Streams::new(pipes, output, errors, voice, Arc::clone(&self.mask));
-        attend(child, streams, &recipe, tool, attempt).await
+        child.register(&self.groups);
+        let output = OutputCollector::for_command(tool, self.outputs.as_ref(), &self.mask)
+            .with_counter(attempt.output_counter.clone());
+        let stderr_tail = TailCapture::new(STDERR_TAIL_BYTES, Arc::clone(&self.mask));
+        let progress = attempt.progress.clone();
+        let streams =
+            CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(&self.mask));
+        run_to_exit(child, streams, &spec, tool, attempt).await
     }
 }
 
-/// Serves a started program to its end.
-async fn attend(
-    mut child: Child,
-    mut streams: Streams,
-    recipe: &Recipe<'_>,
+/// Serves the pipes of a started program until it ends, times out or is canceled.
+async fn run_to_exit(
+    mut child: ChildProcess,
+    mut streams: CommandStreams,
+    spec: &CommandSpec<'_>,
     tool: &Tool,
     attempt: Attempt,
-) -> End {
-    let limit = attempt.limit;
-    let over = streams.until(async {
+) -> AttemptResult {
+    let limit = attempt.timeout;
+    let waiting = streams.pump_until(async {
         tokio::select! {
-            // Who is done is neither late nor given up.
+            // A program that has exited didn't time out and wasn't canceled.
             biased;
-            () = child.exited() => Over::Exited,
-            () = attempt.control.sleep(limit.after) => Over::Late,
-            () = called_off(attempt.cancel, &attempt.control) => Over::Cancelled,
+            () = child.wait_for_exit() => WaitResult::Exited,
+            () = attempt.control.sleep(limit.duration) => WaitResult::TimedOut,
+            () = cancelled(attempt.cancel, &attempt.control) => WaitResult::Cancelled,
         }
     });
-    let over = over.await;
-    if over != Over::Exited {
-        let grace = tool.timeout.grace;
+    let wait_result = waiting.await;
+    if wait_result != WaitResult::Exited {
+        let grace = tool.timeout.kill_grace;
         streams
-            .until(end(&mut child, grace, &attempt.control))
+            .pump_until(terminate(&mut child, grace, &attempt.control))
             .await;
     }
     streams.drain().await;
-    let exit = child.close(recipe.leftovers(), &attempt.control).await;
-    match (over, exit) {
-        (Over::Cancelled, _) => End::midway(Written::new(streams.output, streams.errors.finish())),
-        (_, Exit::NotStarted(errno)) => recipe.refused(errno).into(),
-        (Over::Exited, exit) => concluded(streams, exit, recipe.success_exit()).into(),
-        (Over::Late, _) => {
+    let exit = child.close(spec.leftovers(), &attempt.control).await;
+    match (wait_result, exit) {
+        (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(PartialOutput::new(
+            streams.output,
+            streams.stderr_tail.finish(),
+        )),
+        (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
+        (WaitResult::Exited, exit) => outcome_of_exit(streams, exit, spec.success_codes()).into(),
+        (WaitResult::TimedOut, _) => {
             let (output, captured) = streams.output.into_text();
             Outcome::TimedOut {
-                idle: false,
-                limit: limit.named,
+                no_calls_started: false,
+                limit: limit.configured,
                 output,
-                stderr: streams.errors.finish(),
+                stderr: streams.stderr_tail.finish(),
                 captured,
             }
             .into()
@@ -145,36 +151,38 @@ async fn attend(
     }
 }
 
-/// Ends a program, politely, or at once as soon as all is to be over at once.
-async fn end(child: &mut Child, grace: Duration, control: &Control) {
+/// Terminates a program with a grace period, which is cut short when the run requests an immediate kill.
+async fn terminate(child: &mut ChildProcess, grace: Duration, control: &RunControl) {
     tokio::select! {
         biased;
-        () = control.killing() => {}
-        () = child.end(grace, control) => return,
+        () = control.wait_for_kill() => {}
+        () = child.terminate(grace, control) => return,
     }
-    child.end(Duration::ZERO, control).await;
+    child.terminate(Duration::ZERO, control).await;
 }
 
-/// What a program that ended by itself gives.
-fn concluded(streams: Streams, exit: Exit, success: &[i32]) -> Outcome {
-    let Exit::Ended { ending, leftovers } = exit else {
-        return Outcome::Broken(
-            "the program's keeper was killed, and the program with it".to_owned(),
+/// Returns the outcome of a program that ended by itself.
+fn outcome_of_exit(streams: CommandStreams, exit: ChildExit, success: &[i32]) -> Outcome {
+    let ChildExit::Exited { ending, leftovers } = exit else {
+        return Outcome::InternalError(
+            "the program's reaper process was killed, and the program with it".to_owned(),
         );
     };
-    let mut outcome = result(streams, ending, success);
+    let mut outcome = outcome_of_ending(streams, ending, success);
     if let Some(captured) = outcome.captured_mut() {
-        captured.leftovers = leftovers;
+        captured.killed_leftovers = leftovers;
     }
     outcome
 }
 
-fn result(streams: Streams, ending: Ending, success: &[i32]) -> Outcome {
-    if matches!(ending, Ending::Exit(code) if success.contains(&code)) {
-        return streams.output.succeed(ending, || streams.errors.finish());
+fn outcome_of_ending(streams: CommandStreams, ending: CallEnding, success: &[i32]) -> Outcome {
+    if matches!(ending, CallEnding::ExitCode(code) if success.contains(&code)) {
+        return streams
+            .output
+            .into_outcome(ending, || streams.stderr_tail.finish());
     }
     let (output, captured) = streams.output.into_text();
-    let stderr = streams.errors.finish();
+    let stderr = streams.stderr_tail.finish();
     Outcome::Failed {
         output,
         stderr,

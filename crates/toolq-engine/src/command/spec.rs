@@ -1,4 +1,4 @@
-//! What exactly is started: the file, its arguments, its environment, its folder and what it reads, and by whom.
+//! Everything a program is started with: its file, arguments, environment, working directory and stdin.
 
 use std::ffi::CString;
 use std::io;
@@ -8,65 +8,68 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 #[cfg(target_os = "linux")]
-use crate::command::supervised_child::Kept;
+use crate::command::supervised_child::SupervisedChild;
 
-use crate::command::child::Child;
-use crate::command::direct_child::Alone;
-use crate::command::environment::variables;
-use crate::command::pipes::Pipes;
+use crate::command::child::ChildProcess;
+use crate::command::direct_child::DirectChild;
+use crate::command::environment::build_environment;
+use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
-use crate::command::runner::Commands;
-use crate::scheduler::Job;
-use procfence::{Order, ResourceLimits, Supervisor, spawn};
+use crate::command::runner::CommandRunner;
+use crate::scheduler::CallJob;
+use procfence::{ResourceLimits, SpawnRequest, Supervisor, spawn};
 use toolq_core::types::{
-    CommandBacking, CommandInvocation, Leftovers, Limits, Outcome, SpawnFault, StdinDraft,
+    CommandBacking, CommandInvocation, CommandLimits, Leftovers, Outcome, SpawnError, StdinContent,
 };
 
-/// A program and all that it is started with.
+/// A program and everything it is started with.
 #[derive(Debug)]
-pub(crate) struct Recipe<'a> {
-    /// As declared.
+pub(crate) struct CommandSpec<'a> {
+    /// The program, as declared in tools.yaml.
     program: &'a str,
     path: PathBuf,
     root: &'a Path,
     cwd: PathBuf,
-    order: Order,
+    request: SpawnRequest,
     leftovers: Leftovers,
-    success: &'a [i32],
+    success_codes: &'a [i32],
     stdin: &'a [u8],
 }
 
-impl<'a> Recipe<'a> {
+impl<'a> CommandSpec<'a> {
+    /// Resolves the program of a call and everything it is started with.
+    ///
     /// # Errors
-    /// How the call ends because nothing can be started.
+    /// The outcome of the call, because nothing can be started.
     pub(crate) fn new(
-        commands: &'a Commands,
+        commands: &'a CommandRunner,
         (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
-        job: &'a Job,
+        job: &'a CallJob,
         key: &str,
     ) -> Result<Self, Outcome> {
         let program = command.argv.first().map_or("", String::as_str);
-        let fault = |errno: Errno| not_started(program, None, errno.raw_os_error());
+        let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
         let accepted = &job.accepted;
-        let place = command.program(&commands.tools.dir);
-        let search = commands.environment.raw("PATH");
+        let declared_path = command.program_path(&commands.tools.dir);
+        let path_variable = commands.environment.get_os("PATH");
         let argv = command
             .argv
             .iter()
             .map(|argument| CString::new(argument.as_str()));
-        let path = program_lookup::find(program, &place, search).map_err(fault)?;
+        let path = program_lookup::find_program(program, &declared_path, path_variable)
+            .map_err(start_error)?;
         let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
-        let order = Order {
-            path: c_path(&path).map_err(fault)?,
-            cwd: c_path(cwd).map_err(fault)?,
+        let request = SpawnRequest {
+            path: to_c_path(&path).map_err(start_error)?,
+            cwd: to_c_path(cwd).map_err(start_error)?,
             argv: argv
                 .collect::<Result<_, _>>()
-                .map_err(|_| fault(Errno::INVAL))?,
-            env: variables(&commands.environment, backing, command, (&job.call, key))?
+                .map_err(|_| start_error(Errno::INVAL))?,
+            env: build_environment(&commands.environment, backing, command, (&job.call, key))?
                 .into_strings()
-                .map_err(|_| fault(Errno::INVAL))?,
+                .map_err(|_| start_error(Errno::INVAL))?,
             limits: backing
-                .map(|backing| resource_limits(backing.limits))
+                .map(|backing| to_resource_limits(backing.limits))
                 .unwrap_or_default(),
         };
         Ok(Self {
@@ -74,45 +77,48 @@ impl<'a> Recipe<'a> {
             path,
             root: &commands.tools.root,
             cwd: cwd.clone(),
-            order,
+            request,
             leftovers: backing.map(|backing| backing.leftovers).unwrap_or_default(),
-            success: backing.map_or(&[0], |backing| &backing.success_exit),
+            success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
             stdin: match &command.stdin {
-                StdinDraft::Input => accepted.input.text().as_bytes(),
-                StdinDraft::None => b"",
-                StdinDraft::Text(text) => text.as_bytes(),
+                StdinContent::Input => accepted.input.text().as_bytes(),
+                StdinContent::None => b"",
+                StdinContent::Text(text) => text.as_bytes(),
             },
         })
     }
 
-    /// Starts it. Where a keeper does so, it turns out later whether it could.
+    /// Starts the program. If a reaper starts it, a failure only shows in its exit: `ChildExit::NotStarted`.
     ///
     /// # Errors
-    /// How the call ends because nothing was started.
+    /// The outcome of the call, because nothing was started.
     pub(crate) async fn start(
         &self,
         supervisor: Option<&Supervisor>,
-    ) -> Result<(Child, Pipes), Outcome> {
-        let fault = |error: io::Error| not_started(self.program, None, errno_of(&error));
-        let (pipes, ends) = Pipes::new(self.stdin).map_err(fault)?;
+    ) -> Result<(ChildProcess, ParentEnds), Outcome> {
+        let start_error =
+            |error: io::Error| not_started_outcome(self.program, None, errno_of(&error));
+        let (pipes, child_ends) = ParentEnds::new(self.stdin).map_err(start_error)?;
         let child = match supervisor {
             #[cfg(not(target_os = "linux"))]
             Some(never) => match *never {},
             #[cfg(target_os = "linux")]
             Some(supervisor) => {
-                let keepers = supervisor.keepers(self.leftovers == Leftovers::Allow);
-                Child::Kept(
-                    Kept::start(keepers, &self.order, &ends.descriptors())
+                let pool = supervisor.pool(self.leftovers == Leftovers::Allow);
+                ChildProcess::Supervised(
+                    SupervisedChild::start(pool, &self.request, &child_ends.descriptors())
                         .await
-                        .map_err(fault)?,
+                        .map_err(start_error)?,
                 )
             }
-            None if self.order.limits == ResourceLimits::default() => {
-                let started = spawn(&self.order, &ends.descriptors());
-                Child::Alone(Alone::new(started.map_err(|errno| self.refused(errno))?))
+            None if self.request.limits == ResourceLimits::default() => {
+                let started = spawn(&self.request, &child_ends.descriptors());
+                ChildProcess::Direct(DirectChild::new(
+                    started.map_err(|errno| self.start_failure(errno))?,
+                ))
             }
             None => {
-                return Err(not_started(
+                return Err(not_started_outcome(
                     self.program,
                     None,
                     Errno::NOTSUP.raw_os_error(),
@@ -122,34 +128,34 @@ impl<'a> Recipe<'a> {
         Ok((child, pipes))
     }
 
-    /// Exit codes that are no failure.
-    pub(crate) fn success_exit(&self) -> &[i32] {
-        self.success
+    /// Returns the exit codes that mean success.
+    pub(crate) fn success_codes(&self) -> &[i32] {
+        self.success_codes
     }
 
-    /// What happens to processes that it leaves running.
+    /// Returns what happens to processes that the program leaves running.
     pub(crate) fn leftovers(&self) -> Leftovers {
         self.leftovers
     }
 
-    /// What the system's refusal to start it was about.
-    pub(crate) fn refused(&self, errno: i32) -> Outcome {
-        let Some(errno) = program_lookup::folder_fault(&self.cwd) else {
-            return not_started(
+    /// Returns the outcome for a start error of the system, which may be about the program or its working directory.
+    pub(crate) fn start_failure(&self, errno: i32) -> Outcome {
+        let Some(errno) = program_lookup::directory_error(&self.cwd) else {
+            return not_started_outcome(
                 self.program,
                 None,
-                program_lookup::precise(errno, &self.path),
+                program_lookup::refine_start_error(errno, &self.path),
             );
         };
-        let folder = self.cwd.strip_prefix(self.root).unwrap_or(&self.cwd);
-        not_started(self.program, Some(folder), errno)
+        let directory = self.cwd.strip_prefix(self.root).unwrap_or(&self.cwd);
+        not_started_outcome(self.program, Some(directory), errno)
     }
 }
 
-fn not_started(program: &str, folder: Option<&Path>, errno: i32) -> Outcome {
-    Outcome::NotStarted(SpawnFault {
+fn not_started_outcome(program: &str, directory: Option<&Path>, errno: i32) -> Outcome {
+    Outcome::NotStarted(SpawnError {
         program: program.to_owned(),
-        folder: folder.map(|folder| folder.display().to_string()),
+        directory: directory.map(|directory| directory.display().to_string()),
         errno,
     })
 }
@@ -158,13 +164,13 @@ fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
 }
 
-fn c_path(path: &Path) -> Result<CString, Errno> {
+fn to_c_path(path: &Path) -> Result<CString, Errno> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
 }
 
-/// The limits of tools.yaml, for the process that applies them.
-fn resource_limits(limits: Limits) -> ResourceLimits {
-    let Limits {
+/// Converts the limits of tools.yaml to those of procfence.
+fn to_resource_limits(limits: CommandLimits) -> ResourceLimits {
+    let CommandLimits {
         cpu,
         memory,
         files,

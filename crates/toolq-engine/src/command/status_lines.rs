@@ -1,56 +1,60 @@
-//! Descriptor 3: lines of JSON for people, `{"tip":"half way","progress":0.5}`. Whatever else stands there is passed
-//! over; its writer is not trusted.
+//! Status lines on descriptor 3: JSON for people, such as `{"tip":"half way","progress":0.5}`. Their writer isn't
+//! trusted, so anything else is skipped.
 
 use serde::Deserialize;
 
-use crate::progress::Note;
+use crate::progress::Progress;
 
-/// Longer lines are passed over.
-const LONGEST: usize = 4 << 10;
+/// Longer lines are skipped.
+const MAX_LINE_BYTES: usize = 4 << 10;
 
-/// The lines of a status descriptor, as they come.
+/// Parses the bytes of a status descriptor as they arrive.
 #[derive(Debug, Default)]
-pub(crate) struct StatusLines {
+pub(crate) struct StatusLineParser {
     line: Vec<u8>,
     too_long: bool,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct StatusLine {
     tip: Option<String>,
     progress: Option<f64>,
 }
 
-impl StatusLines {
-    /// Takes the next bytes. Of what they say, the last word counts: people can't read faster than a pipe is read.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Note> {
-        let mut news: Option<Note> = None;
+impl StatusLineParser {
+    /// Parses the next bytes. Returns only the latest message and progress in them, since people can't read faster than
+    /// pipes are read.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Progress> {
+        let mut latest: Option<Progress> = None;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let (piece, ends) = match piece.strip_suffix(b"\n") {
+            let (piece, is_complete) = match piece.strip_suffix(b"\n") {
                 Some(piece) => (piece, true),
                 None => (piece, false),
             };
-            self.too_long |= self.line.len() + piece.len() > LONGEST;
+            self.too_long |= self.line.len() + piece.len() > MAX_LINE_BYTES;
             if !self.too_long {
                 self.line.extend_from_slice(piece);
             }
-            if ends && let Some(note) = self.end_line() {
-                let news = news.get_or_insert_default();
-                news.tip = note.tip.or(news.tip.take());
-                news.progress = note.progress.or(news.progress);
+            if is_complete && let Some(update) = self.finish_line() {
+                let latest = latest.get_or_insert_default();
+                latest.message = update.message.or(latest.message.take());
+                latest.fraction = update.fraction.or(latest.fraction);
             }
         }
-        news
+        latest
     }
 
-    fn end_line(&mut self) -> Option<Note> {
+    fn finish_line(&mut self) -> Option<Progress> {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.too_long) {
             return None;
         }
-        let Line { tip, progress } = serde_json::from_slice(&line).ok()?;
+        let StatusLine { tip, progress } = serde_json::from_slice(&line).ok()?;
         let progress = progress.map(|progress| progress.clamp(0.0, 1.0));
-        (tip.is_some() || progress.is_some()).then_some(Note { tip, progress })
+        (tip.is_some() || progress.is_some()).then_some(Progress {
+            message: tip,
+            fraction: progress,
+        })
     }
 }
 
@@ -59,21 +63,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_in_pieces_among_noise() {
-        let mut lines = StatusLines::default();
+    fn split_lines_are_parsed_and_noise_is_skipped() {
+        let mut lines = StatusLineParser::default();
         assert_eq!(lines.push(b"noise\n\xff\xfe\n[1]\n{\"tip\":\"ha"), None);
-        let note = lines.push(b"lf\",\"progress\":7}\n{\"progress\":0.5}\n{}\nnull\n");
+        let update = lines.push(b"lf\",\"progress\":7}\n{\"progress\":0.5}\n{}\nnull\n");
         assert_eq!(
-            note,
-            Some(Note {
-                tip: Some("half".to_owned()),
-                progress: Some(0.5)
+            update,
+            Some(Progress {
+                message: Some("half".to_owned()),
+                fraction: Some(0.5)
             })
         );
         for _ in 0..100 {
-            assert_eq!(lines.push(&[b'{'; LONGEST]), None);
+            assert_eq!(lines.push(&[b'{'; MAX_LINE_BYTES]), None);
         }
-        assert!(lines.line.capacity() <= 2 * LONGEST);
+        assert!(lines.line.capacity() <= 2 * MAX_LINE_BYTES);
         assert_eq!(lines.push(b"\n"), None);
         assert!(lines.push(b"{\"tip\":\"x\"}\n").is_some());
     }

@@ -1,61 +1,61 @@
-//! A program that a keeper has started.
+//! A program that a reaper started.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::command::child::Exit;
-use crate::command::process_groups::{Groups, Leader, Member};
-use crate::control::Control;
-use procfence::{Descriptors, ExceededLimit, Keeper, Keepers, Order, ProgramExit, Reply, Request};
-use toolq_core::types::{Ending, Leftovers, Limit};
+use crate::command::child::ChildExit;
+use crate::command::process_groups::{GroupHandle, ProcessGroups, Registration};
+use crate::control::RunControl;
+use crate::timing::REAPER_TIMEOUT;
+use procfence::{
+    ChildDescriptors, ExceededLimit, ProgramExit, ReaperClient, ReaperPool, ReaperReply,
+    ReaperRequest, SpawnRequest,
+};
+use toolq_core::types::{CallEnding, Leftovers, LimitKind};
 
-/// How long a keeper may take for its part, beside the grace of a program. It itself looks for less than that whether
-/// those that it killed are gone. A program that has stopped its keeper is answered so much later.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How many reapers to try if idle ones turn out to have been killed.
+const MAX_START_ATTEMPTS: usize = 8;
 
-/// How many keepers are asked, where one after another was killed meanwhile.
-const TRIES: usize = 8;
-
-/// Dropped before its end, the keeper ends everything at once.
+/// A program and its reaper. If it is dropped early, the reaper kills everything at once.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    keepers: Arc<Keepers>,
-    /// None when it was given back, or doesn't answer.
-    keeper: Option<Arc<Keeper>>,
-    member: Option<Member>,
-    /// What is known of the end.
-    heard: Option<Reply>,
+pub(crate) struct SupervisedChild {
+    pool: Arc<ReaperPool>,
+    /// `None` when it was returned to the pool, or is gone, or doesn't respond.
+    reaper: Option<Arc<ReaperClient>>,
+    registration: Option<Registration>,
+    /// What the reaper last reported.
+    last_reply: Option<ReaperReply>,
 }
 
-impl Kept {
-    /// Has a keeper start a program with these descriptors.
+impl SupervisedChild {
+    /// Requests a reaper to start a program with these descriptors.
     ///
     /// # Errors
-    /// None could be had: nothing ran.
+    /// No reaper is available. Nothing ran.
     pub(crate) async fn start(
-        keepers: &Arc<Keepers>,
-        order: &Order,
-        descriptors: &Descriptors<'_>,
+        pool: &Arc<ReaperPool>,
+        spawn_request: &SpawnRequest,
+        descriptors: &ChildDescriptors<'_>,
     ) -> std::io::Result<Self> {
-        let request = Request::start(order);
-        for _ in 0..TRIES {
-            let keeper = keepers.take()?;
-            let asked = timeout(PATIENCE, keeper.ask(&request, descriptors)).await;
-            match asked {
+        let request = ReaperRequest::encode_start(spawn_request);
+        for _ in 0..MAX_START_ATTEMPTS {
+            let reaper = pool.take_reaper()?;
+            let sent = timeout(REAPER_TIMEOUT, reaper.send(&request, descriptors)).await;
+            match sent {
                 Ok(Ok(())) => {
                     return Ok(Self {
-                        keepers: Arc::clone(keepers),
-                        keeper: Some(keeper),
-                        member: None,
-                        heard: None,
+                        pool: Arc::clone(pool),
+                        reaper: Some(reaper),
+                        registration: None,
+                        last_reply: None,
                     });
                 }
-                // It was killed while it waited. It starts nothing before it has heard all.
+                // The reaper was killed while idle. It can't have started anything: it never got the whole request.
                 Ok(Err(_)) => {}
                 Err(_) => {
-                    keepers.kill(&keeper);
+                    pool.kill_reaper(&reaper);
                     break;
                 }
             }
@@ -63,122 +63,127 @@ impl Kept {
         Err(rustix::io::Errno::AGAIN.into())
     }
 
-    /// Waits until the program itself has ended, was not started, or its keeper is gone.
-    pub(crate) async fn exited(&mut self) {
-        if self.heard.is_none() {
-            self.hear().await;
+    /// Waits until the program itself has exited, failed to start, or lost its reaper.
+    pub(crate) async fn wait_for_exit(&mut self) {
+        if self.last_reply.is_none() {
+            self.receive_reply().await;
         }
     }
 
-    /// From here on it is stopped and resumed with the others.
-    pub(crate) fn join(&mut self, groups: &Groups) {
-        let leader = self
-            .keeper
+    /// Registers the program with `groups`, so that it is suspended and resumed with the others.
+    pub(crate) fn register(&mut self, groups: &ProcessGroups) {
+        let handle = self
+            .reaper
             .as_ref()
-            .map(|keeper| Leader::Kept(Arc::clone(keeper)));
-        self.member = leader.map(|leader| groups.join(leader));
+            .map(|reaper| GroupHandle::Supervised(Arc::clone(reaper)));
+        self.registration = handle.map(|handle| groups.register(handle));
     }
 
-    /// Ends everything, politely at first; the time for that is of `control`. A keeper that doesn't answer is ended itself.
-    pub(crate) async fn end(&mut self, grace: Duration, control: &Control) {
-        if self.is_over() {
+    /// Terminates everything, with SIGTERM first and SIGKILL after `grace`, as measured by the clock of `control`. A
+    /// reaper that doesn't respond in time is killed itself.
+    pub(crate) async fn terminate(&mut self, grace: Duration, control: &RunControl) {
+        if self.is_finished() {
             return;
         }
-        if let Some(keeper) = &self.keeper {
-            keeper.tell(&Request::End(grace));
+        if let Some(reaper) = &self.reaper {
+            reaper.try_send(&ReaperRequest::Terminate(grace));
         }
-        let over = async {
-            while self.keeper.is_some() && !self.is_over() {
-                self.hear().await;
+        let finished = async {
+            while self.reaper.is_some() && !self.is_finished() {
+                self.receive_reply().await;
             }
         };
-        let is_over = tokio::select! {
+        let is_finished = tokio::select! {
             biased;
-            () = over => true,
-            () = control.sleep(grace.saturating_add(PATIENCE)) => false,
+            () = finished => true,
+            () = control.sleep(grace.saturating_add(REAPER_TIMEOUT)) => false,
         };
-        if !is_over {
-            self.give_up();
+        if !is_finished {
+            self.kill_reaper();
         }
     }
 
-    /// Ends or lets go what is left.
-    pub(crate) async fn close(mut self, leftovers: Leftovers, control: &Control) -> Exit {
-        self.member = None;
-        if !self.is_over() {
+    /// Kills or releases what is left, and returns the reaper to the pool.
+    pub(crate) async fn close(mut self, leftovers: Leftovers, control: &RunControl) -> ChildExit {
+        self.registration = None;
+        if !self.is_finished() {
             if leftovers == Leftovers::Allow {
-                self.let_go();
+                self.release_leftovers();
             } else {
-                self.end(Duration::ZERO, control).await;
+                self.terminate(Duration::ZERO, control).await;
             }
         }
-        // A keeper takes room itself, which somebody else may need now.
-        let leaves = match self.heard {
-            Some(Reply::Gone { leaves, .. }) => leaves,
-            Some(Reply::NotStarted(errno)) => matches!(errno, libc::EAGAIN | libc::ENOMEM),
+        // If the system is out of resources, don't keep an idle reaper, which takes some itself.
+        let must_discard = match self.last_reply {
+            Some(ReaperReply::Terminated { has_survivors, .. }) => has_survivors,
+            Some(ReaperReply::NotStarted(errno)) => matches!(errno, libc::EAGAIN | libc::ENOMEM),
             _ => false,
         };
-        if self.is_over()
-            && !leaves
-            && let Some(keeper) = self.keeper.take()
+        if self.is_finished()
+            && !must_discard
+            && let Some(reaper) = self.reaper.take()
         {
-            self.keepers.give_back(keeper);
+            self.pool.return_reaper(reaper);
         }
-        match self.heard {
-            Some(Reply::NotStarted(errno)) => Exit::NotStarted(errno),
-            Some(Reply::Exited { ending, .. }) => Exit::Ended {
-                ending: ending_of(ending),
+        match self.last_reply {
+            Some(ReaperReply::NotStarted(errno)) => ChildExit::NotStarted(errno),
+            Some(ReaperReply::Exited { exit, .. }) => ChildExit::Exited {
+                ending: ending_from_exit(exit),
                 leftovers: 0,
             },
-            Some(Reply::Gone {
-                ending, leftovers, ..
-            }) => Exit::Ended {
-                ending: ending_of(ending),
+            Some(ReaperReply::Terminated {
+                exit, leftovers, ..
+            }) => ChildExit::Exited {
+                ending: ending_from_exit(exit),
                 leftovers,
             },
-            None => Exit::Unknown,
+            None => ChildExit::Unknown,
         }
     }
 
-    fn let_go(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.tell(&Request::Release);
+    fn release_leftovers(&mut self) {
+        if let Some(reaper) = self.reaper.take() {
+            reaper.try_send(&ReaperRequest::Release);
         }
     }
 
-    /// Whether nothing of it is left.
-    fn is_over(&self) -> bool {
-        match self.heard {
-            Some(Reply::NotStarted(_) | Reply::Gone { .. }) => true,
-            Some(Reply::Exited { alone, .. }) => alone,
+    /// Returns whether no process of the call is left.
+    fn is_finished(&self) -> bool {
+        match self.last_reply {
+            Some(ReaperReply::NotStarted(_) | ReaperReply::Terminated { .. }) => true,
+            Some(ReaperReply::Exited { tree_is_gone, .. }) => tree_is_gone,
             None => false,
         }
     }
 
-    async fn hear(&mut self) {
-        let Some(keeper) = &self.keeper else { return };
-        if let Ok(reply) = keeper.hear().await {
-            self.heard = Some(reply);
+    async fn receive_reply(&mut self) {
+        let Some(reaper) = &self.reaper else { return };
+        if let Ok(reply) = reaper.receive_reply().await {
+            self.last_reply = Some(reply);
         } else {
-            self.keeper = None;
-            self.keepers.mourn().await;
+            self.reaper = None;
+            self.pool.on_reaper_killed().await;
         }
     }
 
-    fn give_up(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            self.keepers.kill(&keeper);
+    fn kill_reaper(&mut self) {
+        if let Some(reaper) = self.reaper.take() {
+            self.pool.kill_reaper(&reaper);
         }
     }
 }
 
-/// The end that a reaper reports, as the outcome of a call has it.
-fn ending_of(exit: ProgramExit) -> Ending {
+/// Converts how a program ended, as its reaper reports it.
+fn ending_from_exit(exit: ProgramExit) -> CallEnding {
     match exit {
-        ProgramExit::Code(code) => Ending::Exit(code),
-        ProgramExit::Signal(signal) => Ending::Signal(signal),
-        ProgramExit::LimitExceeded(ExceededLimit::Cpu) => Ending::Limit(Limit::Cpu),
-        ProgramExit::LimitExceeded(ExceededLimit::Processes) => Ending::Limit(Limit::Processes),
-        ProgramExit::LimitExceeded(ExceededLimit::FileSize) => Ending::Limit(Limit::FileSize),
+        ProgramExit::Code(code) => CallEnding::ExitCode(code),
+        ProgramExit::Signal(signal) => CallEnding::Signal(signal),
+        ProgramExit::LimitExceeded(ExceededLimit::Cpu) => CallEnding::LimitExceeded(LimitKind::Cpu),
+        ProgramExit::LimitExceeded(ExceededLimit::Processes) => {
+            CallEnding::LimitExceeded(LimitKind::Processes)
+        }
+        ProgramExit::LimitExceeded(ExceededLimit::FileSize) => {
+            CallEnding::LimitExceeded(LimitKind::FileSize)
+        }
     }
 }

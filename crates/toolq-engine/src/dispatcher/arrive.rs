@@ -1,155 +1,168 @@
-//! A call arrives: it is queued behind the gate, or answered at once because it can't run or did so already. While a model
-//! still speaks, more arrives: parts of calls, and that one may not run after all.
+//! Handles arriving calls: each waits at the gate, or is answered at once because it can't run or already did. While a
+//! model response is streaming, partial inputs and revocations of calls arrive, too.
 
 use std::sync::Arc;
 
-use crate::dispatcher::finish::Spent;
-use crate::dispatcher::restore::orphaned;
-use crate::dispatcher::turn::Turn;
-use crate::scheduler::{Job, State};
+use crate::dispatcher::finish::CallStats;
+use crate::dispatcher::restore::orphaned_outcome;
+use crate::dispatcher::turn_loop::Dispatcher;
+use crate::scheduler::{CallJob, CallState};
 use toolq_core::types::{
-    Accepted, Arrival, Call, CallRef, Checked, Event, Invocation, NotExecuted, Outcome, Past,
-    Rejection, Verdict,
+    AcceptedCall, Call, CallRef, CheckedCall, Event, Invocation, NotExecutedCause, Outcome,
+    Rejection, ResumeState, TurnArrival, Verdict,
 };
 
-impl Turn<'_> {
-    /// Does what follows from an arrival.
-    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+impl Dispatcher<'_> {
+    /// Handles one arrival.
+    pub(crate) fn handle_arrival(&mut self, arrival: TurnArrival) {
         match arrival {
-            Arrival::Call(checked) => self.queue(*checked),
-            Arrival::Part { call, text } => self.tell(&Event::Part {
+            TurnArrival::Call(checked) => self.enqueue_call(*checked),
+            TurnArrival::PartialInput {
+                call,
+                input_so_far: text,
+            } => self.emit(&Event::PartialInput {
                 call: &call,
-                text: &text,
+                input_so_far: &text,
             }),
-            Arrival::Revoked {
+            TurnArrival::Revoked {
                 position,
                 rejection,
-            } => self.revoke(position, rejection),
-            Arrival::Over(cause) => self.end_arriving(&cause),
+            } => self.revoke_call(position, rejection),
+            TurnArrival::RestSkipped(cause) => self.end_arrivals(&cause),
         }
     }
 
-    /// Puts a call last.
-    fn queue(&mut self, checked: Checked) {
-        let recalled = matches!(checked.past, Past::Answered(_));
-        let completes = checked.verdict.is_completion();
-        let batch = match (&checked.verdict, self.why_over(completes)) {
-            // What an earlier run did keeps its place: the others stand as a plan shows them.
-            (Verdict::Accepted(accepted), over) if recalled || over.is_none() => {
-                Some(self.partition.place(accepted.safe))
+    /// Appends a call to the queue.
+    fn enqueue_call(&mut self, checked: CheckedCall) {
+        let is_restored = matches!(checked.resume_state, ResumeState::Answered(_));
+        let is_completion = checked.verdict.is_completion();
+        let batch = match (&checked.verdict, self.skip_cause(is_completion)) {
+            // A call that an earlier run answered still gets a batch, so that the batches are those of the plan.
+            (Verdict::Accepted(accepted), cause) if is_restored || cause.is_none() => {
+                Some(self.partition.assign_batch(accepted.safe))
             }
             _ => None,
         };
-        self.tally.calls += 1;
-        self.tally.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
-        self.tell(&Event::Queued {
+        self.stats.calls += 1;
+        self.stats.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
+        self.emit(&Event::Queued {
             checked: &checked,
             batch,
         });
-        let reference = CallRef::new(&checked.call, batch);
-        let Checked {
+        let call_ref = CallRef::new(&checked.call, batch);
+        let CheckedCall {
             call,
             verdict,
-            past,
+            resume_state,
         } = checked;
-        match (past, verdict) {
-            (Past::Answered(recalled), verdict) => {
-                let completed = !recalled.is_error && verdict.is_completion();
-                self.recall(&reference, &call, &Outcome::Recalled(recalled), 0);
+        match (resume_state, verdict) {
+            (ResumeState::Answered(restored), verdict) => {
+                let completed = !restored.is_error && verdict.is_completion();
+                self.restore_call(&call_ref, &call, &Outcome::Restored(restored), 0);
                 if completed {
                     let tool = call.name;
-                    // What is behind it has not arrived yet.
+                    // The calls after it haven't arrived yet.
                     self.stopped_by = self
                         .stopped_by
                         .take()
-                        .or(Some(NotExecuted::Completed { tool }));
+                        .or(Some(NotExecutedCause::SessionCompleted { tool }));
                 }
             }
-            (Past::InDoubt(begun), _) => {
-                self.recall(&reference, &call, &orphaned(), begun.attempts);
+            (ResumeState::InDoubt(prior), _) => {
+                self.restore_call(&call_ref, &call, &orphaned_outcome(), prior.count);
             }
-            (past, Verdict::Accepted(accepted)) => {
-                self.arrive_accepted(reference, call, *accepted, past);
+            (resume_state, Verdict::Accepted(accepted)) => {
+                self.enqueue_accepted(call_ref, call, *accepted, resume_state);
             }
             (_, Verdict::Rejected(rejection)) => {
                 let outcome = Outcome::Rejected(rejection);
-                self.arrive_over(&reference, &call, &outcome, 0);
+                self.answer_on_arrival(&call_ref, &call, &outcome, 0);
             }
         }
     }
 
-    fn arrive_accepted(&mut self, reference: CallRef, call: Call, accepted: Accepted, past: Past) {
-        let place = self.engine.pauses.place(&accepted.tool);
+    fn enqueue_accepted(
+        &mut self,
+        call_ref: CallRef,
+        call: Call,
+        accepted: AcceptedCall,
+        resume_state: ResumeState,
+    ) {
+        let ticket = self.engine.circuit_breakers.take_ticket(&accepted.tool);
         let safe = accepted.safe;
-        let completes = matches!(accepted.invocation, Some(Invocation::Completion(_)));
-        let unsure = matches!(past, Past::Unsure(_));
-        let job = Arc::new(Job {
+        let is_completion = matches!(accepted.invocation, Some(Invocation::Completion(_)));
+        let needs_probe = matches!(resume_state, ResumeState::NeedsProbe(_));
+        let job = Arc::new(CallJob {
             call,
             accepted,
-            place,
-            begun: past.begun(),
-            unsure,
+            ticket,
+            prior_attempts: resume_state.prior_attempts(),
+            needs_probe,
         });
-        let number = self.queue.push(reference, State::Waiting(job));
-        match self.why_over(completes) {
-            // Where nothing runs beside anything else, neither do agents, which take no place.
+        let number = self.queue.push(call_ref, CallState::Waiting(job));
+        match self.skip_cause(is_completion) {
+            // With a single job nothing runs in parallel, not even agents, which need no permit.
             None => self
                 .gate
                 .push(number, safe && self.engine.settings.jobs.get() > 1),
-            Some(cause) => self.finish(number, &Outcome::NotExecuted(cause)),
+            Some(cause) => self.finish_call(number, &Outcome::NotExecuted(cause)),
         }
     }
 
-    /// Why nothing more is queued in this turn, if nothing is; the answer of an agent is, in its last turn.
-    fn why_over(&self, completes: bool) -> Option<NotExecuted> {
-        let halted = self.halted.map(NotExecuted::Halted);
+    /// Returns why a call that arrives now doesn't run. `None` if it may. In an agent's last turn, only the call that
+    /// gives its final answer may run.
+    fn skip_cause(&self, is_completion: bool) -> Option<NotExecutedCause> {
+        let halted = self.halted_by.map(NotExecutedCause::Halted);
         let stopped = || self.stopped_by.clone();
-        let over = || {
-            let over = self.over.clone();
-            over.filter(|over| !completes || *over != NotExecuted::LastTurn)
+        let arrivals_ended = || {
+            let cause = self.arrivals_ended_by.clone();
+            cause.filter(|cause| !is_completion || *cause != NotExecutedCause::LastTurn)
         };
-        halted.or_else(stopped).or_else(over)
+        halted.or_else(stopped).or_else(arrivals_ended)
     }
 
-    /// A call that waits may not run after all; one that has started goes on.
-    fn revoke(&mut self, position: usize, rejection: Rejection) {
-        let number = self.queue.number_of(position);
+    /// Rejects a waiting call after all. A call that has started continues.
+    fn revoke_call(&mut self, position: usize, rejection: Rejection) {
+        let number = self.queue.number_at_position(position);
         if let Some(number) = number.filter(|&number| self.gate.remove(number)) {
-            self.tally.rejected += 1;
-            self.finish(number, &Outcome::Rejected(rejection));
+            self.stats.rejected += 1;
+            self.finish_call(number, &Outcome::Rejected(rejection));
         }
     }
 
-    /// What waits, and what still comes, does not run.
-    fn end_arriving(&mut self, cause: &NotExecuted) {
-        self.over.get_or_insert_with(|| cause.clone());
-        let over = Outcome::NotExecuted(cause.clone());
-        for number in self.gate.withdraw(|_| true) {
-            self.finish(number, &over);
+    /// Skips the calls that are waiting, and those that still arrive.
+    fn end_arrivals(&mut self, cause: &NotExecutedCause) {
+        self.arrivals_ended_by.get_or_insert_with(|| cause.clone());
+        let outcome = Outcome::NotExecuted(cause.clone());
+        for number in self.gate.withdraw_while(|_| true) {
+            self.finish_call(number, &outcome);
         }
     }
 
-    /// A call that was rejected, or ended in an earlier run, counts as one of its tool, if it names one.
-    pub(crate) fn arrive_over(
+    /// Answers a call that was rejected or that ended in an earlier run. If it names a known tool, its outcome counts
+    /// for the policies of that tool.
+    pub(crate) fn answer_on_arrival(
         &mut self,
-        reference: &CallRef,
+        call_ref: &CallRef,
         call: &Call,
         outcome: &Outcome,
         attempts: u32,
     ) {
         let tool = self.engine.settings.tools.get(&call.name).cloned();
-        let number = self.queue.push(reference.clone(), State::Ended);
+        let number = self.queue.push(call_ref.clone(), CallState::Finishing);
         let agent = match outcome {
-            Outcome::Recalled(recalled) => recalled.agent.clone(),
+            Outcome::Restored(restored) => restored.agent_usage.clone(),
             _ => None,
         };
-        let spent = Spent::before(attempts).with_agent(agent);
-        self.answer(number, reference, call, tool.as_deref(), outcome, spent);
+        let stats = CallStats::from_earlier_runs(attempts).with_agent_usage(agent);
+        self.answer_call(number, call_ref, call, tool.as_deref(), outcome, stats);
         if let Some(tool) = &tool {
-            let place = self.engine.pauses.place(tool);
-            self.engine.pauses.settle(tool, place, outcome);
-            self.react(number, reference, tool, outcome);
+            let ticket = self.engine.circuit_breakers.take_ticket(tool);
+            self.engine
+                .circuit_breakers
+                .record_outcome(tool, ticket, outcome);
+            self.apply_on_failure(number, call_ref, tool, outcome);
         }
-        self.deliver();
+        self.deliver_answers();
     }
 }

@@ -1,4 +1,4 @@
-//! The tasks of a turn and what the dispatcher hears from them.
+//! The tasks of a turn, and the events that the dispatcher receives from them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,129 +8,144 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::attempt;
-use crate::attempt::{Attempt, End, Runner, Written};
-use crate::control::Control;
-use crate::dispatcher::handle::{Ask, Desk};
-use crate::progress::{NOTES, Note, Voice};
+use crate::attempt::{Attempt, AttemptResult, AttemptRunner, PartialOutput};
+use crate::control::RunControl;
+use crate::dispatcher::handle::{AgentRequest, DispatcherHandle};
+use crate::progress::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
 use toolq_core::types::{CallRef, Outcome};
 
-/// What the dispatcher hears; calls are numbered as in its queue.
+/// An event from a task. Calls are numbered as in the dispatcher's queue.
 #[derive(Debug)]
-pub(crate) enum News {
-    /// A call has something to say.
-    Said(usize, Note),
-    /// An attempt is over.
-    Ended(usize, End),
-    /// The wait before the next attempt is over.
-    Rested(usize),
-    /// An agent asks for something.
-    Asked(usize, Ask),
+pub(crate) enum TaskEvent {
+    /// A call reports progress.
+    Progress(usize, Progress),
+    /// An attempt has ended.
+    AttemptFinished(usize, AttemptResult),
+    /// The backoff before the next attempt has elapsed.
+    BackoffElapsed(usize),
+    /// An agent makes a request to its dispatcher.
+    AgentRequest(usize, AgentRequest),
 }
 
-enum Done {
-    Attempt(End),
-    Rest,
+enum TaskResult {
+    Attempt(AttemptResult),
+    Backoff,
 }
 
-/// The running tasks. Dropping it ends them.
-pub(crate) struct Running {
-    tasks: JoinSet<Done>,
-    calls: HashMap<Id, usize>,
-    voices: mpsc::Sender<(usize, Note)>,
-    notes: mpsc::Receiver<(usize, Note)>,
-    desk: mpsc::UnboundedSender<(usize, Ask)>,
-    asks: mpsc::UnboundedReceiver<(usize, Ask)>,
-    /// A task that ended, and how many notes were there before it: these are heard first.
-    ended: Option<(News, usize)>,
+/// The running tasks. Dropping this aborts them.
+pub(crate) struct AttemptTasks {
+    tasks: JoinSet<TaskResult>,
+    call_numbers: HashMap<Id, usize>,
+    progress_sender: mpsc::Sender<(usize, Progress)>,
+    progress_receiver: mpsc::Receiver<(usize, Progress)>,
+    request_sender: mpsc::UnboundedSender<(usize, AgentRequest)>,
+    request_receiver: mpsc::UnboundedReceiver<(usize, AgentRequest)>,
+    /// The event of a task that has ended, and how many progress updates were queued before it. Those are returned
+    /// first.
+    pending_event: Option<(TaskEvent, usize)>,
 }
 
-impl Running {
+impl AttemptTasks {
     pub(crate) fn new() -> Self {
-        let (voices, notes) = mpsc::channel(NOTES);
-        let (desk, asks) = mpsc::unbounded_channel();
+        let (progress_sender, progress_receiver) = mpsc::channel(MAX_QUEUED_PROGRESS);
+        let (request_sender, request_receiver) = mpsc::unbounded_channel();
         Self {
             tasks: JoinSet::new(),
-            calls: HashMap::new(),
-            voices,
-            notes,
-            desk,
-            asks,
-            ended: None,
+            call_numbers: HashMap::new(),
+            progress_sender,
+            progress_receiver,
+            request_sender,
+            request_receiver,
+            pending_event: None,
         }
     }
 
-    /// What `call` says people with.
-    pub(crate) fn voice(&self, call: usize) -> Voice {
-        Voice {
-            call,
-            notes: self.voices.clone(),
+    /// Returns the progress sender of a call.
+    pub(crate) fn progress_sender(&self, call_number: usize) -> ProgressSender {
+        ProgressSender {
+            call_number,
+            updates: self.progress_sender.clone(),
         }
     }
 
-    /// Where the agent of `call` brings what it asks for.
-    pub(crate) fn desk(&self, number: usize, call: &CallRef) -> Desk {
-        Desk::new(number, Arc::new(call.clone()), self.desk.clone())
+    /// Returns the handle by which the agent of `call` talks to the dispatcher.
+    pub(crate) fn dispatcher_handle(&self, call_number: usize, call: &CallRef) -> DispatcherHandle {
+        DispatcherHandle::new(
+            call_number,
+            Arc::new(call.clone()),
+            self.request_sender.clone(),
+        )
     }
 
-    /// Starts an attempt.
-    pub(crate) fn start(&mut self, call: usize, runner: Arc<dyn Runner>, attempt: Attempt) {
-        let work = async move { Done::Attempt(attempt::run(runner, attempt).await) };
-        let task = self.tasks.spawn(work);
-        self.calls.insert(task.id(), call);
-    }
-
-    /// Waits before the next attempt, or until told not to.
-    pub(crate) fn rest(
+    /// Spawns the task of an attempt.
+    pub(crate) fn spawn_attempt(
         &mut self,
-        call: usize,
-        wait: Duration,
+        call_number: usize,
+        runner: Arc<dyn AttemptRunner>,
+        attempt: Attempt,
+    ) {
+        let work = async move {
+            TaskResult::Attempt(attempt::run_with_kill_deadline(runner, attempt).await)
+        };
+        let task = self.tasks.spawn(work);
+        self.call_numbers.insert(task.id(), call_number);
+    }
+
+    /// Spawns a task that waits before the next attempt. `cancel` ends the wait early.
+    pub(crate) fn spawn_backoff(
+        &mut self,
+        call_number: usize,
+        backoff: Duration,
         cancel: oneshot::Receiver<()>,
-        control: Control,
+        control: RunControl,
     ) {
         let task = self.tasks.spawn(async move {
             tokio::select! {
-                () = control.sleep(wait) => Done::Rest,
-                Ok(()) = cancel => Done::Attempt(End::midway(Written::default())),
+                () = control.sleep(backoff) => TaskResult::Backoff,
+                Ok(()) = cancel => TaskResult::Attempt(AttemptResult::cancelled_while_running(PartialOutput::default())),
             }
         });
-        self.calls.insert(task.id(), call);
+        self.call_numbers.insert(task.id(), call_number);
     }
 
-    /// The next news. What a call said or asked for is heard before its end.
-    pub(crate) async fn next(&mut self) -> News {
+    /// Returns the next event. A call's progress and requests come before its end.
+    pub(crate) async fn next_event(&mut self) -> TaskEvent {
         loop {
-            if let Some((news, before)) = self.ended.take() {
-                if let Ok((call, ask)) = self.asks.try_recv() {
-                    self.ended = Some((news, before));
-                    return News::Asked(call, ask);
+            if let Some((event, updates_before)) = self.pending_event.take() {
+                if let Ok((call, request)) = self.request_receiver.try_recv() {
+                    self.pending_event = Some((event, updates_before));
+                    return TaskEvent::AgentRequest(call, request);
                 }
-                let Some((left, Ok((call, note)))) = before
+                let Some((left, Ok((call, progress)))) = updates_before
                     .checked_sub(1)
-                    .map(|left| (left, self.notes.try_recv()))
+                    .map(|left| (left, self.progress_receiver.try_recv()))
                 else {
-                    return news;
+                    return event;
                 };
-                self.ended = Some((news, left));
-                return News::Said(call, note);
+                self.pending_event = Some((event, left));
+                return TaskEvent::Progress(call, progress);
             }
             tokio::select! {
-                Some((call, note)) = self.notes.recv() => return News::Said(call, note),
-                Some((call, ask)) = self.asks.recv() => return News::Asked(call, ask),
+                Some((call, progress)) = self.progress_receiver.recv() => return TaskEvent::Progress(call, progress),
+                Some((call, request)) = self.request_receiver.recv() => return TaskEvent::AgentRequest(call, request),
                 Some(done) = self.tasks.join_next_with_id() => {
-                    let before = self.notes.len();
-                    self.ended = self.news_of(done).map(|news| (news, before));
+                    let before = self.progress_receiver.len();
+                    self.pending_event = self.event_from(done).map(|event| (event, before));
                 }
             }
         }
     }
 
-    fn news_of(&mut self, done: Result<(Id, Done), JoinError>) -> Option<News> {
+    fn event_from(&mut self, done: Result<(Id, TaskResult), JoinError>) -> Option<TaskEvent> {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let call = self.calls.remove(&id)?;
+        let call_number = self.call_numbers.remove(&id)?;
         Some(match done {
-            Ok((_, Done::Rest)) => News::Rested(call),
-            Ok((_, Done::Attempt(end))) => News::Ended(call, end),
-            Err(error) => News::Ended(call, Outcome::Broken(panic_text(error)).into()),
+            Ok((_, TaskResult::Backoff)) => TaskEvent::BackoffElapsed(call_number),
+            Ok((_, TaskResult::Attempt(result))) => TaskEvent::AttemptFinished(call_number, result),
+            Err(error) => TaskEvent::AttemptFinished(
+                call_number,
+                Outcome::InternalError(panic_text(error)).into(),
+            ),
         })
     }
 }
@@ -142,7 +157,7 @@ fn panic_text(error: JoinError) -> String {
     match payload.downcast::<String>() {
         Ok(text) => *text,
         Err(payload) => payload.downcast::<&'static str>().map_or_else(
-            |_| "a panic without words".to_owned(),
+            |_| "a panic without a message".to_owned(),
             |text| (*text).to_owned(),
         ),
     }

@@ -1,154 +1,178 @@
-//! A call is over: it is answered, its tool's policies apply to the others, and answers are delivered in call order.
+//! Finishes calls: a call that is over gets its answer, its tool's policies are applied to the other calls, and answers
+//! are delivered in call order.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::dispatcher::restore::orphaned;
-use crate::dispatcher::turn::Turn;
-use crate::scheduler::{Run, State};
+use crate::dispatcher::restore::orphaned_outcome;
+use crate::dispatcher::turn_loop::Dispatcher;
+use crate::scheduler::{CallState, RunningCall};
 use crate::settings::EngineSettings;
 use toolq_core::answer;
 use toolq_core::types::{
-    AgentUse, Call, CallRef, Doubt, Effect, Ending, Event, Invocation, NotExecuted, OnFailure,
-    Outcome, Tool,
+    AgentUsage, Call, CallEnding, CallRef, DoubtCause, Effect, Event, Invocation, NotExecutedCause,
+    OnFailure, Outcome, Tool,
 };
 
-/// How a call spent its time, and what else.
+/// How long a call took, its number of attempts, and what its agent used.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Spent {
+pub(crate) struct CallStats {
     duration: Duration,
     attempts: u32,
-    agent: Option<Box<AgentUse>>,
+    agent_usage: Option<Box<AgentUsage>>,
 }
 
-impl Spent {
-    /// Of a call that this run did not start.
-    pub(crate) fn before(attempts: u32) -> Self {
+impl CallStats {
+    /// Returns the stats of a call that this run didn't start.
+    pub(crate) fn from_earlier_runs(attempts: u32) -> Self {
         Self {
             attempts,
             ..Self::default()
         }
     }
 
-    /// The same with what an agent used for it.
-    pub(crate) fn with_agent(self, agent: Option<Box<AgentUse>>) -> Self {
-        Self { agent, ..self }
+    /// Adds what its agent used.
+    pub(crate) fn with_agent_usage(self, agent: Option<Box<AgentUsage>>) -> Self {
+        Self {
+            agent_usage: agent,
+            ..self
+        }
     }
 
-    fn of(run: &Run, outcome: &Outcome, now: Duration) -> Self {
-        // One that was called off in time was started all the same, which its record must not hide.
-        let called_off = matches!(outcome, Outcome::NotExecuted(_));
-        if outcome.is_skipped() && !called_off {
+    fn from_running(run: &RunningCall, outcome: &Outcome, now: Duration) -> Self {
+        // A call that was canceled before it did anything was started all the same, and its record must show that.
+        let was_cancelled = matches!(outcome, Outcome::NotExecuted(_));
+        if outcome.is_skipped() && !was_cancelled {
             return Self::default();
         }
-        let mut agent = run.agent.clone();
-        if let Some(agent) = &mut agent {
-            agent.unfinished = outcome.ending() == Some(Ending::Unfinished);
+        let mut agent_usage = run.agent_usage.clone();
+        if let Some(usage) = &mut agent_usage {
+            usage.ran_out_of_turns = outcome.ending() == Some(CallEnding::Unfinished);
         }
         Self {
-            duration: now.saturating_sub(run.since),
-            attempts: if run.probing { run.before } else { run.attempt },
-            agent,
+            duration: now.saturating_sub(run.started_at),
+            attempts: if run.is_probing {
+                run.prior_attempts
+            } else {
+                run.attempt
+            },
+            agent_usage,
         }
     }
 }
 
-impl Turn<'_> {
-    /// Ends a call that waits or runs. One that an earlier run has started, and of which nobody could be asked, is in
-    /// doubt, and not just skipped.
-    pub(crate) fn finish(&mut self, number: usize, outcome: &Outcome) {
-        let Some((reference, state)) = self.queue.end(number) else {
+impl Dispatcher<'_> {
+    /// Finishes a waiting or running call. If an earlier run may have executed it and it couldn't be probed, it is in
+    /// doubt rather than just skipped.
+    pub(crate) fn finish_call(&mut self, number: usize, outcome: &Outcome) {
+        let Some((call_ref, state)) = self.queue.take_state(number) else {
             return;
         };
-        let outcome = if outcome.is_skipped() && state.is_unsure() {
-            &orphaned()
+        let outcome = if outcome.is_skipped() && state.may_be_in_doubt() {
+            &orphaned_outcome()
         } else {
             outcome
         };
-        let (job, spent) = match state {
-            State::Waiting(job) => {
-                let attempts = job.begun.as_ref().map_or(0, |begun| begun.attempts);
+        let (job, stats) = match state {
+            CallState::Waiting(job) => {
+                let attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
                 let in_doubt = outcome.is_in_doubt();
-                (job, Spent::before(if in_doubt { attempts } else { 0 }))
+                (
+                    job,
+                    CallStats::from_earlier_runs(if in_doubt { attempts } else { 0 }),
+                )
             }
-            State::Running(run) => {
+            CallState::Running(run) => {
                 self.gate.leave();
-                self.unsettled |= run.job.accepted.tool.effect == Effect::Write;
-                let spent = Spent::of(&run, outcome, self.engine.control.now());
-                (Arc::clone(&run.job), spent)
+                self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
+                let stats = CallStats::from_running(&run, outcome, self.engine.control.now());
+                (Arc::clone(&run.job), stats)
             }
-            State::Ended | State::Answered(_) => return,
+            CallState::Finishing | CallState::Answered(_) => return,
         };
         let tool = &job.accepted.tool;
-        if let Some(agent) = &spent.agent {
-            self.tell(&Event::AgentCompleted {
-                call: &reference,
-                agent: &agent.agent_name,
-                duration: spent.duration,
+        if let Some(usage) = &stats.agent_usage {
+            self.emit(&Event::AgentCompleted {
+                call: &call_ref,
+                agent: &usage.agent_name,
+                duration: stats.duration,
             });
         }
-        self.answer(number, &reference, &job.call, Some(tool), outcome, spent);
-        self.engine.pauses.settle(tool, job.place, outcome);
-        self.react(number, &reference, tool, outcome);
+        self.answer_call(number, &call_ref, &job.call, Some(tool), outcome, stats);
+        self.engine
+            .circuit_breakers
+            .record_outcome(tool, job.ticket, outcome);
+        self.apply_on_failure(number, &call_ref, tool, outcome);
         if let (Some(Invocation::Completion(_)), false) =
             (&job.accepted.invocation, outcome.is_error())
         {
             let tool = tool.name.clone();
-            self.end_turn(number, NotExecuted::Completed { tool });
+            self.stop_turn(number, NotExecutedCause::SessionCompleted { tool });
         }
-        self.deliver();
+        self.deliver_answers();
     }
 
-    /// Makes the answer, tells of it, and keeps it until its turn has come.
-    pub(crate) fn answer(
+    /// Builds the answer of a call, emits it, and keeps it until all earlier answers have been delivered.
+    pub(crate) fn answer_call(
         &mut self,
         number: usize,
-        reference: &CallRef,
+        call_ref: &CallRef,
         call: &Call,
         tool: Option<&Tool>,
         outcome: &Outcome,
-        Spent {
+        CallStats {
             duration,
             attempts,
-            agent,
-        }: Spent,
+            agent_usage,
+        }: CallStats,
     ) {
-        self.doubt(reference, outcome);
+        self.record_doubt(call_ref, outcome);
         let EngineSettings { tools, mask, .. } = &self.engine.settings;
-        let words = tool.map_or(&tools.messages, |tool| &tool.messages);
-        let answer = answer::answer(call, tool, outcome, words, mask);
-        self.tell(&Event::Finished {
-            call: reference,
+        let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
+        let answer = answer::build_answer(call, tool, outcome, messages, mask);
+        self.emit(&Event::Finished {
+            call: call_ref,
             outcome,
             answer: &answer,
             duration,
             attempts,
-            agent: agent.as_deref(),
+            agent_usage: agent_usage.as_deref(),
         });
-        self.queue.answer(number, answer);
+        self.queue.set_answer(number, answer);
     }
 
-    /// Keeps the first call in doubt, for the agent whose turn it is: the one that can be settled, however deep it is.
-    fn doubt(&mut self, call: &CallRef, outcome: &Outcome) {
-        let first = self.tally.doubt.as_ref().map(|(position, _)| *position);
+    /// Remembers the first call in doubt, for the agent whose turn this is. If that call is in doubt only because of a
+    /// nested call, the nested call is remembered instead, since it is the one that can be resolved.
+    fn record_doubt(&mut self, call: &CallRef, outcome: &Outcome) {
+        let first = self
+            .stats
+            .first_doubt
+            .as_ref()
+            .map(|(position, _)| *position);
         if !outcome.is_in_doubt() || first.is_some_and(|first| first < call.position) {
             return;
         }
         let doubt = match outcome {
             Outcome::InDoubt {
-                doubt: doubt @ Doubt::Within { .. },
+                cause: doubt @ DoubtCause::NestedCall { .. },
                 ..
             } => doubt.clone(),
-            _ => Doubt::Within {
+            _ => DoubtCause::NestedCall {
                 tool: call.tool_name.clone(),
                 id: call.tool_use_id.clone(),
             },
         };
-        self.tally.doubt = Some((call.position, doubt));
+        self.stats.first_doubt = Some((call.position, doubt));
     }
 
-    /// What the end of a call does to the other calls of its turn.
-    pub(crate) fn react(&mut self, number: usize, call: &CallRef, tool: &Tool, outcome: &Outcome) {
+    /// Applies the tool's `on_failure` to the other calls of the turn.
+    pub(crate) fn apply_on_failure(
+        &mut self,
+        number: usize,
+        call: &CallRef,
+        tool: &Tool,
+        outcome: &Outcome,
+    ) {
         if !outcome.is_error() {
             return;
         }
@@ -157,52 +181,53 @@ impl Turn<'_> {
             OnFailure::CancelSiblings => self.cancel_siblings(call, tool, outcome),
             OnFailure::Stop => {
                 let tool = tool.name.clone();
-                self.end_turn(number, NotExecuted::Preceding { tool });
+                self.stop_turn(number, NotExecutedCause::PrecedingFailed { tool });
             }
         }
     }
 
-    /// Later calls don't run. A call that was not executed stops them like one that failed: what they build on is not
-    /// there.
-    fn end_turn(&mut self, last: usize, cause: NotExecuted) {
+    /// Skips all later calls. A call that was skipped itself stops them just like one that failed, since they build on
+    /// its result.
+    fn stop_turn(&mut self, last: usize, cause: NotExecutedCause) {
         if self.stopped_by.is_some() {
             return;
         }
         let outcome = Outcome::NotExecuted(cause.clone());
         self.stopped_by = Some(cause);
-        for number in self.gate.withdraw(|number| number > last) {
-            self.finish(number, &outcome);
+        for number in self.gate.withdraw_while(|number| number > last) {
+            self.finish_call(number, &outcome);
         }
     }
 
-    /// The other calls of the batch end, or don't start. A call that did not fail by itself does this to nobody.
+    /// Cancels the other calls of the batch, both running and waiting. A call that was skipped or stopped from outside
+    /// doesn't cancel any.
     fn cancel_siblings(&mut self, call: &CallRef, tool: &Tool, outcome: &Outcome) {
-        let failed = !outcome.is_skipped() && !outcome.is_given_up();
+        let failed = !outcome.is_skipped() && !outcome.is_stopped_externally();
         if !failed || call.batch.is_none() {
             return;
         }
-        for (batch, run) in self.queue.running() {
+        for (batch, run) in self.queue.running_calls() {
             if batch == call.batch {
                 run.cancelled_by.get_or_insert_with(|| tool.name.clone());
-                run.end();
+                run.cancel_attempt();
             }
         }
-        let sibling = Outcome::NotExecuted(NotExecuted::Sibling {
+        let sibling = Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
             tool: tool.name.clone(),
         });
         let queue = &self.queue;
-        let same = |number| {
+        let is_same_batch = |number| {
             queue
                 .get(number)
                 .is_some_and(|entry| entry.call.batch == call.batch)
         };
-        for number in self.gate.withdraw(same) {
-            self.finish(number, &sibling);
+        for number in self.gate.withdraw_while(is_same_batch) {
+            self.finish_call(number, &sibling);
         }
     }
 
-    /// Hands over the answers whose predecessors are all handed over.
-    pub(crate) fn deliver(&mut self) {
+    /// Delivers the answers, in call order, up to the first one that is missing.
+    pub(crate) fn deliver_answers(&mut self) {
         while let Some((call, answer)) = self.queue.pop_answered() {
             self.delivery.deliver(&call, answer, &mut self.sink);
         }

@@ -1,38 +1,40 @@
-//! The run is to end: nothing new starts, what runs is ended, and every call is answered.
+//! Halts a turn: nothing new starts, running calls are canceled, and every call is answered.
 
-use crate::dispatcher::turn::Turn;
+use crate::dispatcher::turn_loop::Dispatcher;
 use crate::state::EngineState;
-use toolq_core::types::{Halt, NotExecuted, Outcome};
+use toolq_core::types::{HaltCause, NotExecutedCause, Outcome};
 
-/// Waits until the run is to end, or a budget of it may be used up.
-pub(crate) async fn halting(engine: &EngineState) {
+/// Waits until the run must stop, or until one of its budgets may be used up.
+pub(crate) async fn wait_for_halt_or_budget(engine: &EngineState) {
     tokio::select! {
-        () = engine.control.ending() => {}
-        () = engine.spending.run_out(&engine.control) => {}
+        () = engine.control.wait_for_halt() => {}
+        () = engine.run_budget.wait_for_exhaustion(&engine.control) => {}
     }
 }
 
-impl Turn<'_> {
-    /// Looks whether the run is to end, and ends this turn if so. What was said before this turn began holds for it, too.
-    pub(crate) fn heed(&mut self) {
+impl Dispatcher<'_> {
+    /// Halts this turn if the run must stop, even if that was decided before the turn started.
+    pub(crate) fn check_halt(&mut self) {
         let control = &self.engine.control;
-        if let Some(budget) = self.engine.spending.used_up(control.now()) {
-            control.halt(Halt::OverBudget(budget));
+        if let Some(budget) = self.engine.run_budget.exhausted_budget(control.now()) {
+            control.halt(HaltCause::OverBudget(budget));
         }
-        if let Some(by) = control.halted()
-            && self.halted.is_none()
+        if let Some(cause) = control.halt_cause()
+            && self.halted_by.is_none()
         {
-            self.halt(by);
+            self.halt_calls(cause);
         }
     }
 
-    /// Ends what runs; what waits is answered at once. Each running call is answered when it has ended.
-    fn halt(&mut self, by: Halt) {
-        self.halted = Some(by);
-        self.queue.running().for_each(|(_, run)| run.end());
-        let halted = Outcome::NotExecuted(NotExecuted::Halted(by));
-        for number in self.gate.withdraw(|_| true) {
-            self.finish(number, &halted);
+    /// Cancels the running calls and answers the waiting ones. Running calls are answered when they have ended.
+    fn halt_calls(&mut self, cause: HaltCause) {
+        self.halted_by = Some(cause);
+        self.queue
+            .running_calls()
+            .for_each(|(_, run)| run.cancel_attempt());
+        let outcome = Outcome::NotExecuted(NotExecutedCause::Halted(cause));
+        for number in self.gate.withdraw_while(|_| true) {
+            self.finish_call(number, &outcome);
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What agents bring to the dispatcher of their call: news of their conversation, and turns to be served.
+//! The handle by which an agent talks to the dispatcher of its call. The agent reports its conversation, and submits
+//! turns to run.
 //!
-//! Each is answered, so that an agent goes on only when all that it said has been told.
+//! The dispatcher confirms each message and progress report, so an agent continues only after these have been emitted.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,149 +9,166 @@ use std::sync::atomic::AtomicBool;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agent::Around;
-use toolq_core::types::{Answer, Arrival, CallRef, Doubt, Refused, Response, Tokens, Tools};
+use crate::agent::AgentScope;
+use toolq_core::types::{
+    CallAnswer, CallRef, DoubtCause, EmitError, ModelResponse, ReportedUsage, ToolsConfig,
+    TurnArrival,
+};
 
-/// Whether all who are told could take it.
-pub(crate) type Told = Result<(), Refused>;
+/// The result of emitting an event: an error if a sink refused it.
+pub(crate) type EmitResult = Result<(), EmitError>;
 
-/// What an agent asks for.
+/// A request of an agent to its dispatcher.
 #[derive(Debug)]
-pub(crate) enum Ask {
-    /// That people are told: it asks its model for the turn of this number, from 1.
+pub(crate) enum AgentRequest {
+    /// Report that the agent is about to request its model's response for this turn, counted from 1.
     Progress {
         turn: u64,
         max_turns: u64,
-        told: oneshot::Sender<Told>,
+        reply: oneshot::Sender<EmitResult>,
     },
-    /// That a message of its conversation is told.
+    /// Emit a message of the conversation.
     Message {
         turn: usize,
         message: Box<RawValue>,
-        /// The answer that it was in.
-        response: Option<Box<Heard>>,
-        told: oneshot::Sender<Told>,
+        /// The response that contained it, if it is the model's.
+        response: Option<Box<RecordedResponse>>,
+        reply: oneshot::Sender<EmitResult>,
     },
-    /// That this is counted, which a model took for an answer that broke off.
-    Lost { model: String, tokens: Tokens },
-    /// That its calls run.
-    Turn(InnerTurn),
+    /// Count the tokens that a model used for an aborted response.
+    AbortedUsage {
+        model: String,
+        tokens: ReportedUsage,
+    },
+    /// Run the calls of a turn.
+    SubTurn(SubTurnRequest),
 }
 
-/// An answer of a model, and the digest of the request for it; none where an earlier run asked.
-pub(crate) type Heard = (Response, Option<String>);
+/// A model's response, and the digest of its request. The digest is `None` if the response was restored from the log.
+pub(crate) type RecordedResponse = (ModelResponse, Option<String>);
 
-/// What became of a turn of an agent.
+/// The answers to the calls of an agent's turn.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct SubTurnAnswers {
     /// In call order.
-    pub(crate) answers: Vec<Answer>,
-    /// The first call, in call order, of which nobody knows whether it had its effect.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) answers: Vec<CallAnswer>,
+    /// The first call in doubt, in call order.
+    pub(crate) doubt: Option<DoubtCause>,
 }
 
-/// A turn of an agent.
+/// A turn of an agent, to be run.
 #[derive(Debug)]
-pub(crate) struct InnerTurn {
+pub(crate) struct SubTurnRequest {
     /// Counted from 0.
-    pub(crate) number: usize,
-    pub(crate) calls: mpsc::UnboundedReceiver<Arrival>,
-    /// The tools that it may call.
-    pub(crate) tools: Arc<Tools>,
-    pub(crate) around: Arc<Around>,
-    /// Takes the answers.
-    pub(crate) answers: oneshot::Sender<Answers>,
+    pub(crate) turn_number: usize,
+    pub(crate) arrivals: mpsc::UnboundedReceiver<TurnArrival>,
+    /// The tools that the agent may call.
+    pub(crate) tools: Arc<ToolsConfig>,
+    pub(crate) scope: Arc<AgentScope>,
+    /// Receives the answers.
+    pub(crate) reply: oneshot::Sender<SubTurnAnswers>,
 }
 
-/// Where an agent brings what it asks for.
+/// The handle by which an agent talks to its dispatcher.
 #[derive(Debug, Clone)]
-pub(crate) struct Desk {
-    number: usize,
-    /// The call that it works on.
+pub(crate) struct DispatcherHandle {
+    call_number: usize,
+    /// The call that the agent works on.
     pub(crate) call: Arc<CallRef>,
-    asks: mpsc::UnboundedSender<(usize, Ask)>,
-    /// A call of it has started, or may have.
-    busy: Arc<AtomicBool>,
+    requests: mpsc::UnboundedSender<(usize, AgentRequest)>,
+    /// One of the agent's own calls has started, or may have.
+    any_call_started: Arc<AtomicBool>,
 }
 
-impl Desk {
-    /// The desk for the call of this number in the dispatcher's queue.
+impl DispatcherHandle {
+    /// Creates a handle for the call with this number in the dispatcher's queue.
     pub(crate) fn new(
-        number: usize,
+        call_number: usize,
         call: Arc<CallRef>,
-        asks: mpsc::UnboundedSender<(usize, Ask)>,
+        requests: mpsc::UnboundedSender<(usize, AgentRequest)>,
     ) -> Self {
         Self {
-            number,
+            call_number,
             call,
-            asks,
-            busy: Arc::default(),
+            requests,
+            any_call_started: Arc::default(),
         }
     }
 
-    /// Whether a call of the agent has started, or may have: known to every clone of its desk.
-    pub(crate) fn busy(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.busy)
+    /// Returns the flag that says whether a call of the agent has started, or may have. Clones of the handle share it.
+    pub(crate) fn any_call_started(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.any_call_started)
     }
 
+    /// Reports that the agent is about to request its model's response for this turn, counted from 1.
+    ///
     /// # Errors
-    /// Why the log takes nothing more.
-    pub(crate) async fn progress(&self, turn: u64, max_turns: u64) -> Told {
-        let (told, heard) = oneshot::channel();
-        let progress = Ask::Progress {
+    /// Why the log accepts no more records.
+    pub(crate) async fn report_progress(&self, turn: u64, max_turns: u64) -> EmitResult {
+        let (reply, replied) = oneshot::channel();
+        let progress = AgentRequest::Progress {
             turn,
             max_turns,
-            told,
+            reply,
         };
-        self.tell(progress, heard).await
+        self.send_and_wait(progress, replied).await
     }
 
+    /// Emits a message of the conversation. `response` is the response that contained it, if it is the model's.
+    ///
     /// # Errors
-    /// The same.
-    pub(crate) async fn message(
+    /// Why the log accepts no more records.
+    pub(crate) async fn record_message(
         &self,
         turn: usize,
         message: Box<RawValue>,
-        response: Option<Box<Heard>>,
-    ) -> Told {
-        let (told, heard) = oneshot::channel();
-        let message = Ask::Message {
+        response: Option<Box<RecordedResponse>>,
+    ) -> EmitResult {
+        let (reply, replied) = oneshot::channel();
+        let message = AgentRequest::Message {
             turn,
             message,
             response,
-            told,
+            reply,
         };
-        self.tell(message, heard).await
+        self.send_and_wait(message, replied).await
     }
 
-    /// Nobody waits for it: the agent may have ended with it.
-    pub(crate) fn lost(&self, model: String, tokens: Tokens) {
-        let _ = self.asks.send((self.number, Ask::Lost { model, tokens }));
+    /// Counts the tokens of an aborted response. This doesn't wait for a reply, since the agent may be ending as well.
+    pub(crate) fn record_aborted_usage(&self, model: String, tokens: ReportedUsage) {
+        let _ = self.requests.send((
+            self.call_number,
+            AgentRequest::AbortedUsage { model, tokens },
+        ));
     }
 
-    /// Has a turn served whose calls come in as `calls` does. The answers are there when all are; none come where the
-    /// dispatcher is gone, which has dropped whoever asks.
-    pub(crate) fn turn(
+    /// Asks the dispatcher to run a turn whose calls arrive on `arrivals`. The receiver resolves when all calls are
+    /// answered. It fails only if the dispatcher is gone, in which case the caller is being dropped, too.
+    pub(crate) fn run_sub_turn(
         &self,
-        number: usize,
-        calls: mpsc::UnboundedReceiver<Arrival>,
-        tools: Arc<Tools>,
-        around: Arc<Around>,
-    ) -> oneshot::Receiver<Answers> {
-        let (answers, answered) = oneshot::channel();
-        let turn = Ask::Turn(InnerTurn {
-            number,
-            calls,
+        turn_number: usize,
+        arrivals: mpsc::UnboundedReceiver<TurnArrival>,
+        tools: Arc<ToolsConfig>,
+        scope: Arc<AgentScope>,
+    ) -> oneshot::Receiver<SubTurnAnswers> {
+        let (reply, answers) = oneshot::channel();
+        let turn = AgentRequest::SubTurn(SubTurnRequest {
+            turn_number,
+            arrivals,
             tools,
-            around,
-            answers,
+            scope,
+            reply,
         });
-        let _ = self.asks.send((self.number, turn));
-        answered
+        let _ = self.requests.send((self.call_number, turn));
+        answers
     }
 
-    async fn tell(&self, ask: Ask, heard: oneshot::Receiver<Told>) -> Told {
-        let _ = self.asks.send((self.number, ask));
-        heard.await.unwrap_or(Ok(()))
+    async fn send_and_wait(
+        &self,
+        request: AgentRequest,
+        replied: oneshot::Receiver<EmitResult>,
+    ) -> EmitResult {
+        let _ = self.requests.send((self.call_number, request));
+        replied.await.unwrap_or(Ok(()))
     }
 }

@@ -1,6 +1,6 @@
-//! The dispatcher of one turn. It alone knows which calls wait, run and are answered, and it alone emits events.
+//! The dispatcher of one turn. It alone knows which calls are waiting, running or answered, and it alone emits events.
 //!
-//! A call passes `arrive`, `start`, `task_events` and `finish`, in this order. `halt` ends them all.
+//! A call goes through `arrive`, `start`, `task_events` and `finish`, in this order. `halt` stops all calls.
 
 mod arrive;
 mod attempt_tasks;
@@ -13,8 +13,8 @@ mod shared_sink;
 mod start;
 mod sub_turns;
 mod task_events;
-mod turn;
+mod turn_loop;
 
-pub(crate) use handle::{Answers, Desk};
-pub(crate) use shared_sink::Ears;
-pub(crate) use turn::Turn;
+pub(crate) use handle::{DispatcherHandle, SubTurnAnswers};
+pub(crate) use shared_sink::SharedSink;
+pub(crate) use turn_loop::Dispatcher;

@@ -1,71 +1,76 @@
-//! A call that an earlier run started is about to run: first its tool's probe is asked whether it did its work.
+//! Probes calls. Before a call that an earlier run started runs again, its tool's probe checks whether it already did
+//! its work.
 
-use crate::dispatcher::restore::orphaned;
-use crate::dispatcher::start::started;
-use crate::dispatcher::turn::Turn;
-use toolq_core::types::{Ending, Event, Finding, NotExecuted, Outcome, Refused};
+use crate::dispatcher::restore::orphaned_outcome;
+use crate::dispatcher::start::start_event;
+use crate::dispatcher::turn_loop::Dispatcher;
+use toolq_core::types::{CallEnding, EmitError, Event, NotExecutedCause, Outcome, ProbeFinding};
 
-impl Turn<'_> {
-    /// The probe has answered: the call is done, is in doubt, or starts.
-    pub(crate) fn probed(&mut self, number: usize, outcome: &Outcome) {
+impl Dispatcher<'_> {
+    /// Handles the outcome of a probe: the call is done, is in doubt, or starts.
+    pub(crate) fn finish_probe(&mut self, number: usize, outcome: &Outcome) {
         let now = self.engine.control.now();
-        let Some((call, run)) = self.queue.run(number) else {
+        let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
-        let finding = finding(outcome);
+        let finding = finding_from_outcome(outcome);
         let event = Event::Probed {
             call,
             finding,
             outcome,
-            duration: now.saturating_sub(run.since),
+            duration: now.saturating_sub(run.started_at),
         };
-        let _ = self.sink.tell(&[event]);
+        let _ = self.sink.emit(&[event]);
         match finding {
-            Finding::Done => self.finish(number, outcome),
-            Finding::Unknown => self.finish(number, &orphaned()),
-            Finding::NotDone => self.start_after_all(number),
+            ProbeFinding::Done => self.finish_call(number, outcome),
+            ProbeFinding::Unknown => self.finish_call(number, &orphaned_outcome()),
+            ProbeFinding::NotDone => self.start_after_probe(number),
         }
     }
 
-    /// The probe was ended before it answered. Whether there was one.
-    pub(crate) fn unproven(&mut self, number: usize) -> bool {
-        let Some((_, run)) = self.queue.run(number).filter(|(_, run)| run.probing) else {
+    /// Handles the cancellation of a probe: the call is in doubt. Returns whether a probe was running.
+    pub(crate) fn abort_probe(&mut self, number: usize) -> bool {
+        let Some((_, run)) = self
+            .queue
+            .running_call(number)
+            .filter(|(_, run)| run.is_probing)
+        else {
             return false;
         };
         run.cancelled_by = None;
-        self.finish(number, &orphaned());
+        self.finish_call(number, &orphaned_outcome());
         true
     }
 
-    fn start_after_all(&mut self, number: usize) {
+    fn start_after_probe(&mut self, number: usize) {
         let now = self.engine.control.now();
-        let Some((_, run)) = self.queue.run(number) else {
+        let Some((_, run)) = self.queue.running_call(number) else {
             return;
         };
-        run.probing = false;
-        run.since = now;
-        // The run may have been ended meanwhile.
-        let cause = match (run.cancelled_by.take(), self.halted) {
-            (Some(tool), _) => Some(NotExecuted::Sibling { tool }),
-            (None, halted) => halted.map(NotExecuted::Halted),
+        run.is_probing = false;
+        run.started_at = now;
+        // The call may have been canceled, or the run halted, in the meantime.
+        let cause = match (run.cancelled_by.take(), self.halted_by) {
+            (Some(tool), _) => Some(NotExecutedCause::SiblingFailed { tool }),
+            (None, halted) => halted.map(NotExecutedCause::Halted),
         };
         if let Some(cause) = cause {
-            run.attempt = run.before;
-            return self.finish(number, &Outcome::NotExecuted(cause));
+            run.attempt = run.prior_attempts;
+            return self.finish_call(number, &Outcome::NotExecuted(cause));
         }
-        let event = self.queue.get(number).and_then(started);
-        match self.sink.tell(event.as_slice()) {
-            Ok(()) => self.launch(number),
-            Err(Refused(why)) => self.finish(number, &Outcome::LogRefused(why)),
+        let event = self.queue.get(number).and_then(start_event);
+        match self.sink.emit(event.as_slice()) {
+            Ok(()) => self.start_attempt(number),
+            Err(EmitError(why)) => self.finish_call(number, &Outcome::LogRefused(why)),
         }
     }
 }
 
-/// What a probe that ended so has found.
-fn finding(outcome: &Outcome) -> Finding {
+/// Returns what a probe with this outcome has found.
+fn finding_from_outcome(outcome: &Outcome) -> ProbeFinding {
     match outcome.ending() {
-        Some(Ending::Exit(0)) => Finding::Done,
-        Some(Ending::Exit(1)) => Finding::NotDone,
-        _ => Finding::Unknown,
+        Some(CallEnding::ExitCode(0)) => ProbeFinding::Done,
+        Some(CallEnding::ExitCode(1)) => ProbeFinding::NotDone,
+        _ => ProbeFinding::Unknown,
     }
 }

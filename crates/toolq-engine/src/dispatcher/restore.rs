@@ -1,37 +1,37 @@
-//! Calls that an earlier run ended: they are answered as they arrive, pass no gate, take no slot and are no barrier. What
-//! their failures did to others, they do again.
+//! Restores calls that ended in an earlier run. They are answered as they arrive, without passing the gate or taking a
+//! permit, and other calls don't wait for them. Their failures affect other calls as they did then.
 
-use crate::dispatcher::turn::Turn;
-use toolq_core::types::{Call, CallRef, Captured, Doubt, OnFailure, Outcome};
+use crate::dispatcher::turn_loop::Dispatcher;
+use toolq_core::types::{Call, CallRef, CaptureStats, DoubtCause, OnFailure, Outcome};
 
-/// A call that was started, and of which nobody knows more.
-pub(crate) fn orphaned() -> Outcome {
+/// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
+pub(crate) fn orphaned_outcome() -> Outcome {
     Outcome::InDoubt {
-        doubt: Doubt::Orphaned,
+        cause: DoubtCause::EndNotLogged,
         output: String::new(),
-        captured: Captured::default(),
+        captured: CaptureStats::default(),
     }
 }
 
-impl Turn<'_> {
-    /// Answers a call by what an earlier run made of it, of which there were so many attempts.
-    pub(crate) fn recall(
+impl Dispatcher<'_> {
+    /// Answers a call with its outcome from an earlier run. `attempts` is the number of attempts made so far.
+    pub(crate) fn restore_call(
         &mut self,
-        reference: &CallRef,
+        call_ref: &CallRef,
         call: &Call,
         outcome: &Outcome,
         attempts: u32,
     ) {
         let tool = self.engine.settings.tools.get(&call.name);
-        let failed = outcome.is_error() && !outcome.is_given_up();
+        let failed = outcome.is_error() && !outcome.is_stopped_externally();
         let cancels = |on_failure| on_failure == OnFailure::CancelSiblings;
-        if let (Some(batch), Some(tool)) = (reference.batch, tool)
+        if let (Some(batch), Some(tool)) = (call_ref.batch, tool)
             && failed
             && cancels(tool.on_failure)
         {
-            // Its siblings are not all there yet.
-            self.cancelled.insert(batch, tool.name.clone());
+            // Some of its siblings haven't arrived yet.
+            self.cancelled_batches.insert(batch, tool.name.clone());
         }
-        self.arrive_over(reference, call, outcome, attempts);
+        self.answer_on_arrival(call_ref, call, outcome, attempts);
     }
 }

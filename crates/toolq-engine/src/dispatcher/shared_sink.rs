@@ -2,44 +2,44 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use toolq_core::types::{Event, Refused, Sink};
+use toolq_core::types::{EmitError, Event, EventSink};
 
-/// Who is told. Copies tell the same.
+/// An event sink behind a shared reference. Copies emit to the same sink.
 ///
-/// All turns that share it are driven by one task, so that nobody ever waits for the lock.
+/// All turns that share it are driven by one task, so its lock is never contended.
 #[derive(Clone, Copy)]
-pub(crate) struct Ears<'e>(pub(crate) &'e dyn Told);
+pub(crate) struct SharedSink<'e>(pub(crate) &'e dyn SyncEventSink);
 
-/// A sink that may be told through a shared reference.
-pub(crate) trait Told: Send + Sync {
-    fn tell(&self, events: &[Event<'_>]) -> Result<(), Refused>;
-    fn settle(&self) -> Result<(), Refused>;
+/// An event sink that can be used through a shared reference.
+pub(crate) trait SyncEventSink: Send + Sync {
+    fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError>;
+    fn flush(&self) -> Result<(), EmitError>;
 }
 
-impl Told for Mutex<&mut dyn Sink> {
-    fn tell(&self, events: &[Event<'_>]) -> Result<(), Refused> {
+impl SyncEventSink for Mutex<&mut dyn EventSink> {
+    fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let mut sink = self.lock().unwrap_or_else(PoisonError::into_inner);
-        sink.tell(events)
+        sink.emit(events)
     }
 
-    fn settle(&self) -> Result<(), Refused> {
+    fn flush(&self) -> Result<(), EmitError> {
         let mut sink = self.lock().unwrap_or_else(PoisonError::into_inner);
-        sink.settle()
+        sink.flush()
     }
 }
 
-impl Ears<'_> {
-    /// As [`Sink::tell`].
-    pub(crate) fn tell(&self, events: &[Event<'_>]) -> Result<(), Refused> {
-        self.0.tell(events)
+impl SharedSink<'_> {
+    /// Emits events like [`EventSink::emit`], but through a shared reference.
+    pub(crate) fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.emit(events)
     }
 }
 
-impl Sink for Ears<'_> {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        self.0.tell(events)
+impl EventSink for SharedSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.emit(events)
     }
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.0.settle()
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.0.flush()
     }
 }

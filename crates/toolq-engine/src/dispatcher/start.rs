@@ -1,4 +1,4 @@
-//! Calls start: through the gate, past their tool's pause, and only after everybody was told.
+//! Starts calls: once the gate admits them, if their tool isn't paused, and only after their start has been emitted.
 
 use std::sync::Arc;
 
@@ -6,146 +6,159 @@ use tokio::sync::oneshot;
 
 use crate::attempt::Attempt;
 use crate::digests::idempotency_key;
-use crate::dispatcher::turn::Turn;
-use crate::scheduler::{Entry, Run, State};
+use crate::dispatcher::turn_loop::Dispatcher;
+use crate::scheduler::{CallState, QueueEntry, RunningCall};
 use toolq_core::os::failpoint;
-use toolq_core::types::{Event, Halt, NotExecuted, Outcome, Refused, Tool};
+use toolq_core::types::{EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
 
-impl Turn<'_> {
+impl Dispatcher<'_> {
     /// Starts every call that may run now.
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn start_ready_calls(&mut self) {
         loop {
-            let entered = self.enter();
-            let Some(first) = entered.first() else {
+            let admitted = self.admit_calls();
+            let Some(first) = admitted.first() else {
                 return;
             };
-            match self.announce(*first, &entered) {
-                Ok(()) => return entered.iter().for_each(|number| self.launch(*number)),
-                Err(Refused(why)) => {
+            match self.emit_starts(*first, &admitted) {
+                Ok(()) => {
+                    return admitted
+                        .iter()
+                        .for_each(|number| self.start_attempt(*number));
+                }
+                Err(EmitError(why)) => {
                     let refused = Outcome::LogRefused(why);
-                    for number in entered {
-                        self.finish(number, &refused);
+                    for number in admitted {
+                        self.finish_call(number, &refused);
                     }
                 }
             }
         }
     }
 
-    /// Lets calls through the gate; those that may not run are answered there.
-    fn enter(&mut self) -> Vec<usize> {
-        let mut entered = Vec::new();
-        self.starved = false;
-        while let Some(number) = self.gate.next() {
-            let job = self.queue.waiting(number);
-            let needs_slot = job.as_ref().is_some_and(|job| !job.is_agent());
-            let slot = needs_slot.then(|| self.engine.slots.take());
-            if matches!(slot, Some(None)) {
-                self.starved = true;
+    /// Admits calls through the gate. Those that may not run after all are answered here.
+    fn admit_calls(&mut self) -> Vec<usize> {
+        let mut admitted = Vec::new();
+        self.awaiting_permit = false;
+        while let Some(number) = self.gate.peek() {
+            let job = self.queue.waiting_job(number);
+            let needs_permit = job.as_ref().is_some_and(|job| !job.is_agent());
+            let permit = needs_permit.then(|| self.engine.concurrency.try_acquire());
+            if matches!(permit, Some(None)) {
+                self.awaiting_permit = true;
                 break;
             }
             self.gate.enter();
             let Some(job) = job else {
                 continue;
             };
-            if let Some(outcome) = self.held_back(number, &job.accepted.tool) {
+            if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
                 self.gate.leave();
-                self.finish(number, &outcome);
+                self.finish_call(number, &outcome);
             } else {
-                let task = &self.engine.settings.task;
-                let known = job.begun.as_ref().and_then(|begun| begun.key.clone());
-                let key =
-                    known.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
-                let run = Run::new(job, key, self.engine.control.now(), slot.flatten());
+                let task = &self.engine.settings.task_id;
+                let logged_key = job
+                    .prior_attempts
+                    .as_ref()
+                    .and_then(|prior| prior.idempotency_key.clone());
+                let key = logged_key
+                    .unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
+                let run = RunningCall::new(job, key, self.engine.control.now(), permit.flatten());
                 self.queue.set_running(number, run);
-                entered.push(number);
+                admitted.push(number);
             }
         }
-        entered
+        admitted
     }
 
-    /// The outcome of a call that may not run now: nobody knows what its tool takes, one beside it failed in an earlier
-    /// run, its tool is paused, or there were calls enough.
-    fn held_back(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
-        if tool.is_unasked() {
-            let fault = "its input was not checked, since its tool was not asked what it takes";
-            return Some(Outcome::Broken(fault.to_owned()));
+    /// Returns the outcome of a call that may not run: its tool hasn't been described, a sibling failed in an earlier
+    /// run, its tool is paused, or the budget of calls is used up. Charges any other call to that budget.
+    fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
+        if tool.needs_describe() {
+            let message =
+                "its input wasn't checked, since the tool's `describe` command didn't run";
+            return Some(Outcome::InternalError(message.to_owned()));
         }
         let batch = self.queue.get(number).and_then(|entry| entry.call.batch);
-        if let Some(tool) = batch.and_then(|batch| self.cancelled.get(&batch)) {
+        if let Some(tool) = batch.and_then(|batch| self.cancelled_batches.get(&batch)) {
             let tool = tool.clone();
-            return Some(Outcome::NotExecuted(NotExecuted::Sibling { tool }));
+            return Some(Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
+                tool,
+            }));
         }
-        if let Some(failures) = self.engine.pauses.paused(tool) {
+        if let Some(failures) = self.engine.circuit_breakers.paused_after(tool) {
             return Some(Outcome::Paused { failures });
         }
-        let over = self.engine.spending.take_call().err()?;
-        let halted = NotExecuted::Halted(Halt::OverBudget(over));
+        let exhausted = self.engine.run_budget.charge_call().err()?;
+        let halted = NotExecutedCause::Halted(HaltCause::OverBudget(exhausted));
         Some(Outcome::NotExecuted(halted))
     }
 
-    /// Tells that these calls are about to start, all at once: who records it can do so in one go.
-    fn announce(&mut self, first: usize, entered: &[usize]) -> Result<(), Refused> {
+    /// Emits the starts of these calls in one slice, so that a log can record them together.
+    fn emit_starts(&mut self, first: usize, admitted: &[usize]) -> Result<(), EmitError> {
         let batch = self.queue.get(first).and_then(|entry| entry.call.batch);
-        let new = batch.filter(|batch| *batch >= self.batches);
-        let calls = new.map(|batch| (batch, self.queue.batch_from(first)));
-        let mut events = Vec::with_capacity(entered.len() + 1);
+        let new = batch.filter(|batch| *batch >= self.batches_started);
+        let calls = new.map(|batch| (batch, self.queue.batch_calls_from(first)));
+        let mut events = Vec::with_capacity(admitted.len() + 1);
         if let Some((batch, calls)) = &calls {
-            self.batches = batch + 1;
+            self.batches_started = batch + 1;
             events.push(Event::BatchStarted {
-                turn: self.number,
+                turn: self.turn_number,
                 batch: *batch,
                 calls,
             });
         }
-        let entries = entered.iter().filter_map(|number| self.queue.get(*number));
-        events.extend(entries.filter_map(started));
-        self.sink.tell(&events)
+        let entries = admitted.iter().filter_map(|number| self.queue.get(*number));
+        events.extend(entries.filter_map(start_event));
+        self.sink.emit(&events)
     }
 
-    /// Runs the next attempt of a call.
-    pub(crate) fn launch(&mut self, number: usize) {
-        let voice = self.running.voice(number);
-        let Some((call, run)) = self.queue.run(number) else {
+    /// Starts the next attempt of a call.
+    pub(crate) fn start_attempt(&mut self, number: usize) {
+        let progress = self.attempt_tasks.progress_sender(number);
+        let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
-        let desk = run.job.is_agent().then(|| self.running.desk(number, call));
-        if desk.is_some() {
+        let handle = run
+            .job
+            .is_agent()
+            .then(|| self.attempt_tasks.dispatcher_handle(number, call));
+        if handle.is_some() {
             let agent = &run.job.accepted.tool.name;
-            let _ = self.sink.tell(&[Event::AgentStarted { call, agent }]);
+            let _ = self.sink.emit(&[Event::AgentStarted { call, agent }]);
         }
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
         let attempt = Attempt {
             job: Arc::clone(&run.job),
-            probe: run.probing,
-            key: Arc::clone(&run.key),
-            limit: run.limit(self.engine.control.now()),
+            is_probe: run.is_probing,
+            idempotency_key: Arc::clone(&run.idempotency_key),
+            timeout: run.attempt_timeout(self.engine.control.now()),
             cancel: cancelled,
-            voice,
-            desk,
-            around: self.engine.around.clone(),
-            meter: self.engine.spending.meter(),
+            progress,
+            dispatcher: handle,
+            parent_scope: self.engine.agent_scope.clone(),
+            output_counter: self.engine.run_budget.output_counter(),
             control: self.engine.control.clone(),
         };
         let runner = Arc::clone(&self.engine.runner);
         let _ = failpoint("start.before");
-        self.running.start(number, runner, attempt);
+        self.attempt_tasks.spawn_attempt(number, runner, attempt);
         let _ = failpoint("start.after");
     }
 }
 
-/// The start record of a call's present attempt, or of what is asked before it.
-pub(crate) fn started(entry: &Entry) -> Option<Event<'_>> {
-    let State::Running(run) = &entry.state else {
+/// Returns the event for the start of a call's current attempt, or of its probe.
+pub(crate) fn start_event(entry: &QueueEntry) -> Option<Event<'_>> {
+    let CallState::Running(run) = &entry.state else {
         return None;
     };
-    if run.probing {
+    if run.is_probing {
         return Some(Event::Probing { call: &entry.call });
     }
     Some(Event::Started {
         call: &entry.call,
         accepted: &run.job.accepted,
         attempt: run.attempt,
-        idempotency_key: &run.key,
+        idempotency_key: &run.idempotency_key,
     })
 }

@@ -1,5 +1,5 @@
-//! The turns of agents. Each is served like any other, with a queue and a gate of its own; the dispatcher of the agent's
-//! call drives them, so that everything of a turn of the input is told from one place.
+//! The turns of agents. Each runs like any other turn, with its own queue and gate, but is driven by the dispatcher of
+//! the agent's call. So all events of a turn of the input are emitted from one place.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -8,74 +8,75 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::agent;
-use crate::attempt::End;
-use crate::control::Control;
-use crate::dispatcher::handle::{Answers, Ask, InnerTurn};
-use crate::dispatcher::shared_sink::Ears;
-use crate::dispatcher::turn::{Tally, Turn};
-use crate::settings::Delivery;
+use crate::attempt::AttemptResult;
+use crate::control::RunControl;
+use crate::dispatcher::handle::{AgentRequest, SubTurnAnswers, SubTurnRequest};
+use crate::dispatcher::shared_sink::SharedSink;
+use crate::dispatcher::turn_loop::{Dispatcher, TurnStats};
+use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
-use toolq_core::types::{AgentUse, Answer, CallRef, Event, Sink};
+use toolq_core::types::{AgentUsage, CallAnswer, CallRef, Event, EventSink};
 
-/// The turns of agents that are being served, and the engines of agents between two turns.
+/// The running turns of agents, and the engines of agents between two turns.
 #[derive(Default)]
-pub(crate) struct Inner<'e> {
-    serving: Vec<Serving<'e>>,
-    resting: HashMap<usize, EngineState>,
-    /// How attempts ended whose last turn is still served.
-    ended: HashMap<usize, End>,
+pub(crate) struct SubTurns<'e> {
+    active: Vec<ActiveSubTurn<'e>>,
+    idle_engines: HashMap<usize, EngineState>,
+    /// The results of attempts that have ended while a turn of theirs is still running.
+    deferred_results: HashMap<usize, AttemptResult>,
 }
 
-struct Serving<'e> {
-    /// The agent's call, as its dispatcher numbers it.
-    call: usize,
-    control: Control,
-    work: Pin<Box<dyn Future<Output = Served> + Send + 'e>>,
+struct ActiveSubTurn<'e> {
+    /// The number of the agent's call in the dispatcher's queue.
+    call_number: usize,
+    control: RunControl,
+    future: Pin<Box<dyn Future<Output = FinishedSubTurn> + Send + 'e>>,
 }
 
-/// A turn that was served.
-pub(crate) struct Served {
+/// A turn of an agent that has finished.
+pub(crate) struct FinishedSubTurn {
     engine: EngineState,
-    tally: Tally,
-    answers: Vec<Answer>,
-    to: tokio::sync::oneshot::Sender<Answers>,
+    stats: TurnStats,
+    answers: Vec<CallAnswer>,
+    reply: tokio::sync::oneshot::Sender<SubTurnAnswers>,
 }
 
-impl<'e> Inner<'e> {
-    fn serve(
+impl<'e> SubTurns<'e> {
+    fn start(
         &mut self,
-        call: usize,
+        call_number: usize,
         mut engine: EngineState,
-        within: Arc<CallRef>,
-        turn: InnerTurn,
-        sink: Ears<'e>,
+        parent: Arc<CallRef>,
+        request: SubTurnRequest,
+        sink: SharedSink<'e>,
     ) {
         let control = engine.control.clone();
-        let work = Box::pin(async move {
-            let mut collected = Collected::default();
-            let serving = Turn::new(&mut engine, turn.number, sink, &mut collected);
-            let tally = serving.within(within).serve(turn.calls).await;
-            Served {
+        let future = Box::pin(async move {
+            let mut collector = AnswerCollector::default();
+            let dispatcher =
+                Dispatcher::new(&mut engine, request.turn_number, sink, &mut collector);
+            let stats = dispatcher.with_parent(parent).run(request.arrivals).await;
+            FinishedSubTurn {
                 engine,
-                tally,
-                answers: collected.0,
-                to: turn.answers,
+                stats,
+                answers: collector.0,
+                reply: request.reply,
             }
         });
-        self.serving.push(Serving {
-            call,
+        self.active.push(ActiveSubTurn {
+            call_number,
             control,
-            work,
+            future,
         });
     }
 
-    /// Drives all of them until one is served; for ever where there is none.
-    pub(crate) async fn next(&mut self) -> (usize, Served) {
+    /// Drives all running turns until one finishes. Never resolves if no turn is running.
+    pub(crate) async fn next_finished(&mut self) -> (usize, FinishedSubTurn) {
         poll_fn(|context| {
-            for index in 0..self.serving.len() {
-                if let Poll::Ready(served) = self.serving[index].work.as_mut().poll(context) {
-                    let call = self.serving.swap_remove(index).call;
-                    return Poll::Ready((call, served));
+            for index in 0..self.active.len() {
+                if let Poll::Ready(finished) = self.active[index].future.as_mut().poll(context) {
+                    let call_number = self.active.swap_remove(index).call_number;
+                    return Poll::Ready((call_number, finished));
                 }
             }
             Poll::Pending
@@ -83,34 +84,43 @@ impl<'e> Inner<'e> {
         .await
     }
 
-    /// Keeps how an attempt ended until its turn is served, which is ended now. Gives it back where there is none.
-    pub(crate) fn hold(&mut self, call: usize, end: End) -> Option<End> {
-        let Some(serving) = self.serving.iter().find(|serving| serving.call == call) else {
-            return Some(end);
+    /// Keeps the result of an agent's attempt until its running turn has finished, and halts that turn. Returns the
+    /// result if no turn is running.
+    pub(crate) fn defer_result(
+        &mut self,
+        call_number: usize,
+        result: AttemptResult,
+    ) -> Option<AttemptResult> {
+        let Some(sub_turn) = self
+            .active
+            .iter()
+            .find(|sub_turn| sub_turn.call_number == call_number)
+        else {
+            return Some(result);
         };
-        serving.control.end_agent();
-        self.ended.insert(call, end);
+        sub_turn.control.halt_agent();
+        self.deferred_results.insert(call_number, result);
         None
     }
 
-    /// Nothing more comes of the agent of this call.
-    pub(crate) fn forget(&mut self, call: usize) {
-        self.resting.remove(&call);
+    /// Drops the engine of this call's agent, which has ended.
+    pub(crate) fn drop_engine(&mut self, call_number: usize) {
+        self.idle_engines.remove(&call_number);
     }
 }
 
-impl Turn<'_> {
-    /// Does what an agent asks for. One that is over asks for nothing any more.
-    pub(crate) fn oblige(&mut self, number: usize, ask: Ask) {
-        let Some((call, run)) = self.queue.run(number) else {
+impl Dispatcher<'_> {
+    /// Handles a request of an agent. Requests of an agent that has already ended are ignored.
+    pub(crate) fn handle_agent_request(&mut self, number: usize, request: AgentRequest) {
+        let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
         let agent = run.job.accepted.tool.name.as_str();
-        match ask {
-            Ask::Progress {
+        match request {
+            AgentRequest::Progress {
                 turn,
                 max_turns,
-                told,
+                reply,
             } => {
                 let event = Event::AgentProgress {
                     call,
@@ -118,18 +128,18 @@ impl Turn<'_> {
                     turn,
                     max_turns,
                 };
-                let _ = told.send(self.sink.tell(&[event]));
+                let _ = reply.send(self.sink.emit(&[event]));
             }
-            Ask::Message {
+            AgentRequest::Message {
                 turn,
                 message,
                 response,
-                told,
+                reply,
             } => {
-                if let (Some(known), Some(response)) = (&mut run.agent, &response) {
-                    count(known, &response.0);
+                if let (Some(usage), Some(response)) = (&mut run.agent_usage, &response) {
+                    count_response(usage, &response.0);
                 }
-                // One of an earlier run was told there.
+                // A response restored from the log was already emitted by the run that received it.
                 let response = response.as_deref();
                 let response =
                     response.and_then(|(response, digest)| Some((response, digest.as_deref()?)));
@@ -139,66 +149,68 @@ impl Turn<'_> {
                     response,
                     turn,
                 };
-                let _ = told.send(self.sink.tell(&[event]));
+                let _ = reply.send(self.sink.emit(&[event]));
             }
-            Ask::Lost { model, tokens } => {
-                if let Some(known) = &mut run.agent {
-                    known.lose(&model, tokens);
+            AgentRequest::AbortedUsage { model, tokens } => {
+                if let Some(usage) = &mut run.agent_usage {
+                    usage.record_aborted(&model, tokens);
                 }
             }
-            Ask::Turn(turn) => {
-                let within = Arc::new(call.clone());
-                let resting = self.inner.resting.remove(&number);
-                let engine = resting.unwrap_or_else(|| {
+            AgentRequest::SubTurn(turn) => {
+                let parent = Arc::new(call.clone());
+                let idle_engine = self.sub_turns.idle_engines.remove(&number);
+                let engine = idle_engine.unwrap_or_else(|| {
                     self.engine
-                        .within(Arc::clone(&turn.tools), Arc::clone(&turn.around))
+                        .for_agent(Arc::clone(&turn.tools), Arc::clone(&turn.scope))
                 });
-                self.inner.serve(number, engine, within, turn, self.sink);
+                self.sub_turns
+                    .start(number, engine, parent, turn, self.sink);
             }
         }
     }
 
-    /// A turn of an agent is served: the agent goes on, or ends if it has ended.
-    pub(crate) fn served(&mut self, number: usize, served: Served) {
-        if let Some((_, run)) = self.queue.run(number)
-            && let Some(known) = &mut run.agent
+    /// Hands the answers of a finished turn to its agent. If the agent's attempt has already ended, finishes that, too.
+    pub(crate) fn finish_sub_turn(&mut self, number: usize, finished: FinishedSubTurn) {
+        if let Some((_, run)) = self.queue.running_call(number)
+            && let Some(usage) = &mut run.agent_usage
         {
-            known.calls += served.tally.calls;
-            known.corrections += served.tally.rejected;
+            usage.requested_calls += finished.stats.calls;
+            usage.rejected_calls += finished.stats.rejected;
         }
-        self.inner.resting.insert(number, served.engine);
-        let doubt = served.tally.doubt.map(|(_, doubt)| doubt);
-        let _ = served.to.send(Answers {
-            answers: served.answers,
+        self.sub_turns.idle_engines.insert(number, finished.engine);
+        let doubt = finished.stats.first_doubt.map(|(_, doubt)| doubt);
+        let _ = finished.reply.send(SubTurnAnswers {
+            answers: finished.answers,
             doubt: doubt.clone(),
         });
-        let Some(end) = self.inner.ended.remove(&number) else {
+        let Some(result) = self.sub_turns.deferred_results.remove(&number) else {
             return;
         };
-        // An agent that was ended with its run goes on from there. Of any other this is the last word.
-        let last = self.engine.control.halted().is_none();
-        let end = match doubt.filter(|_| last) {
-            Some(doubt) => agent::in_doubt(doubt).into(),
-            None => end,
+        // An agent that was halted along with its run continues when the run is resumed. Any other is over, so a doubt
+        // about one of its calls becomes its own result.
+        let is_final = self.engine.control.halt_cause().is_none();
+        let result = match doubt.filter(|_| is_final) {
+            Some(doubt) => agent::in_doubt_outcome(doubt).into(),
+            None => result,
         };
-        self.conclude(number, end);
+        self.finish_attempt(number, result);
     }
 }
 
-fn count(known: &mut AgentUse, response: &toolq_core::types::Response) {
-    known.turns += 1;
+fn count_response(usage: &mut AgentUsage, response: &toolq_core::types::ModelResponse) {
+    usage.turns += 1;
     let model = response.model.clone().unwrap_or_default();
-    *known.usage.entry(model).or_default() += response.usage;
+    *usage.usage.entry(model).or_default() += response.usage;
 }
 
-/// Answers in call order, for their agent.
+/// Collects the answers of a turn, in call order, for its agent.
 #[derive(Default)]
-struct Collected(Vec<Answer>);
+struct AnswerCollector(Vec<CallAnswer>);
 
-impl Delivery for Collected {
-    fn deliver(&mut self, _: &CallRef, answer: Answer, _: &mut dyn Sink) {
+impl AnswerDelivery for AnswerCollector {
+    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
         self.0.push(answer);
     }
 
-    fn drained(&mut self, _: &mut dyn Sink) {}
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

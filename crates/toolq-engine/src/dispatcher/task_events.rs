@@ -1,73 +1,79 @@
-//! News of a running call: what it says, how an attempt ended, and whether another follows.
+//! Handles events from running calls: progress, the end of an attempt, and the retry that may follow.
 
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::attempt::{End, Reach, Written};
-use crate::dispatcher::attempt_tasks::News;
-use crate::dispatcher::start::started;
-use crate::dispatcher::turn::Turn;
-use crate::progress::Note;
+use crate::attempt::{AttemptResult, CancelPoint, PartialOutput};
+use crate::dispatcher::attempt_tasks::TaskEvent;
+use crate::dispatcher::start::start_event;
+use crate::dispatcher::turn_loop::Dispatcher;
+use crate::progress::Progress;
 use crate::scheduler::retry;
-use toolq_core::types::{Doubt, Effect, Event, Halt, NotExecuted, Outcome, Refused};
+use toolq_core::types::{
+    DoubtCause, Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome,
+};
 
-impl Turn<'_> {
-    pub(crate) fn hear(&mut self, news: News) {
-        match news {
-            News::Said(number, note) => self.pass_on(number, &note),
-            News::Ended(number, end) => {
-                // What an agent called ends before it does.
-                if let Some(end) = self.inner.hold(number, end) {
-                    self.conclude(number, end);
+impl Dispatcher<'_> {
+    pub(crate) fn handle_task_event(&mut self, event: TaskEvent) {
+        match event {
+            TaskEvent::Progress(number, progress) => self.forward_progress(number, &progress),
+            TaskEvent::AttemptFinished(number, result) => {
+                // The calls of an agent finish before the agent's own call does.
+                if let Some(result) = self.sub_turns.defer_result(number, result) {
+                    self.finish_attempt(number, result);
                 }
             }
-            News::Rested(number) => self.again(number),
-            News::Asked(number, ask) => self.oblige(number, ask),
+            TaskEvent::BackoffElapsed(number) => self.start_retry(number),
+            TaskEvent::AgentRequest(number, request) => self.handle_agent_request(number, request),
         }
     }
 
-    pub(crate) fn conclude(&mut self, number: usize, end: End) {
-        self.inner.forget(number);
-        match end {
-            End::Cancelled { written, reach } => self.given_up(number, written, reach),
-            End::Outcome {
+    pub(crate) fn finish_attempt(&mut self, number: usize, result: AttemptResult) {
+        self.sub_turns.drop_engine(number);
+        match result {
+            AttemptResult::Cancelled {
+                partial_output,
+                cancel_point,
+            } => self.finish_cancelled(number, partial_output, cancel_point),
+            AttemptResult::Finished {
                 outcome,
                 retry_after,
-            } => self.ended(number, outcome, retry_after),
+            } => self.finish_or_retry(number, outcome, retry_after),
         }
     }
 
-    fn pass_on(&mut self, number: usize, note: &Note) {
-        if let Some((call, _)) = self.queue.run(number) {
+    fn forward_progress(&mut self, number: usize, progress: &Progress) {
+        if let Some((call, _)) = self.queue.running_call(number) {
             let event = Event::Status {
                 call,
-                tip: note.tip.as_deref(),
-                progress: note.progress,
+                message: progress.message.as_deref(),
+                progress: progress.fraction,
             };
-            let _ = self.sink.tell(&[event]);
+            let _ = self.sink.emit(&[event]);
         }
     }
 
-    /// An attempt is over: another follows, or the call is over too.
-    fn ended(&mut self, number: usize, outcome: Outcome, retry_after: Option<Duration>) {
-        let Some((call, run)) = self.queue.run(number) else {
+    /// Handles the end of an attempt: either schedules a retry or finishes the call.
+    fn finish_or_retry(&mut self, number: usize, outcome: Outcome, retry_after: Option<Duration>) {
+        let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
-        if run.probing {
-            return self.probed(number, &outcome);
+        if run.is_probing {
+            return self.finish_probe(number, &outcome);
         }
-        let wait = retry::wait(
+        let wait = retry::next_wait(
             &run.job.accepted.tool,
-            run.attempt - run.before,
+            run.attempt - run.prior_attempts,
             &outcome,
             retry_after,
-            run.left(self.engine.control.now()),
-            run.seed(),
+            run.remaining_time(self.engine.control.now()),
+            run.jitter_seed(),
         );
-        let goes_on = run.agent.is_none() && run.cancelled_by.is_none() && self.halted.is_none();
-        let Some(wait) = wait.filter(|_| goes_on) else {
-            return self.finish(number, &outcome);
+        let may_retry =
+            run.agent_usage.is_none() && run.cancelled_by.is_none() && self.halted_by.is_none();
+        let Some(wait) = wait.filter(|_| may_retry) else {
+            return self.finish_call(number, &outcome);
         };
         let event = Event::Retrying {
             call,
@@ -75,91 +81,108 @@ impl Turn<'_> {
             outcome: &outcome,
             wait,
         };
-        let _ = self.sink.tell(&[event]);
+        let _ = self.sink.emit(&[event]);
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
-        run.last = Some(outcome);
+        run.last_outcome = Some(outcome);
         let control = self.engine.control.clone();
-        self.running.rest(number, wait, cancelled, control);
+        self.attempt_tasks
+            .spawn_backoff(number, wait, cancelled, control);
     }
 
-    /// The wait is over: the next attempt starts, if that may be recorded. If not, the last one was the last.
-    fn again(&mut self, number: usize) {
-        let Some((_, run)) = self.queue.run(number) else {
+    /// Starts the next attempt after its backoff. If a sink refuses the start, the call finishes with the outcome of
+    /// the previous attempt.
+    fn start_retry(&mut self, number: usize) {
+        let Some((_, run)) = self.queue.running_call(number) else {
             return;
         };
         run.attempt += 1;
-        let last = run.last.take();
-        let event = self.queue.get(number).and_then(started);
-        let Err(Refused(why)) = self.sink.tell(event.as_slice()) else {
-            return self.launch(number);
+        let last_outcome = run.last_outcome.take();
+        let event = self.queue.get(number).and_then(start_event);
+        let Err(EmitError(why)) = self.sink.emit(event.as_slice()) else {
+            return self.start_attempt(number);
         };
-        if let Some((_, run)) = self.queue.run(number) {
+        if let Some((_, run)) = self.queue.running_call(number) {
             run.attempt -= 1;
         }
-        self.finish(number, &last.unwrap_or(Outcome::LogRefused(why)));
+        self.finish_call(number, &last_outcome.unwrap_or(Outcome::LogRefused(why)));
     }
 
-    /// A call was ended because another failed, or because the run is over.
-    fn given_up(&mut self, number: usize, written: Written, reach: Reach) {
-        if self.unproven(number) {
+    /// Finishes a call that was canceled, because another one failed or because the run was halted.
+    fn finish_cancelled(
+        &mut self,
+        number: usize,
+        partial_output: PartialOutput,
+        cancel_point: CancelPoint,
+    ) {
+        if self.abort_probe(number) {
             return;
         }
-        let Some((_, run)) = self.queue.run(number) else {
+        let Some((_, run)) = self.queue.running_call(number) else {
             return;
         };
         let writes = run.job.accepted.tool.effect == Effect::Write;
-        // What writes waits for its next attempt only if the last one surely did nothing.
-        let reach = match &run.last {
-            Some(_) if writes => Reach::Nowhere,
-            _ => reach,
+        // A tool that writes is retried only if the last attempt surely did nothing.
+        let cancel_point = match &run.last_outcome {
+            Some(_) if writes => CancelPoint::BeforeStart,
+            _ => cancel_point,
         };
-        let outcome = match (run.cancelled_by.take(), self.engine.control.halted()) {
-            (None, Some(by)) => interrupted(by, written, reach),
-            (by, _) => cancelled(by.unwrap_or_default(), written, reach),
+        let outcome = match (run.cancelled_by.take(), self.engine.control.halt_cause()) {
+            (None, Some(by)) => interrupted_outcome(by, partial_output, cancel_point),
+            (by, _) => cancelled_outcome(by.unwrap_or_default(), partial_output, cancel_point),
         };
-        self.finish(number, &outcome);
+        self.finish_call(number, &outcome);
     }
 }
 
-fn interrupted(by: Halt, written: Written, reach: Reach) -> Outcome {
-    let Written {
+fn interrupted_outcome(
+    by: HaltCause,
+    partial_output: PartialOutput,
+    cancel_point: CancelPoint,
+) -> Outcome {
+    let PartialOutput {
         output,
         stderr,
         captured,
-    } = written;
-    match reach {
-        Reach::Nowhere => Outcome::NotExecuted(NotExecuted::Halted(by)),
-        Reach::Midway => Outcome::Interrupted {
-            by,
+    } = partial_output;
+    match cancel_point {
+        CancelPoint::BeforeStart => Outcome::NotExecuted(NotExecutedCause::Halted(by)),
+        CancelPoint::WhileRunning => Outcome::Interrupted {
+            cause: by,
             output,
             stderr,
             captured,
         },
-        Reach::Unknown => Outcome::InDoubt {
-            doubt: Doubt::Interrupted(by),
+        CancelPoint::Unknown => Outcome::InDoubt {
+            cause: DoubtCause::Interrupted(by),
             output,
             captured,
         },
     }
 }
 
-fn cancelled(by: String, written: Written, reach: Reach) -> Outcome {
-    let Written {
+fn cancelled_outcome(
+    by: String,
+    partial_output: PartialOutput,
+    cancel_point: CancelPoint,
+) -> Outcome {
+    let PartialOutput {
         output,
         stderr,
         captured,
-    } = written;
-    match reach {
-        Reach::Nowhere => Outcome::NotExecuted(NotExecuted::Sibling { tool: by }),
-        Reach::Midway => Outcome::Cancelled {
-            by,
+    } = partial_output;
+    match cancel_point {
+        CancelPoint::BeforeStart => {
+            Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool: by })
+        }
+        CancelPoint::WhileRunning => Outcome::Cancelled {
+            failed_tool: by,
             output,
             stderr,
             captured,
         },
-        Reach::Unknown => Outcome::InDoubt {
-            doubt: Doubt::Cancelled(by),
+        CancelPoint::Unknown => Outcome::InDoubt {
+            cause: DoubtCause::Cancelled(by),
             output,
             captured,
         },

@@ -1,5 +1,5 @@
-//! The HTTP clients of a run, each made when the first request needs it. A client keeps its connections for the next
-//! request.
+//! The HTTP clients of a run. Each is created when a request first needs it, and keeps its connections for later
+//! requests.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -10,100 +10,105 @@ use reqwest::redirect::{self, Policy};
 use reqwest::{Client, Proxy, Request};
 
 use crate::http::error;
-use crate::http::resolver::{Lookup, Resolver};
+use crate::http::resolver::{ClientResolver, Resolver};
 use toolq_core::os::Environment;
-use toolq_core::types::{Draft, HttpBacking, Outcome, Part, Template};
+use toolq_core::types::{HttpBacking, Outcome, PartialTemplate, Template, TemplatePart};
 
-/// The longest time to reach a server in.
-const LONGEST_DIAL: Duration = Duration::from_secs(10);
+/// The longest time that connecting to a server may take.
+const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Clients by what they differ in.
+/// The HTTP clients of a run, by the settings in which they differ.
 #[derive(Debug)]
-pub(crate) struct Clients {
-    /// Idle connections that each keeps to a host.
-    idle: usize,
+pub(crate) struct HttpClients {
+    /// How many idle connections each client keeps per host.
+    max_idle_per_host: usize,
     resolver: Resolver,
-    made: Mutex<HashMap<Kind, Client>>,
+    clients: Mutex<HashMap<ClientKey, Client>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Kind {
-    redirects: u32,
+struct ClientKey {
+    max_redirects: u32,
     proxy: Option<String>,
-    /// Certificates are only read where a connection can need them.
+    /// Whether the client loads root certificates: only if a connection may need them.
     tls: bool,
-    /// The input chose the host, so that only public addresses are connected to.
+    /// The input chooses the host, so only public addresses are connected to.
     public_only: bool,
-    /// How long it may take to reach the server: less than an attempt may take, so that a request which was never sent
-    /// is known not to be.
-    dial: Duration,
+    /// Shorter than the timeout of an attempt, so that a request that was never sent is known not to have been.
+    connect_timeout: Duration,
 }
 
-impl Clients {
+impl HttpClients {
     pub(crate) fn new(jobs: NonZeroUsize, resolver: Resolver) -> Self {
         Self {
-            idle: jobs.get(),
+            max_idle_per_host: jobs.get(),
             resolver,
-            made: Mutex::default(),
+            clients: Mutex::default(),
         }
     }
 
-    /// The client for a request of `backing` whose attempts may take `after`.
+    /// Returns the client for a request of `backing` whose attempts may take `attempt_timeout`.
     ///
     /// # Errors
-    /// How the call ends because there can be none.
+    /// The outcome of the call, because no such client can be created.
     pub(crate) fn get(
         &self,
         request: &Request,
         backing: &HttpBacking,
-        after: Duration,
+        attempt_timeout: Duration,
         environment: &Environment,
     ) -> Result<Client, Outcome> {
         let proxy = backing
             .proxy
             .as_ref()
-            .map(|proxy| resolve(proxy, environment))
+            .map(|proxy| resolve_template(proxy, environment))
             .transpose()?;
-        let kind = Kind {
-            redirects: backing.redirects,
+        let key = ClientKey {
+            max_redirects: backing.max_redirects,
             tls: request.url().scheme() == "https"
                 || proxy
                     .as_ref()
                     .is_some_and(|proxy| proxy.starts_with("https:")),
-            public_only: backing.hosts.is_some(),
-            dial: (after * 3 / 4).min(LONGEST_DIAL),
+            public_only: backing.allowed_hosts.is_some(),
+            connect_timeout: (attempt_timeout * 3 / 4).min(MAX_CONNECT_TIMEOUT),
             proxy,
         };
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = made.get(&kind) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = kind.client(self.idle, &self.resolver).map_err(|error| {
-            let origin = request.url().origin().ascii_serialization();
-            error::unbuilt(origin, error::cause(&error))
-        })?;
-        made.insert(kind, client.clone());
+        let client = key
+            .build_client(self.max_idle_per_host, &self.resolver)
+            .map_err(|error| {
+                let origin = request.url().origin().ascii_serialization();
+                error::build_failure(origin, error::root_cause(&error))
+            })?;
+        clients.insert(key, client.clone());
         Ok(client)
     }
 }
 
-impl Kind {
-    fn client(&self, idle: usize, resolver: &Resolver) -> reqwest::Result<Client> {
-        let lookup = Lookup {
+impl ClientKey {
+    fn build_client(
+        &self,
+        max_idle_per_host: usize,
+        resolver: &Resolver,
+    ) -> reqwest::Result<Client> {
+        let client_resolver = ClientResolver {
             resolver: resolver.clone(),
             public_only: self.public_only,
         };
-        // Another provider may stand already; then that one is used.
+        // If a provider is already installed, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // Proxies of the environment are ignored: they would carry keys to whoever set a variable.
+        // Ignore the proxies of the environment: anyone who can set a variable could intercept API keys.
         let builder = Client::builder()
             .no_proxy()
             .http1_only()
             .referer(false)
-            .dns_resolver(lookup)
-            .connect_timeout(self.dial)
-            .redirect(self.redirects())
-            .pool_max_idle_per_host(idle)
+            .dns_resolver(client_resolver)
+            .connect_timeout(self.connect_timeout)
+            .redirect(self.redirect_policy())
+            .pool_max_idle_per_host(max_idle_per_host)
             .user_agent(concat!("toolq/", env!("CARGO_PKG_VERSION")));
         let builder = if self.tls {
             builder
@@ -116,19 +121,19 @@ impl Kind {
         }
     }
 
-    /// Follows as many redirects as declared, and none to another origin: what is said to one server is not meant for
-    /// another. The redirect that isn't followed is the response.
-    fn redirects(&self) -> Policy {
-        if self.redirects == 0 {
+    /// Follows as many redirects as declared, but none to another origin, which must not see the request. A redirect
+    /// that isn't followed is the response.
+    fn redirect_policy(&self) -> Policy {
+        if self.max_redirects == 0 {
             return Policy::none();
         }
-        let most = self.redirects as usize;
+        let max = self.max_redirects as usize;
         Policy::custom(move |attempt: redirect::Attempt<'_>| {
-            let from = attempt.previous();
-            let stays = from
+            let previous = attempt.previous();
+            let same_origin = previous
                 .last()
                 .is_some_and(|from| from.origin() == attempt.url().origin());
-            if stays && from.len() <= most {
+            if same_origin && previous.len() <= max {
                 attempt.follow()
             } else {
                 attempt.stop()
@@ -137,9 +142,9 @@ impl Kind {
     }
 }
 
-/// A template of the file that holds no value of an input.
-fn resolve(template: &Template, environment: &Environment) -> Result<String, Outcome> {
-    let pieces = template.parts.iter().filter_map(Part::as_piece);
-    let resolved = Draft(pieces.collect()).resolve(&|name| environment.get(name));
+/// Resolves a template of tools.yaml that uses no values of the input.
+fn resolve_template(template: &Template, environment: &Environment) -> Result<String, Outcome> {
+    let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
+    let resolved = PartialTemplate(segments.collect()).resolve(&|name| environment.get(name));
     resolved.map_err(Outcome::MissingVariable)
 }

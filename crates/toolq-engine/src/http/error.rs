@@ -1,31 +1,31 @@
-//! Why a request found no whole answer: how far it came, and the cause in words.
+//! Why a request got no complete response: how far it got, and the cause.
 
 use std::error::Error;
 use std::time::Duration;
 
-use toolq_core::types::{Outcome, Transport, TransportPhase};
+use toolq_core::types::{Outcome, TransportError, TransportPhase};
 
-/// Why no whole response came.
+/// Why there is no complete response.
 #[derive(Debug)]
-pub(crate) enum Fault {
-    /// Nothing was sent, for this reason.
+pub(crate) enum HttpError {
+    /// Nothing was sent; the call has this outcome.
     Unsent(Outcome),
-    /// The way there or back broke.
-    Broken(Transport),
-    /// Its time was over; the limit of tools.yaml.
-    Late(Duration),
-    /// A body came in this encoding, which was not asked for.
-    Encoded(String),
+    /// Building or sending the request, or reading the response, failed.
+    Transport(TransportError),
+    /// It timed out. Holds the timeout, as configured in tools.yaml.
+    TimedOut(Duration),
+    /// The body has this content encoding, which wasn't requested.
+    EncodedBody(String),
 }
 
-impl From<Outcome> for Fault {
+impl From<Outcome> for HttpError {
     fn from(outcome: Outcome) -> Self {
         Self::Unsent(outcome)
     }
 }
 
-/// Before the head of a response was there.
-pub(crate) fn of_request(origin: &str, error: &reqwest::Error) -> Fault {
+/// Converts an error that occurred before the head of the response was received.
+pub(crate) fn from_reqwest_error(origin: &str, error: &reqwest::Error) -> HttpError {
     let phase = if error.is_builder() {
         TransportPhase::Build
     } else if error.is_connect() {
@@ -33,31 +33,31 @@ pub(crate) fn of_request(origin: &str, error: &reqwest::Error) -> Fault {
     } else {
         TransportPhase::Response
     };
-    broken(phase, origin, cause(error))
+    transport_error(phase, origin, root_cause(error))
 }
 
-pub(crate) fn broken(phase: TransportPhase, origin: &str, detail: String) -> Fault {
-    Fault::Broken(Transport {
+pub(crate) fn transport_error(phase: TransportPhase, origin: &str, detail: String) -> HttpError {
+    HttpError::Transport(TransportError {
         phase,
         origin: origin.to_owned(),
         detail,
     })
 }
 
-/// A request for `origin` that can't be made.
-pub(crate) fn unbuilt(origin: String, detail: String) -> Outcome {
-    Outcome::Transport(Transport {
+/// Returns the outcome of a request to `origin` that can't be built.
+pub(crate) fn build_failure(origin: String, detail: String) -> Outcome {
+    Outcome::TransportFailed(TransportError {
         phase: TransportPhase::Build,
         origin,
         detail,
     })
 }
 
-/// The innermost cause. Those around it repeat the URL, in which secrets may stand.
-pub(crate) fn cause(error: &reqwest::Error) -> String {
+/// Returns the innermost cause. The outer ones repeat the URL, which may contain secrets.
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
+    while let Some(source) = cause.source() {
+        cause = source;
     }
     match cause.downcast_ref::<reqwest::Error>() {
         Some(_) => "the request could not be made".to_owned(),

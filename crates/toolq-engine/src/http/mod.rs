@@ -1,4 +1,4 @@
-//! HTTP backings: send a request, and read its response within limits of time and size.
+//! HTTP backings: send a request, and read its response within limits on time and size.
 
 mod clients;
 pub(crate) mod error;
@@ -8,8 +8,8 @@ mod response;
 mod runner;
 mod send_guard;
 
-pub(crate) use clients::Clients;
-pub(crate) use error::Fault;
+pub(crate) use clients::HttpClients;
+pub(crate) use error::HttpError;
 pub use resolver::Resolver;
-pub(crate) use response::{encoding, retry_after};
-pub(crate) use runner::Requests;
+pub(crate) use response::{content_encoding, parse_retry_after};
+pub(crate) use runner::HttpRunner;

@@ -1,50 +1,51 @@
-//! A call's drafts → the request that is sent. Nothing of an input decides where it goes.
+//! Builds the request of a call from its partially resolved templates. The input can't choose the server, except among
+//! the allowed hosts.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request};
 use url::Url;
 
 use crate::http::error;
-use crate::scheduler::Job;
+use crate::scheduler::CallJob;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    Draft, Effect, HttpBacking, HttpInvocation, HttpMethod, JsonDraft, Outcome,
+    Effect, HttpBacking, HttpInvocation, HttpMethod, Outcome, PartialJson, PartialTemplate,
 };
-use toolq_core::url::{AddressFault, request_url};
+use toolq_core::url::{RequestUrlError, build_request_url};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Builds the request of a call.
 ///
 /// # Errors
-/// How the call ends because nothing can be sent.
-pub(crate) fn build(
+/// The outcome of the call, because nothing can be sent.
+pub(crate) fn build_request(
     invocation: &HttpInvocation,
     backing: &HttpBacking,
-    job: &Job,
+    job: &CallJob,
     key: &str,
     environment: &Environment,
 ) -> Result<Request, Outcome> {
-    let values = Values(environment);
-    let url = values.url(invocation, backing)?;
-    let mut headers = values.headers(&invocation.headers, &url)?;
+    let resolver = TemplateResolver(environment);
+    let url = resolver.resolve_url(invocation, backing)?;
+    let mut headers = resolver.resolve_headers(&invocation.headers, &url)?;
     if job.accepted.tool.effect != Effect::Read
         && let Ok(key) = HeaderValue::from_str(key)
     {
         headers.entry(IDEMPOTENCY_KEY).or_insert(key);
     }
-    let mut request = Request::new(method(backing.method), url);
+    let mut request = Request::new(to_reqwest_method(backing.method), url);
     if let Some(body) = &invocation.body {
         headers
             .entry(CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
-        *request.body_mut() = Some(Body::from(values.json(body)?));
+        *request.body_mut() = Some(Body::from(resolver.resolve_json(body)?));
     }
     *request.headers_mut() = headers;
     Ok(request)
 }
 
-fn method(method: HttpMethod) -> Method {
+fn to_reqwest_method(method: HttpMethod) -> Method {
     match method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Head => Method::HEAD,
@@ -55,61 +56,71 @@ fn method(method: HttpMethod) -> Method {
     }
 }
 
-/// Drafts with the environment's values put in.
-struct Values<'e>(&'e Environment);
+/// Resolves templates with the values of the environment.
+struct TemplateResolver<'e>(&'e Environment);
 
-impl Values<'_> {
-    fn text(&self, draft: &Draft) -> Result<String, Outcome> {
-        let resolved = draft.resolve(&|name| self.0.get(name));
+impl TemplateResolver<'_> {
+    fn resolve_text(&self, template: &PartialTemplate) -> Result<String, Outcome> {
+        let resolved = template.resolve(&|name| self.0.get(name));
         resolved.map_err(Outcome::MissingVariable)
     }
 
-    /// The whole URL, which leads to a server that the file allows and to no other.
-    fn url(&self, invocation: &HttpInvocation, backing: &HttpBacking) -> Result<Url, Outcome> {
-        request_url(backing, invocation, &|name| self.0.get(name)).map_err(|fault| match fault {
-            AddressFault::MissingVariable(name) => Outcome::MissingVariable(name),
-            AddressFault::Malformed(_) | AddressFault::Refused(_) => {
-                error::unbuilt(String::new(), fault.to_string())
-            }
-        })
+    /// Resolves the URL, and ensures that tools.yaml allows its server.
+    fn resolve_url(
+        &self,
+        invocation: &HttpInvocation,
+        backing: &HttpBacking,
+    ) -> Result<Url, Outcome> {
+        build_request_url(backing, invocation, &|name| self.0.get(name)).map_err(
+            |error| match error {
+                RequestUrlError::MissingVariable(name) => Outcome::MissingVariable(name),
+                RequestUrlError::Malformed(_) | RequestUrlError::NotAllowed(_) => {
+                    error::build_failure(String::new(), error.to_string())
+                }
+            },
+        )
     }
 
-    fn headers(&self, drafts: &[(String, Draft)], url: &Url) -> Result<HeaderMap, Outcome> {
-        let mut headers = HeaderMap::with_capacity(drafts.len() + 2);
-        for (name, draft) in drafts {
-            let value = HeaderValue::from_str(&self.text(draft)?);
+    fn resolve_headers(
+        &self,
+        templates: &[(String, PartialTemplate)],
+        url: &Url,
+    ) -> Result<HeaderMap, Outcome> {
+        let mut headers = HeaderMap::with_capacity(templates.len() + 2);
+        for (name, template) in templates {
+            let value = HeaderValue::from_str(&self.resolve_text(template)?);
             let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
-                let problem = format!("the value of the header {name} may not stand in a header");
-                return Err(unbuilt(url, problem));
+                let problem = format!("the value of the header {name} contains invalid characters");
+                return Err(header_failure(url, problem));
             };
             headers.append(name, value);
         }
         Ok(headers)
     }
 
-    fn json(&self, draft: &JsonDraft) -> Result<String, Outcome> {
+    fn resolve_json(&self, template: &PartialJson) -> Result<String, Outcome> {
         let mut text = String::new();
-        self.write_json(draft, &mut text)?;
+        self.write_json(template, &mut text)?;
         Ok(text)
     }
 
-    fn write_json(&self, draft: &JsonDraft, text: &mut String) -> Result<(), Outcome> {
-        match draft {
-            JsonDraft::Raw(raw) => text.push_str(raw.get()),
-            JsonDraft::Text(draft) => push_string(&self.text(draft)?, text),
-            JsonDraft::Array(items) => {
+    fn write_json(&self, template: &PartialJson, text: &mut String) -> Result<(), Outcome> {
+        match template {
+            PartialJson::Raw(raw) => text.push_str(raw.get()),
+            PartialJson::Text(template) => push_json_string(&self.resolve_text(template)?, text),
+            PartialJson::Array(items) => {
                 text.push('[');
                 for (index, item) in items.iter().enumerate() {
-                    separate(index, text);
+                    push_separator(index, text);
                     self.write_json(item, text)?;
                 }
                 text.push(']');
             }
-            JsonDraft::Object(members) => {
+            PartialJson::Object(members) => {
                 text.push('{');
                 for (index, (name, value)) in members.iter().enumerate() {
-                    separate(index, text);
-                    push_string(name, text);
+                    push_separator(index, text);
+                    push_json_string(name, text);
                     text.push(':');
                     self.write_json(value, text)?;
                 }
@@ -120,16 +131,16 @@ impl Values<'_> {
     }
 }
 
-fn separate(index: usize, text: &mut String) {
+fn push_separator(index: usize, text: &mut String) {
     if index > 0 {
         text.push(',');
     }
 }
 
-fn push_string(value: &str, text: &mut String) {
+fn push_json_string(value: &str, text: &mut String) {
     text.push_str(&serde_json::Value::from(value).to_string());
 }
 
-fn unbuilt(url: &Url, problem: String) -> Outcome {
-    error::unbuilt(url.origin().ascii_serialization(), problem)
+fn header_failure(url: &Url, problem: String) -> Outcome {
+    error::build_failure(url.origin().ascii_serialization(), problem)
 }

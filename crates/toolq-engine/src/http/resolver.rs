@@ -1,5 +1,5 @@
-//! Names → the addresses that are connected to. Where the input chose the name, the same step that finds the addresses
-//! refuses those that are not public: there is no second look-up that could find others.
+//! Resolves host names. If the input chose the name, the lookup itself refuses addresses that aren't public. The client
+//! connects to the result of this very lookup, so that a second one can't return other addresses (DNS rebinding).
 
 use std::fmt;
 use std::future::Future;
@@ -12,23 +12,23 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use toolq_core::url::is_public;
 
-/// An answer that is on its way.
-type Answering = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+/// A pending lookup.
+type AddressFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// What addresses a name has, as a value: tests pass their own.
+/// Resolves host names to addresses. Tests provide their own.
 #[derive(Clone)]
-pub struct Resolver(Arc<dyn Fn(String) -> Answering + Send + Sync>);
+pub struct Resolver(Arc<dyn Fn(String) -> AddressFuture + Send + Sync>);
 
 impl Resolver {
-    /// The system's: its hosts file, its name servers.
+    /// Creates the resolver of the system, which uses its hosts file and name servers.
     pub fn system() -> Self {
         Self::new(|name| async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
+            let addresses = tokio::net::lookup_host((name, 0)).await?;
+            Ok(addresses.map(|address| address.ip()).collect())
         })
     }
 
-    /// One of one's own.
+    /// Creates a resolver from a function.
     pub fn new<F>(resolve: impl Fn(String) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
@@ -43,27 +43,27 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// The look-up of a client.
+/// The resolver of one HTTP client.
 #[derive(Debug)]
-pub(crate) struct Lookup {
+pub(crate) struct ClientResolver {
     pub(crate) resolver: Resolver,
     pub(crate) public_only: bool,
 }
 
-/// A name that may not be connected to. One address that is not public is enough: whoever answers with both means the
-/// other.
+/// A name that must not be connected to. One non-public address is enough: a name server that returns both kinds is
+/// most likely after that one.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} has an address that is not public")]
-struct NotPublic(String);
+#[error("{0} resolves to an address that is not public")]
+struct NonPublicAddress(String);
 
-impl Resolve for Lookup {
+impl Resolve for ClientResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (name, public_only) = (name.as_str().to_owned(), self.public_only);
-        let answer = (self.resolver.0)(name.clone());
+        let lookup = (self.resolver.0)(name.clone());
         Box::pin(async move {
-            let addresses = answer.await?;
+            let addresses = lookup.await?;
             if public_only && !addresses.iter().copied().all(is_public) {
-                return Err(NotPublic(name).into());
+                return Err(NonPublicAddress(name).into());
             }
             let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)
@@ -77,45 +77,48 @@ mod tests {
 
     use super::*;
 
-    fn look_up(lookup: &Lookup) -> Result<Vec<SocketAddr>, String> {
+    fn lookup_addresses(resolver: &ClientResolver) -> Result<Vec<SocketAddr>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let found = runtime.block_on(lookup.resolve("flips.example".parse().unwrap()));
-        found
+        let addresses = runtime.block_on(resolver.resolve("flips.example".parse().unwrap()));
+        addresses
             .map(Iterator::collect)
             .map_err(|error| error.to_string())
     }
 
-    /// FAULTS 97: a name that is public when it is asked for and private when it is connected to.
+    /// A name may resolve to a public address first and to a private one later (DNS rebinding).
     #[test]
-    fn every_answer_is_judged() {
+    fn every_lookup_is_checked_for_public_addresses() {
         let answers: [&[&str]; 4] = [
             &["93.184.216.34", "2606:2800:220:1::1"],
             &["10.0.0.1"],
             &["93.184.216.34", "127.0.0.1"],
             &["::ffff:93.184.216.34"],
         ];
-        let asked = AtomicUsize::new(0);
+        let lookups = AtomicUsize::new(0);
         let resolver = Resolver::new(move |_| {
-            let answer = answers[asked.fetch_add(1, Ordering::Relaxed) % answers.len()];
+            let answer = answers[lookups.fetch_add(1, Ordering::Relaxed) % answers.len()];
             let answer = answer.iter().map(|ip| ip.parse().unwrap()).collect();
             std::future::ready(Ok(answer))
         });
-        let mut lookup = Lookup {
+        let mut client_resolver = ClientResolver {
             resolver,
             public_only: true,
         };
-        assert_eq!(look_up(&lookup).unwrap().len(), 2);
+        assert_eq!(lookup_addresses(&client_resolver).unwrap().len(), 2);
         for _ in 1..answers.len() {
             assert_eq!(
-                look_up(&lookup).unwrap_err(),
-                "flips.example has an address that is not public"
+                lookup_addresses(&client_resolver).unwrap_err(),
+                "flips.example resolves to an address that is not public"
             );
         }
-        lookup.public_only = false;
+        client_resolver.public_only = false;
         for answer in answers {
-            assert_eq!(look_up(&lookup).unwrap().len(), answer.len());
+            assert_eq!(
+                lookup_addresses(&client_resolver).unwrap().len(),
+                answer.len()
+            );
         }
     }
 }

@@ -1,80 +1,94 @@
-//! The response: its head, its body by pieces, and what both mean.
+//! Reads a response, and determines the outcome of the call.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, RETRY_AFTER};
 
-use crate::attempt::{End, Reach, Written};
+use crate::attempt::{AttemptResult, CancelPoint, PartialOutput};
 use crate::http::error;
-use crate::http::error::Fault;
-use crate::http::send_guard::Sending;
-use crate::output::Output;
+use crate::http::error::HttpError;
+use crate::http::send_guard::SendGuard;
+use crate::output::OutputCollector;
 use redact::Mask;
-use toolq_core::text::{clipped, format_bytes};
+use toolq_core::text::{format_bytes, truncate};
 use toolq_core::types::{
-    Captured, Doubt, Effect, Ending, HttpBacking, Outcome, Transport, TransportPhase,
+    CallEnding, CaptureStats, DoubtCause, Effect, HttpBacking, Outcome, TransportError,
+    TransportPhase,
 };
 
-/// Characters of an encoding's name that are told.
-const MAX_ENCODING: usize = 40;
+/// How many characters of an encoding's name are shown.
+const MAX_ENCODING_CHARS: usize = 40;
 
-/// A response that is coming.
+/// A response that is still arriving.
 #[derive(Debug)]
-pub(crate) struct Coming {
-    /// None where it is not there yet.
-    pub(crate) head: Option<Head>,
-    /// What of its body is there.
-    pub(crate) body: Output,
+pub(crate) struct PendingResponse {
+    /// `None` until it was received.
+    pub(crate) head: Option<ResponseHead>,
+    /// The body, as far as it was received.
+    pub(crate) body: OutputCollector,
 }
 
-/// What the head of a response says.
+/// The status and the relevant headers of a response.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     status: u16,
     is_success: bool,
-    /// How its body is encoded, where it is. No request asks for that.
+    /// The content encoding of the body, if any. No request accepts one.
     encoding: Option<String>,
-    /// The least time that the server wants to pass before the next request.
+    /// The minimum wait before the next request that the server requested.
     retry_after: Option<Duration>,
 }
 
-impl Coming {
-    /// How the attempt ends that was told to.
-    pub(crate) fn given_up(self, sending: &Sending, effect: Effect) -> End {
-        let reach = if sending.call_off() {
-            Reach::Nowhere
+impl PendingResponse {
+    /// Returns the result of an attempt that was canceled.
+    pub(crate) fn into_cancelled(self, send_guard: &SendGuard, effect: Effect) -> AttemptResult {
+        let cancel_point = if send_guard.try_cancel() {
+            CancelPoint::BeforeStart
         } else if effect == Effect::Write {
-            Reach::Unknown
+            CancelPoint::Unknown
         } else {
-            Reach::Midway
+            CancelPoint::WhileRunning
         };
-        let written = Written::new(self.body, String::new());
-        End::Cancelled { written, reach }
+        AttemptResult::Cancelled {
+            partial_output: PartialOutput::new(self.body, String::new()),
+            cancel_point,
+        }
     }
 
-    /// How the attempt ends after `read`. A failing status is the answer, whatever became of the page that explains it.
-    pub(crate) fn end(self, read: Result<(), Fault>, effect: Effect, mask: &Mask) -> End {
+    /// Returns the result of an attempt after `read`. A failing status counts even if its body couldn't be read.
+    pub(crate) fn into_attempt_result(
+        self,
+        read: Result<(), HttpError>,
+        effect: Effect,
+        mask: &Mask,
+    ) -> AttemptResult {
         let retry_after = self.head.as_ref().and_then(|head| head.retry_after);
         let outcome = match (self.head, read) {
-            (Some(head), read) if read.is_ok() || !head.is_success => head.conclude(self.body),
-            (Some(head), Err(Fault::Encoded(encoding))) => head.encoded(&encoding),
-            (_, Err(Fault::Unsent(outcome))) => outcome,
-            (_, Err(Fault::Broken(transport))) => broken(transport, self.body, effect, mask),
-            (_, Err(Fault::Late(limit))) => late(limit, self.body, effect),
-            (_, Ok(()) | Err(Fault::Encoded(_))) => {
-                Outcome::Broken("a response without a head".to_owned())
+            (Some(head), read) if read.is_ok() || !head.is_success => {
+                head.outcome_with_body(self.body)
+            }
+            (Some(head), Err(HttpError::EncodedBody(encoding))) => {
+                head.encoded_body_outcome(&encoding)
+            }
+            (_, Err(HttpError::Unsent(outcome))) => outcome,
+            (_, Err(HttpError::Transport(transport))) => {
+                transport_outcome(transport, self.body, effect, mask)
+            }
+            (_, Err(HttpError::TimedOut(limit))) => timeout_outcome(limit, self.body, effect),
+            (_, Ok(()) | Err(HttpError::EncodedBody(_))) => {
+                Outcome::InternalError("a response body was read before its head".to_owned())
             }
         };
-        End::Outcome {
+        AttemptResult::Finished {
             outcome,
             retry_after,
         }
     }
 }
 
-impl Head {
-    pub(crate) fn of(response: &Response, backing: &HttpBacking) -> Self {
+impl ResponseHead {
+    pub(crate) fn from_response(response: &Response, backing: &HttpBacking) -> Self {
         let status = response.status().as_u16();
         let is_success = backing
             .success_status
@@ -83,16 +97,16 @@ impl Head {
         Self {
             status,
             is_success,
-            encoding: encoding(response.headers()),
-            retry_after: retry_after(response.headers(), SystemTime::now()),
+            encoding: content_encoding(response.headers()),
+            retry_after: parse_retry_after(response.headers(), SystemTime::now()),
         }
     }
 
-    /// How the call ends with this head and body.
-    fn conclude(&self, body: Output) -> Outcome {
-        let ending = Ending::Http(self.status);
+    /// Returns the outcome of the call for this head and body.
+    fn outcome_with_body(&self, body: OutputCollector) -> Outcome {
+        let ending = CallEnding::HttpStatus(self.status);
         if self.is_success {
-            return body.succeed(ending, String::new);
+            return body.into_outcome(ending, String::new);
         }
         let (output, captured) = body.into_text();
         Outcome::Failed {
@@ -103,21 +117,27 @@ impl Head {
         }
     }
 
-    fn encoded(&self, encoding: &str) -> Outcome {
+    fn encoded_body_outcome(&self, encoding: &str) -> Outcome {
         Outcome::BadOutput {
-            problem: format!("its body is encoded ({encoding}), which no request asks for"),
+            problem: format!("its body is encoded ({encoding}), but no encoding was requested"),
             output: String::new(),
             stderr: String::new(),
-            captured: Captured::default(),
-            ending: Ending::Http(self.status),
+            captured: CaptureStats::default(),
+            ending: CallEnding::HttpStatus(self.status),
         }
     }
 }
 
-/// What was sent and not answered may have had its effect.
-fn broken(transport: Transport, body: Output, effect: Effect, mask: &Mask) -> Outcome {
-    let detail = mask.text(&transport.detail).into_owned();
-    let transport = Transport {
+/// Returns the outcome of a failed connection. A `write` request that was sent may have had its effect, so it is in
+/// doubt.
+fn transport_outcome(
+    transport: TransportError,
+    body: OutputCollector,
+    effect: Effect,
+    mask: &Mask,
+) -> Outcome {
+    let detail = mask.apply(&transport.detail).into_owned();
+    let transport = TransportError {
         detail,
         ..transport
     };
@@ -126,19 +146,19 @@ fn broken(transport: Transport, body: Output, effect: Effect, mask: &Mask) -> Ou
         TransportPhase::Response | TransportPhase::Body
     );
     if was_sent && effect == Effect::Write {
-        in_doubt(Doubt::Broken(Box::new(transport)), body)
+        in_doubt_outcome(DoubtCause::ConnectionLost(Box::new(transport)), body)
     } else {
-        Outcome::Transport(transport)
+        Outcome::TransportFailed(transport)
     }
 }
 
-fn late(limit: Duration, body: Output, effect: Effect) -> Outcome {
+fn timeout_outcome(limit: Duration, body: OutputCollector, effect: Effect) -> Outcome {
     if effect == Effect::Write {
-        return in_doubt(Doubt::TimedOut(limit), body);
+        return in_doubt_outcome(DoubtCause::TimedOut(limit), body);
     }
     let (output, captured) = body.into_text();
     Outcome::TimedOut {
-        idle: false,
+        no_calls_started: false,
         limit,
         output,
         stderr: String::new(),
@@ -146,43 +166,44 @@ fn late(limit: Duration, body: Output, effect: Effect) -> Outcome {
     }
 }
 
-fn in_doubt(doubt: Doubt, body: Output) -> Outcome {
+fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
     let (output, captured) = body.into_text();
     Outcome::InDoubt {
-        doubt,
+        cause,
         output,
         captured,
     }
 }
 
-/// Reads a body piece by piece, up to what `output` can use.
+/// Reads a body piece by piece, up to the number of bytes that `output` can use.
 ///
 /// # Errors
-/// Why it was not read to its end. An encoded body is not read at all: to decode what nobody asked for would let a
-/// server turn few bytes into many.
-pub(crate) async fn read(
+/// Why the body wasn't read to its end. An encoded body isn't read at all: decoding one would allow a server to expand
+/// a few bytes into many (a decompression bomb).
+pub(crate) async fn read_body(
     response: &mut Response,
-    head: &Head,
-    output: &mut Output,
+    head: &ResponseHead,
+    output: &mut OutputCollector,
     origin: &str,
-) -> Result<(), Fault> {
-    let most = output.most();
+) -> Result<(), HttpError> {
+    let max_bytes = output.max_useful_bytes();
     let too_large = || {
-        let detail = format!("the body has more than {}", format_bytes(most));
-        error::broken(TransportPhase::TooLarge, origin, detail)
+        let detail = format!("the body has more than {}", format_bytes(max_bytes));
+        error::transport_error(TransportPhase::TooLarge, origin, detail)
     };
-    let announced = response.content_length();
-    if head.encoding.is_none() && announced.is_some_and(|length| length > most) {
+    let declared_length = response.content_length();
+    if head.encoding.is_none() && declared_length.is_some_and(|length| length > max_bytes) {
         return Err(too_large());
     }
-    let cut = |error| error::broken(TransportPhase::Body, origin, error::cause(&error));
+    let body_error =
+        |error| error::transport_error(TransportPhase::Body, origin, error::root_cause(&error));
     let mut total = 0;
-    while let Some(piece) = response.chunk().await.map_err(cut)? {
+    while let Some(piece) = response.chunk().await.map_err(body_error)? {
         if let Some(encoding) = &head.encoding {
-            return Err(Fault::Encoded(encoding.clone()));
+            return Err(HttpError::EncodedBody(encoding.clone()));
         }
         total += piece.len() as u64;
-        if total > most {
+        if total > max_bytes {
             return Err(too_large());
         }
         output.push(&piece);
@@ -190,18 +211,19 @@ pub(crate) async fn read(
     Ok(())
 }
 
-/// `Content-Encoding` (RFC 9110, section 8.4), where it says more than nothing.
-pub(crate) fn encoding(headers: &HeaderMap) -> Option<String> {
-    let named = headers.get_all(CONTENT_ENCODING).into_iter();
-    let named = named.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let named: Vec<_> = named
+/// Returns `Content-Encoding` (RFC 9110, section 8.4), unless it is empty or `identity`.
+pub(crate) fn content_encoding(headers: &HeaderMap) -> Option<String> {
+    let encodings = headers.get_all(CONTENT_ENCODING).into_iter();
+    let encodings = encodings.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let encodings: Vec<_> = encodings
         .filter(|value| !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "identity"))
         .collect();
-    (!named.is_empty()).then(|| clipped(&named.join(", "), MAX_ENCODING))
+    (!encodings.is_empty()).then(|| truncate(&encodings.join(", "), MAX_ENCODING_CHARS))
 }
 
-/// `Retry-After` (RFC 9110, section 10.2.3): seconds or a date. One that is neither, or is over, says nothing.
-pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// Returns `Retry-After` (RFC 9110, section 10.2.3), a number of seconds or a date, as the time from `now`. A date in
+/// the past or an invalid value is ignored.
+pub(crate) fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
@@ -217,10 +239,9 @@ mod tests {
     use super::*;
 
     use crate::scheduler::retry;
-    use toolq_core::testing::tool;
-    use toolq_core::types::{Retry, RetryOn, Timeout, Tool};
+    use toolq_core::testing::sample_tool;
+    use toolq_core::types::{CallTimeouts, RetryCondition, RetryPolicy, Tool};
 
-    /// FAULTS 99.
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
@@ -236,40 +257,40 @@ mod tests {
         ] {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
             assert_eq!(
-                retry_after(&headers, now),
+                parse_retry_after(&headers, now),
                 seconds.map(Duration::from_secs),
                 "{value}"
             );
         }
     }
 
-    /// FAULTS 99: from the words of a server to the wait, at a time that is given: at least the wish, at most what is
-    /// left, and no wish where the words are none.
+    /// The wait is at least what the server requests, as far as the rest of the total timeout (or else `max_backoff`)
+    /// allows. Invalid values are ignored.
     #[test]
-    fn a_wish_is_a_bounded_minimum() {
+    fn retry_after_is_a_bounded_minimum() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         let policy = |total| Tool {
-            retry: Retry {
-                times: 1,
-                on: vec![RetryOn::RateLimited],
-                backoff: Duration::from_secs(2),
+            retry: RetryPolicy {
+                max_retries: 1,
+                conditions: vec![RetryCondition::RateLimited],
+                initial_backoff: Duration::from_secs(2),
                 max_backoff: Duration::from_secs(30),
             },
-            timeout: Timeout {
+            timeout: CallTimeouts {
                 total,
-                ..tool("t").timeout
+                ..sample_tool("t").timeout
             },
             effect: Effect::Write,
-            ..tool("t")
+            ..sample_tool("t")
         };
         let limited = Outcome::Failed {
             output: String::new(),
             stderr: String::new(),
-            captured: Captured::default(),
-            ending: Ending::Http(429),
+            captured: CaptureStats::default(),
+            ending: CallEnding::HttpStatus(429),
         };
         let minute = Duration::from_mins(1);
-        for (words, left, seconds) in [
+        for (header, left, seconds) in [
             ("5", None, 5.0..=5.0),
             ("5", Some(minute), 5.0..=5.0),
             ("Sun, 06 Nov 1994 08:49:57 GMT", Some(minute), 20.0..=20.0),
@@ -284,16 +305,29 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:17 GMT", Some(minute), 1.0..=2.0),
             ("5", Some(Duration::from_secs(1)), 0.9..=0.9),
         ] {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, words.parse().unwrap())]);
-            let wish = retry_after(&headers, now);
-            let wait = retry::wait(&policy(left), 1, &limited, wish, left, 7).unwrap();
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, header.parse().unwrap())]);
+            let requested = parse_retry_after(&headers, now);
+            let wait = retry::next_wait(&policy(left), 1, &limited, requested, left, 7).unwrap();
             assert!(
                 seconds.contains(&wait.as_secs_f64()),
-                "{words} {left:?}: {wait:?}"
+                "{header} {left:?}: {wait:?}"
             );
-            let over = Some(Duration::ZERO);
-            assert_eq!(retry::wait(&policy(over), 1, &limited, wish, over, 7), None);
-            assert_eq!(retry::wait(&policy(left), 2, &limited, wish, left, 7), None);
+            let no_time_left = Some(Duration::ZERO);
+            assert_eq!(
+                retry::next_wait(
+                    &policy(no_time_left),
+                    1,
+                    &limited,
+                    requested,
+                    no_time_left,
+                    7
+                ),
+                None
+            );
+            assert_eq!(
+                retry::next_wait(&policy(left), 2, &limited, requested, left, 7),
+                None
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An HTTP backing: a request is sent, and its response read within limits of time and bytes.
+//! Runs HTTP backings: sends the request, and reads the response within limits on time and size.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use reqwest::Request;
 
-use crate::attempt::{Attempt, End, called_off};
-use crate::http::clients::Clients;
+use crate::attempt::{Attempt, AttemptResult, cancelled};
+use crate::http::clients::HttpClients;
 use crate::http::error;
-use crate::http::error::Fault;
+use crate::http::error::HttpError;
 use crate::http::request;
 use crate::http::response;
-use crate::http::response::{Coming, Head};
-use crate::http::send_guard::Sending;
-use crate::output::Output;
+use crate::http::response::{PendingResponse, ResponseHead};
+use crate::http::send_guard::SendGuard;
+use crate::output::OutputCollector;
 use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::os::Environment;
@@ -23,31 +23,31 @@ use toolq_core::types::{Backing, HttpBacking, HttpInvocation, Outcome, Tool, Tra
 
 /// Sends the requests of a tools.yaml.
 #[derive(Debug)]
-pub(crate) struct Requests {
-    clients: Clients,
+pub(crate) struct HttpRunner {
+    clients: HttpClients,
     environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
 }
 
-impl Requests {
+impl HttpRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
-            clients: Clients::new(settings.jobs, settings.resolver.clone()),
+            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
-            outputs: settings.outputs.clone(),
+            outputs: settings.output_dir.clone(),
         }
     }
 
     /// Runs one attempt.
-    pub(crate) async fn run(&self, invocation: &HttpInvocation, attempt: Attempt) -> End {
+    pub(crate) async fn run(&self, invocation: &HttpInvocation, attempt: Attempt) -> AttemptResult {
         let Attempt {
             job,
-            key,
-            limit,
+            idempotency_key: key,
+            timeout: limit,
             cancel,
-            meter,
+            output_counter: meter,
             control,
             ..
         } = attempt;
@@ -55,55 +55,57 @@ impl Requests {
         let Some(Backing::Http(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
-        let sending = Sending::default();
-        let request = request::build(invocation, backing, &job, &key, &self.environment);
+        let send_guard = SendGuard::default();
+        let request = request::build_request(invocation, backing, &job, &key, &self.environment);
         let request = match request {
-            Ok(request) => sending.watch(request, tool.effect, backing),
+            Ok(request) => send_guard.guard_request(request, tool.effect, backing),
             Err(outcome) => return outcome.into(),
         };
         let origin = request.url().origin().ascii_serialization();
         let select = backing.select.clone();
-        let body =
-            Output::of_response(tool, self.outputs.as_ref(), &self.mask, select).metered(meter);
-        // What was read belongs to this function, so that a response cut off by its limit is not lost.
-        let mut response = Coming { head: None, body };
+        let body = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, select)
+            .with_counter(meter);
+        // Owned here rather than by the future that reads the response, so that a timeout doesn't lose what was read.
+        let mut pending = PendingResponse { head: None, body };
         let read = tokio::select! {
-            read = self.exchange(request, backing, tool, &mut response) => read,
-            () = called_off(cancel, &control) => return response.given_up(&sending, tool.effect),
-            () = control.sleep(limit.after) => Err(late(limit.named, &sending, &origin)),
+            read = self.exchange(request, backing, tool, &mut pending) => read,
+            () = cancelled(cancel, &control) => return pending.into_cancelled(&send_guard, tool.effect),
+            () = control.sleep(limit.duration) => Err(timeout_error(limit.configured, &send_guard, &origin)),
         };
-        response.end(read, tool.effect, &self.mask)
+        pending.into_attempt_result(read, tool.effect, &self.mask)
     }
 
-    /// Sends the request and reads the response.
+    /// Sends the request and reads the response into `pending`.
     ///
     /// # Errors
-    /// Why no whole response came.
+    /// Why there is no complete response.
     async fn exchange(
         &self,
         request: Request,
         backing: &HttpBacking,
         tool: &Tool,
-        coming: &mut Coming,
-    ) -> Result<(), Fault> {
+        pending: &mut PendingResponse,
+    ) -> Result<(), HttpError> {
         let origin = request.url().origin().ascii_serialization();
-        let after = tool.timeout.after;
+        let attempt_timeout = tool.timeout.after;
         let client = self
             .clients
-            .get(&request, backing, after, &self.environment)?;
+            .get(&request, backing, attempt_timeout, &self.environment)?;
         let sent = client.execute(request).await;
-        let mut response = sent.map_err(|error| error::of_request(&origin, &error))?;
-        let head = coming.head.insert(Head::of(&response, backing));
-        response::read(&mut response, head, &mut coming.body, &origin).await
+        let mut response = sent.map_err(|error| error::from_reqwest_error(&origin, &error))?;
+        let head = pending
+            .head
+            .insert(ResponseHead::from_response(&response, backing));
+        response::read_body(&mut response, head, &mut pending.body, &origin).await
     }
 }
 
-/// The time of a request is over. One that was not sent by then is not sent any more.
-fn late(limit: Duration, sending: &Sending, origin: &str) -> Fault {
-    if sending.call_off() {
+/// Returns the error of a request that timed out. If it wasn't sent yet, it won't be anymore.
+fn timeout_error(limit: Duration, send_guard: &SendGuard, origin: &str) -> HttpError {
+    if send_guard.try_cancel() {
         let detail = format!("no connection within {}", format_duration(limit));
-        error::broken(TransportPhase::Connect, origin, detail)
+        error::transport_error(TransportPhase::Connect, origin, detail)
     } else {
-        Fault::Late(limit)
+        HttpError::TimedOut(limit)
     }
 }

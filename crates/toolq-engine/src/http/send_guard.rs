@@ -1,5 +1,5 @@
-//! Whether a request has begun to leave. Who calls it off learns whether that came in time: then nothing was sent, and
-//! nothing will be.
+//! Tracks whether a request may have been sent. A cancellation learns whether it was in time; if so, nothing was sent,
+//! and nothing will be.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,31 +12,32 @@ use reqwest::Request;
 
 use toolq_core::types::{Effect, HttpBacking};
 
-/// It waits for a connection.
+/// The request is waiting for a connection.
 const WAITING: u8 = 0;
-/// A part of it may have been sent.
-const BEGUN: u8 = 1;
-/// It is never sent.
-const CALLED_OFF: u8 = 2;
+/// A part of the request may have been sent.
+const SENT: u8 = 1;
+/// The request will never be sent.
+const CANCELLED: u8 = 2;
 
-/// How far a request has come. Clones are of the same one.
+/// How far a request has gotten. Clones track the same request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sending(Arc<AtomicU8>);
+pub(crate) struct SendGuard(Arc<AtomicU8>);
 
-impl Sending {
-    /// From here on it may have been sent, unless it was called off. Says whether it goes on.
-    pub(crate) fn begin(&self) -> bool {
-        self.swap(WAITING, BEGUN) != CALLED_OFF
+impl SendGuard {
+    /// Marks the request as possibly sent, unless it was canceled. Returns whether it may be sent.
+    pub(crate) fn mark_sent(&self) -> bool {
+        self.transition(WAITING, SENT) != CANCELLED
     }
 
-    /// Keeps it from being sent; says whether that was still possible.
-    pub(crate) fn call_off(&self) -> bool {
-        self.swap(WAITING, CALLED_OFF) != BEGUN
+    /// Cancels the request. Returns whether that was in time, so that nothing was sent.
+    pub(crate) fn try_cancel(&self) -> bool {
+        self.transition(WAITING, CANCELLED) != SENT
     }
 
-    /// Watches a request that changes something. Its body is asked for when there is a connection for it: that begins the
-    /// sending. What has no body, or may have to be sent twice, counts as sent from the start.
-    pub(crate) fn watch(
+    /// Tracks a request of a `write` tool. The HTTP client polls the body once it has a connection, which marks the
+    /// request as sent. All other requests, those without a body, and those that may be redirected count as sent from
+    /// the start.
+    pub(crate) fn guard_request(
         &self,
         mut request: Request,
         effect: Effect,
@@ -45,21 +46,21 @@ impl Sending {
         let body = request.body_mut();
         let bytes = body.as_ref().and_then(reqwest::Body::as_bytes);
         match bytes.map(Bytes::copy_from_slice) {
-            Some(bytes) if effect == Effect::Write && backing.redirects == 0 => {
-                *body = Some(reqwest::Body::wrap(Watched {
-                    sending: self.clone(),
-                    rest: Some(bytes),
+            Some(bytes) if effect == Effect::Write && backing.max_redirects == 0 => {
+                *body = Some(reqwest::Body::wrap(GuardedBody {
+                    guard: self.clone(),
+                    remaining: Some(bytes),
                 }));
             }
             _ => {
-                self.begin();
+                self.mark_sent();
             }
         }
         request
     }
 
-    /// What it was before.
-    fn swap(&self, from: u8, to: u8) -> u8 {
+    /// Replaces the state `from` with `to`. Returns the previous state.
+    fn transition(&self, from: u8, to: u8) -> u8 {
         let swapped = self
             .0
             .compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
@@ -67,36 +68,36 @@ impl Sending {
     }
 }
 
-/// The connection that was made for the request is given up with it.
+/// Returned by the body of a canceled request, so that the client drops the request and its connection.
 #[derive(Debug, thiserror::Error)]
-#[error("the request was called off")]
-struct CalledOff;
+#[error("the request was canceled")]
+struct RequestCancelled;
 
-struct Watched {
-    sending: Sending,
-    rest: Option<Bytes>,
+struct GuardedBody {
+    guard: SendGuard,
+    remaining: Option<Bytes>,
 }
 
-impl Body for Watched {
+impl Body for GuardedBody {
     type Data = Bytes;
-    type Error = CalledOff;
+    type Error = RequestCancelled;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, CalledOff>>> {
-        if !self.sending.begin() {
-            return Poll::Ready(Some(Err(CalledOff)));
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestCancelled>>> {
+        if !self.guard.mark_sent() {
+            return Poll::Ready(Some(Err(RequestCancelled)));
         }
-        Poll::Ready(self.rest.take().map(|rest| Ok(Frame::data(rest))))
+        Poll::Ready(self.remaining.take().map(|rest| Ok(Frame::data(rest))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_none()
+        self.remaining.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.as_ref().map_or(0, |rest| rest.len() as u64))
+        SizeHint::with_exact(self.remaining.as_ref().map_or(0, |rest| rest.len() as u64))
     }
 }
 
@@ -104,17 +105,17 @@ impl Body for Watched {
 mod tests {
     use super::*;
 
-    /// FAULTS 100: of the two, one comes first, and both know which.
+    /// Either sending or canceling comes first, and both sides agree on which.
     #[test]
-    fn what_was_called_off_is_not_sent() {
-        let (sent, kept) = (Sending::default(), Sending::default());
-        assert!(sent.begin() && sent.begin() && !sent.call_off());
-        assert!(kept.call_off() && kept.call_off() && !kept.begin());
+    fn a_cancelled_request_is_not_sent() {
+        let (sent, cancelled) = (SendGuard::default(), SendGuard::default());
+        assert!(sent.mark_sent() && sent.mark_sent() && !sent.try_cancel());
+        assert!(cancelled.try_cancel() && cancelled.try_cancel() && !cancelled.mark_sent());
         for _ in 0..1_000 {
-            let sending = Sending::default();
-            let other = sending.clone();
-            let sender = std::thread::spawn(move || other.begin());
-            assert_ne!(sending.call_off(), sender.join().unwrap());
+            let guard = SendGuard::default();
+            let other = guard.clone();
+            let sender = std::thread::spawn(move || other.mark_sent());
+            assert_ne!(guard.try_cancel(), sender.join().unwrap());
         }
     }
 }

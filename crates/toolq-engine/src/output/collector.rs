@@ -1,141 +1,152 @@
-//! The bytes of a command or a response → what the model gets of them, as the tool declares its output.
+//! Collects the output of a command or the body of a response, and turns it into content for the model, as the tool's
+//! `output` declares.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::output::capture::{Document, Limits, TextCapture};
-use crate::output::document::Reading;
-use crate::run_budget::Meter;
+use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
+use crate::output::parser::OutputParser;
+use crate::run_budget::OutputCounter;
 use redact::Mask;
-use toolq_core::types::{Captured, Content, Ending, Outcome, OutputKind, Tool};
+use toolq_core::types::{CallEnding, CaptureStats, Outcome, OutputKind, ResultContent, Tool};
 
-/// Bytes that are shown of an output that is not what the tool declares.
-const SHOWN_OF_BAD: u64 = 4 << 10;
+/// How many bytes of an output are shown if it isn't what the tool declares.
+const MAX_BAD_OUTPUT_BYTES: u64 = 4 << 10;
 
-/// An output that is coming.
+/// An output that is still arriving.
 #[derive(Debug)]
-pub(crate) struct Output {
-    stream: Stream,
+pub(crate) struct OutputCollector {
+    capture: OutputCapture,
     kind: OutputKind,
-    limits: Limits,
+    limits: CaptureLimits,
     mask: Arc<Mask>,
     select: Option<String>,
-    /// One line break at its end is taken off: programs end their last line, too.
-    trim: bool,
-    /// Counts every byte for the run.
-    meter: Option<Meter>,
+    /// Whether one trailing newline is removed: programs end their last line with one.
+    trim_newline: bool,
+    /// Counts every byte for the run's output budget.
+    counter: Option<OutputCounter>,
 }
 
 #[derive(Debug)]
-enum Stream {
+enum OutputCapture {
     Text(Box<TextCapture>),
-    Document(Document),
+    Document(DocumentCapture),
 }
 
-impl Output {
-    /// The standard output of a command of `tool`.
-    pub(crate) fn of_command(tool: &Tool, outputs: Option<&PathBuf>, mask: &Arc<Mask>) -> Self {
+impl OutputCollector {
+    /// Creates a collector for the stdout of a command of `tool`.
+    pub(crate) fn for_command(tool: &Tool, outputs: Option<&PathBuf>, mask: &Arc<Mask>) -> Self {
         Self {
-            trim: true,
-            ..Self::of_response(tool, outputs, mask, None)
+            trim_newline: true,
+            ..Self::for_response(tool, outputs, mask, None)
         }
     }
 
-    /// The body of a response, of which `select` (a JSON pointer) is wanted.
-    pub(crate) fn of_response(
+    /// Creates a collector for the body of a response, or the part of it that `select` (a JSON pointer) names.
+    pub(crate) fn for_response(
         tool: &Tool,
         outputs: Option<&PathBuf>,
         mask: &Arc<Mask>,
         select: Option<String>,
     ) -> Self {
-        let limits = Limits::new(tool, outputs);
-        let stream = match (tool.output, &select) {
+        let limits = CaptureLimits::new(tool, outputs);
+        let capture = match (tool.output, &select) {
             (OutputKind::Text, None) => {
-                Stream::Text(Box::new(TextCapture::new(limits.clone(), Arc::clone(mask))))
+                OutputCapture::Text(Box::new(TextCapture::new(limits.clone(), Arc::clone(mask))))
             }
-            _ => Stream::Document(Document::default()),
+            _ => OutputCapture::Document(DocumentCapture::default()),
         };
         Self {
-            stream,
+            capture,
             kind: tool.output,
             limits,
             mask: Arc::clone(mask),
             select,
-            trim: false,
-            meter: None,
+            trim_newline: false,
+            counter: None,
         }
     }
 
-    /// The same, counted by `meter`.
-    pub(crate) fn metered(self, meter: Meter) -> Self {
+    /// Counts every byte with `counter`.
+    pub(crate) fn with_counter(self, counter: OutputCounter) -> Self {
         Self {
-            meter: Some(meter),
+            counter: Some(counter),
             ..self
         }
     }
 
-    /// The most bytes that are of use: no more are kept, saved or parsed.
-    pub(crate) fn most(&self) -> u64 {
-        match self.stream {
-            Stream::Text(_) => self.limits.saved.max(self.limits.shown),
-            Stream::Document(_) => Document::LARGEST as u64,
+    /// Returns how many bytes can be used at most: no more are shown, saved or parsed.
+    pub(crate) fn max_useful_bytes(&self) -> u64 {
+        match self.capture {
+            OutputCapture::Text(_) => self.limits.max_saved.max(self.limits.max_shown),
+            OutputCapture::Document(_) => DocumentCapture::MAX_BYTES as u64,
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if let Some(meter) = &self.meter {
-            meter.add(bytes.len());
+        if let Some(counter) = &self.counter {
+            counter.add(bytes.len());
         }
-        match &mut self.stream {
-            Stream::Text(text) => text.push(bytes),
-            Stream::Document(document) => document.push(bytes),
-        }
-    }
-
-    /// What there is, as text.
-    pub(crate) fn into_text(self) -> (String, Captured) {
-        match self.stream {
-            Stream::Text(text) => text.finish(self.trim),
-            Stream::Document(document) => as_text(&document, self.limits, self.mask, self.trim),
+        match &mut self.capture {
+            OutputCapture::Text(text) => text.push(bytes),
+            OutputCapture::Document(document) => document.push(bytes),
         }
     }
 
-    /// What a call that ended well gives: its content, or why the output is not what the tool declares; then the end of
-    /// its standard error tells the cause.
-    pub(crate) fn succeed(self, ending: Ending, stderr: impl FnOnce() -> String) -> Outcome {
-        let document = match self.stream {
-            Stream::Text(text) => {
-                let (text, captured) = text.finish(self.trim);
-                let content = Content::Text(text);
+    /// Returns the output so far as text.
+    pub(crate) fn into_text(self) -> (String, CaptureStats) {
+        match self.capture {
+            OutputCapture::Text(text) => text.finish(self.trim_newline),
+            OutputCapture::Document(document) => {
+                document_as_text(&document, self.limits, self.mask, self.trim_newline)
+            }
+        }
+    }
+
+    /// Returns the outcome of a call that succeeded: its content, or why its output isn't what the tool declares. In
+    /// the latter case, `stderr` provides the end of its stderr, which may explain the cause.
+    pub(crate) fn into_outcome(
+        self,
+        ending: CallEnding,
+        stderr: impl FnOnce() -> String,
+    ) -> Outcome {
+        let document = match self.capture {
+            OutputCapture::Text(text) => {
+                let (text, captured) = text.finish(self.trim_newline);
+                let content = ResultContent::Text(text);
                 return Outcome::Succeeded {
                     content,
                     captured,
                     ending,
                 };
             }
-            Stream::Document(document) => document,
+            OutputCapture::Document(document) => document,
         };
-        let bytes = document.total();
-        let reading = Reading {
+        let bytes = document.total_bytes();
+        let parser = OutputParser {
             kind: self.kind,
             select: self.select.as_deref(),
             limits: self.limits.clone(),
             mask: Arc::clone(&self.mask),
         };
-        match reading.content(&document) {
+        match parser.parse_content(&document) {
             Ok((content, captured)) => Outcome::Succeeded {
                 content,
-                captured: Captured { bytes, ..captured },
+                captured: CaptureStats {
+                    total_bytes: bytes,
+                    ..captured
+                },
                 ending,
             },
             Err(problem) => {
-                let shown = self.limits.shown.min(SHOWN_OF_BAD);
-                let limits = Limits {
-                    shown,
+                let max_shown = self.limits.max_shown.min(MAX_BAD_OUTPUT_BYTES);
+                let limits = CaptureLimits {
+                    max_shown,
                     ..self.limits
                 };
-                let (output, captured) = as_text(&document, limits, self.mask, self.trim);
+                let (output, captured) =
+                    document_as_text(&document, limits, self.mask, self.trim_newline);
                 Outcome::BadOutput {
                     problem,
                     output,
@@ -148,11 +159,22 @@ impl Output {
     }
 }
 
-/// A document as the text that it is.
-fn as_text(document: &Document, limits: Limits, mask: Arc<Mask>, trim: bool) -> (String, Captured) {
+/// Returns a document verbatim, as text.
+fn document_as_text(
+    document: &DocumentCapture,
+    limits: CaptureLimits,
+    mask: Arc<Mask>,
+    trim_newline: bool,
+) -> (String, CaptureStats) {
     let mut text = TextCapture::new(limits, mask);
     text.push(document.bytes());
-    let (text, captured) = text.finish(trim);
-    let bytes = document.total();
-    (text, Captured { bytes, ..captured })
+    let (text, captured) = text.finish(trim_newline);
+    let bytes = document.total_bytes();
+    (
+        text,
+        CaptureStats {
+            total_bytes: bytes,
+            ..captured
+        },
+    )
 }

@@ -1,8 +1,8 @@
-//! The bytes of a program or a response → the content of a result.
+//! Turns the output of a program, or the body of a response, into the content of a result.
 
 mod capture;
 mod collector;
-mod document;
+mod parser;
 
-pub(crate) use capture::Tail;
-pub(crate) use collector::Output;
+pub(crate) use capture::TailCapture;
+pub(crate) use collector::OutputCollector;

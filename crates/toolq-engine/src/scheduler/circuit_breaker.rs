@@ -1,108 +1,114 @@
-//! `pause_after_failures`: how often each tool failed in a row, counted in call order over turns.
+//! `pause_after_failures`: counts the consecutive failures of each tool, in call order and across turns.
 //!
-//! Calls end in any order, but a row of failures must not depend on who was faster: what ends early waits here until
-//! the calls of the same tool before it have ended too.
+//! Calls end in any order, but the count must not depend on which one was faster. So the outcome of a call counts only
+//! when all earlier calls of the same tool have ended, too.
 
 use std::collections::{HashMap, VecDeque};
 
 use toolq_core::types::{Outcome, Tool};
 
-/// The failures in a row of every tool that has a limit.
+/// The failure streaks of all tools that have a limit.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses {
-    rows: HashMap<String, Row>,
-    /// The limit of tools that name none; 0 is never.
-    default: u32,
+pub(crate) struct CircuitBreakers {
+    streaks: HashMap<String, FailureStreak>,
+    /// The limit of tools that don't declare one. 0 means that they are never paused.
+    default_limit: u32,
 }
 
-/// The place of a call among the calls of its tool.
+/// The position of a call among the calls of its tool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place(usize);
+pub(crate) struct Ticket(usize);
 
-/// What a call's end says about its tool.
+/// What the outcome of a call says about its tool.
 #[derive(Debug, Clone, Copy)]
-enum Sign {
+enum Observation {
     Success,
     Failure,
-    /// The tool had no part in it: it was ended or never started.
-    None,
+    /// Not the tool's doing: the call was stopped from outside or never started.
+    Neutral,
 }
 
 #[derive(Debug, Default)]
-struct Row {
-    /// The place of the first call in `open`.
-    first: usize,
-    /// The calls from the first without an end on.
-    open: VecDeque<Option<Sign>>,
+struct FailureStreak {
+    /// The position of the first call in `pending`.
+    first_pending: usize,
+    /// The calls that haven't been counted, starting with the first one that hasn't ended.
+    pending: VecDeque<Option<Observation>>,
     failures: u32,
-    paused: bool,
+    is_paused: bool,
 }
 
-impl Pauses {
-    /// Those of an agent's tools, which are paused after three where they don't say it themselves.
-    pub(crate) fn of_agent() -> Self {
+impl CircuitBreakers {
+    /// Returns circuit breakers for the tools of an agent, which pause after three failures unless they declare a
+    /// limit.
+    pub(crate) fn for_agent() -> Self {
         Self {
-            default: 3,
+            default_limit: 3,
             ..Self::default()
         }
     }
 
     fn limit(&self, tool: &Tool) -> u32 {
-        tool.pause_after_failures.unwrap_or(self.default)
+        tool.pause_after_failures.unwrap_or(self.default_limit)
     }
 
-    /// Takes the place of the next call of `tool`; none where the tool is never paused.
-    pub(crate) fn place(&mut self, tool: &Tool) -> Option<Place> {
+    /// Takes the ticket for the next call of `tool`. `None` if the tool is never paused.
+    pub(crate) fn take_ticket(&mut self, tool: &Tool) -> Option<Ticket> {
         if self.limit(tool) == 0 {
             return None;
         }
-        let row = self.rows.entry(tool.name.clone()).or_default();
-        row.open.push_back(None);
-        Some(Place(row.first + row.open.len() - 1))
+        let streak = self.streaks.entry(tool.name.clone()).or_default();
+        streak.pending.push_back(None);
+        Some(Ticket(streak.first_pending + streak.pending.len() - 1))
     }
 
-    /// How many failures in a row have paused `tool`; none where it is not paused. Once paused it stays so.
-    pub(crate) fn paused(&self, tool: &Tool) -> Option<u32> {
-        let row = self.rows.get(&tool.name)?;
-        row.paused.then_some(row.failures)
+    /// Returns how many consecutive failures paused `tool`. `None` if it isn't paused. A paused tool stays paused.
+    pub(crate) fn paused_after(&self, tool: &Tool) -> Option<u32> {
+        let streak = self.streaks.get(&tool.name)?;
+        streak.is_paused.then_some(streak.failures)
     }
 
-    /// The call at `place` ended so.
-    pub(crate) fn settle(&mut self, tool: &Tool, place: Option<Place>, outcome: &Outcome) {
+    /// Records the outcome of the call with this ticket.
+    pub(crate) fn record_outcome(
+        &mut self,
+        tool: &Tool,
+        ticket: Option<Ticket>,
+        outcome: &Outcome,
+    ) {
         let limit = self.limit(tool);
-        let (Some(place), Some(row)) = (place, self.rows.get_mut(&tool.name)) else {
+        let (Some(ticket), Some(streak)) = (ticket, self.streaks.get_mut(&tool.name)) else {
             return;
         };
-        if let Some(sign) = row.open.get_mut(place.0 - row.first) {
-            *sign = Some(Sign::of(outcome));
+        if let Some(observation) = streak.pending.get_mut(ticket.0 - streak.first_pending) {
+            *observation = Some(Observation::from_outcome(outcome));
         }
-        row.count(limit);
+        streak.count_finished(limit);
     }
 }
 
-impl Row {
-    /// Counts the calls whose predecessors have all ended.
-    fn count(&mut self, limit: u32) {
-        while let Some(Some(sign)) = self.open.front().copied() {
-            self.open.pop_front();
-            self.first += 1;
-            match sign {
-                _ if self.paused => {}
-                Sign::Success => self.failures = 0,
-                Sign::Failure => self.failures += 1,
-                Sign::None => {}
+impl FailureStreak {
+    /// Counts the calls that have ended, up to the first one that hasn't.
+    fn count_finished(&mut self, limit: u32) {
+        while let Some(Some(observation)) = self.pending.front().copied() {
+            self.pending.pop_front();
+            self.first_pending += 1;
+            match observation {
+                _ if self.is_paused => {}
+                Observation::Success => self.failures = 0,
+                Observation::Failure => self.failures += 1,
+                Observation::Neutral => {}
             }
-            self.paused = self.failures >= limit;
+            self.is_paused = self.failures >= limit;
         }
     }
 }
 
-impl Sign {
-    fn of(outcome: &Outcome) -> Self {
+impl Observation {
+    fn from_outcome(outcome: &Outcome) -> Self {
         if !outcome.is_error() {
             Self::Success
-        } else if outcome.is_skipped() || outcome.is_given_up() {
-            Self::None
+        } else if outcome.is_skipped() || outcome.is_stopped_externally() {
+            Self::Neutral
         } else {
             Self::Failure
         }

@@ -1,68 +1,71 @@
-//! Who may run now. Calls pass in the order in which they came; a safe one shares the gate with other safe ones, an
-//! unsafe one has it alone.
+//! A fair read/write gate. Calls are admitted in arrival order; concurrency-safe calls share the gate, and all others
+//! hold it exclusively.
 //!
-//! A pure state machine: it knows neither calls nor time, only numbers that its user gave to calls, and not how many may
-//! run at once.
+//! A pure state machine: it knows neither time nor the concurrency limit, and calls only by the numbers that its user
+//! gave them.
 
 use std::collections::VecDeque;
 
 /// A fair read/write gate.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    waiting: VecDeque<Waiting>,
-    inside: usize,
-    /// The one inside is unsafe.
+    waiting: VecDeque<WaitingCall>,
+    admitted: usize,
+    /// The admitted call isn't concurrency-safe.
     exclusive: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingCall {
     call: usize,
     safe: bool,
 }
 
 impl Gate {
-    /// Puts a call behind all that wait.
+    /// Adds a call to the end of the queue.
     pub(crate) fn push(&mut self, call: usize, safe: bool) {
-        self.waiting.push_back(Waiting { call, safe });
+        self.waiting.push_back(WaitingCall { call, safe });
     }
 
-    /// The first waiting call, if it may enter. Nobody overtakes it.
-    pub(crate) fn next(&self) -> Option<usize> {
-        let Waiting { call, safe } = *self.waiting.front()?;
-        let is_free = if safe {
+    /// Returns the first waiting call, if it may enter. No other call overtakes it.
+    pub(crate) fn peek(&self) -> Option<usize> {
+        let WaitingCall { call, safe } = *self.waiting.front()?;
+        let may_enter = if safe {
             !self.exclusive
         } else {
-            self.inside == 0
+            self.admitted == 0
         };
-        is_free.then_some(call)
+        may_enter.then_some(call)
     }
 
-    /// Lets the first waiting call in, if it may.
+    /// Admits the first waiting call, if it may enter.
     pub(crate) fn enter(&mut self) -> Option<usize> {
-        self.next()?;
-        let Waiting { call, safe } = self.waiting.pop_front()?;
-        self.inside += 1;
+        self.peek()?;
+        let WaitingCall { call, safe } = self.waiting.pop_front()?;
+        self.admitted += 1;
         self.exclusive = !safe;
         Some(call)
     }
 
-    /// One of those inside has left.
+    /// Releases the gate for one of the admitted calls.
     pub(crate) fn leave(&mut self) {
-        self.inside = self.inside.saturating_sub(1);
+        self.admitted = self.admitted.saturating_sub(1);
         self.exclusive = false;
     }
 
-    /// Takes a waiting call out, wherever it waits. Says whether it did.
+    /// Removes a waiting call, wherever it is in the queue. Returns whether it was waiting.
     pub(crate) fn remove(&mut self, call: usize) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting.call != call);
         self.waiting.len() < before
     }
 
-    /// Takes the waiting calls off the front as long as `which` says so.
-    pub(crate) fn withdraw(&mut self, which: impl Fn(usize) -> bool) -> Vec<usize> {
-        let until = self.waiting.iter().position(|waiting| !which(waiting.call));
+    /// Removes waiting calls from the front of the queue while `predicate` holds, and returns them.
+    pub(crate) fn withdraw_while(&mut self, predicate: impl Fn(usize) -> bool) -> Vec<usize> {
+        let until = self
+            .waiting
+            .iter()
+            .position(|waiting| !predicate(waiting.call));
         self.waiting
             .drain(..until.unwrap_or(self.waiting.len()))
             .map(|waiting| waiting.call)
@@ -76,27 +79,27 @@ mod tests {
 
     use super::*;
 
-    /// The rule by itself, over a whole turn: a call may run when all that must be over before it are.
-    struct Oracle<'t> {
-        turn: &'t [bool],
+    /// The rule by itself, over a whole turn: a call may start once all calls that it must wait for have finished.
+    struct GateOracle<'t> {
+        safety: &'t [bool],
         started: Vec<bool>,
-        over: Vec<bool>,
+        finished: Vec<bool>,
         limit: usize,
     }
 
-    impl Oracle<'_> {
+    impl GateOracle<'_> {
         fn may_start(&self, call: usize) -> bool {
-            let running = (0..self.turn.len()).filter(|i| self.started[*i] && !self.over[*i]);
+            let running = (0..self.safety.len()).filter(|i| self.started[*i] && !self.finished[*i]);
             let ready = (0..call).all(|before| {
-                let apart = !(self.turn[before] && self.turn[call]);
-                self.started[before] && (self.over[before] || !apart)
+                let may_overlap = self.safety[before] && self.safety[call];
+                self.started[before] && (self.finished[before] || may_overlap)
             });
             ready && running.count() < self.limit
         }
 
-        fn starting(&mut self) -> Vec<usize> {
+        fn start_next(&mut self) -> Vec<usize> {
             let mut starting = Vec::new();
-            for call in 0..self.turn.len() {
+            for call in 0..self.safety.len() {
                 if !self.started[call] && self.may_start(call) {
                     self.started[call] = true;
                     starting.push(call);
@@ -107,9 +110,9 @@ mod tests {
     }
 
     proptest! {
-        /// FAULTS 72: an unsafe call never runs beside another, the limit holds, and nobody waits without need.
+        /// An unsafe call never runs alongside another, the limit holds, and no call waits needlessly.
         #[test]
-        fn lets_in_whom_the_rule_lets_in(
+        fn the_gate_admits_what_the_oracle_admits(
             turn in prop::collection::vec(any::<bool>(), 0..12),
             limit in 1_usize..5,
             finishes in prop::collection::vec(any::<prop::sample::Index>(), 12),
@@ -119,21 +122,21 @@ mod tests {
                 gate.push(call, *safe);
             }
             let idle = vec![false; turn.len()];
-            let mut oracle = Oracle { turn: &turn, started: idle.clone(), over: idle, limit };
+            let mut oracle = GateOracle { safety: &turn, started: idle.clone(), finished: idle, limit };
             let mut running = Vec::new();
             for finish in finishes {
                 let room = limit - running.len();
                 let entered: Vec<usize> = std::iter::from_fn(|| gate.enter()).take(room).collect();
-                prop_assert_eq!(&entered, &oracle.starting());
+                prop_assert_eq!(&entered, &oracle.start_next());
                 running.extend(entered);
                 if running.is_empty() {
                     break;
                 }
-                let over = running.swap_remove(finish.index(running.len()));
-                oracle.over[over] = true;
+                let finished = running.swap_remove(finish.index(running.len()));
+                oracle.finished[finished] = true;
                 gate.leave();
             }
-            prop_assert!(running.is_empty() && oracle.over.iter().all(|over| *over));
+            prop_assert!(running.is_empty() && oracle.finished.iter().all(|finished| *finished));
         }
     }
 
@@ -143,7 +146,7 @@ mod tests {
         gate.push(0, false);
         (1..4).for_each(|call| gate.push(call, true));
         assert_eq!(gate.enter(), Some(0));
-        assert_eq!(gate.withdraw(|call| call < 3), [1, 2]);
+        assert_eq!(gate.withdraw_while(|call| call < 3), [1, 2]);
         assert_eq!(gate.enter(), None);
         gate.leave();
         assert_eq!(gate.enter(), Some(3));

@@ -1,4 +1,4 @@
-//! The rules of scheduling, as plain state machines: order, permits, retries, circuit breakers, timeouts.
+//! The scheduling rules, as plain state machines: order, permits, retries, circuit breakers, timeouts.
 
 mod circuit_breaker;
 mod gate;
@@ -7,8 +7,8 @@ mod queue;
 pub(crate) mod retry;
 mod timeout;
 
-pub(crate) use circuit_breaker::Pauses;
+pub(crate) use circuit_breaker::CircuitBreakers;
 pub(crate) use gate::Gate;
-pub(crate) use permits::Slots;
-pub(crate) use queue::{Entry, Job, Queue, Run, State};
-pub(crate) use timeout::Limit;
+pub(crate) use permits::ConcurrencyLimit;
+pub(crate) use queue::{CallJob, CallQueue, CallState, QueueEntry, RunningCall};
+pub(crate) use timeout::AttemptTimeout;

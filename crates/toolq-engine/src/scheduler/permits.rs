@@ -1,5 +1,5 @@
-//! Places for calls that run at once, shared by a turn and the turns of all agents in it. The gates decide about order;
-//! here is only how many.
+//! Permits for calls that run at the same time, shared by a turn and the turns of all agents in it. The gates decide
+//! the order of calls; permits only limit how many run.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -8,45 +8,45 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// The places of a run. Clones share them.
+/// The concurrency limit of a run. Clones share its permits.
 #[derive(Debug, Clone)]
-pub(crate) struct Slots(Arc<Places>);
+pub(crate) struct ConcurrencyLimit(Arc<PermitPool>);
 
 #[derive(Debug)]
-struct Places {
+struct PermitPool {
     free: AtomicUsize,
-    freed: Notify,
+    released: Notify,
 }
 
-/// A place that is taken, until this is dropped.
+/// A permit to run one call. Dropping it releases it.
 #[derive(Debug)]
-pub(crate) struct Slot(Slots);
+pub(crate) struct Permit(ConcurrencyLimit);
 
-impl Slots {
+impl ConcurrencyLimit {
     pub(crate) fn new(jobs: NonZeroUsize) -> Self {
-        Self(Arc::new(Places {
+        Self(Arc::new(PermitPool {
             free: AtomicUsize::new(jobs.get()),
-            freed: Notify::new(),
+            released: Notify::new(),
         }))
     }
 
-    /// Takes a place, if one is free.
-    pub(crate) fn take(&self) -> Option<Slot> {
-        let less = |free: usize| free.checked_sub(1);
-        let taken = self.0.free.fetch_update(Relaxed, Relaxed, less);
-        taken.ok().map(|_| Slot(self.clone()))
+    /// Takes a permit, if one is free.
+    pub(crate) fn try_acquire(&self) -> Option<Permit> {
+        let decrement = |free: usize| free.checked_sub(1);
+        let taken = self.0.free.fetch_update(Relaxed, Relaxed, decrement);
+        taken.ok().map(|_| Permit(self.clone()))
     }
 
-    /// Resolves when a place gets free from now on, whoever takes it then.
-    pub(crate) fn freed(&self) -> Notified<'_> {
-        self.0.freed.notified()
+    /// Resolves when a permit is released from now on. By then it may have been taken again.
+    pub(crate) fn permit_released(&self) -> Notified<'_> {
+        self.0.released.notified()
     }
 }
 
-impl Drop for Slot {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let Self(Slots(places)) = self;
-        places.free.fetch_add(1, Relaxed);
-        places.freed.notify_waiters();
+        let Self(ConcurrencyLimit(pool)) = self;
+        pool.free.fetch_add(1, Relaxed);
+        pool.released.notify_waiters();
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of a turn from the first undelivered one on, each in its state.
+//! The queue of a turn: its calls from the first undelivered one on, each with its state.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -7,27 +7,28 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::scheduler::circuit_breaker::Place;
-use crate::scheduler::permits::Slot;
-use crate::scheduler::timeout::Limit;
+use crate::scheduler::circuit_breaker::Ticket;
+use crate::scheduler::permits::Permit;
+use crate::scheduler::timeout::AttemptTimeout;
 use toolq_core::types::{
-    Accepted, AgentUse, Answer, Begun, Call, CallRef, Invocation, Outcome, Timeout,
+    AcceptedCall, AgentUsage, Call, CallAnswer, CallRef, CallTimeouts, Invocation, Outcome,
+    PriorAttempts,
 };
 
 /// A call that may run, shared with the task that runs it.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct CallJob {
     pub(crate) call: Call,
-    pub(crate) accepted: Accepted,
-    pub(crate) place: Option<Place>,
-    /// What earlier runs started of it.
-    pub(crate) begun: Option<Begun>,
-    /// Whether its tool's probe is asked before it starts.
-    pub(crate) unsure: bool,
+    pub(crate) accepted: AcceptedCall,
+    pub(crate) ticket: Option<Ticket>,
+    /// The attempts that earlier runs started.
+    pub(crate) prior_attempts: Option<PriorAttempts>,
+    /// Whether its tool's probe runs before it starts.
+    pub(crate) needs_probe: bool,
 }
 
-impl Job {
-    /// Whether an agent works on it.
+impl CallJob {
+    /// Returns whether it is a call of an agent.
     pub(crate) fn is_agent(&self) -> bool {
         matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
@@ -35,236 +36,248 @@ impl Job {
 
 /// A call in the queue.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct QueueEntry {
     pub(crate) call: CallRef,
-    pub(crate) state: State,
+    pub(crate) state: CallState,
 }
 
-/// Where a call stands.
+/// The state of a call in the queue.
 #[derive(Debug)]
-pub(crate) enum State {
-    /// Behind the gate.
-    Waiting(Arc<Job>),
-    /// Inside, from its first start record to its end.
-    Running(Run),
-    /// Being answered: a state of an instant.
-    Ended,
-    /// Answered; those before it are not.
-    Answered(Answer),
+pub(crate) enum CallState {
+    /// It waits at the gate.
+    Waiting(Arc<CallJob>),
+    /// It runs: from its first start record to its end.
+    Running(RunningCall),
+    /// Its answer is being built. No call stays in this state.
+    Finishing,
+    /// It has its answer, which can't be delivered before those of earlier calls.
+    Answered(CallAnswer),
 }
 
-impl State {
-    fn is_over(&self) -> bool {
-        matches!(self, Self::Ended | Self::Answered(_))
+impl CallState {
+    fn is_finished(&self) -> bool {
+        matches!(self, Self::Finishing | Self::Answered(_))
     }
 
-    /// Whether it isn't known what an earlier run made of the call, since its tool's probe has not answered, or its agent
-    /// has not gone on.
-    pub(crate) fn is_unsure(&self) -> bool {
+    /// Returns whether the call may have had an effect in an earlier run: its tool's probe hasn't finished, or it is
+    /// the call of an agent that hasn't come back to its own call in doubt.
+    pub(crate) fn may_be_in_doubt(&self) -> bool {
         match self {
             Self::Waiting(job) => {
-                job.unsure || job.begun.as_ref().is_some_and(|begun| begun.doubtful)
+                job.needs_probe
+                    || job
+                        .prior_attempts
+                        .as_ref()
+                        .is_some_and(|prior| prior.has_nested_doubt)
             }
-            Self::Running(run) => run.probing,
-            Self::Ended | Self::Answered(_) => false,
+            Self::Running(run) => run.is_probing,
+            Self::Finishing | Self::Answered(_) => false,
         }
     }
 }
 
-/// A call that was started.
+/// A call that has been started.
 #[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) job: Arc<Job>,
-    pub(crate) key: Arc<str>,
-    /// In the time of the run.
-    pub(crate) since: Duration,
-    /// Counted from 1 over all runs.
+pub(crate) struct RunningCall {
+    pub(crate) job: Arc<CallJob>,
+    pub(crate) idempotency_key: Arc<str>,
+    /// When it started, in the engine's time.
+    pub(crate) started_at: Duration,
+    /// The current attempt, counted from 1 over all runs.
     pub(crate) attempt: u32,
-    /// Attempts of earlier runs.
-    pub(crate) before: u32,
-    /// Its tool's probe is being asked; nothing of this run has started.
-    pub(crate) probing: bool,
-    /// Ends the attempt or the wait before the next one.
+    /// The number of attempts in earlier runs.
+    pub(crate) prior_attempts: u32,
+    /// Its tool's probe is running. This run hasn't started the call itself.
+    pub(crate) is_probing: bool,
+    /// Cancels the attempt, or the backoff before the next one.
     pub(crate) cancel: Option<oneshot::Sender<()>>,
-    /// The tool whose failure ended it.
+    /// The tool whose failure canceled it.
     pub(crate) cancelled_by: Option<String>,
-    /// How the last attempt ended, while the next one is waited for.
-    pub(crate) last: Option<Outcome>,
-    /// What it has used, where an agent works on it.
-    pub(crate) agent: Option<Box<AgentUse>>,
-    /// Its place among those that run at once; an agent has none.
-    _slot: Option<Slot>,
+    /// The outcome of the last attempt, during the backoff before the next one.
+    pub(crate) last_outcome: Option<Outcome>,
+    /// What its agent has used. `None` if it isn't a call of an agent.
+    pub(crate) agent_usage: Option<Box<AgentUsage>>,
+    /// Its concurrency permit. Agents don't need one.
+    _permit: Option<Permit>,
 }
 
-impl Run {
-    /// A call at its first start.
-    pub(crate) fn new(job: Arc<Job>, key: String, now: Duration, slot: Option<Slot>) -> Self {
-        let agent = job.is_agent().then(|| job.accepted.tool.name.as_str());
-        let before = job.begun.as_ref().map_or(0, |begun| begun.attempts);
+impl RunningCall {
+    /// Returns a call that is about to start for the first time in this run.
+    pub(crate) fn new(
+        job: Arc<CallJob>,
+        idempotency_key: String,
+        now: Duration,
+        permit: Option<Permit>,
+    ) -> Self {
+        let agent_name = job.is_agent().then(|| job.accepted.tool.name.as_str());
+        let prior_attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
         Self {
-            agent: agent.map(AgentUse::of).map(Box::new),
-            _slot: slot,
-            key: key.into(),
-            since: now,
-            attempt: before + 1,
-            before,
-            probing: job.unsure,
+            agent_usage: agent_name.map(AgentUsage::new).map(Box::new),
+            _permit: permit,
+            idempotency_key: idempotency_key.into(),
+            started_at: now,
+            attempt: prior_attempts + 1,
+            prior_attempts,
+            is_probing: job.needs_probe,
             job,
             cancel: None,
             cancelled_by: None,
-            last: None,
+            last_outcome: None,
         }
     }
 
-    /// What is left of `timeout.total`; none where it has none.
-    pub(crate) fn left(&self, now: Duration) -> Option<Duration> {
+    /// Returns what is left of `timeout.total`. `None` if the tool has no such limit.
+    pub(crate) fn remaining_time(&self, now: Duration) -> Option<Duration> {
         let total = self.timeout().total?;
-        Some(total.saturating_sub(now.saturating_sub(self.since)))
+        Some(total.saturating_sub(now.saturating_sub(self.started_at)))
     }
 
-    /// How long the next attempt may take, and which limit that is.
-    pub(crate) fn limit(&self, now: Duration) -> Limit {
-        let Timeout { after, total, .. } = *self.timeout();
-        match (self.left(now), total) {
-            (Some(left), Some(total)) if left < after => Limit {
-                after: left,
-                named: total,
+    /// Returns how long the next attempt may take, and which limit that comes from.
+    pub(crate) fn attempt_timeout(&self, now: Duration) -> AttemptTimeout {
+        let CallTimeouts { after, total, .. } = *self.timeout();
+        match (self.remaining_time(now), total) {
+            (Some(remaining), Some(total)) if remaining < after => AttemptTimeout {
+                duration: remaining,
+                configured: total,
             },
-            _ => Limit {
-                after,
-                named: after,
+            _ => AttemptTimeout {
+                duration: after,
+                configured: after,
             },
         }
     }
 
-    /// Ends the attempt, or the wait before the next one. One that is over already doesn't listen any more, and keeps
-    /// its own end.
-    pub(crate) fn end(&mut self) {
+    /// Cancels the attempt, or the backoff before the next one. An attempt that has already ended keeps its own
+    /// outcome.
+    pub(crate) fn cancel_attempt(&mut self) {
         if let Some(cancel) = self.cancel.take() {
             let _ = cancel.send(());
         }
     }
 
-    /// A number of the call's own, the same on every run.
-    pub(crate) fn seed(&self) -> u64 {
-        let digits = self.key.get(..16).unwrap_or_default();
+    /// Returns the seed of the call's backoff jitter, which is the same on every run.
+    pub(crate) fn jitter_seed(&self) -> u64 {
+        let digits = self.idempotency_key.get(..16).unwrap_or_default();
         u64::from_str_radix(digits, 16).unwrap_or_default()
     }
 
-    fn timeout(&self) -> &Timeout {
+    fn timeout(&self) -> &CallTimeouts {
         &self.job.accepted.tool.timeout
     }
 }
 
-/// The calls by number, counted from 0 in call order within the turn.
+/// The calls of a turn by number, counted from 0 in call order.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    delivered: usize,
-    entries: VecDeque<Entry>,
+pub(crate) struct CallQueue {
+    delivered_count: usize,
+    entries: VecDeque<QueueEntry>,
 }
 
-impl Queue {
-    /// Puts a call last and returns its number.
-    pub(crate) fn push(&mut self, call: CallRef, state: State) -> usize {
-        self.entries.push_back(Entry { call, state });
-        self.delivered + self.entries.len() - 1
+impl CallQueue {
+    /// Appends a call and returns its number.
+    pub(crate) fn push(&mut self, call: CallRef, state: CallState) -> usize {
+        self.entries.push_back(QueueEntry { call, state });
+        self.delivered_count + self.entries.len() - 1
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    pub(crate) fn get(&self, number: usize) -> Option<&Entry> {
-        self.entries.get(number.checked_sub(self.delivered)?)
+    pub(crate) fn get(&self, number: usize) -> Option<&QueueEntry> {
+        self.entries.get(number.checked_sub(self.delivered_count)?)
     }
 
-    fn get_mut(&mut self, number: usize) -> Option<&mut Entry> {
-        self.entries.get_mut(number.checked_sub(self.delivered)?)
+    fn get_mut(&mut self, number: usize) -> Option<&mut QueueEntry> {
+        self.entries
+            .get_mut(number.checked_sub(self.delivered_count)?)
     }
 
-    /// The number of the call at this position of the turn, unless it was delivered.
-    pub(crate) fn number_of(&self, position: usize) -> Option<usize> {
-        let at = |entry: &Entry| entry.call.position == position;
-        Some(self.delivered + self.entries.iter().position(at)?)
+    /// Returns the number of the call at this position of the turn, unless it has been delivered.
+    pub(crate) fn number_at_position(&self, position: usize) -> Option<usize> {
+        let is_at_position = |entry: &QueueEntry| entry.call.position == position;
+        Some(self.delivered_count + self.entries.iter().position(is_at_position)?)
     }
 
-    /// The call of this number, if it has not started.
-    pub(crate) fn waiting(&self, number: usize) -> Option<Arc<Job>> {
+    /// Returns the job of the call with this number, if it hasn't started.
+    pub(crate) fn waiting_job(&self, number: usize) -> Option<Arc<CallJob>> {
         match &self.get(number)?.state {
-            State::Waiting(job) => Some(Arc::clone(job)),
+            CallState::Waiting(job) => Some(Arc::clone(job)),
             _ => None,
         }
     }
 
-    /// Notes that a call has started.
-    pub(crate) fn set_running(&mut self, number: usize, run: Run) {
+    /// Marks a call as running.
+    pub(crate) fn set_running(&mut self, number: usize, run: RunningCall) {
         if let Some(entry) = self.get_mut(number) {
-            entry.state = State::Running(run);
+            entry.state = CallState::Running(run);
         }
     }
 
-    /// The running calls, each with its batch.
-    pub(crate) fn running(&mut self) -> impl Iterator<Item = (Option<usize>, &mut Run)> {
-        // Calls start in order: no running one stands behind a waiting one.
+    /// Returns the running calls, each with its batch.
+    pub(crate) fn running_calls(
+        &mut self,
+    ) -> impl Iterator<Item = (Option<usize>, &mut RunningCall)> {
+        // Calls start in order, so no call after a waiting one is running.
         self.entries
             .iter_mut()
-            .take_while(|entry| !matches!(entry.state, State::Waiting(_)))
+            .take_while(|entry| !matches!(entry.state, CallState::Waiting(_)))
             .filter_map(move |entry| match &mut entry.state {
-                State::Running(run) => Some((entry.call.batch, run)),
+                CallState::Running(run) => Some((entry.call.batch, run)),
                 _ => None,
             })
     }
 
-    /// The started call of this number.
-    pub(crate) fn run(&mut self, number: usize) -> Option<(&CallRef, &mut Run)> {
+    /// Returns the running call with this number.
+    pub(crate) fn running_call(&mut self, number: usize) -> Option<(&CallRef, &mut RunningCall)> {
         match self.get_mut(number)? {
-            Entry {
+            QueueEntry {
                 call,
-                state: State::Running(run),
+                state: CallState::Running(run),
             } => Some((call, run)),
             _ => None,
         }
     }
 
-    /// Takes the state of a call that is about to be answered.
-    pub(crate) fn end(&mut self, number: usize) -> Option<(CallRef, State)> {
+    /// Takes the state of a call that is about to get its answer.
+    pub(crate) fn take_state(&mut self, number: usize) -> Option<(CallRef, CallState)> {
         let entry = self.get_mut(number)?;
-        let state = mem::replace(&mut entry.state, State::Ended);
+        let state = mem::replace(&mut entry.state, CallState::Finishing);
         Some((entry.call.clone(), state))
     }
 
-    /// Notes the answer of a call.
-    pub(crate) fn answer(&mut self, number: usize, answer: Answer) {
+    /// Stores the answer of a call.
+    pub(crate) fn set_answer(&mut self, number: usize, answer: CallAnswer) {
         if let Some(entry) = self.get_mut(number) {
-            entry.state = State::Answered(answer);
+            entry.state = CallState::Answered(answer);
         }
     }
 
-    /// The next call in call order, if it is answered.
-    pub(crate) fn pop_answered(&mut self) -> Option<(CallRef, Answer)> {
-        if !matches!(self.entries.front()?.state, State::Answered(_)) {
+    /// Removes and returns the next call in call order, if it has its answer.
+    pub(crate) fn pop_answered(&mut self) -> Option<(CallRef, CallAnswer)> {
+        if !matches!(self.entries.front()?.state, CallState::Answered(_)) {
             return None;
         }
-        let Entry {
+        let QueueEntry {
             call,
-            state: State::Answered(answer),
+            state: CallState::Answered(answer),
         } = self.entries.pop_front()?
         else {
             return None;
         };
-        self.delivered += 1;
+        self.delivered_count += 1;
         Some((call, answer))
     }
 
-    /// The calls of the batch of which `number` is the first to run.
-    pub(crate) fn batch_from(&self, number: usize) -> Vec<CallRef> {
+    /// Returns the unfinished calls of the batch in which `number` is the first call to run.
+    pub(crate) fn batch_calls_from(&self, number: usize) -> Vec<CallRef> {
         let Some(batch) = self.get(number).and_then(|entry| entry.call.batch) else {
             return Vec::new();
         };
         self.entries
-            .range(number - self.delivered..)
+            .range(number - self.delivered_count..)
             .take_while(|entry| entry.call.batch.is_none_or(|other| other == batch))
-            .filter(|entry| entry.call.batch.is_some() && !entry.state.is_over())
+            .filter(|entry| entry.call.batch.is_some() && !entry.state.is_finished())
             .map(|entry| entry.call.clone())
             .collect()
     }

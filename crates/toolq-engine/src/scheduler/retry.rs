@@ -1,16 +1,18 @@
-//! When a failed attempt is followed by another, and after how long. Pure: time and chance are given.
+//! Decides whether a failed attempt is retried, and after how long. Pure: times and random seeds are passed in.
 
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-use toolq_core::types::{Effect, Ending, Outcome, Retry, RetryOn, Tool, TransportPhase};
+use toolq_core::types::{
+    CallEnding, Effect, Outcome, RetryCondition, RetryPolicy, Tool, TransportPhase,
+};
 
-/// The part of what is left of `timeout.total` that a wait may take, so that the attempt behind it has some time.
-const WAIT_SHARE: f64 = 0.9;
+/// The share of the remaining `timeout.total` that a wait may take, so that the next attempt has some time left.
+const MAX_WAIT_SHARE: f64 = 0.9;
 
-/// Start errors that mean "not now" rather than "never".
-const NOT_NOW: [Errno; 5] = [
+/// Spawn errors that mean "not now" rather than "never".
+const TEMPORARY_SPAWN_ERRNOS: [Errno; 5] = [
     Errno::AGAIN,
     Errno::NOMEM,
     Errno::MFILE,
@@ -18,98 +20,116 @@ const NOT_NOW: [Errno; 5] = [
     Errno::TXTBSY,
 ];
 
-/// The wait before the attempt that follows `attempt` (counted from 1); none where none follows.
+/// Returns the wait before the attempt that follows `attempt` (counted from 1). `None` if there is no retry.
 ///
-/// `retry_after` is the server's wish, a minimum. `left` is what is left of `timeout.total`. `seed` decides the jitter.
-pub(crate) fn wait(
+/// `retry_after` is the server's minimum, `remaining` is what is left of `timeout.total`, and `seed` determines the
+/// jitter.
+pub(crate) fn next_wait(
     tool: &Tool,
     attempt: u32,
     outcome: &Outcome,
     retry_after: Option<Duration>,
-    left: Option<Duration>,
+    remaining: Option<Duration>,
     seed: u64,
 ) -> Option<Duration> {
-    if attempt > tool.retry.times
-        || !repeats(tool, outcome)
-        || left.is_some_and(|left| left.is_zero())
+    if attempt > tool.retry.max_retries
+        || !may_repeat(tool, outcome)
+        || remaining.is_some_and(|remaining| remaining.is_zero())
     {
         return None;
     }
-    let backoff = Backoff::new(&tool.retry, seed).nth(attempt as usize - 1)?;
-    Some(bounded(backoff, retry_after, left, tool.retry.max_backoff))
+    let backoff = BackoffSequence::new(&tool.retry, seed).nth(attempt as usize - 1)?;
+    Some(clamp_wait(
+        backoff,
+        retry_after,
+        remaining,
+        tool.retry.max_backoff,
+    ))
 }
 
-/// The same for a request of an agent, which failed for this reason and has no effect but its answer. A wish that is beyond
-/// what is left is not clipped: asked too early, the API would only refuse again.
-pub(crate) fn wait_to_ask(
-    policy: &Retry,
+/// Returns the wait before an agent repeats a model request that failed for `reason`. `None` if it doesn't.
+///
+/// Such a request has no effect but its response, so it may always be repeated. A `retry_after` that exceeds the
+/// remaining time isn't clipped: the API would only refuse an earlier request.
+pub(crate) fn next_request_wait(
+    policy: &RetryPolicy,
     attempt: u32,
-    why: RetryOn,
+    reason: RetryCondition,
     retry_after: Option<Duration>,
-    left: Duration,
+    remaining: Duration,
     seed: u64,
 ) -> Option<Duration> {
-    let wish = retry_after.unwrap_or_default();
-    if attempt > policy.times || !policy.on.contains(&why) || wish >= left {
+    let min_wait = retry_after.unwrap_or_default();
+    if attempt > policy.max_retries || !policy.conditions.contains(&reason) || min_wait >= remaining
+    {
         return None;
     }
-    let backoff = Backoff::new(policy, seed).nth(attempt as usize - 1)?;
-    Some(bounded(backoff, None, Some(left), policy.max_backoff).max(wish))
+    let backoff = BackoffSequence::new(policy, seed).nth(attempt as usize - 1)?;
+    Some(clamp_wait(backoff, None, Some(remaining), policy.max_backoff).max(min_wait))
 }
 
-/// The wait of a policy and the wish of a server, within what time there is. Where the tool has no `timeout.total`, no
-/// wait is longer than `longest`.
-fn bounded(
+/// Combines the policy's backoff with the server's minimum, within the remaining time. If the tool has no
+/// `timeout.total`, no wait is longer than `max_wait`.
+fn clamp_wait(
     backoff: Duration,
     retry_after: Option<Duration>,
-    left: Option<Duration>,
-    longest: Duration,
+    remaining: Option<Duration>,
+    max_wait: Duration,
 ) -> Duration {
-    let most = left.map_or(longest, |left| left.mul_f64(WAIT_SHARE));
-    backoff.max(retry_after.unwrap_or_default()).min(most)
+    let limit = remaining.map_or(max_wait, |remaining| remaining.mul_f64(MAX_WAIT_SHARE));
+    backoff.max(retry_after.unwrap_or_default()).min(limit)
 }
 
-/// Whether the policy of `tool` repeats what ended so. What may have changed the world is never repeated by a tool
-/// that writes.
-fn repeats(tool: &Tool, outcome: &Outcome) -> bool {
-    let harmless = tool.effect != Effect::Write || surely_did_not_run(outcome);
-    harmless && tool.retry.on.iter().any(|on| matches(*on, outcome))
+/// Returns whether the policy of `tool` retries this outcome. A tool that writes never repeats an attempt that may have
+/// had an effect.
+fn may_repeat(tool: &Tool, outcome: &Outcome) -> bool {
+    let harmless = tool.effect != Effect::Write || had_no_effect(outcome);
+    harmless
+        && tool
+            .retry
+            .conditions
+            .iter()
+            .any(|on| matches_condition(*on, outcome))
 }
 
-/// Nothing happened: the program never started, the request was never sent or was turned away at the door.
-fn surely_did_not_run(outcome: &Outcome) -> bool {
+/// Returns whether nothing can have happened: the program never started, or the request was never sent or was rejected
+/// with status 429.
+fn had_no_effect(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::NotStarted(_) => true,
-        Outcome::Transport(transport) => transport.phase == TransportPhase::Connect,
-        _ => outcome.ending() == Some(Ending::Http(429)),
+        Outcome::TransportFailed(transport) => transport.phase == TransportPhase::Connect,
+        _ => outcome.ending() == Some(CallEnding::HttpStatus(429)),
     }
 }
 
-fn matches(on: RetryOn, outcome: &Outcome) -> bool {
+fn matches_condition(on: RetryCondition, outcome: &Outcome) -> bool {
     let ending = match outcome {
         Outcome::Failed { ending, .. } => Some(*ending),
         _ => None,
     };
     match on {
-        RetryOn::RateLimited => ending == Some(Ending::Http(429)) || not_now(outcome),
-        RetryOn::Unavailable => {
-            matches!(ending, Some(Ending::Http(502..=504 | 529))) || out_of_reach(outcome)
+        RetryCondition::RateLimited => {
+            ending == Some(CallEnding::HttpStatus(429)) || is_temporary_spawn_error(outcome)
         }
-        RetryOn::Timeout => matches!(outcome, Outcome::TimedOut { .. }),
-        RetryOn::Exit(code) => ending == Some(Ending::Exit(code)),
-        RetryOn::Http(status) => ending == Some(Ending::Http(status)),
+        RetryCondition::Unavailable => {
+            matches!(ending, Some(CallEnding::HttpStatus(502..=504 | 529)))
+                || is_unreachable(outcome)
+        }
+        RetryCondition::Timeout => matches!(outcome, Outcome::TimedOut { .. }),
+        RetryCondition::Exit(code) => ending == Some(CallEnding::ExitCode(code)),
+        RetryCondition::Http(status) => ending == Some(CallEnding::HttpStatus(status)),
     }
 }
 
-fn not_now(outcome: &Outcome) -> bool {
+fn is_temporary_spawn_error(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::NotStarted(fault)
-        if NOT_NOW.iter().any(|errno| errno.raw_os_error() == fault.errno))
+        if TEMPORARY_SPAWN_ERRNOS.iter().any(|errno| errno.raw_os_error() == fault.errno))
 }
 
-fn out_of_reach(outcome: &Outcome) -> bool {
+fn is_unreachable(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::NotStarted(_) => true,
-        Outcome::Transport(transport) => matches!(
+        Outcome::TransportFailed(transport) => matches!(
             transport.phase,
             TransportPhase::Connect | TransportPhase::Response | TransportPhase::Body
         ),
@@ -117,32 +137,32 @@ fn out_of_reach(outcome: &Outcome) -> bool {
     }
 }
 
-/// The waits of a policy: doubling from `backoff` up to `max_backoff`, each between half and all of that by chance, so
-/// that calls which failed together do not come back together.
+/// The waits of a policy. They double from `backoff` up to `max_backoff`, and jitter reduces each to between half and
+/// all of that, so that calls that failed together aren't retried together.
 #[derive(Debug)]
-struct Backoff {
-    next: Duration,
-    longest: Duration,
-    chance: fastrand::Rng,
+struct BackoffSequence {
+    next_wait: Duration,
+    max_wait: Duration,
+    rng: fastrand::Rng,
 }
 
-impl Backoff {
-    fn new(policy: &Retry, seed: u64) -> Self {
+impl BackoffSequence {
+    fn new(policy: &RetryPolicy, seed: u64) -> Self {
         Self {
-            next: policy.backoff.min(policy.max_backoff),
-            longest: policy.max_backoff,
-            chance: fastrand::Rng::with_seed(seed),
+            next_wait: policy.initial_backoff.min(policy.max_backoff),
+            max_wait: policy.max_backoff,
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 }
 
-impl Iterator for Backoff {
+impl Iterator for BackoffSequence {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let wait = self.next;
-        self.next = wait.saturating_mul(2).min(self.longest);
-        Some(wait.mul_f64(0.5 + self.chance.f64() / 2.0))
+        let wait = self.next_wait;
+        self.next_wait = wait.saturating_mul(2).min(self.max_wait);
+        Some(wait.mul_f64(0.5 + self.rng.f64() / 2.0))
     }
 }
 
@@ -150,44 +170,46 @@ impl Iterator for Backoff {
 mod tests {
     use super::*;
 
-    fn policy(backoff_ms: u64, max_ms: u64) -> Retry {
-        Retry {
-            times: 9,
-            on: Vec::new(),
-            backoff: Duration::from_millis(backoff_ms),
+    fn policy(backoff_ms: u64, max_ms: u64) -> RetryPolicy {
+        RetryPolicy {
+            max_retries: 9,
+            conditions: Vec::new(),
+            initial_backoff: Duration::from_millis(backoff_ms),
             max_backoff: Duration::from_millis(max_ms),
         }
     }
 
     #[test]
-    fn waits_double_up_to_the_longest() {
+    fn waits_double_up_to_max_backoff() {
         for seed in 0..50 {
-            let waits: Vec<u128> = Backoff::new(&policy(100, 500), seed)
+            let waits: Vec<u128> = BackoffSequence::new(&policy(100, 500), seed)
                 .map(|wait| wait.as_millis())
                 .take(5)
                 .collect();
-            for (wait, most) in waits.iter().zip([100, 200, 400, 500, 500]) {
-                assert!((most / 2..=most).contains(wait), "{waits:?}");
+            for (wait, max) in waits.iter().zip([100, 200, 400, 500, 500]) {
+                assert!((max / 2..=max).contains(wait), "{waits:?}");
             }
         }
-        let first = |seed| Backoff::new(&policy(1_000_000, 1_000_000), seed).next();
+        let first = |seed| BackoffSequence::new(&policy(1_000_000, 1_000_000), seed).next();
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
     }
 
-    /// FAULTS 99: a server's wish is a minimum, and is clipped to what is left.
     #[test]
-    fn the_wish_of_a_server_is_a_minimum() {
+    fn retry_after_is_a_minimum_within_the_remaining_time() {
         let second = Duration::from_secs(1);
-        let wish = Some(10 * second);
-        for (wish, left, expected) in [
-            (wish, Some(100 * second), 10 * second),
-            (wish, Some(5 * second), second.mul_f64(4.5)),
-            (wish, None, second / 2),
+        let retry_after = Some(10 * second);
+        for (retry_after, remaining, expected) in [
+            (retry_after, Some(100 * second), 10 * second),
+            (retry_after, Some(5 * second), second.mul_f64(4.5)),
+            (retry_after, None, second / 2),
             (Some(Duration::MAX), Some(second), second.mul_f64(0.9)),
         ] {
-            assert_eq!(bounded(second / 10, wish, left, second / 2), expected);
+            assert_eq!(
+                clamp_wait(second / 10, retry_after, remaining, second / 2),
+                expected
+            );
         }
-        assert!(bounded(second, None, None, 2 * second) == second);
+        assert!(clamp_wait(second, None, None, 2 * second) == second);
     }
 }

@@ -1,10 +1,12 @@
+//! The timeout of one attempt.
+
 use std::time::Duration;
 
 /// How long an attempt may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
-    /// From its start on.
-    pub(crate) after: Duration,
-    /// The limit of tools.yaml that this comes from.
-    pub(crate) named: Duration,
+pub(crate) struct AttemptTimeout {
+    /// The time allowed, from the start of the attempt.
+    pub(crate) duration: Duration,
+    /// The limit in tools.yaml that this comes from.
+    pub(crate) configured: Duration,
 }

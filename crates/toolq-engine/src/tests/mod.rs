@@ -1,57 +1,57 @@
-//! The dispatcher by itself: order, policies, repetition, and what it tells.
+//! Tests of the dispatcher by itself: order, policies, retries, and the events it emits.
 
 mod halts;
-mod remote;
 mod restore;
+mod scripted_runner;
 
 use std::sync::Arc;
 
 use tokio::runtime;
 use tokio::sync::mpsc;
 
-use crate::tests::remote::{
-    Attempts, Witness, act, act_when_started, call, calls, engine, rejected, run, tool, witness,
+use crate::tests::scripted_runner::{
+    EventRecorder, PendingAttempts, act_while_running, call, calls, engine, play_script,
+    rejected_call, run_and_record, run_script, tool,
 };
 use toolq_core::types::{
-    Arrival, Checked, CommandBacking, Describe, Effect, Leftovers, Limits, NotExecuted, OnFailure,
-    RetryOn, Stdin, Tool, Verdict,
+    CheckedCall, CommandBacking, CommandLimits, DescribeCommand, Effect, Leftovers,
+    NotExecutedCause, OnFailure, RetryCondition, StdinSource, Tool, TurnArrival, Verdict,
 };
 
 fn permutations(items: &[&'static str]) -> Vec<Vec<&'static str>> {
     let Some((first, rest)) = items.split_first() else {
         return vec![Vec::new()];
     };
-    let places = permutations(rest).into_iter().flat_map(|order| {
+    let longer = permutations(rest).into_iter().flat_map(|order| {
         (0..items.len()).map(move |at| {
             let mut order = order.clone();
             order.insert(at, *first);
             order
         })
     });
-    places.collect()
+    longer.collect()
 }
 
-/// FAULTS 76: answers are delivered in call order, in whatever order calls end.
 #[test]
-fn every_order_of_ends_is_delivered_in_call_order() {
+fn answers_are_delivered_in_call_order_whatever_finishes_first() {
     let tool = tool("t");
     let ids = ["a", "b", "c", "d", "e", "f"];
     for n in 1..=ids.len() {
         for order in permutations(&ids[..n]) {
             let calls = calls(&ids[..n].join(" "), &tool);
-            let witness = witness(&[&tool], 8, calls, &order.join(" "));
-            assert_eq!(witness.of("delivered"), ids[..n], "{order:?}");
+            let recorder = run_and_record(&[&tool], 8, calls, &order.join(" "));
+            assert_eq!(recorder.lines_for("delivered"), ids[..n], "{order:?}");
         }
     }
 }
 
 #[test]
-fn a_turn_in_events() {
+fn a_turn_emits_its_events_in_order() {
     let (tool, other) = (tool("t"), tool("other"));
     let mut calls = calls("a b C d", &tool);
-    calls.insert(1, rejected(9, "x", &other));
-    let witness = witness(&[&tool], 8, calls, "b a C d");
-    insta::assert_snapshot!(witness.lines().join("\n"), @r"
+    calls.insert(1, rejected_call(9, "x", &other));
+    let recorder = run_and_record(&[&tool], 8, calls, "b a C d");
+    insta::assert_snapshot!(recorder.lines().join("\n"), @r"
     turn 0
     queued a Some(0)
     queued x None
@@ -81,161 +81,169 @@ fn a_failure_cancels_running_and_waiting_siblings_only() {
         on_failure: OnFailure::CancelSiblings,
         ..tool("t")
     };
-    let witness = witness(&[&tool], 2, calls("a b c D", &tool), "!b D");
+    let recorder = run_and_record(&[&tool], 2, calls("a b c D", &tool), "!b D");
     let ends = ["b failed 1", "c not_executed 0", "a cancelled 1", "D ok 1"];
-    assert_eq!(witness.of("finished"), ends);
-    assert_eq!(witness.of("delivered"), ["a", "b", "c", "D"]);
+    assert_eq!(recorder.lines_for("finished"), ends);
+    assert_eq!(recorder.lines_for("delivered"), ["a", "b", "c", "D"]);
 }
 
-/// Any object is an input as long as a tool was not asked what it takes; that is for plans, and nothing to run by.
+/// Until a tool has been described, any object is a valid input. That is good enough for a plan, but not for a run.
 #[test]
-fn what_was_not_asked_does_not_run() {
-    let asked = tool("t");
+fn a_tool_that_was_not_described_does_not_run() {
+    let ordinary = tool("t");
     let command = CommandBacking {
         program: "describe".to_owned(),
         arguments: Vec::new(),
-        stdin: Stdin::None,
+        stdin: StdinSource::None,
         env: Vec::new(),
         pass_env: Vec::new(),
         cwd: "/".into(),
         success_exit: vec![0],
         leftovers: Leftovers::Kill,
-        limits: Limits::default(),
+        limits: CommandLimits::default(),
     };
-    let said = Arc::default();
-    let unasked = Tool {
-        describe: Some(Box::new(Describe { command, said })),
-        ..tool("unasked")
+    let undescribed = Tool {
+        describe: Some(Box::new(DescribeCommand {
+            command,
+            result: Arc::default(),
+        })),
+        ..tool("undescribed")
     };
-    let calls = vec![call(0, "a", &asked), call(1, "b", &unasked)];
-    let witness = witness(&[&asked, &unasked], 2, calls, "a");
-    assert_eq!(witness.of("finished"), ["b internal_error 0", "a ok 1"]);
+    let calls = vec![call(0, "a", &ordinary), call(1, "b", &undescribed)];
+    let recorder = run_and_record(&[&ordinary, &undescribed], 2, calls, "a");
+    assert_eq!(
+        recorder.lines_for("finished"),
+        ["b internal_error 0", "a ok 1"]
+    );
 }
 
 #[test]
-fn one_failure_touches_nothing_else() {
+fn a_failure_affects_no_other_call() {
     let tool = tool("t");
-    let witness = witness(&[&tool], 2, calls("a b c D", &tool), "!b !a c !D");
+    let recorder = run_and_record(&[&tool], 2, calls("a b c D", &tool), "!b !a c !D");
     assert_eq!(
-        witness.of("finished"),
+        recorder.lines_for("finished"),
         ["b failed 1", "a failed 1", "c ok 1", "D failed 1"]
     );
 }
 
 #[test]
-fn a_failure_stops_what_comes_later() {
+fn a_failure_stops_later_calls() {
     let tool = Tool {
         on_failure: OnFailure::Stop,
         ..tool("t")
     };
-    let witness = witness(&[&tool], 2, calls("a b c D", &tool), "!a b");
+    let recorder = run_and_record(&[&tool], 2, calls("a b c D", &tool), "!a b");
     let ends = [
         "a failed 1",
         "c not_executed 0",
         "D not_executed 0",
         "b ok 1",
     ];
-    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(recorder.lines_for("finished"), ends);
 }
 
-/// A rejected call counts as failed, and that is known before anything starts.
+/// A rejected call counts as failed, which is known before anything starts.
 #[test]
-fn a_rejected_call_stops_what_comes_later() {
+fn a_rejected_call_stops_later_calls() {
     let tool = Tool {
         on_failure: OnFailure::Stop,
         ..tool("t")
     };
     let mut calls = calls("a b c", &tool);
-    calls[1] = rejected(1, "b", &tool);
-    let witness = witness(&[&tool], 8, calls, "a");
-    assert_eq!(witness.of("queued"), ["a Some(0)", "b None", "c None"]);
+    calls[1] = rejected_call(1, "b", &tool);
+    let recorder = run_and_record(&[&tool], 8, calls, "a");
+    assert_eq!(
+        recorder.lines_for("queued"),
+        ["a Some(0)", "b None", "c None"]
+    );
     let ends = ["b invalid_input 0", "c not_executed 0", "a ok 1"];
-    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(recorder.lines_for("finished"), ends);
 }
 
-/// In call order over turns: what ended first doesn't count first.
+/// Failures are counted in call order and across turns, not in the order in which calls end.
 #[test]
 fn failures_in_a_row_pause_a_tool() {
     let tool = Tool {
         pause_after_failures: Some(2),
         ..tool("t")
     };
-    let (mut engine, mut first) = (engine(&[&tool], 3), Witness::default());
-    run(&mut engine, calls("a b c", &tool), "!c b !a", &mut first);
-    let mut second = Witness::default();
-    run(&mut engine, calls("a b", &tool), "!b !a", &mut second);
-    let mut third = Witness::default();
-    run(&mut engine, calls("A", &tool), "", &mut third);
-    assert_eq!(second.of("finished"), ["b failed 1", "a failed 1"]);
-    assert_eq!(third.of("finished"), ["A paused 0"]);
-    assert_eq!(third.of("delivered"), ["A"]);
+    let (mut engine, mut first) = (engine(&[&tool], 3), EventRecorder::default());
+    run_script(&mut engine, calls("a b c", &tool), "!c b !a", &mut first);
+    let mut second = EventRecorder::default();
+    run_script(&mut engine, calls("a b", &tool), "!b !a", &mut second);
+    let mut third = EventRecorder::default();
+    run_script(&mut engine, calls("A", &tool), "", &mut third);
+    assert_eq!(second.lines_for("finished"), ["b failed 1", "a failed 1"]);
+    assert_eq!(third.lines_for("finished"), ["A paused 0"]);
+    assert_eq!(third.lines_for("delivered"), ["A"]);
 }
 
 #[test]
-fn a_failed_attempt_is_repeated_as_often_as_declared() {
+fn a_failed_attempt_is_retried_as_often_as_declared() {
     let mut tool = tool("t");
-    tool.retry.times = 2;
-    tool.retry.on = vec![RetryOn::Exit(1)];
-    let once = witness(&[&tool], 8, calls("a", &tool), "!a a");
-    assert_eq!(once.of("started"), ["a 2"]);
-    assert_eq!(once.of("finished"), ["a ok 2"]);
-    let never = witness(&[&tool], 8, calls("a", &tool), "!a !a !a");
-    assert_eq!(never.of("retrying"), ["a", "a"]);
-    assert_eq!(never.of("finished"), ["a failed 3"]);
+    tool.retry.max_retries = 2;
+    tool.retry.conditions = vec![RetryCondition::Exit(1)];
+    let once = run_and_record(&[&tool], 8, calls("a", &tool), "!a a");
+    assert_eq!(once.lines_for("started"), ["a 2"]);
+    assert_eq!(once.lines_for("finished"), ["a ok 2"]);
+    let never = run_and_record(&[&tool], 8, calls("a", &tool), "!a !a !a");
+    assert_eq!(never.lines_for("retrying"), ["a", "a"]);
+    assert_eq!(never.lines_for("finished"), ["a failed 3"]);
     tool.effect = Effect::Write;
-    let write = witness(&[&tool], 8, calls("a", &tool), "!a");
-    assert_eq!(write.of("finished"), ["a failed 1"]);
+    let write = run_and_record(&[&tool], 8, calls("a", &tool), "!a");
+    assert_eq!(write.lines_for("finished"), ["a failed 1"]);
 }
 
-/// FAULTS 125: a result that can't be repeated is settled before anything is waited for, and behind what starts at once, so
-/// that one sync does for both.
+/// A non-repeatable result is flushed before anything is awaited, but after the next start has been emitted, so that
+/// one fsync covers both.
 #[test]
-fn what_writes_is_settled_behind_the_next_start() {
+fn a_write_is_flushed_after_the_next_start() {
     let tool = Tool {
         effect: Effect::Write,
         ..tool("t")
     };
-    let witness = witness(&[&tool], 8, calls("A B c d", &tool), "A !B d c");
-    let from = witness
+    let recorder = run_and_record(&[&tool], 8, calls("A B c d", &tool), "A !B d c");
+    let from = recorder
         .lines()
         .iter()
         .position(|line| line == "queued d Some(2)");
-    insta::assert_snapshot!(witness.lines()[from.unwrap() + 1..].join("\n"), @r"
+    insta::assert_snapshot!(recorder.lines()[from.unwrap() + 1..].join("\n"), @r"
     batch 0 [A] + started A 1
     finished A ok 1
     delivered A
     batch 1 [B] + started B 1
-    settled
+    flushed
     finished B failed 1
     delivered B
     batch 2 [c d] + started c 1 + started d 1
-    settled
+    flushed
     finished d ok 1
-    settled
+    flushed
     finished c ok 1
     delivered c
     delivered d
-    settled
+    flushed
     drained
     ");
 }
 
-/// No side effect without a start record.
+/// A call has no side effects without a start record.
 #[test]
-fn what_the_log_refuses_does_not_run() {
+fn a_call_that_the_log_refuses_does_not_run() {
     let tool = tool("t");
-    let mut witness = Witness {
-        refuses: Some("b"),
-        ..Witness::default()
+    let mut recorder = EventRecorder {
+        refused_call: Some("b"),
+        ..EventRecorder::default()
     };
-    run(
+    run_script(
         &mut engine(&[&tool], 8),
         calls("a b C", &tool),
         "C",
-        &mut witness,
+        &mut recorder,
     );
     let ends = ["a log_refused 0", "b log_refused 0", "C ok 1"];
-    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(recorder.lines_for("finished"), ends);
 }
 
 #[test]
@@ -243,102 +251,105 @@ fn a_panic_is_confined_to_its_call() {
     let (tool, panics) = (tool("t"), tool("panics"));
     let mut calls = calls("a b c", &tool);
     calls[1] = call(1, "b", &panics);
-    let witness = witness(&[&tool, &panics], 8, calls, "a c");
-    assert_eq!(witness.of("delivered"), ["a", "b", "c"]);
+    let recorder = run_and_record(&[&tool, &panics], 8, calls, "a c");
+    assert_eq!(recorder.lines_for("delivered"), ["a", "b", "c"]);
     assert!(
-        witness
-            .of("finished")
+        recorder
+            .lines_for("finished")
             .contains(&"b internal_error 1".to_owned())
     );
 }
 
-/// A turn that arrives while it runs: `arrive` is handed what feeds it, and the attempts.
-fn arriving(
+/// Runs a turn whose calls are still arriving. `arrive` gets the sender of its calls, and their attempts.
+fn run_arriving(
     tool: &Tool,
     jobs: usize,
-    arrive: impl AsyncFnOnce(mpsc::UnboundedSender<Arrival>, &mut Attempts),
-) -> (Witness, Witness) {
+    arrive: impl AsyncFnOnce(mpsc::UnboundedSender<TurnArrival>, &mut PendingAttempts),
+) -> (EventRecorder, EventRecorder) {
     let (mut engine, mut attempts) = engine(&[tool], jobs);
-    let (mut witness, mut delivery) = (Witness::default(), Witness::default());
-    let (feed, arriving) = mpsc::unbounded_channel();
+    let (mut recorder, mut delivery) = (EventRecorder::default(), EventRecorder::default());
+    let (sender, arrivals) = mpsc::unbounded_channel();
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .unwrap();
     runtime.block_on(async {
         tokio::join!(
-            engine.fed_turn(0, arriving, &mut witness, &mut delivery),
-            arrive(feed, &mut attempts)
+            engine.run_arriving_turn(0, arrivals, &mut recorder, &mut delivery),
+            arrive(sender, &mut attempts)
         );
     });
-    (witness, delivery)
+    (recorder, delivery)
 }
 
-fn send(feed: &mpsc::UnboundedSender<Arrival>, calls: Vec<Checked>) {
+fn send_calls(sender: &mpsc::UnboundedSender<TurnArrival>, calls: Vec<CheckedCall>) {
     for call in calls {
-        feed.send(Arrival::Call(Box::new(call))).unwrap();
+        sender.send(TurnArrival::Call(Box::new(call))).unwrap();
     }
 }
 
 #[test]
 fn calls_start_while_others_still_arrive() {
     let tool = tool("t");
-    let (witness, delivery) = arriving(&tool, 8, async |feed, attempts| {
+    let (recorder, delivery) = run_arriving(&tool, 8, async |sender, attempts| {
         let mut later = calls("a b", &tool);
         let first = vec![later.remove(0)];
-        send(&feed, first);
-        act(attempts, "a").await;
-        send(&feed, later);
-        act(attempts, "b").await;
+        send_calls(&sender, first);
+        play_script(attempts, "a").await;
+        send_calls(&sender, later);
+        play_script(attempts, "b").await;
     });
-    assert_eq!(delivery.of("delivered"), ["a", "b"]);
-    assert_eq!(witness.lines().last().unwrap(), "drained");
+    assert_eq!(delivery.lines_for("delivered"), ["a", "b"]);
+    assert_eq!(recorder.lines().last().unwrap(), "drained");
 }
 
-/// In a stream, what had started before the cut or the second id was seen keeps its result.
+/// In a stream, a call that started before it was revoked keeps its result.
 #[test]
-fn only_what_has_not_started_is_revoked() {
+fn only_calls_that_have_not_started_are_revoked() {
     let tool = tool("t");
-    let (witness, delivery) = arriving(&tool, 1, async |feed, attempts| {
+    let (recorder, delivery) = run_arriving(&tool, 1, async |sender, attempts| {
         let mut later = calls("a b c", &tool);
         let last = vec![later.pop().unwrap()];
-        send(&feed, later);
-        act_when_started(attempts, "a", || {
+        send_calls(&sender, later);
+        act_while_running(attempts, "a", || {
             for position in [1, 0, 7] {
-                let Verdict::Rejected(rejection) = rejected(0, "x", &tool).verdict else {
+                let Verdict::Rejected(rejection) = rejected_call(0, "x", &tool).verdict else {
                     unreachable!()
                 };
-                feed.send(Arrival::Revoked {
-                    position,
-                    rejection,
-                })
-                .unwrap();
+                sender
+                    .send(TurnArrival::Revoked {
+                        position,
+                        rejection,
+                    })
+                    .unwrap();
             }
-            send(&feed, last);
+            send_calls(&sender, last);
         })
         .await;
-        act(attempts, "c").await;
+        play_script(attempts, "c").await;
     });
     let ends = ["b invalid_input 0", "a ok 1", "c ok 1"];
-    assert_eq!(witness.of("finished"), ends);
-    assert_eq!(delivery.of("delivered"), ["a", "b", "c"]);
+    assert_eq!(recorder.lines_for("finished"), ends);
+    assert_eq!(delivery.lines_for("delivered"), ["a", "b", "c"]);
 }
 
-/// What ran when the stream broke off is answered; nothing else starts.
+/// Calls that run when the stream aborts finish; no others start.
 #[test]
-fn a_broken_turn_answers_what_ran() {
+fn an_aborted_turn_answers_its_running_calls() {
     let tool = tool("t");
-    let (witness, delivery) = arriving(&tool, 1, async |feed, attempts| {
+    let (recorder, delivery) = run_arriving(&tool, 1, async |sender, attempts| {
         let mut later = calls("a b c", &tool);
         let last = vec![later.pop().unwrap()];
-        send(&feed, later);
-        act_when_started(attempts, "a", || {
-            feed.send(Arrival::Over(NotExecuted::BrokeOff)).unwrap();
-            send(&feed, last);
+        send_calls(&sender, later);
+        act_while_running(attempts, "a", || {
+            sender
+                .send(TurnArrival::RestSkipped(NotExecutedCause::StreamAborted))
+                .unwrap();
+            send_calls(&sender, last);
         })
         .await;
     });
     let ends = ["b not_executed 0", "c not_executed 0", "a ok 1"];
-    assert_eq!(witness.of("finished"), ends);
-    assert_eq!(delivery.of("delivered"), ["a", "b", "c"]);
+    assert_eq!(recorder.lines_for("finished"), ends);
+    assert_eq!(delivery.lines_for("delivered"), ["a", "b", "c"]);
 }

@@ -1,37 +1,41 @@
-//! Calls that an earlier run began or ended.
+//! Calls that an earlier run started or finished.
 
-use crate::run_budget::Budgets;
-use crate::tests::remote::{Witness, bad, calls, engine, good, run, tool, witness};
+use crate::run_budget::BudgetLimits;
+use crate::tests::scripted_runner::{
+    EventRecorder, calls, engine, failure_outcome, run_and_record, run_script, success_outcome,
+    tool,
+};
 use toolq_core::types::{
-    Begun, Checked, Content, Ending, OnFailure, Outcome, Past, Recalled, Tool,
+    CallEnding, CheckedCall, OnFailure, Outcome, PriorAttempts, RestoredResult, ResultContent,
+    ResumeState, Tool,
 };
 
-fn answered(checked: &mut Checked, status: &'static str) {
-    checked.past = Past::Answered(Recalled {
+fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
+    checked.resume_state = ResumeState::Answered(RestoredResult {
         status,
         is_error: status != "ok",
-        content: Content::Text("from the log".to_owned()),
-        agent: None,
+        content: ResultContent::Text("from the log".to_owned()),
+        agent_usage: None,
     });
 }
 
-fn begun(attempts: u32) -> Begun {
-    Begun {
-        attempts,
-        key: Some("the key of then".to_owned()),
-        doubtful: false,
+fn prior_attempts(attempts: u32) -> PriorAttempts {
+    PriorAttempts {
+        count: attempts,
+        idempotency_key: Some("the earlier key".to_owned()),
+        has_nested_doubt: false,
     }
 }
 
-/// FAULTS 117: they are answered as they arrive, take no slot, and are in nobody's way; batches keep their numbers.
+/// Restored calls are answered as they arrive, need no permit, and don't delay other calls. Batches keep their numbers.
 #[test]
-fn a_recalled_call_is_no_barrier() {
+fn a_restored_call_is_no_barrier() {
     let tool = tool("t");
     let mut calls = calls("a B c d", &tool);
-    answered(&mut calls[0], "ok");
-    answered(&mut calls[1], "failed");
-    let witness = witness(&[&tool], 1, calls, "c d");
-    insta::assert_snapshot!(witness.lines().join("\n"), @r"
+    mark_answered(&mut calls[0], "ok");
+    mark_answered(&mut calls[1], "failed");
+    let recorder = run_and_record(&[&tool], 1, calls, "c d");
+    insta::assert_snapshot!(recorder.lines().join("\n"), @r"
     turn 0
     queued a Some(0)
     finished a ok 0
@@ -51,60 +55,60 @@ fn a_recalled_call_is_no_barrier() {
     ");
 }
 
-/// FAULTS 118: in doubt at once, and nothing of it starts.
+/// It is answered at once, and no attempt starts.
 #[test]
-fn what_is_in_doubt_does_not_start() {
+fn a_call_in_doubt_does_not_start() {
     let tool = tool("t");
     let mut calls = calls("A b", &tool);
-    calls[0].past = Past::InDoubt(begun(2));
-    let witness = witness(&[&tool], 8, calls, "b");
-    assert_eq!(witness.of("finished"), ["A in_doubt 2", "b ok 1"]);
-    assert_eq!(witness.of("delivered"), ["A", "b"]);
+    calls[0].resume_state = ResumeState::InDoubt(prior_attempts(2));
+    let recorder = run_and_record(&[&tool], 8, calls, "b");
+    assert_eq!(recorder.lines_for("finished"), ["A in_doubt 2", "b ok 1"]);
+    assert_eq!(recorder.lines_for("delivered"), ["A", "b"]);
 }
 
 #[test]
 fn attempts_are_counted_over_runs_and_retried_by_run() {
     let mut tool = tool("t");
-    tool.retry.times = 1;
-    tool.retry.on = vec![toolq_core::types::RetryOn::Exit(1)];
+    tool.retry.max_retries = 1;
+    tool.retry.conditions = vec![toolq_core::types::RetryCondition::Exit(1)];
     let mut calls = calls("a", &tool);
-    calls[0].past = Past::Started(begun(3));
-    let witness = witness(&[&tool], 8, calls, "!a !a");
-    assert_eq!(witness.of("started"), ["a 5"]);
-    assert_eq!(witness.of("batch"), ["0 [a] + started a 4"]);
-    assert_eq!(witness.of("finished"), ["a failed 5"]);
+    calls[0].resume_state = ResumeState::Started(prior_attempts(3));
+    let recorder = run_and_record(&[&tool], 8, calls, "!a !a");
+    assert_eq!(recorder.lines_for("started"), ["a 5"]);
+    assert_eq!(recorder.lines_for("batch"), ["0 [a] + started a 4"]);
+    assert_eq!(recorder.lines_for("finished"), ["a failed 5"]);
 }
 
-/// A failure of an earlier run stops what it stopped then.
+/// A failure from an earlier run stops the same calls as it did then.
 #[test]
-fn a_recalled_failure_stops_what_comes_later() {
+fn a_restored_failure_stops_later_calls() {
     let tool = Tool {
         on_failure: OnFailure::Stop,
         ..tool("t")
     };
     let mut calls = calls("a b c", &tool);
-    answered(&mut calls[1], "failed");
-    let witness = witness(&[&tool], 8, calls, "a");
+    mark_answered(&mut calls[1], "failed");
+    let recorder = run_and_record(&[&tool], 8, calls, "a");
     let ends = ["b failed 0", "c not_executed 0", "a ok 1"];
-    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(recorder.lines_for("finished"), ends);
 }
 
-/// The siblings of a failed call don't run, wherever they stand in the batch; other batches do.
+/// The siblings of a failed call don't run, whatever their position in the batch. Other batches do.
 #[test]
-fn a_recalled_failure_cancels_its_siblings() {
+fn a_restored_failure_cancels_its_siblings() {
     let tool = Tool {
         on_failure: OnFailure::CancelSiblings,
         ..tool("t")
     };
     for failed in 0..3 {
         let mut calls = calls("a b c D", &tool);
-        answered(&mut calls[failed], "failed");
+        mark_answered(&mut calls[failed], "failed");
         let ids: Vec<_> = calls
             .iter()
             .map(|checked| checked.call.id.clone())
             .collect();
-        let witness = witness(&[&tool], 8, calls, "D");
-        let mut ends = witness.of("finished");
+        let recorder = run_and_record(&[&tool], 8, calls, "D");
+        let mut ends = recorder.lines_for("finished");
         ends.sort();
         let mut expected: Vec<String> = ids[..3]
             .iter()
@@ -117,47 +121,52 @@ fn a_recalled_failure_cancels_its_siblings() {
 }
 
 #[test]
-fn recalled_failures_pause_a_tool() {
+fn restored_failures_pause_a_tool() {
     let tool = Tool {
         pause_after_failures: Some(2),
         ..tool("t")
     };
     let mut calls = calls("A B C", &tool);
-    answered(&mut calls[0], "failed");
-    answered(&mut calls[1], "timeout");
-    let witness = witness(&[&tool], 8, calls, "");
+    mark_answered(&mut calls[0], "failed");
+    mark_answered(&mut calls[1], "timeout");
+    let recorder = run_and_record(&[&tool], 8, calls, "");
     let ends = ["A failed 0", "B timeout 0", "C paused 0"];
-    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(recorder.lines_for("finished"), ends);
 }
 
 #[test]
-fn recalled_calls_use_no_budget() {
+fn restored_calls_use_no_budget() {
     let tool = tool("t");
     let mut calls = calls("A B C", &tool);
-    answered(&mut calls[0], "ok");
-    calls[1].past = Past::InDoubt(begun(1));
-    let budgets = Budgets {
+    mark_answered(&mut calls[0], "ok");
+    calls[1].resume_state = ResumeState::InDoubt(prior_attempts(1));
+    let budgets = BudgetLimits {
         calls: Some(1),
-        ..Budgets::default()
+        ..BudgetLimits::default()
     };
-    let mut witness = Witness::default();
-    let mut engine = crate::tests::remote::budgeted(&[&tool], 8, budgets);
-    run(&mut engine, calls, "C", &mut witness);
+    let mut recorder = EventRecorder::default();
+    let mut engine = crate::tests::scripted_runner::engine_with_budgets(&[&tool], 8, budgets);
+    run_script(&mut engine, calls, "C", &mut recorder);
     let ends = ["A ok 0", "B in_doubt 1", "C ok 1"];
-    assert_eq!(witness.of("finished"), ends);
+    assert_eq!(recorder.lines_for("finished"), ends);
 }
 
-fn exit(code: i32) -> Outcome {
-    let mut outcome = if code == 0 { good() } else { bad() };
+fn exit_outcome(code: i32) -> Outcome {
+    let mut outcome = if code == 0 {
+        success_outcome()
+    } else {
+        failure_outcome()
+    };
     if let Outcome::Failed { ending, .. } = &mut outcome {
-        *ending = Ending::Exit(code);
+        *ending = CallEnding::ExitCode(code);
     }
     outcome
 }
 
-/// The probe answers in the call's place: done is its result, not done starts it, anything else is a doubt.
+/// If the probe says "done", its output is the result; if it says "not done", the call starts; otherwise it is in
+/// doubt.
 #[test]
-fn a_probe_is_asked_before_anything_starts() {
+fn a_probe_runs_before_anything_starts() {
     let tool = tool("t");
     for (code, lines) in [
         (0, "probing A|probed A done|finished A ok 1|delivered A"),
@@ -167,46 +176,52 @@ fn a_probe_is_asked_before_anything_starts() {
         ),
     ] {
         let mut calls = calls("A", &tool);
-        calls[0].past = Past::Unsure(begun(1));
-        let mut witness = Witness::default();
+        calls[0].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
+        let mut recorder = EventRecorder::default();
         let (mut engine, mut attempts) = engine(&[&tool], 8);
-        let mut delivery = witness.clone();
+        let mut delivery = recorder.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
         runtime.block_on(async {
-            let answer = async {
+            let finish_probe = async {
                 let (_, end) = attempts.recv().await.unwrap();
-                end.send(exit(code)).unwrap();
+                end.send(exit_outcome(code)).unwrap();
             };
-            tokio::join!(engine.turn(0, calls, &mut witness, &mut delivery), answer);
+            tokio::join!(
+                engine.run_turn(0, calls, &mut recorder, &mut delivery),
+                finish_probe
+            );
         });
-        let told = witness.lines();
-        let told: Vec<&str> = told[2..told.len() - 1]
+        let recorded = recorder.lines();
+        let recorded: Vec<&str> = recorded[2..recorded.len() - 1]
             .iter()
             .map(|line| line.rsplit(" + ").next().unwrap())
             .collect();
-        assert_eq!(told.join("|"), lines);
+        assert_eq!(recorded.join("|"), lines);
     }
     let mut calls = calls("A", &tool);
-    calls[0].past = Past::Unsure(begun(1));
-    let witness = witness(&[&tool], 8, calls, "!A A");
-    assert_eq!(witness.of("probed"), ["A not_done"]);
-    assert_eq!(witness.of("started"), ["A 2"]);
-    assert_eq!(witness.of("finished"), ["A ok 2"]);
+    calls[0].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
+    let recorder = run_and_record(&[&tool], 8, calls, "!A A");
+    assert_eq!(recorder.lines_for("probed"), ["A not_done"]);
+    assert_eq!(recorder.lines_for("started"), ["A 2"]);
+    assert_eq!(recorder.lines_for("finished"), ["A ok 2"]);
 }
 
-/// Who was not asked is not just skipped: the model must not take it for a call that did nothing.
+/// It isn't just skipped, since the model must not believe that the call did nothing.
 #[test]
-fn what_could_not_be_asked_is_in_doubt() {
+fn a_call_whose_probe_could_not_run_is_in_doubt() {
     let tool = Tool {
         on_failure: OnFailure::Stop,
         ..tool("t")
     };
     let mut calls = calls("A B", &tool);
-    answered(&mut calls[0], "failed");
-    calls[1].past = Past::Unsure(begun(1));
-    let witness = witness(&[&tool], 8, calls, "");
-    assert_eq!(witness.of("finished"), ["A failed 0", "B in_doubt 1"]);
+    mark_answered(&mut calls[0], "failed");
+    calls[1].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
+    let recorder = run_and_record(&[&tool], 8, calls, "");
+    assert_eq!(
+        recorder.lines_for("finished"),
+        ["A failed 0", "B in_doubt 1"]
+    );
 }

@@ -1,108 +1,115 @@
+//! Opens a log for a session that is about to begin.
+
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::LogError;
-use crate::open::log::Log;
-use crate::read::Damage;
+use crate::open::locked_log::LockedLog;
+use crate::read::Corruption;
 use crate::records::Record;
-use crate::resume::{Doubts, History};
-use crate::write::{Session, SessionLog};
+use crate::records::SessionHeader;
+use crate::resume::{InDoubtCalls, TaskHistory};
+use crate::write::SessionLog;
 use redact::Mask;
 use toolq_core::os::Clock;
 
-/// How a session begins behind what a log has already.
+/// How a session relates to what the log already contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Begin {
-    /// As a new task, if the last session came to its end.
+pub enum BeginMode {
+    /// It begins a new task, which requires that the last session has ended.
     #[default]
-    Next,
-    /// As a new task, whatever was left unfinished.
-    New,
-    /// As another session of the last task. In an empty log that is a new one.
+    NewTask,
+    /// It begins a new task, even if the last session is unfinished.
+    ForceNewTask,
+    /// It continues the last task. In an empty log, it begins a new one.
     Resume,
 }
 
-/// A log that is about to be continued, and what it says of the task that is resumed. Nothing was written to it yet.
-pub struct OpenLog {
-    log: Log,
-    begin: Begin,
-    history: History,
-    /// Of earlier runs, where another begins behind them.
-    doubts: Doubts,
+/// A log that is about to be continued, with its history of the task to resume. Nothing has been written to it yet.
+pub struct PreparedLog {
+    log: LockedLog,
+    mode: BeginMode,
+    history: TaskHistory,
+    /// Calls that earlier runs left in doubt. Empty if a task is resumed.
+    in_doubt_calls: InDoubtCalls,
 }
 
-impl OpenLog {
-    /// Opens a log where somebody wants it, new or not; its folder must exist.
+impl PreparedLog {
+    /// Opens the log at `path`, or creates it; its directory must exist.
     ///
     /// # Errors
-    /// There can be no log there, or no session may begin so. What the file held is untouched then.
-    pub fn open(path: &Path, begin: Begin) -> Result<Self, LogError> {
-        Self::opened(begin, |visit| Log::open(path, visit))
+    /// The log can't be used, or no session may begin in this mode. The file is left unchanged.
+    pub fn open(path: &Path, mode: BeginMode) -> Result<Self, LogError> {
+        Self::open_with(mode, |visit| LockedLog::open(path, visit))
     }
 
-    /// The same at a place of toolq's own choice (see [`super::default_path`]), whose folders are made.
+    /// Like [`Self::open`], for a path that toolq chose (see [`super::default_log_path`]): creates its parent
+    /// directories.
     ///
     /// # Errors
-    /// The same.
-    pub fn open_default(path: &Path, begin: Begin) -> Result<Self, LogError> {
-        Self::opened(begin, |visit| Log::open_default(path, visit))
+    /// Those of [`Self::open`].
+    pub fn open_default(path: &Path, mode: BeginMode) -> Result<Self, LogError> {
+        Self::open_with(mode, |visit| LockedLog::open_default(path, visit))
     }
 
-    fn opened(
-        begin: Begin,
-        open: impl FnOnce(&mut dyn FnMut(&Record, u64) -> Result<(), Damage>) -> Result<Log, LogError>,
+    fn open_with(
+        mode: BeginMode,
+        open: impl FnOnce(
+            &mut dyn FnMut(&Record, u64) -> Result<(), Corruption>,
+        ) -> Result<LockedLog, LogError>,
     ) -> Result<Self, LogError> {
-        let (mut history, mut doubts) = (History::default(), Doubts::default());
-        let log = open(&mut |record, end| match begin {
-            Begin::Resume => history.take(record, end),
-            Begin::Next | Begin::New => {
-                doubts.take(record);
+        let (mut history, mut in_doubt_calls) = (TaskHistory::default(), InDoubtCalls::default());
+        let log = open(&mut |record, end| match mode {
+            BeginMode::Resume => history.apply_record(record, end),
+            BeginMode::NewTask | BeginMode::ForceNewTask => {
+                in_doubt_calls.apply_record(record);
                 Ok(())
             }
         })?;
-        if begin == Begin::Next && log.is_unfinished() {
+        if mode == BeginMode::NewTask && log.is_unfinished() {
             return Err(LogError::Unfinished(log.path().to_owned()));
         }
-        history.read_from(log.path().to_owned(), log.file()?);
+        history.set_source(log.path().to_owned(), log.clone_file()?);
         Ok(Self {
             log,
-            begin,
+            mode,
             history,
-            doubts,
+            in_doubt_calls,
         })
     }
 
-    /// The calls that earlier runs left in doubt, and that the next leaves so; none where a run is resumed.
-    pub fn doubts(&self) -> &Doubts {
-        &self.doubts
+    /// Returns the calls that earlier runs left in doubt and that the new session won't settle. Empty if a task is
+    /// resumed.
+    pub fn in_doubt_calls(&self) -> &InDoubtCalls {
+        &self.in_doubt_calls
     }
 
-    /// What the log says of the task that is resumed; nothing where none is.
-    pub fn history(&self) -> &History {
+    /// Returns what the log knows about the task to resume. Empty if a new task begins.
+    pub fn history(&self) -> &TaskHistory {
         &self.history
     }
 
-    /// The file.
+    /// Returns the path of the log.
     pub fn path(&self) -> &Path {
         self.log.path()
     }
 
-    /// What may keep the promises of a log from being kept, in words for people.
-    pub fn warning(&self) -> Option<String> {
-        self.log.warning()
+    /// Returns a message for the user if the log's file system may break its promises.
+    pub fn durability_warning(&self) -> Option<String> {
+        self.log.durability_warning()
     }
 
     /// Begins the session.
     ///
     /// # Errors
-    /// It can't be written.
-    pub fn begin(
+    /// The log can't be written.
+    pub fn begin_session(
         self,
-        session: &Session,
+        header: &SessionHeader,
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<SessionLog, LogError> {
-        let earlier = (self.begin == Begin::Resume).then(|| Arc::new(self.history));
-        self.log.begin(session, earlier, mask, clock)
+        let history = (self.mode == BeginMode::Resume).then(|| Arc::new(self.history));
+        self.log.begin_session(header, history, mask, clock)
     }
 }

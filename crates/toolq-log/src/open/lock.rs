@@ -1,4 +1,4 @@
-//! Opening the file of a log: only what can be one, and only by one toolq at a time.
+//! Opens the file of a log: only a regular file, and for writing only by one toolq at a time.
 
 use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io;
@@ -11,82 +11,87 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::LogError;
-use crate::open::paths::folder_of;
-use crate::write::is_at;
-use toolq_core::os::make_private_folder;
+use crate::open::paths::blob_dir_for;
+use crate::write::is_file_at;
+use toolq_core::os::create_private_dir;
 
-/// How often a file is opened that is another when it is locked.
-const ATTEMPTS: u32 = 5;
-/// How long a lock is waited for, which whoever is alive keeps for much longer.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// Between two looks at it.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often to try again if the file was replaced between opening and locking it.
+const MAX_OPEN_ATTEMPTS: u32 = 5;
+/// How long to wait for the lock. A run that is alive holds it for much longer.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+/// Time between two attempts to get the lock.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Opens or makes the file, readable by its owner only, and locks it for as long as it is open. A link, a device or a
-/// pipe is refused, and waits for nobody.
-pub(crate) fn claim(path: &Path) -> Result<File, LogError> {
-    check_bodies(path)?;
-    for _ in 0..ATTEMPTS {
+/// Opens the file, or creates it so that only its owner can read it, and locks it until it is closed. Rejects links,
+/// devices and pipes without blocking on them.
+pub(crate) fn open_and_lock(path: &Path) -> Result<File, LogError> {
+    check_blob_dir(path)?;
+    for _ in 0..MAX_OPEN_ATTEMPTS {
         let file = open_to_write(path)?;
-        lock(&file, path)?;
-        // Only now can nobody put another file in its place without being noticed.
-        let metadata = file.metadata().map_err(|source| opening(path, source))?;
-        if !is_at(&metadata, path) {
+        lock_file(&file, path)?;
+        // The file may have been replaced before it was locked. From now on, that would be noticed.
+        let metadata = file.metadata().map_err(|source| open_error(path, source))?;
+        if !is_file_at(&metadata, path) {
             continue;
         }
         if metadata.len() == 0 {
-            let private = file.set_permissions(Permissions::from_mode(0o600));
-            private.map_err(|source| opening(path, source))?;
+            let chmod = file.set_permissions(Permissions::from_mode(0o600));
+            chmod.map_err(|source| open_error(path, source))?;
         }
         return Ok(file);
     }
     Err(LogError::InUse(path.to_owned()))
 }
 
-/// A toolq that was killed while it started a process leaves one that has its files until it becomes another program.
-fn lock(file: &File, path: &Path) -> Result<(), LogError> {
-    let since = Instant::now();
+/// Waits a moment if the lock is held: a toolq that was killed between fork and exec leaves a child that keeps its
+/// files open, and thus locked, until the exec.
+fn lock_file(file: &File, path: &Path) -> Result<(), LogError> {
+    let waiting_since = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => sleep(LOOK),
+            Err(TryLockError::WouldBlock) if waiting_since.elapsed() < LOCK_TIMEOUT => {
+                sleep(LOCK_POLL_INTERVAL);
+            }
             Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(opening(path, source)),
+            Err(TryLockError::Error(source)) => return Err(open_error(path, source)),
         }
     }
 }
 
-/// Opens a log to look at it, and makes none: whichever file the system lets one read, also behind a link.
+/// Opens an existing log for reading. Follows links, and accepts any regular file that the user may read.
 pub(crate) fn open_to_read(path: &Path) -> Result<File, LogError> {
     let file = open_existing(path, OFlags::empty()).map_err(|errno| match errno {
-        Errno::LOOP => opening(path, errno.into()),
-        _ => refusal(path, errno),
+        Errno::LOOP => open_error(path, errno.into()),
+        _ => error_from_errno(path, errno),
     })?;
-    regular(path, file).map(|(file, _)| file)
+    require_regular_file(path, file).map(|(file, _)| file)
 }
 
-/// Opens a log that is about to be continued or removed, under the conditions of [`claim`], and makes none.
-pub(crate) fn open_own(path: &Path) -> Result<File, LogError> {
+/// Opens an existing log that is about to be continued or removed. The file has to meet the conditions of
+/// [`open_and_lock`], but isn't locked.
+pub(crate) fn open_owned(path: &Path) -> Result<File, LogError> {
     let file = open_existing(path, OFlags::NOFOLLOW);
-    checked(path, file.map_err(|errno| refusal(path, errno))?)
+    require_owned_file(path, file.map_err(|errno| error_from_errno(path, errno))?)
 }
 
-fn open_existing(path: &Path, more: OFlags) -> Result<File, Errno> {
+fn open_existing(path: &Path, extra_flags: OFlags) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    rustix::fs::open(path, flags | more, Mode::empty()).map(File::from)
+    rustix::fs::open(path, flags | extra_flags, Mode::empty()).map(File::from)
 }
 
-/// Refuses a log whose folder of bodies can't be one: found out when the first large body comes, something has run.
-fn check_bodies(log: &Path) -> Result<(), LogError> {
-    let folder = folder_of(log);
-    let wrong = match fs::symlink_metadata(&folder) {
-        Ok(found) if found.is_symlink() => "is a symbolic link",
-        Ok(found) if !found.is_dir() => "is no folder",
-        Ok(found) if !is_own(&found) => "belongs to another user",
-        // What is not there can be made. What can't be looked at hides the log, too, whose opening says so.
+/// Rejects a log whose blob directory can't be used. If this were only noticed when the first blob is stored, calls
+/// would already have run.
+fn check_blob_dir(log: &Path) -> Result<(), LogError> {
+    let dir = blob_dir_for(log);
+    let problem = match fs::symlink_metadata(&dir) {
+        Ok(metadata) if metadata.is_symlink() => "is a symbolic link",
+        Ok(metadata) if !metadata.is_dir() => "isn't a directory",
+        Ok(metadata) if !is_owned_by_user(&metadata) => "belongs to another user",
+        // A missing directory can be created. If it can't be inspected, neither can the log, and opening that fails.
         Ok(_) | Err(_) => return Ok(()),
     };
-    Err(LogError::Bodies { folder, wrong })
+    Err(LogError::InvalidBlobDir { dir, problem })
 }
 
 fn open_to_write(path: &Path) -> Result<File, LogError> {
@@ -94,62 +99,62 @@ fn open_to_write(path: &Path) -> Result<File, LogError> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
     let file = file.map_err(|errno| match errno {
-        Errno::NOENT => LogError::NoFolder(path.to_owned()),
-        _ => refusal(path, errno),
+        Errno::NOENT => LogError::NoParentDir(path.to_owned()),
+        _ => error_from_errno(path, errno),
     })?;
-    checked(path, file.into())
+    require_owned_file(path, file.into())
 }
 
-/// Refuses what is no file of this user.
-fn checked(path: &Path, file: File) -> Result<File, LogError> {
-    let (file, metadata) = regular(path, file)?;
-    if !is_own(&metadata) {
-        return Err(LogError::Foreign(path.to_owned()));
+/// Rejects anything but a regular file of this user.
+fn require_owned_file(path: &Path, file: File) -> Result<File, LogError> {
+    let (file, metadata) = require_regular_file(path, file)?;
+    if !is_owned_by_user(&metadata) {
+        return Err(LogError::ForeignOwner(path.to_owned()));
     }
     Ok(file)
 }
 
-fn regular(path: &Path, file: File) -> Result<(File, Metadata), LogError> {
-    let metadata = file.metadata().map_err(|source| opening(path, source))?;
+fn require_regular_file(path: &Path, file: File) -> Result<(File, Metadata), LogError> {
+    let metadata = file.metadata().map_err(|source| open_error(path, source))?;
     if !metadata.is_file() {
-        return Err(LogError::NotAFile(path.to_owned()));
+        return Err(LogError::NotRegularFile(path.to_owned()));
     }
     Ok((file, metadata))
 }
 
-fn is_own(metadata: &Metadata) -> bool {
+fn is_owned_by_user(metadata: &Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Makes the folder of the default place, and those above it, for its owner only.
-pub(crate) fn make_folder(path: &Path) -> Result<(), LogError> {
-    let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else {
+/// Creates the parent directories of a log in the default location, with access for their owner only.
+pub(crate) fn create_parent_dir(log: &Path) -> Result<(), LogError> {
+    let Some(dir) = log.parent().filter(|dir| !dir.is_dir()) else {
         return Ok(());
     };
-    make_private_folder(folder).map_err(|source| LogError::Io {
-        path: path.to_owned(),
-        doing: "created",
+    create_private_dir(dir).map_err(|source| LogError::Io {
+        path: log.to_owned(),
+        action: "created",
         source,
     })
 }
 
-fn opening(path: &Path, source: io::Error) -> LogError {
+fn open_error(path: &Path, source: io::Error) -> LogError {
     LogError::Io {
         path: path.to_owned(),
-        doing: "opened",
+        action: "opened",
         source,
     }
 }
 
-fn refusal(path: &Path, errno: Errno) -> LogError {
+fn error_from_errno(path: &Path, errno: Errno) -> LogError {
     let path = path.to_owned();
     match errno {
-        Errno::LOOP => LogError::Link(path),
-        Errno::NOENT => LogError::Missing(path),
-        Errno::ISDIR | Errno::NXIO => LogError::NotAFile(path),
+        Errno::LOOP => LogError::Symlink(path),
+        Errno::NOENT => LogError::NotFound(path),
+        Errno::ISDIR | Errno::NXIO => LogError::NotRegularFile(path),
         _ => LogError::Io {
             path,
-            doing: "opened",
+            action: "opened",
             source: errno.into(),
         },
     }

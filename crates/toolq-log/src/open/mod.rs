@@ -1,16 +1,19 @@
-//! Find, lock, verify and recover a log file.
+//! Finds, locks, verifies and recovers log files.
 
 mod begin;
 pub(crate) mod lock;
-mod log;
+mod locked_log;
 mod paths;
 mod recover;
 mod sessions;
 
-pub use begin::{Begin, OpenLog};
-pub(crate) use log::Log;
-pub use paths::{default_path, sessions_folder};
-pub(crate) use paths::{folder_of, is_default_name};
+pub use begin::{BeginMode, PreparedLog};
+pub(crate) use locked_log::LockedLog;
+pub(crate) use paths::{blob_dir_for, is_default_log_name};
+pub use paths::{default_log_path, sessions_dir};
 pub(crate) use recover::RecoveredFields;
-pub(crate) use sessions::files;
-pub use sessions::{digest_of, latest_of_input, latest_session, sessions, torn_ends};
+pub(crate) use sessions::list_matching_files;
+pub use sessions::{
+    combine_digests, find_latest_session, find_latest_session_for_input, list_sessions,
+    list_torn_copies,
+};

@@ -1,3 +1,5 @@
+//! The paths of logs and of the directories that belong to them.
+
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -5,54 +7,54 @@ use jiff::Timestamp;
 use crate::error::LogError;
 use toolq_core::os::{Clock, Environment};
 
-/// The folder of session logs whose place nobody named: `$XDG_STATE_HOME/toolq/sessions`, and `~/.local/state` in the
-/// place of a variable that is not set or, as its specification has it, not absolute.
+/// Returns the directory of logs for which the user named no file: `$XDG_STATE_HOME/toolq/sessions`. If the variable
+/// isn't set or, as the XDG specification requires, isn't an absolute path, `~/.local/state` takes its place.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
-pub fn sessions_folder(environment: &Environment) -> Result<PathBuf, LogError> {
-    let folder = |name| {
-        let path = environment.raw(name).map(PathBuf::from);
+pub fn sessions_dir(environment: &Environment) -> Result<PathBuf, LogError> {
+    let absolute_dir = |name| {
+        let path = environment.get_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
-    let state = folder("XDG_STATE_HOME")
-        .or_else(|| Some(folder("HOME")?.join(".local/state")))
+    let state_dir = absolute_dir("XDG_STATE_HOME")
+        .or_else(|| Some(absolute_dir("HOME")?.join(".local/state")))
         .ok_or(LogError::NoHome)?;
-    Ok(state.join("toolq/sessions"))
+    Ok(state_dir.join("toolq/sessions"))
 }
 
-/// Where a session log stands unless somebody says otherwise: `TIME-ID.jsonl` in [`sessions_folder`]. The time is UTC, so
-/// that names sort.
+/// Generates the default path of a log: `TIME-ID.jsonl` in [`sessions_dir`]. The time is in UTC, so that names sort by
+/// time.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
-pub fn default_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
-    let folder = sessions_folder(environment)?;
+pub fn default_log_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+    let dir = sessions_dir(environment)?;
     let id = fastrand::u32(..);
-    let name = format!("{}-{id:08x}.jsonl", time_of_name(clock));
-    Ok(folder.join(name))
+    let name = format!("{}-{id:08x}.jsonl", format_name_timestamp(clock));
+    Ok(dir.join(name))
 }
 
-/// Whether a log of toolq's own choice has such a name: `20251121T200000Z-0123abcd.jsonl`.
-pub(crate) fn is_default_name(name: &[u8]) -> bool {
-    let form = b"00000000T000000Z-xxxxxxxx.jsonl";
-    let fits = |(c, form): (&u8, &u8)| match form {
+/// Returns whether `name` has the form of a default log name, such as `20251121T200000Z-0123abcd.jsonl`.
+pub(crate) fn is_default_log_name(name: &[u8]) -> bool {
+    let pattern = b"00000000T000000Z-xxxxxxxx.jsonl";
+    let fits = |(c, expected): (&u8, &u8)| match expected {
         b'0' => c.is_ascii_digit(),
         b'x' => matches!(c, b'0'..=b'9' | b'a'..=b'f'),
-        _ => c == form,
+        _ => c == expected,
     };
-    name.len() == form.len() && name.iter().zip(form).all(fits)
+    name.len() == pattern.len() && name.iter().zip(pattern).all(fits)
 }
 
-/// `20251121T200000Z`.
-fn time_of_name(clock: &Clock) -> String {
-    let ms = i64::try_from(clock.ms()).unwrap_or_default();
+/// Formats the current time as `20251121T200000Z`.
+fn format_name_timestamp(clock: &Clock) -> String {
+    let ms = i64::try_from(clock.now_ms()).unwrap_or_default();
     let time = Timestamp::from_millisecond(ms).unwrap_or_default();
     time.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// The folder beside a log for what is too large for a record: `LOG.d`.
-pub(crate) fn folder_of(log: &Path) -> PathBuf {
+/// Returns the directory next to a log for content that is too large for a record: `LOG.d`.
+pub(crate) fn blob_dir_for(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".d");
     PathBuf::from(name)
@@ -65,14 +67,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_follows_the_environment() {
+    fn the_default_path_follows_the_environment() {
         let clock = Clock::new(|| 1_763_755_200_000);
         let path = |variables: &[(&str, &str)]| {
             let variables = variables.iter();
             let environment = variables
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
                 .collect();
-            default_path(&environment, &clock).map(|path| path.to_string_lossy().into_owned())
+            default_log_path(&environment, &clock).map(|path| path.to_string_lossy().into_owned())
         };
         let named = path(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]).unwrap();
         assert!(
@@ -85,7 +87,7 @@ mod tests {
             "{home}"
         );
         assert!(matches!(path(&[]), Err(LogError::NoHome)));
-        let name = |path: &str| is_default_name(path.rsplit('/').next().unwrap().as_bytes());
+        let name = |path: &str| is_default_log_name(path.rsplit('/').next().unwrap().as_bytes());
         assert!(name(&named) && !name(&named[..named.len() - 1]) && !name("a.jsonl"));
     }
 }

@@ -1,12 +1,12 @@
-//! Sets the torn end of a log aside. What was torn was never acted on: a start is followed by a call only when its
-//! write came to an end.
+//! Sets the torn end of a log aside. Nothing ever acted on a torn record: a call starts only after the write of its
+//! start record has completed.
 //!
-//! 1. The torn bytes are copied to `LOG.torn-SEQ`, by a file that gets its name when it is whole.
-//! 2. The log is cut off behind its last whole record.
-//! 3. A record `recovered` says so, and is made durable.
+//! 1. The torn bytes are copied to `LOG.torn-SEQ`, a file that gets its name only when it is complete.
+//! 2. The log is truncated after its last whole record.
+//! 3. A `recovered` record is appended and synced.
 //!
-//! A death between two of these leaves a log that the next opening recovers in the same way: a copy that is there and
-//! has no record yet gets one.
+//! If toolq is killed between two of these steps, the next open recovers the log in the same way: a copy that has no
+//! record yet gets one.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,23 +17,25 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::read::{Damage, Flaw, MAX_TORN};
-use crate::records::{Kind, sha256};
-use crate::write::{Durable, Journal, publish};
+use crate::read::{Corruption, CorruptionKind, MAX_TORN_BYTES};
+use crate::records::{RecordKind, sha256_hex};
+use crate::write::{Durability, Journal, write_file_atomically};
 use toolq_core::os::failpoint;
 
-/// The end of a log that is no whole record.
-pub(crate) struct Torn {
+/// The bytes after the last whole record of a log.
+pub(crate) struct TornEnd {
     bytes: u64,
 }
 
-impl Torn {
+impl TornEnd {
+    /// Converts the corruption that ended reading.
+    ///
     /// # Errors
-    /// The damage is another.
-    pub(crate) fn of(damage: Damage) -> Result<Self, Damage> {
-        match damage.what {
-            Flaw::Torn { bytes } => Ok(Self { bytes }),
-            _ => Err(damage),
+    /// It isn't a torn end.
+    pub(crate) fn from_corruption(corruption: Corruption) -> Result<Self, Corruption> {
+        match corruption.kind {
+            CorruptionKind::Torn { bytes } => Ok(Self { bytes }),
+            _ => Err(corruption),
         }
     }
 }
@@ -41,125 +43,131 @@ impl Torn {
 /// Metadata of a `recovered`: what was set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveredFields {
-    /// How many bytes the log lost.
+    /// Number of bytes that were removed from the end of the log.
     pub dropped_bytes: u64,
-    /// Of these bytes, in hexadecimal.
+    /// SHA-256 of these bytes, in hexadecimal.
     pub sha256: String,
-    /// The name of the file beside the log that has them.
+    /// Name of the file next to the log that holds them.
     pub file: String,
 }
 
 impl RecoveredFields {
-    /// What was done to the log at `path`, for people.
-    pub fn words(&self, path: &Path) -> String {
+    /// Describes to the user what was done to the log at `path`.
+    pub fn message(&self, path: &Path) -> String {
         let bytes = match self.dropped_bytes {
             1 => "1 byte".to_owned(),
             bytes => format!("{bytes} bytes"),
         };
         let file = path.with_file_name(&self.file);
         format!(
-            "the end of the session log {} was torn; what was no whole record, {bytes}, now stands in {}",
+            "the end of the session log {} was torn; moved {bytes} of an incomplete record to {}",
             path.display(),
             file.display()
         )
     }
 }
 
-/// Copies the torn end of `file` behind its first `len` bytes, where record `seq` would stand, and cuts it off. Returns what the log doesn't tell yet, also of a recovery that was
-/// itself cut short.
-pub(crate) fn set_aside(
+/// Copies the torn end of `file`, which begins after the first `whole_bytes` bytes in the place of record `seq`, and
+/// truncates the file. Returns everything that was set aside and isn't recorded in the log yet, including copies of an
+/// earlier recovery that was interrupted.
+pub(crate) fn set_aside_torn_end(
     path: &Path,
     file: &File,
-    (seq, len): (u64, u64),
-    torn: Option<&Torn>,
+    (seq, whole_bytes): (u64, u64),
+    torn_end: Option<&TornEnd>,
 ) -> io::Result<Vec<RecoveredFields>> {
-    let (mut aside, taken) = copies(path, seq)?;
-    let Some(&Torn { bytes }) = torn else {
-        return Ok(aside);
+    let (mut recovered, names_taken) = find_torn_copies(path, seq)?;
+    let Some(&TornEnd { bytes }) = torn_end else {
+        return Ok(recovered);
     };
     let mut dropped = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
-    file.read_exact_at(&mut dropped, len)?;
-    let name = name_of(path, seq, taken);
-    let copied = fields(&name, &dropped);
-    // A copy that was made before the cut could be.
-    let last = aside.last();
-    if last.is_none_or(|last| last.sha256 != copied.sha256) {
-        publish(&path.with_file_name(&name), &dropped)?;
-        aside.push(copied);
+    file.read_exact_at(&mut dropped, whole_bytes)?;
+    let name = torn_copy_name(path, seq, names_taken);
+    let copy = recovered_fields(&name, &dropped);
+    // An earlier recovery may have made the copy without getting to the truncation.
+    let last = recovered.last();
+    if last.is_none_or(|last| last.sha256 != copy.sha256) {
+        write_file_atomically(&path.with_file_name(&name), &dropped)?;
+        recovered.push(copy);
     }
     failpoint("recover.copied")?;
-    file.set_len(len)?;
+    file.set_len(whole_bytes)?;
     file.sync_data()?;
     failpoint("recover.cut")?;
-    Ok(aside)
+    Ok(recovered)
 }
 
-/// Adds the records of what was set aside.
-pub(crate) fn note(journal: &mut Journal, aside: &[RecoveredFields]) -> io::Result<()> {
-    if aside.is_empty() {
+/// Appends the records of what was set aside.
+pub(crate) fn append_recovered_records(
+    journal: &mut Journal,
+    recovered: &[RecoveredFields],
+) -> io::Result<()> {
+    if recovered.is_empty() {
         return Ok(());
     }
-    for fields in aside {
-        journal.add(&Kind::Recovered, None, &(), fields)?;
+    for fields in recovered {
+        journal.append(&RecordKind::Recovered, None, &(), fields)?;
     }
-    journal.commit(Durable::Now)?;
+    journal.commit(Durability::Immediate)?;
     failpoint("recover.noted")
 }
 
-/// The copies of torn ends before which record `seq` would stand, and how many of their names are taken: a file that begins
-/// as no record does is somebody else's.
-fn copies(path: &Path, seq: u64) -> io::Result<(Vec<RecoveredFields>, usize)> {
-    let (mut found, mut taken) = (Vec::new(), 0);
+/// Finds the copies of torn ends in the place of record `seq`, and counts how many of their names are taken. A file
+/// that doesn't begin like that record isn't such a copy.
+fn find_torn_copies(path: &Path, seq: u64) -> io::Result<(Vec<RecoveredFields>, usize)> {
+    let (mut found, mut names_taken) = (Vec::new(), 0);
     loop {
-        let name = name_of(path, seq, taken);
+        let name = torn_copy_name(path, seq, names_taken);
         let copy = path.with_file_name(&name);
         match std::fs::symlink_metadata(&copy) {
-            Ok(metadata) if metadata.len() > MAX_TORN => {
-                taken += 1;
+            Ok(metadata) if metadata.len() > MAX_TORN_BYTES => {
+                names_taken += 1;
                 continue;
             }
             Ok(metadata) if metadata.is_file() => {}
             Ok(_) => {
                 return Err(io::Error::other(format!(
-                    "{} is in the way",
+                    "{} is in the way: it isn't a regular file",
                     copy.display()
                 )));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((found, taken)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((found, names_taken));
+            }
             Err(error) => return Err(error),
         }
         let bytes = std::fs::read(&copy)?;
-        if may_be_torn(&bytes, seq) {
-            found.push(fields(&name, &bytes));
+        if may_be_torn_end(&bytes, seq) {
+            found.push(recovered_fields(&name, &bytes));
         }
-        taken += 1;
+        names_taken += 1;
     }
 }
 
-/// Whether these may be the end of a log behind which record `seq` was being written. What never reached the disk is zeros.
-fn may_be_torn(bytes: &[u8], seq: u64) -> bool {
-    let begin = format!("{{\"seq\":{seq},");
-    let len = bytes.len().min(begin.len());
-    bytes.first() == Some(&0) || bytes[..len] == begin.as_bytes()[..len]
+/// Returns whether these bytes may be what is left of record `seq`. Data that never reached the disk reads as zeros.
+fn may_be_torn_end(bytes: &[u8], seq: u64) -> bool {
+    let prefix = format!("{{\"seq\":{seq},");
+    let len = bytes.len().min(prefix.len());
+    bytes.first() == Some(&0) || bytes[..len] == prefix.as_bytes()[..len]
 }
 
-fn fields(name: &OsString, dropped: &[u8]) -> RecoveredFields {
+fn recovered_fields(name: &OsString, dropped: &[u8]) -> RecoveredFields {
     RecoveredFields {
         dropped_bytes: dropped.len() as u64,
-        sha256: sha256(dropped),
+        sha256: sha256_hex(dropped),
         file: name.to_string_lossy().into_owned(),
     }
 }
 
-/// `LOG.torn-SEQ`, and `LOG.torn-SEQ.N` where there are more.
-fn name_of(path: &Path, seq: u64, copies: usize) -> OsString {
+/// Returns `LOG.torn-SEQ`, or `LOG.torn-SEQ.N` if there are earlier copies.
+fn torn_copy_name(path: &Path, seq: u64, earlier_copies: usize) -> OsString {
     let mut name = PathBuf::from(path)
         .file_name()
         .unwrap_or_default()
         .to_owned();
     name.push(format!(".torn-{seq}"));
-    if copies > 0 {
-        name.push(format!(".{copies}"));
+    if earlier_copies > 0 {
+        name.push(format!(".{earlier_copies}"));
     }
     name
 }

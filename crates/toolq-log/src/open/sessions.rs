@@ -1,4 +1,4 @@
-//! The sessions that are kept where nobody named a file.
+//! Finds the logs in the default directory.
 
 use std::fs;
 use std::io;
@@ -7,45 +7,45 @@ use std::time::SystemTime;
 
 use crate::error::LogError;
 use crate::open::lock;
-use crate::read::Records;
-use crate::records::{SessionStart, sha256};
+use crate::read::RecordReader;
+use crate::records::{SessionRecord, sha256_hex};
 
-/// The logs of `folder`, sorted by name, which begins with the time; none where there is no such folder.
+/// Returns the logs in `dir`, sorted by name, and so by time. Empty if the directory doesn't exist.
 ///
 /// # Errors
-/// The folder can't be read.
-pub fn sessions(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
-    files(folder, |name| name.ends_with(b".jsonl"))
+/// The directory can't be read.
+pub fn list_sessions(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
+    list_matching_files(dir, |name| name.ends_with(b".jsonl"))
 }
 
-/// The files of `folder` that torn ends of logs were copied to.
+/// Returns the files in `dir` to which torn ends of logs were copied.
 ///
 /// # Errors
-/// The folder can't be read.
-pub fn torn_ends(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
-    files(folder, |name| {
-        let mark = b".jsonl.torn-";
-        name.windows(mark.len()).any(|part| part == mark)
+/// The directory can't be read.
+pub fn list_torn_copies(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
+    list_matching_files(dir, |name| {
+        let infix = b".jsonl.torn-";
+        name.windows(infix.len()).any(|window| window == infix)
     })
 }
 
-/// What of `folder` has a name that is wanted, sorted; none where there is no such folder.
-pub(crate) fn files(
-    folder: &Path,
+/// Returns the entries of `dir` whose names are wanted, sorted. Empty if the directory doesn't exist.
+pub(crate) fn list_matching_files(
+    dir: &Path,
     is_wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<Vec<PathBuf>, LogError> {
-    let unreadable = |source| LogError::Io {
-        path: folder.to_owned(),
-        doing: "listed",
+    let list_error = |source| LogError::Io {
+        path: dir.to_owned(),
+        action: "listed",
         source,
     };
-    let entries = match fs::read_dir(folder) {
+    let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(unreadable)?,
+        entries => entries.map_err(list_error)?,
     };
     let mut files = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(unreadable)?;
+        let entry = entry.map_err(list_error)?;
         if is_wanted(entry.file_name().as_encoded_bytes()) {
             files.push(entry.path());
         }
@@ -54,46 +54,51 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// The log of `folder` that was written last.
+/// Returns the log in `dir` that was written last.
 ///
 /// # Errors
-/// The folder can't be read, or has none.
-pub fn latest_session(folder: &Path) -> Result<PathBuf, LogError> {
-    // Of several at the same time the last by name wins.
-    let latest = sessions(folder)?.into_iter().max_by_key(written);
-    latest.ok_or_else(|| LogError::NoSession(folder.to_owned()))
+/// The directory can't be read, or has no logs.
+pub fn find_latest_session(dir: &Path) -> Result<PathBuf, LogError> {
+    // Of several with the same time, the last by name wins.
+    let latest = list_sessions(dir)?.into_iter().max_by_key(last_modified);
+    latest.ok_or_else(|| LogError::NoSession(dir.to_owned()))
 }
 
-/// The log of `folder` that was written last, of those whose first session had the input of this digest.
+/// Returns the log in `dir` that was written last, of those whose first session had the input with this digest.
 ///
 /// # Errors
-/// The folder can't be read.
-pub fn latest_of_input(folder: &Path, input_sha256: &str) -> Result<Option<PathBuf>, LogError> {
-    let mut logs = sessions(folder)?;
-    logs.sort_by_key(written);
-    let is_of_input = |log: &PathBuf| input_of(log).as_deref() == Some(input_sha256);
+/// The directory can't be read.
+pub fn find_latest_session_for_input(
+    dir: &Path,
+    input_sha256: &str,
+) -> Result<Option<PathBuf>, LogError> {
+    let mut logs = list_sessions(dir)?;
+    logs.sort_by_key(last_modified);
+    let is_of_input = |log: &PathBuf| read_input_digest(log).as_deref() == Some(input_sha256);
     Ok(logs.into_iter().rev().find(is_of_input))
 }
 
-/// The digest of the input of a log's first session.
-fn input_of(log: &Path) -> Option<String> {
-    // It is about to be continued.
-    let first = Records::of(lock::open_own(log).ok()?).next()?.ok()?;
-    let session: SessionStart = first.metadata().ok()?;
+/// Returns the digest of the input of a log's first session.
+fn read_input_digest(log: &Path) -> Option<String> {
+    // The log is about to be continued, so the strict checks apply.
+    let first = RecordReader::from_file(lock::open_owned(log).ok()?)
+        .next()?
+        .ok()?;
+    let session: SessionRecord = first.parse_metadata().ok()?;
     session.input_sha256
 }
 
-/// The digest of several inputs: that of one is its own, that of many is of their digests one behind the other.
-pub fn digest_of<'a>(inputs: impl Iterator<Item = &'a str>) -> String {
-    let digests: Vec<&str> = inputs.collect();
+/// Combines the digests of inputs: a single one is returned unchanged, several are concatenated and hashed.
+pub fn combine_digests<'a>(input_digests: impl Iterator<Item = &'a str>) -> String {
+    let digests: Vec<&str> = input_digests.collect();
     match digests.as_slice() {
         [one] => (*one).to_owned(),
-        many => sha256(many.concat().as_bytes()),
+        many => sha256_hex(many.concat().as_bytes()),
     }
 }
 
-/// When a log was written last.
-fn written(log: &PathBuf) -> SystemTime {
+/// Returns when a log was written last.
+fn last_modified(log: &PathBuf) -> SystemTime {
     let metadata = fs::symlink_metadata(log);
     let time = metadata.and_then(|metadata| metadata.modified());
     time.unwrap_or(SystemTime::UNIX_EPOCH)

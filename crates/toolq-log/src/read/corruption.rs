@@ -1,57 +1,61 @@
+//! What can be wrong with a log.
+
 use toolq_core::text::escape;
 
 /// Where a log is damaged, and how.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct Damage {
-    /// Counted from 1: the first line that is not what was written.
+#[error("line {line}: {kind}")]
+pub struct Corruption {
+    /// Number of the first damaged line, counted from 1.
     pub line: u64,
-    /// Where that line begins, in bytes. All records before it are whole.
+    /// Byte offset of the beginning of that line. All records before it are intact.
     pub offset: u64,
-    /// What is wrong with it.
-    pub what: Flaw,
+    /// What is wrong with that line.
+    pub kind: CorruptionKind,
 }
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
-    /// The end of the file is the beginning of a record: its writer was killed, or the disk was full. No call started
-    /// because of it, since its write never came to an end.
-    #[error("the record is torn: the file ends after {bytes} bytes of it")]
+pub enum CorruptionKind {
+    /// The file ends within a record: its writer was killed, or the disk was full. No call started because of it, since
+    /// its write never completed.
+    #[error("the record is torn: the file ends {bytes} bytes into it")]
     Torn { bytes: u64 },
-    /// It is no beginning of a log either.
-    #[error("this is no record of a session log")]
+    /// The first line isn't even the beginning of a log.
+    #[error("this isn't a session log record")]
     NotALog,
-    #[error("it has more than 64 KiB, which no record has")]
+    #[error("the line exceeds the 64 KiB record limit")]
     TooLong,
-    #[error("it is no UTF-8")]
+    #[error("the line isn't valid UTF-8")]
     NotUtf8,
-    #[error("it does not end in a checksum")]
-    NoSeal,
-    #[error("its checksum is wrong: bytes of it were changed")]
-    Checksum,
-    #[error("it is no record: {0}")]
-    NotARecord(String),
-    #[error("it is record {found}, and {expected} was to follow: lines are missing or were moved")]
-    Sequence { expected: u64, found: u64 },
-    #[error("it does not follow the line before: lines were changed, removed or moved")]
-    Chain,
-    #[error("the format {major}.{minor} is newer than this toolq knows")]
-    Newer { major: u32, minor: u32 },
-    #[error("records of type {} must be understood, and this toolq doesn't know them", escape(.0))]
+    #[error("the line doesn't end in a checksum")]
+    MissingChecksum,
+    #[error("the line doesn't match its checksum")]
+    WrongChecksum,
+    #[error("the line isn't a valid record: {0}")]
+    InvalidRecord(String),
+    #[error("expected record {expected}, found {found}: lines are missing or were moved")]
+    UnexpectedSeq { expected: u64, found: u64 },
+    #[error(
+        "the line doesn't match the hash of the previous one: lines were changed, removed or moved"
+    )]
+    BrokenChain,
+    #[error("format {major}.{minor} is newer than this toolq supports")]
+    NewerFormat { major: u32, minor: u32 },
+    #[error("records of type {} must be understood, but this toolq doesn't know them", escape(.0))]
     MustUnderstand(String),
-    /// Each line is whole, but they can't follow one another.
+    /// The record is intact, but can't follow the ones before it.
     #[error("{0}")]
-    Disorder(&'static str),
-    #[error("its metadata is not that of its type: {0}")]
-    Metadata(String),
-    #[error("it can't be read: {0}")]
+    SequenceViolation(&'static str),
+    #[error("the metadata doesn't fit the record's type: {0}")]
+    InvalidMetadata(String),
+    #[error("the line can't be read: {0}")]
     Unreadable(String),
 }
 
-impl Damage {
-    /// Whether all that is wrong is an end that was never written whole. What was torn may be set aside.
-    pub fn is_torn(&self) -> bool {
-        matches!(self.what, Flaw::Torn { .. })
+impl Corruption {
+    /// Returns whether the only damage is an end that was never completely written. A torn end may be set aside.
+    pub fn is_torn_end(&self) -> bool {
+        matches!(self.kind, CorruptionKind::Torn { .. })
     }
 }

@@ -1,4 +1,4 @@
-//! Read records back, and verify that each is what was written.
+//! Reads records back, and verifies that they are unchanged.
 
 mod corruption;
 mod reader;
@@ -6,9 +6,9 @@ mod referenced_files;
 mod sequence;
 mod verify;
 
-pub use corruption::Damage;
-pub(crate) use corruption::Flaw;
-pub(crate) use reader::MAX_TORN;
-pub use reader::Records;
-pub use sequence::Order;
-pub use verify::witness;
+pub use corruption::Corruption;
+pub(crate) use corruption::CorruptionKind;
+pub(crate) use reader::MAX_TORN_BYTES;
+pub use reader::RecordReader;
+pub use sequence::SequenceChecker;
+pub use verify::verify_log;

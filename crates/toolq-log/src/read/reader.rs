@@ -1,226 +1,243 @@
-//! Reads a log record by record. Each is checked before it is handed out: its seal, its place in the chain, its type.
-//! One line is in memory at a time. Nothing is written, and no lock is needed: a log may be read while it grows.
+//! Reads a log record by record. The seal of each record, its place in the hash chain and its type are checked before
+//! it is returned. Only one line is in memory at a time. Reading needs no lock: a log can be read while it grows.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::MAX_RECORD;
+use crate::MAX_RECORD_BYTES;
 use crate::error::LogError;
 use crate::open::lock;
-use crate::read::corruption::{Damage, Flaw};
+use crate::read::corruption::{Corruption, CorruptionKind};
 use crate::records::line;
-use crate::records::{Chain, Record, verified};
+use crate::records::{HashChain, Record, parse_next_record};
 
-/// Bytes that are read at once.
-const READ: usize = 128 << 10;
-/// The largest end without a line break that a loss of power may leave: unwritten bytes of many records.
-pub(crate) const MAX_TORN: u64 = 16 << 20;
+/// Size of the read buffer in bytes.
+const READ_BUFFER_BYTES: usize = 128 << 10;
+/// Largest end without a line break that a power loss may leave, in bytes: many records that never reached the disk.
+pub(crate) const MAX_TORN_BYTES: u64 = 16 << 20;
 
-/// The records of a log, from its first to its last. After an error there are no more.
-pub struct Records {
-    from: BufReader<From>,
-    /// The line that is being read; kept for its room.
+/// Iterates over the records of a log, from the first to the last. An error ends the iteration.
+pub struct RecordReader {
+    source: BufReader<FileCursor>,
+    /// The line being read; kept to reuse its allocation.
     line: Vec<u8>,
-    /// Whole records so far.
-    lines: u64,
-    /// Where the next line begins.
+    /// Number of whole records read so far.
+    record_count: u64,
+    /// Byte offset of the next line.
     offset: u64,
-    chain: Chain,
-    newer: Option<(u32, u32)>,
-    stopped: bool,
+    chain: HashChain,
+    newer_format: Option<(u32, u32)>,
+    is_stopped: bool,
 }
 
-impl Records {
-    /// Opens a log to look at it, behind a link and somebody else's as well. What can't be a log (a folder, a device, a
-    /// pipe) is refused.
+impl RecordReader {
+    /// Opens a log for reading. Follows links and accepts files of other users, but rejects what can't be a log: a
+    /// directory, a device or a pipe.
     ///
     /// # Errors
-    /// Why it can't be read.
+    /// The log can't be read.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        lock::open_to_read(path).map(Self::of)
+        lock::open_to_read(path).map(Self::from_file)
     }
 
-    /// Reads a file that is open already, wherever its cursor stands.
-    pub(crate) fn of(file: File) -> Self {
+    /// Reads an open file from its beginning, regardless of its cursor.
+    pub(crate) fn from_file(file: File) -> Self {
         Self {
-            from: BufReader::with_capacity(READ, From { file, at: 0 }),
+            source: BufReader::with_capacity(READ_BUFFER_BYTES, FileCursor { file, offset: 0 }),
             line: Vec::new(),
-            lines: 0,
+            record_count: 0,
             offset: 0,
-            chain: Chain::start(),
-            newer: None,
-            stopped: false,
+            chain: HashChain::new(),
+            newer_format: None,
+            is_stopped: false,
         }
     }
 
-    /// The record that stands at `offset` in `len` bytes, its break included, and was read there before.
-    pub(crate) fn at(file: &File, offset: u64, len: u32) -> Result<Record<'static>, Damage> {
+    /// Reads a record again, given the `offset` of its line and its length in bytes, including the line break.
+    pub(crate) fn read_at(
+        file: &File,
+        offset: u64,
+        len: u32,
+    ) -> Result<Record<'static>, Corruption> {
         let mut line = vec![0; len as usize];
         let read = file.read_exact_at(&mut line, offset);
-        let read = read.map_err(|error| unreadable(&error));
-        let read = read.and_then(|()| line::read(line.trim_ascii_end()));
-        let place = offset..offset + u64::from(len);
-        let record = read.and_then(|read| Record::of(&read, 0, place));
-        record.map(Record::into_owned).map_err(|what| Damage {
+        let read = read.map_err(|error| unreadable_kind(&error));
+        let read = read.and_then(|()| line::parse_sealed_line(line.trim_ascii_end()));
+        let byte_range = offset..offset + u64::from(len);
+        let record = read.and_then(|read| Record::from_parsed(&read, 0, byte_range));
+        record.map(Record::into_owned).map_err(|kind| Corruption {
             line: 0,
             offset,
-            what,
+            kind,
         })
     }
 
-    /// Goes on behind the last whole record: for a file that grew since the end was reached.
-    pub fn again(&mut self) {
-        self.from.get_mut().at = self.offset;
-        let read = self.from.buffer().len();
-        self.from.consume(read);
-        self.stopped = false;
+    /// Continues after the last whole record, in case the file has grown since its end was reached.
+    pub fn continue_reading(&mut self) {
+        self.source.get_mut().offset = self.offset;
+        let buffered = self.source.buffer().len();
+        self.source.consume(buffered);
+        self.is_stopped = false;
     }
 
-    /// Whether somebody writes it now, as far as can be told.
-    pub fn is_written(&self) -> bool {
-        let file = &self.from.get_ref().file;
-        // Who writes keeps it locked. A lock that is had is given back at once, for somebody may be about to.
+    /// Returns whether a run seems to be writing the log.
+    pub fn has_writer(&self) -> bool {
+        let file = &self.source.get_ref().file;
+        // A writer holds the lock. If we get it, release it at once, since a run may be about to start.
         match file.try_lock_shared() {
             Ok(()) => file.unlock().is_err(),
             Err(_) => true,
         }
     }
 
-    /// Bytes of the whole records that were read.
+    /// Returns the size of the whole records read so far, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The line of the record that was read last, without its break.
+    /// Returns the line of the last record read, without its line break.
     pub fn last_line(&self) -> &str {
-        // A record was read of it, so it is UTF-8.
+        // A record was parsed from it, so it is valid UTF-8.
         str::from_utf8(&self.line).unwrap_or_default()
     }
 
-    /// How many whole records were read.
-    pub fn lines(&self) -> u64 {
-        self.lines
+    /// Returns the number of whole records read so far.
+    pub fn record_count(&self) -> u64 {
+        self.record_count
     }
 
-    /// The format, major and minor, of what a newer toolq wrote of the part that was read: it can be read, but not
-    /// continued.
-    pub fn newer(&self) -> Option<(u32, u32)> {
-        self.newer
+    /// Returns the newer format version (major and minor) of what has been read, if a newer toolq wrote some of it.
+    /// Such a log can be read, but not continued.
+    pub fn newer_format(&self) -> Option<(u32, u32)> {
+        self.newer_format
     }
 
-    /// What a record behind those that were read continues.
-    pub(crate) fn end(&self) -> &Chain {
+    /// Returns the state of the hash chain after the records read so far.
+    pub(crate) fn hash_chain(&self) -> &HashChain {
         &self.chain
     }
 
-    /// The next record, in the line that is read: nothing is copied, and it goes before another is read.
-    pub fn lend(&mut self) -> Option<Result<Record<'_>, Damage>> {
-        if self.stopped {
+    /// Reads the next record without copying it. The record borrows the line buffer, so it must be dropped before the
+    /// next one is read.
+    pub fn next_borrowed(&mut self) -> Option<Result<Record<'_>, Corruption>> {
+        if self.is_stopped {
             return None;
         }
-        self.stopped = true;
-        match self.fetch() {
+        self.is_stopped = true;
+        match self.read_line() {
             Ok(true) => {}
             Ok(false) => return None,
-            Err(what) => return Some(Err(self.damaged(what))),
+            Err(kind) => return Some(Err(self.corruption_at_next_line(kind))),
         }
-        let place = self.offset..self.offset + self.line.len() as u64 + 1;
-        match verified(&self.line, self.lines + 1, place, &self.chain) {
-            Ok((record, newer)) => {
-                self.newer = newer.or(self.newer);
-                self.chain.push(&self.line);
-                self.offset = record.end;
-                self.lines = record.line;
-                self.stopped = false;
+        let byte_range = self.offset..self.offset + self.line.len() as u64 + 1;
+        match parse_next_record(&self.line, self.record_count + 1, byte_range, &self.chain) {
+            Ok((record, newer_format)) => {
+                self.newer_format = newer_format.or(self.newer_format);
+                self.chain.advance(&self.line);
+                self.offset = record.end_offset;
+                self.record_count = record.line;
+                self.is_stopped = false;
                 Some(Ok(record))
             }
-            Err(what) => Some(Err(self.damaged(what))),
+            Err(kind) => Some(Err(self.corruption_at_next_line(kind))),
         }
     }
 
-    /// Reads the next line, and takes its break off. False where there is none.
-    fn fetch(&mut self) -> Result<bool, Flaw> {
+    /// Reads the next line and strips its line break. Returns `false` at the end of the file.
+    fn read_line(&mut self) -> Result<bool, CorruptionKind> {
         self.line.clear();
-        let mut room = (&mut self.from).take(MAX_RECORD as u64);
-        let read = room.read_until(b'\n', &mut self.line);
-        match read.map_err(|error| unreadable(&error))? {
+        let mut limited = (&mut self.source).take(MAX_RECORD_BYTES as u64);
+        let read = limited.read_until(b'\n', &mut self.line);
+        match read.map_err(|error| unreadable_kind(&error))? {
             0 => return Ok(false),
             _ if self.line.last() == Some(&b'\n') => {}
-            _ => return Err(self.unfinished()?),
+            _ => return Err(self.classify_unterminated_line()?),
         }
         self.line.pop();
         Ok(true)
     }
 
-    fn damaged(&self, what: Flaw) -> Damage {
-        let first = self.lines == 0;
-        Damage {
-            line: self.lines + 1,
+    fn corruption_at_next_line(&self, kind: CorruptionKind) -> Corruption {
+        let is_first_line = self.record_count == 0;
+        Corruption {
+            line: self.record_count + 1,
             offset: self.offset,
-            what: if first { self.first(what) } else { what },
+            kind: if is_first_line {
+                self.classify_first_line(kind)
+            } else {
+                kind
+            },
         }
     }
 
-    /// What is wrong with the first line: most files that have something wrong there are no logs.
-    fn first(&self, what: Flaw) -> Flaw {
-        let torn = matches!(what, Flaw::Torn { .. });
-        match what {
-            Flaw::Unreadable(_) => what,
-            _ if line::may_begin_log(&self.line, torn) => what,
-            _ => Flaw::NotALog,
+    /// Decides what is wrong with the first line. Usually, the file isn't a log at all.
+    fn classify_first_line(&self, kind: CorruptionKind) -> CorruptionKind {
+        let is_torn = matches!(kind, CorruptionKind::Torn { .. });
+        match kind {
+            CorruptionKind::Unreadable(_) => kind,
+            _ if line::may_begin_log(&self.line, is_torn) => kind,
+            _ => CorruptionKind::NotALog,
         }
     }
 
-    /// What a line without an end is: torn by who wrote it, unless something follows that no torn write leaves.
-    fn unfinished(&mut self) -> Result<Flaw, Flaw> {
+    /// Decides what is wrong with a line that has no line break. It is torn, unless something follows that a torn write
+    /// can't leave.
+    fn classify_unterminated_line(&mut self) -> Result<CorruptionKind, CorruptionKind> {
         let mut bytes = self.line.len() as u64;
         loop {
-            let more = self.from.fill_buf().map_err(|error| unreadable(&error))?;
-            if more.is_empty() {
+            let chunk = self
+                .source
+                .fill_buf()
+                .map_err(|error| unreadable_kind(&error))?;
+            if chunk.is_empty() {
                 break;
             }
-            if more.contains(&b'\n') {
-                return Ok(Flaw::TooLong);
+            if chunk.contains(&b'\n') {
+                return Ok(CorruptionKind::TooLong);
             }
-            let read = more.len();
+            let read = chunk.len();
             bytes += read as u64;
-            self.from.consume(read);
+            self.source.consume(read);
         }
-        if bytes > MAX_TORN {
-            return Ok(Flaw::TooLong);
+        if bytes > MAX_TORN_BYTES {
+            return Ok(CorruptionKind::TooLong);
         }
-        // A whole record whose line break became another byte; zeros are what a disk has that was not written.
+        // An intact record whose line break was changed. A zero doesn't count: a disk has zeros where nothing was
+        // written.
         match self.line.split_last() {
-            Some((last, record)) if *last != 0 && line::read(record).is_ok() => Ok(Flaw::Checksum),
-            _ => Ok(Flaw::Torn { bytes }),
+            Some((last, record)) if *last != 0 && line::parse_sealed_line(record).is_ok() => {
+                Ok(CorruptionKind::WrongChecksum)
+            }
+            _ => Ok(CorruptionKind::Torn { bytes }),
         }
     }
 }
 
-impl Iterator for Records {
-    type Item = Result<Record<'static>, Damage>;
+impl Iterator for RecordReader {
+    type Item = Result<Record<'static>, Corruption>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.lend().map(|record| record.map(Record::into_owned))
+        self.next_borrowed()
+            .map(|record| record.map(Record::into_owned))
     }
 }
 
-/// A file that is read from a place of its own: others may have a descriptor of it, and its cursor.
-struct From {
+/// Reads a file at an offset of its own, since other descriptors may share the file's cursor.
+struct FileCursor {
     file: File,
-    at: u64,
+    offset: u64,
 }
 
-impl Read for From {
+impl Read for FileCursor {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(bytes, self.at)?;
-        self.at += read as u64;
+        let read = self.file.read_at(bytes, self.offset)?;
+        self.offset += read as u64;
         Ok(read)
     }
 }
 
-fn unreadable(error: &io::Error) -> Flaw {
-    Flaw::Unreadable(error.to_string())
+fn unreadable_kind(error: &io::Error) -> CorruptionKind {
+    CorruptionKind::Unreadable(error.to_string())
 }

@@ -1,5 +1,4 @@
-//! The files of a log's folder that a record names, in its content or in its metadata: whether they are as they were
-//! written.
+//! Verifies the files in a log's blob directory that a record refers to, in its content or in its metadata.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -8,71 +7,79 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::open::folder_of;
-use crate::records::{Body, BodyError, Record, hex, is_digest, open_regular, unreadable};
+use crate::open::blob_dir_for;
+use crate::records::{
+    BlobError, Record, RecordContent, is_sha256_hex, open_regular_file, read_error_text, to_hex,
+};
 
-/// Bytes of an output that are read at once.
-const READ: usize = 64 << 10;
+/// How much of a saved output is read at a time, in bytes.
+const READ_CHUNK_BYTES: usize = 64 << 10;
 
 impl Record<'_> {
-    /// Checks every file of the folder of `log` that this record names, and returns how many it names.
+    /// Verifies every file in the blob directory of `log` that this record refers to, and returns how many there are.
     ///
     /// # Errors
-    /// One is missing, is no regular file, or has other bytes.
-    pub fn check_files(&self, log: &Path) -> Result<u64, BodyError> {
-        let folder = folder_of(log);
-        let wrong = |file: &str, what| BodyError {
-            folder: folder.clone(),
+    /// A file is missing, isn't a regular file, or doesn't match its SHA-256.
+    pub fn check_referenced_files(&self, log: &Path) -> Result<u64, BlobError> {
+        let dir = blob_dir_for(log);
+        let blob_error = |file: &str, problem| BlobError {
+            dir: dir.clone(),
             file: file.to_owned(),
-            what,
+            problem,
         };
-        let named: Named<'_> = serde_json::from_str(self.metadata.get()).unwrap_or_default();
-        let before = named.input_before_coercion.map(Body::of);
-        let before = before
-            .transpose()
-            .map_err(|flaw| wrong("of input_before_coercion", flaw.to_string()))?;
-        let bodies = before.iter().chain([&self.content]);
-        let mut files = 0;
-        for body in bodies.filter(|body| body.is_stored()) {
-            body.load(log)?;
-            files += 1;
+        let references: FileReferences<'_> =
+            serde_json::from_str(self.raw_metadata.get()).unwrap_or_default();
+        let input_before = references
+            .input_before_coercion
+            .map(RecordContent::from_raw);
+        let input_before = input_before.transpose().map_err(|kind| {
+            blob_error("of input_before_coercion", format!("is invalid: {kind}"))
+        })?;
+        let contents = input_before.iter().chain([&self.content]);
+        let mut file_count = 0;
+        for content in contents.filter(|content| content.is_stored()) {
+            content.load(log)?;
+            file_count += 1;
         }
-        if let Some(saved) = &named.saved {
-            // A log may be read from another folder than it was written from.
+        if let Some(saved) = &references.saved {
+            // The log may be read from another directory than it was written from, so only the file name counts.
             let name = saved.rsplit('/').next().unwrap_or(saved);
-            check_saved(&folder, name).map_err(|what| wrong(name, what))?;
-            files += 1;
+            check_saved_output(&dir, name).map_err(|problem| blob_error(name, problem))?;
+            file_count += 1;
         }
-        Ok(files)
+        Ok(file_count)
     }
 }
 
-/// What metadata names, beside the content.
+/// References in the metadata.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Named<'r> {
-    /// Of a `tool_call`.
+struct FileReferences<'r> {
+    /// In a `tool_call`.
     #[serde(borrow)]
     input_before_coercion: Option<&'r RawValue>,
-    /// Of what ends a call.
+    /// In a record that ends a call.
     saved: Option<String>,
 }
 
-/// The whole of an output is named by its digest. It may be large.
-fn check_saved(folder: &Path, name: &str) -> Result<(), String> {
-    let Some(digest) = name.strip_suffix(".txt").filter(|name| is_digest(name)) else {
-        return Err("is the name of no file that toolq made".to_owned());
+/// Verifies a saved output, which is named after its digest. It is read in chunks, since it may be large.
+fn check_saved_output(dir: &Path, name: &str) -> Result<(), String> {
+    let Some(digest) = name.strip_suffix(".txt").filter(|name| is_sha256_hex(name)) else {
+        return Err("doesn't have a name that toolq generates".to_owned());
     };
-    let (mut file, _) = open_regular(folder, name)?;
-    let (mut hash, mut bytes) = (Sha256::new(), vec![0; READ]);
+    let (mut file, _) = open_regular_file(dir, name)?;
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; READ_CHUNK_BYTES]);
     loop {
-        match file.read(&mut bytes).map_err(|error| unreadable(&error))? {
+        match file
+            .read(&mut chunk)
+            .map_err(|error| read_error_text(&error))?
+        {
             0 => break,
-            read => hash.update(&bytes[..read]),
+            read => hash.update(&chunk[..read]),
         }
     }
-    if hex(&hash.finalize()) != digest {
-        return Err("has other bytes than were written".to_owned());
+    if to_hex(&hash.finalize()) != digest {
+        return Err("doesn't match its SHA-256".to_owned());
     }
     Ok(())
 }

@@ -1,268 +1,287 @@
-//! What records may follow which: the promises of a log, checked from its records alone.
+//! Checks which records may follow which: the promises of a log, verified from its records alone.
 //!
-//! Records come in, in their order. A call is on record before it starts, and starts before it has a result; it has one
-//! result, and what has one never starts again; what may have had its effect starts again only when somebody said that it
-//! had none. Memory is proportional to the number of calls.
+//! A call is recorded before it starts, and starts before it has a result. It gets one result and never starts again
+//! after that. A call that may have had its effect starts again only if a user or a probe stated that it had none.
+//! Memory use is proportional to the number of calls.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::read::corruption::{Damage, Flaw};
+use crate::read::corruption::{Corruption, CorruptionKind};
 use crate::records::metadata;
-use crate::records::{Kind, ModelResponse, Record, Start, TurnFields as Turn};
+use crate::records::{ModelResponseRecord, Record, RecordKind, StartRecord, TurnFields as Turn};
 
-/// What the records so far allow.
+/// Checks records in their order, against the state that the previous ones led to.
 #[derive(Debug, Default)]
-pub struct Order {
-    /// The session that has no end yet.
-    session: Option<Uuid>,
-    /// Each with the agent whose it is.
+pub struct SequenceChecker {
+    /// The session that hasn't ended yet.
+    open_session: Option<Uuid>,
+    /// All turns by the id of their record. Turns of an agent have the agent's call and turn number.
     turns: HashMap<Uuid, Option<AgentTurn>>,
-    /// By the id of the `tool_call`.
-    calls: HashMap<Uuid, Stage>,
-    /// The `describe_start`s of the open session that have no end yet.
-    asked: HashSet<Uuid>,
-    /// The calls that agents asked for.
-    inner: HashMap<Uuid, AgentTurn>,
-    /// What models answered.
-    heard: HashSet<AgentTurn>,
+    /// All calls by the id of their `tool_call`.
+    calls: HashMap<Uuid, CallPhase>,
+    /// The `describe_start` records of the open session that have no end yet.
+    open_describes: HashSet<Uuid>,
+    /// The calls that agents requested, with the turn in which they did.
+    agent_calls: HashMap<Uuid, AgentTurn>,
+    /// The turns in which a model has responded.
+    answered_turns: HashSet<AgentTurn>,
 }
 
-/// The call that an agent works on, and its turn.
+/// The call that an agent works on, and a turn of the agent.
 type AgentTurn = (Uuid, usize);
 
-/// How far a call came, with the number of its attempts.
+/// How far a call has come, with the number of its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// It never started, or what started surely had no effect: it may start.
-    Free(u32),
-    /// An attempt has no end.
-    Started(u32, Risk),
+enum CallPhase {
+    /// It may start: it never did, or its attempts certainly had no effect.
+    Startable(u32),
+    /// An attempt has started and has no end.
+    Started(u32, RepeatSafety),
     /// It may have had its effect.
     InDoubt(u32),
     /// It has its result.
     Ended,
 }
 
-/// What an attempt without an end means for the next.
+/// Whether another attempt may follow one that has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Risk {
+enum RepeatSafety {
     /// The call may run twice.
-    None,
-    /// Nor does it matter: an agent goes on, also when a call that it asked for was in doubt.
+    Repeatable,
+    /// An agent works on the call. It may resume, even after one of its own calls was in doubt.
     Agent,
-    /// It must not.
-    Effect,
+    /// The call must not run twice.
+    Unsafe,
 }
 
 /// How a call ended.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct End {
+struct EndStatus {
     status: String,
     budget_of: Option<serde::de::IgnoredAny>,
 }
 
-impl End {
-    fn is_cut_short(&self) -> bool {
-        metadata::is_cut_short(&self.status) && self.budget_of.is_none()
+impl EndStatus {
+    fn is_interrupted(&self) -> bool {
+        metadata::is_interrupted_status(&self.status) && self.budget_of.is_none()
     }
 }
 
-/// What says whether a call in doubt had its effect.
+/// Whether a call in doubt had its effect.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Finding {
-    /// Of a `resolve`.
+struct DoubtFinding {
+    /// In a `resolve`.
     done: Option<bool>,
-    /// Of a probe.
+    /// In a `probe_end`.
     finding: Option<String>,
 }
 
-impl Order {
-    /// Takes the next record.
+impl SequenceChecker {
+    /// Checks the next record.
     ///
     /// # Errors
-    /// It can't stand where it stands. What wrote it broke a promise, or was no toolq.
-    pub fn take(&mut self, record: &Record) -> Result<(), Damage> {
-        self.place(record)?.map_err(|why| Damage {
+    /// The record can't follow the previous ones: its writer broke a promise, or wasn't toolq.
+    pub fn check_record(&mut self, record: &Record) -> Result<(), Corruption> {
+        self.check_sequence(record)?.map_err(|why| Corruption {
             line: record.line,
             offset: record.offset,
-            what: Flaw::Disorder(why),
+            kind: CorruptionKind::SequenceViolation(why),
         })
     }
 
-    fn place(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
-        let known = |found: bool, why| if found { Ok(()) } else { Err(why) };
+    fn check_sequence(&mut self, record: &Record) -> Result<Result<(), &'static str>, Corruption> {
+        let require = |found: bool, why| if found { Ok(()) } else { Err(why) };
         Ok(match &record.kind {
-            Kind::Session => {
-                self.session = Some(record.id);
-                self.asked.clear();
+            RecordKind::Session => {
+                self.open_session = Some(record.id);
+                self.open_describes.clear();
                 Ok(())
             }
-            Kind::Recovered => Ok(()),
-            Kind::Resolve => self.call(record)?,
-            _ if self.session.is_none() => Err("it stands behind the end of its session"),
-            Kind::SessionEnd => {
-                let ends = record.parent == self.session.take();
-                known(ends, "it ends a session that is not open").and(known(
-                    self.asked.is_empty(),
-                    "a tool that was asked what it takes has no end",
+            RecordKind::Recovered => Ok(()),
+            RecordKind::Resolve => self.check_call_record(record)?,
+            _ if self.open_session.is_none() => Err("it follows the end of its session"),
+            RecordKind::SessionEnd => {
+                let ends_open_session = record.parent == self.open_session.take();
+                require(ends_open_session, "it ends a session that isn't open").and(require(
+                    self.open_describes.is_empty(),
+                    "a describe_start has no describe_end",
                 ))
             }
-            Kind::DescribeStart => {
-                self.asked.insert(record.id);
-                let below = record.parent == self.session;
-                known(below, "it belongs to no open session")
+            RecordKind::DescribeStart => {
+                self.open_describes.insert(record.id);
+                let is_in_session = record.parent == self.open_session;
+                require(is_in_session, "it doesn't belong to the open session")
             }
-            Kind::DescribeEnd => {
-                let asked = self.asked.remove(&record.parent.unwrap_or_default());
-                known(asked, "its tool was not asked, or has its end already")
+            RecordKind::DescribeEnd => {
+                let was_open = self
+                    .open_describes
+                    .remove(&record.parent.unwrap_or_default());
+                require(was_open, "it has no open describe_start")
             }
-            Kind::Turn => {
-                let turn: Turn = record.metadata()?;
+            RecordKind::Turn => {
+                let turn: Turn = record.parse_metadata()?;
                 let agent = record.parent.filter(|_| turn.agent.is_some());
                 let turn = agent.map(|agent| (agent, turn.turn));
                 self.turns.insert(record.id, turn);
-                known(
-                    record.parent == self.session || self.has_call(record),
-                    "it belongs to no open session, and to no call of an agent",
+                require(
+                    record.parent == self.open_session || self.has_parent_call(record),
+                    "it belongs neither to the open session nor to an agent's call",
                 )
             }
-            Kind::ToolCall => {
+            RecordKind::ToolCall => {
                 let parent = record.parent.unwrap_or_default();
                 let turn = self.turns.get(&parent).copied();
                 let found = turn.is_some() || self.calls.contains_key(&parent);
-                self.calls.insert(record.id, Stage::Free(0));
+                self.calls.insert(record.id, CallPhase::Startable(0));
                 if let Some(turn) = turn.flatten() {
-                    self.inner.insert(record.id, turn);
+                    self.agent_calls.insert(record.id, turn);
                 }
-                known(found, "its turn is not on record")
+                require(found, "its turn isn't in the log")
             }
-            Kind::ModelResponse => self.response(record)?,
-            _ => self.call(record)?,
+            RecordKind::ModelResponse => self.check_model_response(record)?,
+            _ => self.check_call_record(record)?,
         })
     }
 
-    /// A model answers in each turn of its agent once: an agent that goes on doesn't ask again.
-    fn response(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
+    /// Checks that a model responds only once in each turn of its agent: a resumed agent doesn't repeat its requests.
+    fn check_model_response(
+        &mut self,
+        record: &Record,
+    ) -> Result<Result<(), &'static str>, Corruption> {
         let agent = record.parent.unwrap_or_default();
         if !self.calls.contains_key(&agent) {
-            return Ok(Err("its call is not on record"));
+            return Ok(Err("its call isn't in the log"));
         }
-        let turn = record.metadata::<ModelResponse>()?.turn;
-        let new = self.heard.insert((agent, turn));
-        Ok(if new {
+        let turn = record.parse_metadata::<ModelResponseRecord>()?.turn;
+        let is_first = self.answered_turns.insert((agent, turn));
+        Ok(if is_first {
             Ok(())
         } else {
-            Err("its turn has an answer already")
+            Err("its turn already has a model response")
         })
     }
 
-    /// Whether it starts a call that an agent's model was not heard to ask for, and that writes.
-    fn is_unheard(&self, record: &Record) -> Result<bool, Damage> {
-        let turn = self.inner.get(&record.parent.unwrap_or_default());
-        let unheard = turn.is_some_and(|turn| !self.heard.contains(turn));
-        Ok(unheard && record.metadata::<Start>()?.effect == "write")
+    /// Returns whether the record starts a `write` call of an agent before the model response that requested it is in
+    /// the log.
+    fn writes_without_response(&self, record: &Record) -> Result<bool, Corruption> {
+        let turn = self.agent_calls.get(&record.parent.unwrap_or_default());
+        let lacks_response = turn.is_some_and(|turn| !self.answered_turns.contains(turn));
+        Ok(lacks_response && record.parse_metadata::<StartRecord>()?.effect == "write")
     }
 
-    /// Whether it stands below a call.
-    fn has_call(&self, record: &Record) -> bool {
+    /// Returns whether the parent of the record is a call.
+    fn has_parent_call(&self, record: &Record) -> bool {
         let parent = record.parent.unwrap_or_default();
         self.calls.contains_key(&parent)
     }
 
-    /// A record that belongs to a call.
-    fn call(&mut self, record: &Record) -> Result<Result<(), &'static str>, Damage> {
-        if record.kind == Kind::ToolStart && self.is_unheard(record)? {
+    /// Checks a record that belongs to a call.
+    fn check_call_record(
+        &mut self,
+        record: &Record,
+    ) -> Result<Result<(), &'static str>, Corruption> {
+        if record.kind == RecordKind::ToolStart && self.writes_without_response(record)? {
             return Ok(Err(
-                "a call that writes starts, and its model's answer is not on record",
+                "a `write` call starts before its model response is in the log",
             ));
         }
         let parent = record.parent.unwrap_or_default();
-        let Some(stage) = self.calls.get_mut(&parent) else {
+        let Some(phase) = self.calls.get_mut(&parent) else {
             return Ok(match record.kind {
-                Kind::Other(_) => Ok(()),
-                _ => Err("its call is not on record"),
+                RecordKind::Other(_) => Ok(()),
+                _ => Err("its call isn't in the log"),
             });
         };
         let next = match &record.kind {
-            Kind::ToolStart => stage.start(&record.metadata()?, record),
-            Kind::ToolResult => stage.result(&record.metadata()?),
-            Kind::ToolSkipped => stage.skipped(record),
-            Kind::ToolInDoubt => stage.in_doubt(),
-            _ => stage.found(record.kind == Kind::Resolve, &record.metadata()?),
+            RecordKind::ToolStart => phase.after_start(&record.parse_metadata()?, record),
+            RecordKind::ToolResult => phase.after_result(&record.parse_metadata()?),
+            RecordKind::ToolSkipped => phase.after_skip(record),
+            RecordKind::ToolInDoubt => phase.after_in_doubt(),
+            _ => phase.after_finding(
+                record.kind == RecordKind::Resolve,
+                &record.parse_metadata()?,
+            ),
         };
-        Ok(next.map(|next| *stage = next))
+        Ok(next.map(|next| *phase = next))
     }
 }
 
-impl Stage {
-    fn start(self, start: &Start<'_>, record: &Record) -> Result<Self, &'static str> {
+impl CallPhase {
+    fn after_start(self, start: &StartRecord<'_>, record: &Record) -> Result<Self, &'static str> {
         let attempts = match self {
-            Self::Free(attempts) | Self::Started(attempts, Risk::None | Risk::Agent) => attempts,
-            // An agent goes on when the call in doubt that it asked for is settled.
+            Self::Startable(attempts)
+            | Self::Started(attempts, RepeatSafety::Repeatable | RepeatSafety::Agent) => attempts,
+            // An agent resumes once the call in doubt that it requested is settled.
             Self::InDoubt(attempts) if start.agent.is_some() => attempts,
-            // The engine goes on after an attempt that surely had no effect, and says how it failed.
-            Self::Started(attempts, Risk::Effect) if goes_on(record) => attempts,
-            Self::Started(..) | Self::InDoubt(_) => {
-                return Err("a call starts again that may have had its effect");
+            // The engine retries after an attempt that certainly had no effect, and records how it failed.
+            Self::Started(attempts, RepeatSafety::Unsafe) if follows_failed_attempt(record) => {
+                attempts
             }
-            Self::Ended => return Err("a call starts again that has its result"),
+            Self::Started(..) | Self::InDoubt(_) => {
+                return Err("a call that may have had its effect starts again");
+            }
+            Self::Ended => return Err("a call that has its result starts again"),
         };
         if start.attempt != attempts + 1 {
-            return Err("its attempt is not the next one of its call");
+            return Err("it isn't the next attempt of its call");
         }
-        let risk = match &*start.effect {
-            _ if start.agent.is_some() => Risk::Agent,
-            "read" | "idempotent" => Risk::None,
-            _ => Risk::Effect,
+        let repeat_safety = match &*start.effect {
+            _ if start.agent.is_some() => RepeatSafety::Agent,
+            "read" | "idempotent" => RepeatSafety::Repeatable,
+            _ => RepeatSafety::Unsafe,
         };
-        Ok(Self::Started(start.attempt, risk))
+        Ok(Self::Started(start.attempt, repeat_safety))
     }
 
-    /// A call that is rejected has a result without a start; with other tools it may run, also where it did before them.
-    /// One that was ended with its run, and may run twice, has no result of its own.
-    fn result(self, end: &End) -> Result<Self, &'static str> {
+    /// A rejected call has a result without a start. It may still run with other tools, even if it was started before
+    /// the rejection. A repeatable call that was ended with its run has no result of its own.
+    fn after_result(self, end: &EndStatus) -> Result<Self, &'static str> {
         match self {
-            Self::Free(0) => Ok(self),
-            Self::Free(_) | Self::Started(_, Risk::None | Risk::Agent)
-                if metadata::is_rejected(&end.status) =>
+            Self::Startable(0) => Ok(self),
+            Self::Startable(_)
+            | Self::Started(_, RepeatSafety::Repeatable | RepeatSafety::Agent)
+                if metadata::is_rejected_status(&end.status) =>
             {
                 Ok(self)
             }
-            Self::Started(attempts, Risk::None) if end.is_cut_short() => Ok(Self::Free(attempts)),
-            Self::Started(_, Risk::Agent) if end.is_cut_short() => Ok(self),
-            Self::Ended => Err("its call has a result already"),
+            Self::Started(attempts, RepeatSafety::Repeatable) if end.is_interrupted() => {
+                Ok(Self::Startable(attempts))
+            }
+            Self::Started(_, RepeatSafety::Agent) if end.is_interrupted() => Ok(self),
+            Self::Ended => Err("its call already has a result"),
             _ => Ok(Self::Ended),
         }
     }
 
-    fn skipped(self, record: &Record) -> Result<Self, &'static str> {
+    fn after_skip(self, record: &Record) -> Result<Self, &'static str> {
         match self {
-            // The engine called its request off before any of it was sent.
-            Self::Started(attempts, Risk::Effect) if was_called_off(record) => {
-                Ok(Self::Free(attempts))
+            // The engine canceled its request before any of it was sent.
+            Self::Started(attempts, RepeatSafety::Unsafe) if was_cancelled_after_start(record) => {
+                Ok(Self::Startable(attempts))
             }
-            // A later run may not have come again to what may run twice.
-            Self::Free(_) | Self::Started(_, Risk::None | Risk::Agent) => Ok(self),
-            Self::Started(..) | Self::InDoubt(_) => Err("a call is skipped that had started"),
-            Self::Ended => Err("its call has a result already"),
+            // A resumed run may end before it gets to a call that it would repeat.
+            Self::Startable(_)
+            | Self::Started(_, RepeatSafety::Repeatable | RepeatSafety::Agent) => Ok(self),
+            Self::Started(..) | Self::InDoubt(_) => Err("a call that had started is skipped"),
+            Self::Ended => Err("its call already has a result"),
         }
     }
 
-    fn in_doubt(self) -> Result<Self, &'static str> {
+    fn after_in_doubt(self) -> Result<Self, &'static str> {
         match self {
             Self::Started(attempts, _) | Self::InDoubt(attempts) => Ok(Self::InDoubt(attempts)),
-            Self::Free(_) => Err("a call is in doubt that never started"),
-            Self::Ended => Err("its call has a result already"),
+            Self::Startable(_) => Err("a call that never started is in doubt"),
+            Self::Ended => Err("its call already has a result"),
         }
     }
 
-    /// Somebody said what became of a call, or nobody could.
-    fn found(self, resolve: bool, finding: &Finding) -> Result<Self, &'static str> {
+    /// A `resolve` states what happened to a call; a probe may also end without a finding.
+    fn after_finding(self, is_resolve: bool, finding: &DoubtFinding) -> Result<Self, &'static str> {
         let done = finding.done.or(match finding.finding.as_deref() {
             Some("not_done") => Some(false),
             _ => None,
@@ -270,34 +289,35 @@ impl Stage {
         match (self, done) {
             (Self::Started(..) | Self::InDoubt(_), Some(true)) => Ok(Self::Ended),
             (Self::Started(attempts, _) | Self::InDoubt(attempts), Some(false)) => {
-                Ok(Self::Free(attempts))
+                Ok(Self::Startable(attempts))
             }
-            // Who said that it was not done may know better by now.
-            (Self::Free(1..), Some(true)) if resolve => Ok(Self::Ended),
-            (Self::Free(1..), Some(false)) if resolve => Ok(self),
-            (_, _) if resolve => Err("it resolves a call that is not in doubt"),
-            (stage, _) => Ok(stage),
+            // A user who resolved it as not done may find out that it was done after all.
+            (Self::Startable(1..), Some(true)) if is_resolve => Ok(Self::Ended),
+            (Self::Startable(1..), Some(false)) if is_resolve => Ok(self),
+            (_, _) if is_resolve => Err("it resolves a call that isn't in doubt"),
+            (phase, _) => Ok(phase),
         }
     }
 }
 
-/// A call that is skipped has no attempts, unless it was started and came to nothing.
-fn was_called_off(record: &Record) -> bool {
+/// Returns whether a skipped call was canceled after its start. Only then does it have attempts.
+fn was_cancelled_after_start(record: &Record) -> bool {
     #[derive(Deserialize)]
-    struct Skipped {
+    struct SkipAttempts {
         #[serde(default)]
         attempts: u32,
     }
-    let skipped = record.metadata::<Skipped>();
-    skipped.is_ok_and(|skipped| skipped.attempts > 0)
+    let metadata = record.parse_metadata::<SkipAttempts>();
+    metadata.is_ok_and(|metadata| metadata.attempts > 0)
 }
 
-fn goes_on(record: &Record) -> bool {
+/// Returns whether a start records how the previous attempt failed.
+fn follows_failed_attempt(record: &Record) -> bool {
     #[derive(Deserialize)]
-    struct After {
+    struct PreviousAttempt {
         #[serde(default)]
         after: Option<serde::de::IgnoredAny>,
     }
-    let after = record.metadata::<After>();
-    after.is_ok_and(|after| after.after.is_some())
+    let metadata = record.parse_metadata::<PreviousAttempt>();
+    metadata.is_ok_and(|metadata| metadata.after.is_some())
 }

@@ -1,31 +1,33 @@
-//! A log that is read as an input: what it says of its calls decides what runs, so all of it must be as it was written.
+//! Verifies a log that is used as an input. Its records decide what runs, so all of them must be intact.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use crate::error::LogError;
-use crate::read::reader::Records;
+use crate::read::reader::RecordReader;
 
-/// Verifies a log from its first line to its last. `file` is open, `path` is how people call it. An end that a killed run
-/// has left torn is none of damage.
+/// Verifies a log from its first line to its last. `file` is the open log, `path` its name in messages. A torn end left
+/// by a killed run isn't corruption.
 ///
 /// # Errors
-/// It is damaged, of a newer format, or a run still writes it: what that will run can't be told from it.
-pub fn witness(path: &Path, file: File) -> Result<(), LogError> {
-    let io = |source| LogError::Io {
+/// The log is damaged, has a newer format, or is still being written, so that it doesn't show yet what will run.
+pub fn verify_log(path: &Path, file: File) -> Result<(), LogError> {
+    let read_error = |source| LogError::Io {
         path: path.to_owned(),
-        doing: "read",
+        action: "read",
         source,
     };
-    // Its own file description has its lock; what is piped has no writer.
+    // A writer's lock belongs to its own file description, so it conflicts with ours. Piped input has no writer.
     match file.try_lock_shared() {
-        Ok(()) => file.unlock().map_err(io)?,
+        Ok(()) => file.unlock().map_err(read_error)?,
         Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
-        Err(TryLockError::Error(source)) => return Err(io(source)),
+        Err(TryLockError::Error(source)) => return Err(read_error(source)),
     }
-    for record in Records::of(file) {
+    for record in RecordReader::from_file(file) {
         match record {
-            Err(damage) if !damage.is_torn() => return Err(LogError::of(path, damage)),
+            Err(corruption) if !corruption.is_torn_end() => {
+                return Err(LogError::from_corruption(path, corruption));
+            }
             _ => {}
         }
     }

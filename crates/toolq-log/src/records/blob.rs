@@ -1,3 +1,5 @@
+//! The content of a record: JSON in its line, or a reference to a file in the directory `LOG.d`.
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,74 +10,75 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::open::folder_of;
-use crate::read::Flaw;
-use crate::records::line::sha256;
+use crate::open::blob_dir_for;
+use crate::read::CorruptionKind;
+use crate::records::line::sha256_hex;
 
-/// How a body begins that stands in a file. What somebody else wrote and begins so stands in a file, too.
-pub(crate) const NAMES_FILE: &str = r#"{"$file""#;
+/// How a reference to a blob begins. Other content that begins like this is stored as a blob, too, so that it can't be
+/// mistaken for a reference.
+pub(crate) const BLOB_REF_PREFIX: &str = r#"{"$file""#;
 
-/// The content of a record: JSON in the record itself, or in a file of the log's folder.
+/// The content of a record: JSON in the record itself, or in a file in the log's blob directory.
 #[derive(Debug, Clone)]
-pub enum Body<'l> {
-    /// It stands in the record.
+pub enum RecordContent<'l> {
+    /// JSON in the record.
     Inline(Cow<'l, RawValue>),
-    /// It was too large for a record.
-    Stored(Stored),
+    /// A reference to a file, because the JSON was too large for a record.
+    Stored(StoredBlob),
 }
 
-/// What stands in a record in the place of a content that is too large: the file of the log's folder that has the JSON.
+/// A reference to the file in `LOG.d` that holds JSON too large for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Stored {
-    /// The SHA-256 of the file's bytes in hexadecimal, which is also its name.
+pub struct StoredBlob {
+    /// SHA-256 of the file's bytes in hexadecimal; also the name of the file.
     #[serde(rename = "$file")]
     pub file: String,
-    /// How many bytes it has.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
-/// Why a body that is stored can't be had.
+/// Why a blob can't be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the file {file} in {} that the session log names {what}", folder.display())]
-pub struct BodyError {
-    pub(crate) folder: std::path::PathBuf,
+#[error("the file {file} in {}, referenced by the session log, {problem}", dir.display())]
+pub struct BlobError {
+    pub(crate) dir: std::path::PathBuf,
     pub(crate) file: String,
-    pub(crate) what: String,
+    pub(crate) problem: String,
 }
 
-impl BodyError {
-    /// The log that names the file.
-    pub(crate) fn log(&self) -> std::path::PathBuf {
-        self.folder.with_extension("")
+impl BlobError {
+    /// Returns the path of the log that refers to the file.
+    pub(crate) fn log_path(&self) -> std::path::PathBuf {
+        self.dir.with_extension("")
     }
 }
 
-impl<'l> Body<'l> {
-    /// What the text of a record's content means.
-    pub(crate) fn of(raw: &'l RawValue) -> Result<Self, Flaw> {
-        if !raw.get().starts_with(NAMES_FILE) {
+impl<'l> RecordContent<'l> {
+    /// Interprets the content of a record.
+    pub(crate) fn from_raw(raw: &'l RawValue) -> Result<Self, CorruptionKind> {
+        if !raw.get().starts_with(BLOB_REF_PREFIX) {
             return Ok(Self::Inline(Cow::Borrowed(raw)));
         }
-        let stored: Stored =
-            serde_json::from_str(raw.get()).map_err(|error| Flaw::NotARecord(error.to_string()))?;
-        if !is_digest(&stored.file) {
-            return Err(Flaw::NotARecord(
-                "`$file` is the name of no file that toolq made".to_owned(),
+        let stored: StoredBlob = serde_json::from_str(raw.get())
+            .map_err(|error| CorruptionKind::InvalidRecord(error.to_string()))?;
+        if !is_sha256_hex(&stored.file) {
+            return Err(CorruptionKind::InvalidRecord(
+                "`$file` isn't a file name that toolq generates".to_owned(),
             ));
         }
         Ok(Self::Stored(stored))
     }
 
-    /// The same without the line that it stands in.
-    pub(crate) fn into_owned(self) -> Body<'static> {
+    /// Copies the content out of the line that it borrows from.
+    pub(crate) fn into_owned(self) -> RecordContent<'static> {
         match self {
-            Self::Inline(raw) => Body::Inline(Cow::Owned(raw.into_owned())),
-            Self::Stored(stored) => Body::Stored(stored),
+            Self::Inline(raw) => RecordContent::Inline(Cow::Owned(raw.into_owned())),
+            Self::Stored(stored) => RecordContent::Stored(stored),
         }
     }
 
-    /// How many bytes of JSON it has.
+    /// Returns the size of the JSON in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Inline(raw) => raw.get().len() as u64,
@@ -83,76 +86,76 @@ impl<'l> Body<'l> {
         }
     }
 
-    /// Whether it stands in a file.
+    /// Returns whether the JSON is stored in a file.
     pub fn is_stored(&self) -> bool {
         matches!(self, Self::Stored(_))
     }
 
-    /// Whether there is none.
+    /// Returns whether the content is `null`.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Inline(raw) if raw.get() == "null")
     }
 
-    /// The JSON, from the folder of `log` where it stands there. A file that is not what the record says is refused.
+    /// Returns the JSON. If it is stored in a file, reads it from the blob directory of `log` and verifies it.
     ///
     /// # Errors
-    /// The file is missing, is no regular file, or has other bytes.
-    pub fn load(&self, log: &Path) -> Result<Box<RawValue>, BodyError> {
+    /// The file is missing, isn't a regular file, or doesn't have the recorded size and SHA-256.
+    pub fn load(&self, log: &Path) -> Result<Box<RawValue>, BlobError> {
         let stored = match self {
             Self::Inline(raw) => return Ok(raw.clone().into_owned()),
             Self::Stored(stored) => stored,
         };
-        let folder = folder_of(log);
-        read(&folder, stored).map_err(|what| BodyError {
-            folder,
+        let dir = blob_dir_for(log);
+        read_blob(&dir, stored).map_err(|problem| BlobError {
+            dir,
             file: stored.file.clone(),
-            what,
+            problem,
         })
     }
 }
 
-/// Whether it is the name of a file of the log's folder.
-pub(crate) fn is_digest(name: &str) -> bool {
+/// Returns whether `name` has the form of a blob's file name.
+pub(crate) fn is_sha256_hex(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn read(folder: &Path, stored: &Stored) -> Result<Box<RawValue>, String> {
-    let (file, found) = open_regular(folder, &stored.file)?;
-    if found != stored.bytes {
+fn read_blob(dir: &Path, stored: &StoredBlob) -> Result<Box<RawValue>, String> {
+    let (file, found_bytes) = open_regular_file(dir, &stored.file)?;
+    if found_bytes != stored.bytes {
         let bytes = stored.bytes;
-        return Err(format!("has {found} bytes; {bytes} were written"));
+        return Err(format!("has {found_bytes} bytes, but {bytes} were written"));
     }
     let mut json = Vec::with_capacity(usize::try_from(stored.bytes).unwrap_or_default());
     file.take(stored.bytes)
         .read_to_end(&mut json)
-        .map_err(|error| unreadable(&error))?;
-    if sha256(&json) != stored.file {
-        return Err("has other bytes than were written".to_owned());
+        .map_err(|error| read_error_text(&error))?;
+    if sha256_hex(&json) != stored.file {
+        return Err("doesn't match its SHA-256".to_owned());
     }
-    let json = String::from_utf8(json).map_err(|_| "is no UTF-8".to_owned())?;
-    RawValue::from_string(json).map_err(|error| format!("is no JSON: {error}"))
+    let json = String::from_utf8(json).map_err(|_| "isn't valid UTF-8".to_owned())?;
+    RawValue::from_string(json).map_err(|error| format!("isn't valid JSON: {error}"))
 }
 
-/// Why a file can't be read.
-pub(crate) fn unreadable(error: &io::Error) -> String {
+/// Describes why a file can't be read.
+pub(crate) fn read_error_text(error: &io::Error) -> String {
     format!("can't be read: {error}")
 }
 
-/// Opens a file of the folder, and tells its length.
-pub(crate) fn open_regular(folder: &Path, name: &str) -> Result<(File, u64), String> {
-    let file = open(folder, name).map_err(|error| unreadable(&error))?;
-    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+/// Opens a file in the blob directory and returns it with its size in bytes.
+pub(crate) fn open_regular_file(dir: &Path, name: &str) -> Result<(File, u64), String> {
+    let file = open_in_dir(dir, name).map_err(|error| read_error_text(&error))?;
+    let metadata = file.metadata().map_err(|error| read_error_text(&error))?;
     if !metadata.is_file() {
-        return Err("is no regular file".to_owned());
+        return Err("isn't a regular file".to_owned());
     }
     Ok((file, metadata.len()))
 }
 
-/// Opens a file of the folder. Neither may be a link, and a pipe is not waited for.
-fn open(folder: &Path, name: &str) -> io::Result<File> {
+/// Opens a file in the blob directory. Neither may be a symbolic link, and opening a pipe doesn't block.
+fn open_in_dir(dir: &Path, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let dir = rustix::fs::open(dir, flags | OFlags::DIRECTORY, Mode::empty())?;
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    let file = rustix::fs::openat(dir, name, flags, Mode::empty())?;
     Ok(File::from(file))
 }

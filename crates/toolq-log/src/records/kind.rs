@@ -1,45 +1,47 @@
+//! The types of records.
+
 use std::fmt;
 
-/// The type of a record: what it says. A log may hold types that a newer toolq added.
+/// The type of a record. A log may contain types that a newer toolq added.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RecordKind {
     /// A run begins.
     Session,
     /// A turn begins.
     Turn,
-    /// A model answered an agent.
+    /// A model responded to an agent.
     ModelResponse,
-    /// A call was asked for.
+    /// A call was requested.
     ToolCall,
-    /// An attempt of a call is about to start.
+    /// An attempt at a call is about to start.
     ToolStart,
     /// A call has its result.
     ToolResult,
-    /// A call was answered without having been started.
+    /// A call was answered without running.
     ToolSkipped,
-    /// A call was started, and nobody knows whether it had its effect.
+    /// A call was started, and whether it had its effect is unknown.
     ToolInDoubt,
-    /// A tool's probe is about to be asked whether a call that was started did its work.
+    /// A tool's probe is about to check whether a call that was started did its work.
     ProbeStart,
-    /// The probe has answered.
+    /// The probe ended.
     ProbeEnd,
-    /// A tool that describes itself is about to be asked what it takes.
+    /// A tool's `describe` program is about to run.
     DescribeStart,
-    /// It was asked.
+    /// The `describe` program ended.
     DescribeEnd,
-    /// Somebody said what became of a call in doubt.
+    /// A user stated what happened to a call in doubt.
     Resolve,
-    /// The end of the file was torn and was set aside.
+    /// The torn end of the file was set aside.
     Recovered,
-    /// The run came to its end.
+    /// The run ended.
     SessionEnd,
-    /// One that this toolq doesn't know.
+    /// A type that this toolq doesn't know.
     Other(Box<str>),
 }
 
-impl Kind {
-    /// The type of this name.
-    pub fn of(name: &str) -> Self {
+impl RecordKind {
+    /// Converts the name used in the file.
+    pub fn from_name(name: &str) -> Self {
         match name {
             "session" => Self::Session,
             "turn" => Self::Turn,
@@ -60,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// Its name in the file.
+    /// Returns the name used in the file.
     pub fn name(&self) -> &str {
         match self {
             Self::Session => "session",
@@ -82,17 +84,17 @@ impl Kind {
         }
     }
 
-    /// Whether the last run has no end once a record of this type is there; `before` says it of those before. What is noted
-    /// behind a run's end is part of no run.
-    pub fn leaves_open(&self, before: bool) -> bool {
+    /// Whether the last run is unfinished after a record of this type, given whether it was before. `recovered` and
+    /// `resolve` records may follow the end of a run and don't belong to any.
+    pub fn leaves_run_open(&self, was_open: bool) -> bool {
         match self {
             Self::SessionEnd => false,
-            Self::Recovered | Self::Resolve => before,
+            Self::Recovered | Self::Resolve => was_open,
             _ => true,
         }
     }
 
-    /// Whether it tells how a call ended.
+    /// Whether a record of this type ends a call.
     pub fn ends_call(&self) -> bool {
         matches!(
             self,
@@ -101,7 +103,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RecordKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -1,8 +1,10 @@
-//! One record as one line: composing, sealing and checking it.
+//! A record as a line of the file: serializing, sealing and checking it.
 //!
 //! `crc` is the last member: the CRC-32 (IEEE 802.3) of all bytes of the line before `,"crc":`, as eight hexadecimal
-//! digits; it finds torn and damaged lines. `prev` is the first sixteen hexadecimal digits of the SHA-256 of the line
-//! before, without its line break, and zeros in the first line of a file; it finds lines that were removed or moved.
+//! digits. It detects torn and damaged lines. `prev` is the first sixteen hexadecimal digits of the SHA-256 of the
+//! previous line, without its line break, or zeros in the first line of a file. It detects lines that were removed or
+//! moved.
+
 #[cfg(test)]
 mod tests;
 
@@ -15,30 +17,30 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use crate::read::Flaw;
-use crate::records::kind::Kind;
-use toolq_core::json::json_line;
+use crate::read::CorruptionKind;
+use crate::records::kind::RecordKind;
+use toolq_core::json::to_json_line;
 
-/// What stands behind the sealed bytes: `,"crc":"` and `"}` around eight digits.
-const SEAL: usize = 18;
+/// Size of the seal that follows the sealed bytes: `,"crc":"`, eight digits and `"}`.
+const SEAL_BYTES: usize = 18;
 
-/// The members of every record, but for its content and metadata.
-pub(crate) struct Head<'a> {
+/// The members of a record, except its content and metadata.
+pub(crate) struct RecordHeader<'a> {
     pub(crate) seq: u64,
     pub(crate) id: Uuid,
     pub(crate) parent: Option<Uuid>,
     /// Milliseconds since 1970.
     pub(crate) timestamp: u64,
-    pub(crate) kind: &'a Kind,
+    pub(crate) kind: &'a RecordKind,
     pub(crate) prev: &'a str,
 }
 
 #[derive(Serialize)]
-struct Record<'a, C, M> {
+struct SerializedRecord<'a, C, M> {
     seq: u64,
-    id: Id,
+    id: HyphenatedUuid,
     #[serde(rename = "parentId")]
-    parent_id: Option<Id>,
+    parent_id: Option<HyphenatedUuid>,
     timestamp: u64,
     #[serde(rename = "type")]
     kind: &'a str,
@@ -47,30 +49,30 @@ struct Record<'a, C, M> {
     prev: &'a str,
 }
 
-struct Id(Uuid);
+struct HyphenatedUuid(Uuid);
 
-impl Serialize for Id {
+impl Serialize for HyphenatedUuid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut buffer = Uuid::encode_buffer();
         serializer.serialize_str(self.0.hyphenated().encode_lower(&mut buffer))
     }
 }
 
-/// Writes the record into `line`, in the place of what was there, with the line break behind it.
+/// Replaces `line` with the serialized record and its line break.
 ///
 /// # Errors
-/// Something has no form in JSON.
-pub(crate) fn seal<C: Serialize, M: Serialize>(
+/// A value can't be represented in JSON.
+pub(crate) fn write_sealed_line<C: Serialize, M: Serialize>(
     line: &mut Vec<u8>,
-    head: &Head<'_>,
+    head: &RecordHeader<'_>,
     content: &C,
     metadata: &M,
 ) -> io::Result<()> {
     line.clear();
-    let record = Record {
+    let record = SerializedRecord {
         seq: head.seq,
-        id: Id(head.id),
-        parent_id: head.parent.map(Id),
+        id: HyphenatedUuid(head.id),
+        parent_id: head.parent.map(HyphenatedUuid),
         timestamp: head.timestamp,
         kind: head.kind.name(),
         content,
@@ -78,86 +80,86 @@ pub(crate) fn seal<C: Serialize, M: Serialize>(
         prev: head.prev,
     };
     serde_json::to_writer(&mut *line, &record)?;
-    keep_on_one_line(line);
+    escape_line_breaks(line);
     line.pop();
     let crc = crc32fast::hash(line);
     writeln!(line, ",\"crc\":\"{crc:08x}\"}}")
 }
 
-/// Texts may hold characters that end a line for some readers.
-fn keep_on_one_line(line: &mut Vec<u8>) {
+/// Escapes characters that some readers treat as line breaks.
+fn escape_line_breaks(line: &mut Vec<u8>) {
     if line.is_ascii() {
         return;
     }
     let text = String::from_utf8_lossy(line);
-    if let Cow::Owned(safe) = json_line(&text) {
+    if let Cow::Owned(safe) = to_json_line(&text) {
         *line = safe.into_bytes();
     }
 }
 
-/// The SHA-256 in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+/// Returns the SHA-256 in hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    to_hex(&Sha256::digest(bytes))
 }
 
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Encodes bytes in hexadecimal.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     push_hex(&mut text, bytes);
     text
 }
 
-fn push_hex(text: &mut String, bytes: &[u8]) {
-    let digits = bytes.iter().flat_map(|byte| digits(*byte));
-    digits.for_each(|digit| text.push(char::from(digit)));
+fn push_hex(out: &mut String, bytes: &[u8]) {
+    let digits = bytes.iter().flat_map(|byte| hex_digits(*byte));
+    digits.for_each(|digit| out.push(char::from(digit)));
 }
 
-fn digits(byte: u8) -> [u8; 2] {
+fn hex_digits(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])
 }
 
-/// What the next record of a log continues.
+/// The state of the hash chain: the number of the next record and the hash that it must refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chain {
+pub(crate) struct HashChain {
     pub(crate) seq: u64,
     pub(crate) prev: String,
 }
 
-impl Chain {
-    /// That of an empty file.
-    pub(crate) fn start() -> Self {
+impl HashChain {
+    /// Returns the state for an empty file.
+    pub(crate) fn new() -> Self {
         Self {
             seq: 0,
             prev: "0".repeat(16),
         }
     }
 
-    /// Continues behind `line`, without its break.
-    pub(crate) fn push(&mut self, line: &[u8]) {
+    /// Advances past `line`, which must not include its line break.
+    pub(crate) fn advance(&mut self, line: &[u8]) {
         self.seq += 1;
         self.prev.clear();
         push_hex(&mut self.prev, &Sha256::digest(line)[..8]);
     }
 
-    /// Whether the record of these members follows.
-    pub(crate) fn check(&self, seq: u64, prev: &str) -> Result<(), Flaw> {
+    /// Checks that a record with these members comes next.
+    pub(crate) fn check_next(&self, seq: u64, prev: &str) -> Result<(), CorruptionKind> {
         if seq != self.seq {
-            return Err(Flaw::Sequence {
+            return Err(CorruptionKind::UnexpectedSeq {
                 expected: self.seq,
                 found: seq,
             });
         }
         if prev != self.prev {
-            return Err(Flaw::Chain);
+            return Err(CorruptionKind::BrokenChain);
         }
         Ok(())
     }
 }
 
-/// A record in its line.
+/// A record that borrows from its line.
 #[derive(Deserialize)]
-pub(crate) struct Read<'a> {
+pub(crate) struct ParsedRecord<'a> {
     pub(crate) seq: u64,
     pub(crate) id: Uuid,
     #[serde(rename = "parentId")]
@@ -173,42 +175,46 @@ pub(crate) struct Read<'a> {
     pub(crate) prev: Cow<'a, str>,
 }
 
-/// The record of a line without its break, if its seal holds.
-pub(crate) fn read(line: &[u8]) -> Result<Read<'_>, Flaw> {
-    let text = std::str::from_utf8(line).map_err(|_| Flaw::NotUtf8)?;
-    let seal = line.len().checked_sub(SEAL).ok_or(Flaw::NoSeal)?;
-    let (sealed, seal) = line.split_at(seal);
-    let sealed_digits = seal.strip_prefix(b",\"crc\":\"");
-    let sealed_digits = sealed_digits.and_then(|digits| digits.strip_suffix(b"\"}"));
-    let crc = crc32fast::hash(sealed).to_be_bytes().map(digits);
-    if sealed_digits.ok_or(Flaw::NoSeal)? != crc.as_flattened() {
-        return Err(Flaw::Checksum);
+/// Checks the seal of a line without its line break, and parses the record.
+pub(crate) fn parse_sealed_line(line: &[u8]) -> Result<ParsedRecord<'_>, CorruptionKind> {
+    let text = std::str::from_utf8(line).map_err(|_| CorruptionKind::NotUtf8)?;
+    let seal_start = line
+        .len()
+        .checked_sub(SEAL_BYTES)
+        .ok_or(CorruptionKind::MissingChecksum)?;
+    let (sealed, seal) = line.split_at(seal_start);
+    let crc_digits = seal.strip_prefix(b",\"crc\":\"");
+    let crc_digits = crc_digits.and_then(|digits| digits.strip_suffix(b"\"}"));
+    let crc = crc32fast::hash(sealed).to_be_bytes().map(hex_digits);
+    if crc_digits.ok_or(CorruptionKind::MissingChecksum)? != crc.as_flattened() {
+        return Err(CorruptionKind::WrongChecksum);
     }
-    match as_written(&text[..sealed.len()]) {
+    match parse_canonical_line(&text[..sealed.len()]) {
         Some(read) => Ok(read),
-        None => serde_json::from_str(text).map_err(|error| Flaw::NotARecord(error.to_string())),
+        None => serde_json::from_str(text)
+            .map_err(|error| CorruptionKind::InvalidRecord(error.to_string())),
     }
 }
 
-/// The record of a sealed line that has the form in which [`seal`] writes. None where it has another, or no JSON in
-/// some place: what it is then, a parser says.
-fn as_written(sealed: &str) -> Option<Read<'_>> {
+/// Parses a line, without its seal, that has exactly the form in which [`write_sealed_line`] writes. Returns `None` for
+/// any other form, including invalid JSON; that is left to a full JSON parser.
+fn parse_canonical_line(sealed: &str) -> Option<ParsedRecord<'_>> {
     let rest = sealed.strip_prefix("{\"seq\":")?;
-    let (seq, rest) = number(rest)?;
-    let (id, rest) = uuid(rest.strip_prefix(",\"id\":")?)?;
+    let (seq, rest) = parse_number(rest)?;
+    let (id, rest) = parse_uuid(rest.strip_prefix(",\"id\":")?)?;
     let rest = rest.strip_prefix(",\"parentId\":")?;
     let (parent_id, rest) = match rest.strip_prefix("null") {
         Some(rest) => (None, rest),
-        None => uuid(rest).map(|(id, rest)| (Some(id), rest))?,
+        None => parse_uuid(rest).map(|(id, rest)| (Some(id), rest))?,
     };
-    let (timestamp, rest) = number(rest.strip_prefix(",\"timestamp\":")?)?;
+    let (timestamp, rest) = parse_number(rest.strip_prefix(",\"timestamp\":")?)?;
     let (kind, rest) = rest.strip_prefix(",\"type\":\"")?.split_once('"')?;
-    let (content, rest) = value(rest.strip_prefix(",\"content\":")?)?;
-    let (metadata, rest) = value(rest.strip_prefix(",\"metadata\":")?)?;
+    let (content, rest) = parse_value(rest.strip_prefix(",\"content\":")?)?;
+    let (metadata, rest) = parse_value(rest.strip_prefix(",\"metadata\":")?)?;
     let prev = rest.strip_prefix(",\"prev\":\"")?.strip_suffix('"')?;
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let plain = |text: &str| text.bytes().all(is_plain);
-    (plain(kind) && plain(prev)).then_some(Read {
+    let is_plain_text = |text: &str| text.bytes().all(is_plain);
+    (is_plain_text(kind) && is_plain_text(prev)).then_some(ParsedRecord {
         seq,
         id,
         parent_id,
@@ -220,8 +226,8 @@ fn as_written(sealed: &str) -> Option<Read<'_>> {
     })
 }
 
-/// A number without sign, point or leading zeros, and what stands behind it.
-fn number(text: &str) -> Option<(u64, &str)> {
+/// Parses a number without a sign, a decimal point or leading zeros. Returns it with the rest of the text.
+fn parse_number(text: &str) -> Option<(u64, &str)> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
     let (digits, rest) = text.split_at(end);
     let is_json = digits == "0" || !digits.starts_with('0');
@@ -229,16 +235,16 @@ fn number(text: &str) -> Option<(u64, &str)> {
     is_json.then_some((number, rest))
 }
 
-/// A UUID in quotes, and what stands behind it.
-fn uuid(text: &str) -> Option<(Uuid, &str)> {
+/// Parses a UUID in quotes. Returns it with the rest of the text.
+fn parse_uuid(text: &str) -> Option<(Uuid, &str)> {
     let (id, rest) = text
         .strip_prefix('"')?
         .split_at_checked(Hyphenated::LENGTH)?;
     Some((Uuid::try_parse(id).ok()?, rest.strip_prefix('"')?))
 }
 
-/// A JSON value, and what stands behind it.
-fn value(text: &str) -> Option<(&RawValue, &str)> {
+/// Parses a JSON value. Returns it with the rest of the text.
+fn parse_value(text: &str) -> Option<(&RawValue, &str)> {
     if text.starts_with(|first: char| first.is_ascii_whitespace()) {
         return None;
     }
@@ -247,8 +253,9 @@ fn value(text: &str) -> Option<(&RawValue, &str)> {
     Some((value, &text[value.get().len()..]))
 }
 
-/// Whether a file can have been begun by toolq that begins with this line, or with a torn one.
-pub(crate) fn may_begin_log(line: &[u8], torn: bool) -> bool {
+/// Returns whether a file whose first line is `line` may be a session log. A torn line may end within the beginning
+/// that all logs have in common.
+pub(crate) fn may_begin_log(line: &[u8], is_torn: bool) -> bool {
     const BEGINNING: &[u8] = b"{\"seq\":0,\"id\":\"";
-    line.starts_with(BEGINNING) || torn && BEGINNING.starts_with(line)
+    line.starts_with(BEGINNING) || is_torn && BEGINNING.starts_with(line)
 }

@@ -1,5 +1,5 @@
-//! The metadata of each type of record, as a reader finds it. The members that are written are those of `fields`; what
-//! a newer toolq adds is passed over.
+//! The metadata of each record type, as it is read. `fields` defines the members that are written; members that a newer
+//! toolq adds are ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use toolq_core::os::Process;
-use toolq_core::types::Tokens;
+use toolq_core::os::ProcessIdentity;
+use toolq_core::types::ReportedUsage;
 
-/// Of a `session`.
+/// Metadata of a `session`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct SessionStart {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct SessionRecord {
     pub toolq: String,
-    pub format: Format,
-    pub tools: ToolsFile,
+    pub format: FormatVersion,
+    pub tools: ToolsFileRef,
     #[serde(default)]
     pub input_sha256: Option<String>,
     pub cwd: String,
@@ -25,43 +25,43 @@ pub struct SessionStart {
     pub root: Option<String>,
     pub jobs: usize,
     pub pid: u32,
-    /// When that process started, in clock ticks since the system did.
+    /// When that process started, in clock ticks since boot.
     #[serde(default)]
     pub pid_started: Option<u64>,
-    /// Which start of the system that was.
+    /// The boot ID of the system at that time.
     #[serde(default)]
     pub boot_id: Option<String>,
-    /// The session that began the task which this one resumes.
+    /// The session that began the task, if this session resumes one.
     #[serde(default)]
     pub resumes: Option<Uuid>,
-    /// How many sessions have worked on the task, this one included.
+    /// How many sessions have worked on the task, including this one.
     #[serde(default)]
     pub epoch: Option<u32>,
 }
 
-impl SessionStart {
-    /// Who wrote it.
-    pub fn process(&self) -> Process {
-        Process {
+impl SessionRecord {
+    /// Returns the process that ran the session.
+    pub fn process(&self) -> ProcessIdentity {
+        ProcessIdentity {
             pid: self.pid,
-            started: self.pid_started,
+            start_ticks: self.pid_started,
             boot_id: self.boot_id.clone(),
         }
     }
 }
 
-/// The format of a log.
+/// The format version of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Format {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct FormatVersion {
     pub major: u32,
     pub minor: u32,
 }
 
-/// The tools of a session.
+/// The tools file of a session.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct ToolsFile {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct ToolsFileRef {
     pub path: String,
     pub sha256: String,
 }
@@ -69,19 +69,19 @@ pub struct ToolsFile {
 /// Content of a `tool_call`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LoggedCallContent {
-    /// The tool that was asked for.
+    /// The requested tool.
     pub name: String,
-    /// What is executed; `None` where what came was no object.
+    /// The input that is executed; `None` if the request had no JSON object in its place.
     pub input: Option<Box<RawValue>>,
-    /// The id of the call, where its metadata has a part of it only.
+    /// The full id of the call, if the metadata has only part of it.
     #[serde(default)]
     pub id: Option<String>,
 }
 
 /// Metadata of a `tool_call`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Call {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct CallRecord {
     pub tool_use_id: String,
     pub turn: usize,
     pub position: usize,
@@ -91,7 +91,7 @@ pub struct Call {
     pub input_sha256: Option<String>,
     #[serde(default)]
     pub tool_name: String,
-    /// Of the tool's definition.
+    /// SHA-256 of the tool's definition.
     #[serde(default)]
     pub tool_sha256: Option<String>,
     #[serde(default)]
@@ -102,8 +102,8 @@ pub struct Call {
 
 /// Metadata of a `tool_start`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Start<'r> {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct StartRecord<'r> {
     #[serde(borrow)]
     pub tool_use_id: Cow<'r, str>,
     #[serde(borrow)]
@@ -120,29 +120,29 @@ pub struct Start<'r> {
 
 /// Metadata of a `probe_end`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct ProbeEnd<'r> {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct ProbeEndRecord<'r> {
     #[serde(borrow)]
     pub finding: Cow<'r, str>,
 }
 
 /// Metadata of a `model_response`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct ModelResponse {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct ModelResponseRecord {
     pub turn: usize,
     #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
-    pub usage: Tokens,
+    pub usage: ReportedUsage,
     #[serde(default)]
     pub masked: bool,
 }
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct CallEnd<'r> {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct CallEndRecord<'r> {
     #[serde(borrow)]
     pub tool_use_id: Cow<'r, str>,
     #[serde(borrow)]
@@ -175,17 +175,17 @@ pub struct CallEnd<'r> {
     pub budget_of: Option<String>,
 }
 
-impl CallEnd<'_> {
-    /// Whether the call was ended with its run.
-    pub(crate) fn is_cut_short(&self) -> bool {
-        is_cut_short(&self.status) && self.budget_of.is_none()
+impl CallEndRecord<'_> {
+    /// Returns whether the call was ended because its run ended.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        is_interrupted_status(&self.status) && self.budget_of.is_none()
     }
 }
 
 /// Metadata of a `describe_start` or a `describe_end`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Asked {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct DescribeRecord {
     pub tool_name: String,
     #[serde(default)]
     pub status: Option<String>,
@@ -195,8 +195,8 @@ pub struct Asked {
     pub error: Option<String>,
 }
 
-/// The statuses of a call that may not run.
-pub(crate) const REJECTED: [&str; 8] = [
+/// The statuses of rejected calls.
+pub(crate) const REJECTED_STATUSES: [&str; 8] = [
     "unknown_tool",
     "invalid_input",
     "invalid_arguments",
@@ -207,20 +207,20 @@ pub(crate) const REJECTED: [&str; 8] = [
     "not_concurrency_safe",
 ];
 
-/// Whether a call of this status was rejected: nothing ran.
-pub(crate) fn is_rejected(status: &str) -> bool {
-    REJECTED.contains(&status)
+/// Returns whether a call with this status was rejected, so that nothing ran.
+pub(crate) fn is_rejected_status(status: &str) -> bool {
+    REJECTED_STATUSES.contains(&status)
 }
 
-/// Whether a call of this status was ended with its run.
-pub fn is_cut_short(status: &str) -> bool {
+/// Returns whether a call with this status was ended because its run ended.
+pub fn is_interrupted_status(status: &str) -> bool {
     matches!(status, "interrupted" | "over_budget")
 }
 
-/// What an agent used, in the metadata of its `tool_result`.
+/// What an agent used, from the metadata of its `tool_result`.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct AgentUsed {
-    /// Only of an agent.
+pub(crate) struct AgentUsageRecord {
+    /// Present only in the result of an agent.
     #[serde(default)]
     pub agent_name: Option<String>,
     #[serde(default)]
@@ -232,15 +232,15 @@ pub(crate) struct AgentUsed {
     #[serde(default)]
     pub done: Option<bool>,
     #[serde(default)]
-    pub usage: BTreeMap<String, Tokens>,
+    pub usage: BTreeMap<String, ReportedUsage>,
     #[serde(default)]
-    pub lost: BTreeMap<String, Tokens>,
+    pub lost: BTreeMap<String, ReportedUsage>,
 }
 
 /// Metadata of a `resolve`.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "docs/session-log.md says it")]
-pub struct Resolved {
+#[expect(missing_docs, reason = "documented in docs/session-log.md")]
+pub struct ResolveRecord {
     pub tool_use_id: String,
     pub tool_name: String,
     pub done: bool,

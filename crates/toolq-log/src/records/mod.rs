@@ -1,4 +1,4 @@
-//! What each type of record holds.
+//! The record types: what they contain, how they are written and read, and their JSON Schema.
 
 mod blob;
 mod fields;
@@ -7,20 +7,25 @@ pub(crate) mod line;
 pub mod metadata;
 mod record;
 mod schema;
+mod session_header;
 mod truncated_text;
 
-pub use blob::{Body, Stored};
-pub(crate) use blob::{BodyError, NAMES_FILE, is_digest, open_regular, unreadable};
+pub(crate) use blob::{
+    BLOB_REF_PREFIX, BlobError, is_sha256_hex, open_regular_file, read_error_text,
+};
+pub use blob::{RecordContent, StoredBlob};
 pub(crate) use fields::{
-    AttemptFields, Before, CallContent, CallFields, DescribeFields, ProbeFields, ResolveFields,
-    ResponseFields, ResultFields, ResultKind, SessionFields, StartFields, tool_sha256,
+    AttemptFields, CallContent, CallFields, DescribeFields, InputBeforeCoercion, ProbeFields,
+    ResolveFields, ResponseFields, ResultFields, ResultKind, SessionFields, StartFields,
+    digest_tool,
 };
 pub use fields::{EndFields, TurnFields};
-pub use kind::Kind;
-pub(crate) use line::{Chain, Head, hex, sha256};
-pub(crate) use metadata::{LoggedCallContent, ModelResponse};
-pub use metadata::{SessionStart, Start, is_cut_short};
+pub use kind::RecordKind;
+pub(crate) use line::{HashChain, RecordHeader, sha256_hex, to_hex};
+pub(crate) use metadata::{LoggedCallContent, ModelResponseRecord};
+pub use metadata::{SessionRecord, StartRecord, is_interrupted_status};
 pub use record::Record;
-pub(crate) use record::verified;
+pub(crate) use record::parse_next_record;
 pub use schema::log_schema;
-pub(crate) use truncated_text::Brief;
+pub use session_header::{SessionHeader, SyncPolicy};
+pub(crate) use truncated_text::TruncatedText;

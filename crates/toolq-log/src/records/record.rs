@@ -1,3 +1,5 @@
+//! A record as it is read from a log.
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -5,130 +7,136 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::FORMAT;
-use crate::read::{Damage, Flaw};
-use crate::records::blob::Body;
-use crate::records::kind::Kind;
+use crate::FORMAT_VERSION;
+use crate::read::{Corruption, CorruptionKind};
+use crate::records::blob::RecordContent;
+use crate::records::kind::RecordKind;
 use crate::records::line;
-use crate::records::line::Chain;
+use crate::records::line::HashChain;
 
-/// One record, as it was written: in a line of somebody's, or by itself.
+/// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
 #[derive(Debug, Clone)]
 pub struct Record<'l> {
-    /// The number of its line, counted from 1.
+    /// Line number, counted from 1.
     pub line: u64,
-    /// Where its line begins, in bytes.
+    /// Byte offset of the beginning of its line.
     pub offset: u64,
-    /// Where its line ends, its break included, in bytes.
-    pub end: u64,
-    /// Its number in the file, counted from 0.
+    /// Byte offset of the end of its line, including the line break.
+    pub end_offset: u64,
+    /// Sequence number in the file, counted from 0.
     pub seq: u64,
-    /// Its own id.
+    /// Id of the record.
     pub id: Uuid,
-    /// The id of the record that it belongs to.
+    /// Id of the record that it belongs to.
     pub parent: Option<Uuid>,
-    /// When it was written: milliseconds since 1970. Clocks may go backwards; `seq` does not.
+    /// When it was written, in milliseconds since 1970. Clocks can go backwards; only `seq` gives the order.
     pub timestamp: u64,
-    /// What it says.
-    pub kind: Kind,
-    /// `null` where its type has none.
-    pub content: Body<'l>,
+    /// Type of the record.
+    pub kind: RecordKind,
+    /// `null` if its type has no content.
+    pub content: RecordContent<'l>,
     /// JSON whose form depends on the type.
-    pub metadata: Cow<'l, RawValue>,
+    pub raw_metadata: Cow<'l, RawValue>,
 }
 
 impl<'l> Record<'l> {
-    pub(crate) fn of(read: &line::Read<'l>, line: u64, place: Range<u64>) -> Result<Self, Flaw> {
+    pub(crate) fn from_parsed(
+        parsed: &line::ParsedRecord<'l>,
+        line: u64,
+        byte_range: Range<u64>,
+    ) -> Result<Self, CorruptionKind> {
         Ok(Self {
             line,
-            offset: place.start,
-            end: place.end,
-            seq: read.seq,
-            id: read.id,
-            parent: read.parent_id,
-            timestamp: read.timestamp,
-            kind: Kind::of(&read.kind),
-            content: Body::of(read.content)?,
-            metadata: Cow::Borrowed(read.metadata),
+            offset: byte_range.start,
+            end_offset: byte_range.end,
+            seq: parsed.seq,
+            id: parsed.id,
+            parent: parsed.parent_id,
+            timestamp: parsed.timestamp,
+            kind: RecordKind::from_name(&parsed.kind),
+            content: RecordContent::from_raw(parsed.content)?,
+            raw_metadata: Cow::Borrowed(parsed.metadata),
         })
     }
 
-    /// The same without the line that it stands in.
+    /// Copies the record out of the line that it borrows from.
     #[must_use]
     pub fn into_owned(self) -> Record<'static> {
         Record {
             content: self.content.into_owned(),
-            metadata: Cow::Owned(self.metadata.into_owned()),
+            raw_metadata: Cow::Owned(self.raw_metadata.into_owned()),
             ..self
         }
     }
 
-    /// The metadata as that of its type, one of [`super::metadata`].
+    /// Parses the metadata as `M`, one of the types in [`super::metadata`].
     ///
     /// # Errors
-    /// It has another form: who wrote it was no toolq, since its seal holds.
-    pub fn metadata<'a, M: Deserialize<'a>>(&'a self) -> Result<M, Damage> {
-        serde_json::from_str(self.metadata.get()).map_err(|error| Damage {
+    /// The metadata has a different form. Since the seal of the record is intact, toolq didn't write it.
+    pub fn parse_metadata<'a, M: Deserialize<'a>>(&'a self) -> Result<M, Corruption> {
+        serde_json::from_str(self.raw_metadata.get()).map_err(|error| Corruption {
             line: self.line,
             offset: self.offset,
-            what: Flaw::Metadata(error.to_string()),
+            kind: CorruptionKind::InvalidMetadata(error.to_string()),
         })
     }
 }
 
-/// The record of a line, if it is whole and continues `chain`, with what [`understood`] says of it.
-pub(crate) fn verified<'l>(
+/// Parses a line that must have an intact seal and continue `chain`. Also returns the result of
+/// [`check_compatibility`].
+pub(crate) fn parse_next_record<'l>(
     bytes: &'l [u8],
     line: u64,
-    place: Range<u64>,
-    chain: &Chain,
-) -> Result<(Record<'l>, Option<(u32, u32)>), Flaw> {
-    let read = line::read(bytes)?;
-    chain.check(read.seq, &read.prev)?;
-    let record = Record::of(&read, line, place)?;
-    let newer = understood(&record)?;
-    Ok((record, newer))
+    byte_range: Range<u64>,
+    chain: &HashChain,
+) -> Result<(Record<'l>, Option<(u32, u32)>), CorruptionKind> {
+    let parsed = line::parse_sealed_line(bytes)?;
+    chain.check_next(parsed.seq, &parsed.prev)?;
+    let record = Record::from_parsed(&parsed, line, byte_range)?;
+    let newer_format = check_compatibility(&record)?;
+    Ok((record, newer_format))
 }
 
 #[derive(Deserialize)]
 struct SessionFormat {
-    format: Version,
+    format: MajorMinor,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct MajorMinor {
     major: u32,
     minor: u32,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Demand {
+struct ReaderRequirement {
     must_understand: bool,
 }
 
-/// Refuses what must be understood and isn't. Returns the format of a session where it is a newer minor one.
-fn understood(record: &Record) -> Result<Option<(u32, u32)>, Flaw> {
-    let metadata = record.metadata.get();
+/// Rejects a session of another major version, an unknown type that must be understood, and a first record that isn't a
+/// session. Returns the format version of a session that has a newer minor version.
+fn check_compatibility(record: &Record) -> Result<Option<(u32, u32)>, CorruptionKind> {
+    let metadata = record.raw_metadata.get();
     match &record.kind {
-        Kind::Session => {
+        RecordKind::Session => {
             let session = serde_json::from_str(metadata);
             let SessionFormat {
-                format: Version { major, minor },
-            } = session.map_err(|error| Flaw::Metadata(error.to_string()))?;
-            if major != FORMAT.0 {
-                return Err(Flaw::Newer { major, minor });
+                format: MajorMinor { major, minor },
+            } = session.map_err(|error| CorruptionKind::InvalidMetadata(error.to_string()))?;
+            if major != FORMAT_VERSION.0 {
+                return Err(CorruptionKind::NewerFormat { major, minor });
             }
-            Ok((minor > FORMAT.1).then_some((major, minor)))
+            Ok((minor > FORMAT_VERSION.1).then_some((major, minor)))
         }
-        Kind::Other(name) => {
-            let demand: Demand = serde_json::from_str(metadata).unwrap_or_default();
-            if demand.must_understand {
-                return Err(Flaw::MustUnderstand(name.to_string()));
+        RecordKind::Other(name) => {
+            let requirement: ReaderRequirement = serde_json::from_str(metadata).unwrap_or_default();
+            if requirement.must_understand {
+                return Err(CorruptionKind::MustUnderstand(name.to_string()));
             }
             Ok(None)
         }
-        _ if record.seq == 0 => Err(Flaw::NotALog),
+        _ if record.seq == 0 => Err(CorruptionKind::NotALog),
         _ => Ok(None),
     }
 }

@@ -1,45 +1,45 @@
-//! The answers that are small, kept while a log is read for the first time, so that they need not be read again.
+//! Caches small results while a log is read for the first time, so that they don't have to be read again.
 
-use crate::records::{Body, Record};
+use crate::records::{Record, RecordContent};
 
-/// Bytes of one answer that is kept, at most: what is larger is read faster than it is asked for.
-const LARGEST: usize = 4 << 10;
-/// Bytes of all answers that are kept, at most.
-const ROOM: usize = 8 << 20;
+/// Largest result that is cached, in bytes. Larger ones are read again when they are needed.
+const MAX_ANSWER_BYTES: usize = 4 << 10;
+/// Maximum size of all cached results, in bytes.
+const MAX_CACHE_BYTES: usize = 8 << 20;
 
-/// JSON by the place of its record in the file. It never has more than [`ROOM`] bytes, whatever the log has.
+/// JSON by the offset of its record in the file. It never exceeds [`MAX_CACHE_BYTES`], however large the log is.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
-    /// One behind the other.
+pub(crate) struct AnswerCache {
+    /// The JSON texts, concatenated.
     text: String,
-    /// Where the record stands in the file and where its content begins in the text, in this order.
-    begin: Vec<(u64, usize)>,
+    /// The offset of each record in the file and of its content in `text`, in ascending order.
+    index: Vec<(u64, usize)>,
 }
 
-impl Answers {
-    /// Keeps the content of a record that stands behind those that are kept, if it has room.
-    pub(crate) fn keep(&mut self, record: &Record) {
-        let Body::Inline(raw) = &record.content else {
+impl AnswerCache {
+    /// Caches the content of a record if there is room. Records must be inserted in file order.
+    pub(crate) fn insert(&mut self, record: &Record) {
+        let RecordContent::Inline(raw) = &record.content else {
             return;
         };
         let json = raw.get();
-        if json.len() <= LARGEST && self.text.len() + json.len() <= ROOM {
-            self.begin.push((record.offset, self.text.len()));
+        if json.len() <= MAX_ANSWER_BYTES && self.text.len() + json.len() <= MAX_CACHE_BYTES {
+            self.index.push((record.offset, self.text.len()));
             self.text.push_str(json);
         }
     }
 
-    /// The content of the record that stands there in the file, if it was kept.
+    /// Returns the content of the record at `offset` in the file, if it was cached.
     pub(crate) fn get(&self, offset: u64) -> Option<&str> {
-        let found = self
-            .begin
+        let entry = self
+            .index
             .binary_search_by_key(&offset, |(at, _)| *at)
             .ok()?;
         let end = self
-            .begin
-            .get(found + 1)
+            .index
+            .get(entry + 1)
             .map_or(self.text.len(), |next| next.1);
-        self.text.get(self.begin[found].1..end)
+        self.text.get(self.index[entry].1..end)
     }
 }
 
@@ -52,32 +52,32 @@ mod tests {
 
     use super::*;
 
-    use crate::records::Kind;
+    use crate::records::RecordKind;
 
-    fn keep(answers: &mut Answers, offset: u64, json: &str) {
+    fn insert_json(cache: &mut AnswerCache, offset: u64, json: &str) {
         let raw = RawValue::from_string(json.to_owned()).unwrap();
-        answers.keep(&Record {
+        cache.insert(&Record {
             line: 1,
             offset,
-            end: offset + 1,
+            end_offset: offset + 1,
             seq: 0,
             id: Uuid::nil(),
             parent: None,
             timestamp: 0,
-            kind: Kind::ToolResult,
-            content: Body::Inline(Cow::Borrowed(&raw)),
-            metadata: Cow::Borrowed(&raw),
+            kind: RecordKind::ToolResult,
+            content: RecordContent::Inline(Cow::Borrowed(&raw)),
+            raw_metadata: Cow::Borrowed(&raw),
         });
     }
 
     #[test]
-    fn what_is_small_is_kept_by_its_place() {
-        let mut answers = Answers::default();
-        let large = format!("\"{}\"", "x".repeat(LARGEST));
+    fn small_answers_are_cached_by_offset() {
+        let mut cache = AnswerCache::default();
+        let large = format!("\"{}\"", "x".repeat(MAX_ANSWER_BYTES));
         for (offset, json) in [(10, "\"a\""), (20, "null"), (30, &large), (40, "[1]")] {
-            keep(&mut answers, offset, json);
+            insert_json(&mut cache, offset, json);
         }
-        let found: Vec<_> = [0, 10, 20, 30, 40, 50].map(|at| answers.get(at)).into();
+        let found: Vec<_> = [0, 10, 20, 30, 40, 50].map(|at| cache.get(at)).into();
         let none = None;
         assert_eq!(
             found,
@@ -85,17 +85,17 @@ mod tests {
         );
     }
 
-    /// Memory doesn't grow with what calls answered.
+    /// Memory use doesn't grow with the results in the log.
     #[test]
-    fn there_is_so_much_room_and_no_more() {
-        let mut answers = Answers::default();
-        let json = format!("\"{}\"", "x".repeat(LARGEST - 2));
-        let fit = ROOM / LARGEST;
-        for offset in 0..=fit {
-            keep(&mut answers, offset as u64, &json);
+    fn the_cache_never_exceeds_its_limit() {
+        let mut cache = AnswerCache::default();
+        let json = format!("\"{}\"", "x".repeat(MAX_ANSWER_BYTES - 2));
+        let capacity = MAX_CACHE_BYTES / MAX_ANSWER_BYTES;
+        for offset in 0..=capacity {
+            insert_json(&mut cache, offset as u64, &json);
         }
-        assert_eq!(answers.text.len(), ROOM);
-        assert_eq!(answers.get(fit as u64 - 1), Some(&*json));
-        assert_eq!(answers.get(fit as u64), None);
+        assert_eq!(cache.text.len(), MAX_CACHE_BYTES);
+        assert_eq!(cache.get(capacity as u64 - 1), Some(&*json));
+        assert_eq!(cache.get(capacity as u64), None);
     }
 }

@@ -1,8 +1,9 @@
-//! What a log says of the task that its last run worked on: where each call stands, and where its answer is.
+//! What a log knows about the task that its last run worked on: the state of each call, and where its result is.
 //!
-//! A task is a run and the runs that resume it. Records come in, in their order; a run that resumes nothing begins another
-//! task, and what was before it is forgotten. Kept is a place in the file for each call, never a body: bodies are read
-//! again when they are asked for, but for small ones, of which so much is kept and no more. Nothing is written here.
+//! A task is a run together with the runs that resume it. Records are applied in order. A run that resumes nothing
+//! begins a new task, and the previous one is forgotten. For each call, only its place in the file is kept: content is
+//! read again when it is needed, except small results, which go into a cache of limited size. This module writes
+//! nothing.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,88 +11,91 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use crate::read::Damage;
+use crate::read::Corruption;
 use crate::records::metadata;
-use crate::records::{Kind, Record};
-use crate::resume::agents::Heard;
-use crate::resume::answer_cache::Answers;
-use crate::resume::logged_call::Entry;
-use toolq_core::os::Process;
+use crate::records::{Record, RecordKind};
+use crate::resume::agent_history::ResponseIndexEntry;
+use crate::resume::answer_cache::AnswerCache;
+use crate::resume::logged_call::LoggedCall;
+use toolq_core::os::ProcessIdentity;
 
-/// Where a call stands.
+/// The position of a call within its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    /// The call of the agent that asked for it; none where the input did.
-    pub(crate) within: Option<Uuid>,
+pub(crate) struct CallPosition {
+    /// The call of the agent that requested it; `None` if the input did.
+    pub(crate) parent: Option<Uuid>,
     pub(crate) turn: usize,
     pub(crate) position: usize,
 }
 
-/// What is known of a task.
+/// What is known about a task.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct TaskHistory {
     /// The session that began it.
-    task: Option<Uuid>,
+    task_id: Option<Uuid>,
     /// How many sessions have worked on it.
     epoch: u32,
-    /// Who works on it, as far as the log says: its last session has no end.
-    unfinished: Option<Process>,
-    /// By what calls ran last.
-    ground: Ground,
-    /// That of the last session, by which nothing may have run.
-    last_ground: Ground,
-    /// By the call of the agent whose turn it is, if it is one's, and its number.
+    /// The process of the last session, if that has no end.
+    unfinished_process: Option<ProcessIdentity>,
+    /// The context in which calls last ran.
+    run_context: RunContext,
+    /// The context of the last session, in which possibly nothing ran.
+    session_context: RunContext,
+    /// The `turn` records by turn number and, for turns of an agent, the call that the agent works on.
     pub(crate) turns: HashMap<(Option<Uuid>, usize), Uuid>,
-    /// The calls that agents work on, by the id of the `turn` of theirs.
-    pub(crate) agents: HashMap<Uuid, Uuid>,
-    /// What models answered, by the agent's call and the turn.
-    pub(crate) heard: HashMap<(Uuid, usize), Heard>,
-    pub(crate) calls: Vec<Entry>,
-    /// Which call that is, by the id of its `tool_call`.
-    ids: HashMap<Uuid, usize>,
-    /// The same by its place.
-    pub(crate) places: HashMap<Place, usize>,
-    pub(crate) answers: Answers,
-    /// Where bodies are read again.
+    /// The calls that agents work on, by the id of the agent's `turn` record.
+    pub(crate) agent_by_turn: HashMap<Uuid, Uuid>,
+    /// The responses of models, by the agent's call and turn.
+    pub(crate) responses: HashMap<(Uuid, usize), ResponseIndexEntry>,
+    pub(crate) calls: Vec<LoggedCall>,
+    /// Indexes into `calls`, by the id of the `tool_call`.
+    index_by_id: HashMap<Uuid, usize>,
+    /// Indexes into `calls`, by position.
+    pub(crate) index_by_position: HashMap<CallPosition, usize>,
+    pub(crate) answer_cache: AnswerCache,
+    /// The path and the file from which content is read again.
     pub(crate) source: Option<(PathBuf, File)>,
 }
 
-/// What decides, beside its input, what a call does.
+/// What determines the effect of a call, apart from its input.
 #[derive(Debug, Clone, Default)]
-struct Ground {
-    /// The tools file: SHA-256 of its bytes.
+struct RunContext {
+    /// SHA-256 of the tools file.
     tools_sha256: String,
-    /// The folder in which commands run.
+    /// The directory in which commands run.
     root: Option<String>,
 }
 
-impl History {
-    /// Takes the next record, which ends before the byte `end` of the file.
+impl TaskHistory {
+    /// Applies the next record. `end` is the byte offset of its end in the file.
     ///
     /// # Errors
-    /// Its metadata is not that of its type.
-    pub(crate) fn take(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
+    /// Its metadata doesn't fit its type.
+    pub(crate) fn apply_record(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
         match &record.kind {
-            Kind::Session => self.session(record)?,
-            Kind::SessionEnd => self.unfinished = None,
-            Kind::Turn => self.begin_turn(record)?,
-            Kind::ModelResponse => self.hear(record, end)?,
-            Kind::ToolCall => self.call(record, end)?,
+            RecordKind::Session => self.apply_session(record)?,
+            RecordKind::SessionEnd => self.unfinished_process = None,
+            RecordKind::Turn => self.apply_turn(record)?,
+            RecordKind::ModelResponse => self.apply_response(record, end)?,
+            RecordKind::ToolCall => self.apply_call(record, end)?,
             kind => {
-                if *kind == Kind::ToolStart {
-                    self.ground.clone_from(&self.last_ground);
+                if *kind == RecordKind::ToolStart {
+                    self.run_context.clone_from(&self.session_context);
                 }
-                let call = record.parent.and_then(|id| self.ids.get(&id));
-                if let Some(call) = call {
-                    let entry = &mut self.calls[*call];
-                    entry.take(record, end)?;
-                    let answers = [entry.answer.map(|answer| answer.at), entry.rejected];
-                    if answers
+                let index = record.parent.and_then(|id| self.index_by_id.get(&id));
+                if let Some(index) = index {
+                    let logged_call = &mut self.calls[*index];
+                    logged_call.apply_record(record, end)?;
+                    let extents = [
+                        logged_call.answer.map(|answer| answer.extent),
+                        logged_call.last_rejection,
+                    ];
+                    if extents
                         .iter()
                         .flatten()
-                        .any(|at| at.offset == record.offset)
+                        .any(|extent| extent.offset == record.offset)
                     {
-                        self.answers.keep(record);
+                        self.answer_cache.insert(record);
                     }
                 }
             }
@@ -99,122 +103,127 @@ impl History {
         Ok(())
     }
 
-    /// Whether a session begins another task.
-    pub(crate) fn is_over_by(&self, session: &metadata::SessionStart) -> bool {
-        session.resumes.is_none() || session.resumes != self.task
+    /// Returns whether a session begins another task.
+    pub(crate) fn is_superseded_by(&self, session: &metadata::SessionRecord) -> bool {
+        session.resumes.is_none() || session.resumes != self.task_id
     }
 
-    fn session(&mut self, record: &Record) -> Result<(), Damage> {
-        let session: metadata::SessionStart = record.metadata()?;
-        if self.is_over_by(&session) {
+    fn apply_session(&mut self, record: &Record) -> Result<(), Corruption> {
+        let session: metadata::SessionRecord = record.parse_metadata()?;
+        if self.is_superseded_by(&session) {
             *self = Self {
-                task: Some(session.resumes.unwrap_or(record.id)),
+                task_id: Some(session.resumes.unwrap_or(record.id)),
                 ..Self::default()
             };
         }
-        self.forget_unheard();
+        self.drop_unanswered_turns();
         self.epoch += 1;
-        self.unfinished = Some(session.process());
-        self.last_ground = Ground {
+        self.unfinished_process = Some(session.process());
+        self.session_context = RunContext {
             tools_sha256: session.tools.sha256,
             root: session.root,
         };
         if self.epoch == 1 {
-            self.ground.clone_from(&self.last_ground);
+            self.run_context.clone_from(&self.session_context);
         }
         Ok(())
     }
 
-    fn call(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
-        let call: metadata::Call = record.metadata()?;
-        let agent = record.parent.and_then(|turn| self.agents.get(&turn));
-        let place = Place {
-            within: agent.copied(),
+    fn apply_call(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
+        let call: metadata::CallRecord = record.parse_metadata()?;
+        let agent = record.parent.and_then(|turn| self.agent_by_turn.get(&turn));
+        let position = CallPosition {
+            parent: agent.copied(),
             turn: call.turn,
             position: call.position,
         };
-        if self.turns.get(&(place.within, place.turn)).copied() != record.parent {
+        if self.turns.get(&(position.parent, position.turn)).copied() != record.parent {
             return Ok(());
         }
-        let number = *self.ids.entry(record.id).or_insert(self.calls.len());
-        self.places.insert(place, number);
-        let entry = Entry::new(record, call, place.within, end);
-        match self.calls.get_mut(number) {
-            Some(same) => *same = entry,
-            None => self.calls.push(entry),
+        let index = *self
+            .index_by_id
+            .entry(record.id)
+            .or_insert(self.calls.len());
+        self.index_by_position.insert(position, index);
+        let logged_call = LoggedCall::new(record, call, position.parent, end);
+        match self.calls.get_mut(index) {
+            Some(existing) => *existing = logged_call,
+            None => self.calls.push(logged_call),
         }
         Ok(())
     }
 
-    /// Nobody will ask it for an answer.
-    pub(crate) fn forget_answers(&mut self) {
-        self.answers = Answers::default();
+    /// Drops the cached results, which won't be needed any more.
+    pub(crate) fn clear_answer_cache(&mut self) {
+        self.answer_cache = AnswerCache::default();
     }
 
-    /// From here on bodies can be had: from `file`, which is the log at `path`.
-    pub(crate) fn read_from(&mut self, path: PathBuf, file: File) {
+    /// Makes content available, which is read from `file`, the log at `path`.
+    pub(crate) fn set_source(&mut self, path: PathBuf, file: File) {
         self.source = Some((path, file));
     }
 
-    /// The id of the session that began the task; none in an empty log.
-    pub fn task(&self) -> Option<Uuid> {
-        self.task
+    /// Returns the id of the session that began the task, or `None` for an empty log.
+    pub fn task_id(&self) -> Option<Uuid> {
+        self.task_id
     }
 
-    /// How many sessions have worked on it.
+    /// Returns how many sessions have worked on the task.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Who was working on it when its last session broke off; none where that came to its end.
-    pub fn unfinished(&self) -> Option<&Process> {
-        self.unfinished.as_ref()
+    /// Returns the process that ran the last session, or `None` if that session has an end.
+    pub fn unfinished_process(&self) -> Option<&ProcessIdentity> {
+        self.unfinished_process.as_ref()
     }
 
-    /// The digest of the tools file by which calls ran last.
+    /// Returns the digest of the tools file with which calls last ran.
     pub fn tools_sha256(&self) -> &str {
-        &self.ground.tools_sha256
+        &self.run_context.tools_sha256
     }
 
-    /// The folder in which commands ran last, where the log says it.
+    /// Returns the directory in which commands last ran, if the log has it.
     pub fn root(&self) -> Option<&str> {
-        self.ground.root.as_deref()
+        self.run_context.root.as_deref()
     }
 
-    /// How many calls of the input it has.
-    pub fn len(&self) -> usize {
-        let places = self.places.keys();
-        places.filter(|place| place.within.is_none()).count()
+    /// Returns the number of calls that the input requested.
+    pub fn count_input_calls(&self) -> usize {
+        let positions = self.index_by_position.keys();
+        positions
+            .filter(|position| position.parent.is_none())
+            .count()
     }
 
-    /// Whether it has none.
+    /// Returns whether the task has no calls.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.index_by_position.is_empty()
     }
 
-    /// The record of a turn, of the input or of the agent that works on a call.
-    pub(crate) fn turn(&self, within: Option<Uuid>, turn: usize) -> Option<Uuid> {
-        let known = self.is_settled(within, turn);
-        known
-            .then(|| self.turns.get(&(within, turn)).copied())
+    /// Returns the record of a turn of the input, or of the agent that works on the call `parent`.
+    pub(crate) fn turn_record(&self, parent: Option<Uuid>, turn: usize) -> Option<Uuid> {
+        let is_complete = self.is_turn_complete(parent, turn);
+        is_complete
+            .then(|| self.turns.get(&(parent, turn)).copied())
             .flatten()
     }
 
-    pub(crate) fn entry(&self, place: Place) -> Option<&Entry> {
-        if !self.is_settled(place.within, place.turn) {
+    pub(crate) fn call_at(&self, position: CallPosition) -> Option<&LoggedCall> {
+        if !self.is_turn_complete(position.parent, position.turn) {
             return None;
         }
-        self.calls.get(*self.places.get(&place)?)
+        self.calls.get(*self.index_by_position.get(&position)?)
     }
 
-    /// The call whose `tool_call` has this id.
-    pub(crate) fn call_of(&self, record: Uuid) -> Option<&Entry> {
-        self.calls.get(*self.ids.get(&record)?)
+    /// Returns the call whose `tool_call` has this id.
+    pub(crate) fn call_by_record(&self, record: Uuid) -> Option<&LoggedCall> {
+        self.calls.get(*self.index_by_id.get(&record)?)
     }
 
-    /// Every call, in no order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (Place, &Entry)> {
-        let entries = self.places.iter();
+    /// Iterates over all calls, in no particular order.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = (CallPosition, &LoggedCall)> {
+        let entries = self.index_by_position.iter();
         entries.filter_map(|(place, call)| Some((*place, self.calls.get(*call)?)))
     }
 }

@@ -1,105 +1,112 @@
-//! What is in doubt, over all runs of a log: calls that may have done their work and have no result, whoever asked. Those
-//! of agents are not among them: what an agent may have done, its own calls did.
+//! Tracks the calls in doubt over all runs of a log: calls that may have done their work and have no result. Calls that
+//! agents work on don't count, since only the calls that an agent makes have effects.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::records::{Kind, Record};
+use crate::records::{Record, RecordKind};
 
-/// The calls in doubt so far, by the id of their `tool_call`.
+/// The calls that are in doubt after the records applied so far.
 #[derive(Debug, Default)]
-pub struct Doubts {
-    calls: HashMap<Uuid, Doubtful>,
-    /// The calls of agents.
-    agents: HashSet<Uuid>,
+pub struct InDoubtCalls {
+    /// By the id of the `tool_call`.
+    calls: HashMap<Uuid, InDoubtCall>,
+    /// The calls that agents work on.
+    agent_calls: HashSet<Uuid>,
 }
 
 /// A call in doubt.
 #[derive(Debug, Clone)]
-pub struct Doubtful {
+pub struct InDoubtCall {
     /// The id of its `tool_call`.
-    pub record: Uuid,
-    /// Its id, as the log has it.
+    pub record_id: Uuid,
+    /// Its id, as recorded in the log.
     pub tool_use_id: String,
-    /// Its tool.
+    /// The tool of the call.
     pub tool_name: String,
 }
 
-/// What is looked at of a record of a call.
+/// The relevant metadata of a record of a call.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct CallRecordMetadata {
     tool_use_id: String,
     tool_name: String,
-    /// Of a `tool_start`.
+    /// In a `tool_start`.
     effect: Option<String>,
-    /// Of that of an agent's call.
+    /// In a `tool_start` of a call that an agent works on.
     agent: Option<String>,
-    /// Of a `probe_end`.
+    /// In a `probe_end`.
     finding: Option<String>,
 }
 
-impl Doubts {
-    /// Takes the next record. What has another form than toolq's says nothing here.
-    pub fn take(&mut self, record: &Record) {
-        let Some(call) = record.parent else { return };
-        let begins = match record.kind {
-            Kind::ToolStart | Kind::ToolInDoubt => true,
-            Kind::ToolResult | Kind::ToolSkipped | Kind::Resolve | Kind::ProbeEnd => false,
+impl InDoubtCalls {
+    /// Applies the next record. Metadata that doesn't have the expected form is ignored.
+    pub fn apply_record(&mut self, record: &Record) {
+        let Some(call_id) = record.parent else { return };
+        let may_begin_doubt = match record.kind {
+            RecordKind::ToolStart | RecordKind::ToolInDoubt => true,
+            RecordKind::ToolResult
+            | RecordKind::ToolSkipped
+            | RecordKind::Resolve
+            | RecordKind::ProbeEnd => false,
             _ => return,
         };
-        if self.agents.contains(&call) || !begins && !self.calls.contains_key(&call) {
+        if self.agent_calls.contains(&call_id)
+            || !may_begin_doubt && !self.calls.contains_key(&call_id)
+        {
             return;
         }
-        let told: Told = record.metadata().unwrap_or_default();
-        if told.agent.is_some() {
-            self.agents.insert(call);
+        let metadata: CallRecordMetadata = record.parse_metadata().unwrap_or_default();
+        if metadata.agent.is_some() {
+            self.agent_calls.insert(call_id);
             return;
         }
-        match (begins, &record.kind) {
-            (true, Kind::ToolStart) if is_repeatable(told.effect.as_deref()) => {}
+        match (may_begin_doubt, &record.kind) {
+            (true, RecordKind::ToolStart) if is_repeatable_effect(metadata.effect.as_deref()) => {}
             (true, _) => {
-                let (tool_use_id, tool_name) = (told.tool_use_id, told.tool_name);
-                let doubtful = Doubtful {
-                    record: call,
+                let (tool_use_id, tool_name) = (metadata.tool_use_id, metadata.tool_name);
+                let in_doubt_call = InDoubtCall {
+                    record_id: call_id,
                     tool_use_id,
                     tool_name,
                 };
-                self.calls.insert(call, doubtful);
+                self.calls.insert(call_id, in_doubt_call);
             }
-            (_, Kind::ProbeEnd) if told.finding.as_deref() != Some("not_done") => {}
+            (_, RecordKind::ProbeEnd) if metadata.finding.as_deref() != Some("not_done") => {}
             _ => {
-                self.calls.remove(&call);
+                self.calls.remove(&call_id);
             }
         }
     }
 
-    /// Whether there is one.
-    pub fn any(&self) -> bool {
+    /// Returns whether any call is in doubt.
+    pub fn has_any(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// All of them, as they came.
-    pub fn all(&self) -> Vec<&Doubtful> {
+    /// Returns all calls in doubt, in the order of the log.
+    pub fn in_log_order(&self) -> Vec<&InDoubtCall> {
         let mut all: Vec<_> = self.calls.values().collect();
-        all.sort_by_key(|doubtful| doubtful.record);
+        all.sort_by_key(|call| call.record_id);
         all
     }
 
-    /// What `toolq log resolve` knows a call by: its id, where that is a word, and of no other in doubt.
-    pub fn name(&self, call: &Doubtful) -> String {
+    /// Returns the id to pass to `toolq log resolve`: the id of the call if it is a plain word and no other call in
+    /// doubt has it, otherwise the id of the call's record.
+    pub fn resolve_id(&self, call: &InDoubtCall) -> String {
         let id = &call.tool_use_id;
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let twins = self.calls.values().filter(|other| other.tool_use_id == *id);
-        if twins.count() == 1 && id.chars().all(is_word) && !id.starts_with('-') {
+        let same_id = self.calls.values().filter(|other| other.tool_use_id == *id);
+        if same_id.count() == 1 && id.chars().all(is_word) && !id.starts_with('-') {
             return id.clone();
         }
-        call.record.to_string()
+        call.record_id.to_string()
     }
 }
 
-fn is_repeatable(effect: Option<&str>) -> bool {
+fn is_repeatable_effect(effect: Option<&str>) -> bool {
     matches!(effect, Some("read" | "idempotent"))
 }

@@ -1,58 +1,60 @@
+//! The state of one call, built up from its records.
+
 use uuid::Uuid;
 
-use crate::read::Damage;
+use crate::read::Corruption;
 use crate::records::metadata;
-use crate::records::{Kind, Record};
-use crate::resume::policy::State;
+use crate::records::{Record, RecordKind};
+use crate::resume::policy::LoggedCallState;
 use toolq_core::types::Effect;
 
 /// What is kept of a call.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    /// Its `tool_call`.
-    pub(crate) record: Uuid,
+pub(crate) struct LoggedCall {
+    /// The id of its `tool_call`.
+    pub(crate) record_id: Uuid,
     pub(crate) tool_use_id: Box<str>,
-    pub(crate) tool: Box<str>,
+    pub(crate) tool_name: Box<str>,
     pub(crate) input_sha256: Option<Box<str>>,
     pub(crate) tool_sha256: Option<Box<str>>,
-    pub(crate) state: State,
-    /// How many were started.
+    pub(crate) state: LoggedCallState,
+    /// How many attempts were started.
     pub(crate) attempts: u32,
-    /// That of the last start.
-    pub(crate) key: Option<Box<str>>,
-    /// That of the last start.
+    /// The idempotency key of the last start.
+    pub(crate) idempotency_key: Option<Box<str>>,
+    /// The effect of its tool at the last start.
     pub(crate) effect: Option<Effect>,
-    /// Where its `tool_call` stands.
-    pub(crate) asked: Extent,
-    /// Where its answer stands.
-    pub(crate) answer: Option<Answered>,
-    /// The call of the agent that asked for it.
-    pub(crate) within: Option<Uuid>,
-    /// An agent started to work on it.
-    pub(crate) is_agents: bool,
-    /// Where it was rejected last, if it was not started since. That moves it nowhere: nothing ran.
-    pub(crate) rejected: Option<Extent>,
+    /// Where its `tool_call` is.
+    pub(crate) call_extent: LineExtent,
+    /// Its result.
+    pub(crate) answer: Option<LoggedAnswer>,
+    /// The call of the agent that requested it.
+    pub(crate) parent: Option<Uuid>,
+    /// Whether an agent started to work on it.
+    pub(crate) is_agent_call: bool,
+    /// Its latest rejection, unless it started since. Doesn't change `state`: nothing ran.
+    pub(crate) last_rejection: Option<LineExtent>,
 }
 
-/// A line of the file.
+/// Where a line is in the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Extent {
-    /// Where it begins, in bytes.
+pub(crate) struct LineExtent {
+    /// Byte offset of its beginning.
     pub(crate) offset: u64,
-    /// How many bytes it has, its break included.
+    /// Length in bytes, including its line break.
     pub(crate) len: u32,
 }
 
-/// The record that a call's answer stands in.
+/// The record that holds the result of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
-    pub(crate) at: Extent,
+pub(crate) struct LoggedAnswer {
+    pub(crate) extent: LineExtent,
     pub(crate) status: &'static str,
     pub(crate) is_error: bool,
 }
 
-impl Extent {
-    pub(crate) fn of(record: &Record, end: u64) -> Self {
+impl LineExtent {
+    pub(crate) fn from_record(record: &Record, end: u64) -> Self {
         Self {
             offset: record.offset,
             // No line is longer than 64 KiB.
@@ -61,130 +63,133 @@ impl Extent {
     }
 }
 
-impl Entry {
+impl LoggedCall {
     pub(crate) fn new(
         record: &Record,
-        call: metadata::Call,
-        within: Option<Uuid>,
+        call: metadata::CallRecord,
+        parent: Option<Uuid>,
         end: u64,
     ) -> Self {
         Self {
-            record: record.id,
-            tool: call.tool_name.into(),
+            record_id: record.id,
+            tool_name: call.tool_name.into(),
             tool_use_id: call.tool_use_id.into(),
             input_sha256: call.input_sha256.map(Into::into),
             tool_sha256: call.tool_sha256.map(Into::into),
-            state: State::Asked,
+            state: LoggedCallState::Requested,
             attempts: 0,
-            key: None,
+            idempotency_key: None,
             effect: None,
-            asked: Extent::of(record, end),
+            call_extent: LineExtent::from_record(record, end),
             answer: None,
-            within,
-            is_agents: false,
-            rejected: None,
+            parent,
+            is_agent_call: false,
+            last_rejection: None,
         }
     }
 
-    /// Whether it may have done something that nobody knows, and may be resolved.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self.state, State::Started | State::InDoubt | State::NotDone)
+    /// Returns whether a user may resolve it: its effect is unknown, or someone stated that it had none.
+    pub(crate) fn is_resolvable(&self) -> bool {
+        matches!(
+            self.state,
+            LoggedCallState::Started | LoggedCallState::InDoubt | LoggedCallState::NotDone
+        )
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.state == State::InDoubt
+        self.state == LoggedCallState::InDoubt
     }
 
-    /// Whether nobody knows if it had an effect that it may not have twice.
+    /// Returns whether it may have had an effect that must not be repeated.
     pub(crate) fn may_have_had_effect(&self) -> bool {
-        let writes = self.effect == Some(Effect::Write);
-        self.is_in_doubt() || self.state == State::Started && writes
+        let is_write = self.effect == Some(Effect::Write);
+        self.is_in_doubt() || self.state == LoggedCallState::Started && is_write
     }
 
-    /// Takes a record of this call.
-    pub(crate) fn take(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
+    /// Applies a record of this call.
+    pub(crate) fn apply_record(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
         match &record.kind {
-            Kind::ToolStart => self.start(record),
-            Kind::ToolResult | Kind::ToolInDoubt => self.end(record, end),
-            Kind::Resolve => self.resolve(record, end),
-            Kind::ToolSkipped => self.skip(record),
-            Kind::ProbeEnd => self.probed(record),
+            RecordKind::ToolStart => self.apply_start(record),
+            RecordKind::ToolResult | RecordKind::ToolInDoubt => self.apply_end(record, end),
+            RecordKind::Resolve => self.apply_resolve(record, end),
+            RecordKind::ToolSkipped => self.apply_skip(record),
+            RecordKind::ProbeEnd => self.apply_probe_end(record),
             _ => Ok(()),
         }
     }
 
-    /// What the probe found to be undone stays so, also where no start came after it. What it found to be done gets its
-    /// result next.
-    fn probed(&mut self, record: &Record) -> Result<(), Damage> {
-        let probed: metadata::ProbeEnd<'_> = record.metadata()?;
+    /// The finding `not_done` counts even if no start follows it. After `done`, the result of the call is recorded
+    /// next.
+    fn apply_probe_end(&mut self, record: &Record) -> Result<(), Corruption> {
+        let probed: metadata::ProbeEndRecord<'_> = record.parse_metadata()?;
         if probed.finding == "not_done" {
-            self.state = State::NotDone;
+            self.state = LoggedCallState::NotDone;
         }
         Ok(())
     }
 
-    fn start(&mut self, record: &Record) -> Result<(), Damage> {
-        let start: metadata::Start<'_> = record.metadata()?;
-        self.state = State::Started;
+    fn apply_start(&mut self, record: &Record) -> Result<(), Corruption> {
+        let start: metadata::StartRecord<'_> = record.parse_metadata()?;
+        self.state = LoggedCallState::Started;
         self.attempts = self.attempts.max(start.attempt);
-        self.key = Some(start.idempotency_key.into());
-        self.effect = Effect::of(&start.effect);
-        self.is_agents = start.agent.is_some();
+        self.idempotency_key = Some(start.idempotency_key.into());
+        self.effect = Effect::from_name(&start.effect);
+        self.is_agent_call = start.agent.is_some();
         self.answer = None;
-        self.rejected = None;
+        self.last_rejection = None;
         Ok(())
     }
 
-    fn end(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
-        let ended: metadata::CallEnd<'_> = record.metadata()?;
-        let status = known_status(&ended);
-        if metadata::is_rejected(status) {
-            self.rejected = Some(Extent::of(record, end));
+    fn apply_end(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
+        let call_end: metadata::CallEndRecord<'_> = record.parse_metadata()?;
+        let status = known_status(&call_end);
+        if metadata::is_rejected_status(status) {
+            self.last_rejection = Some(LineExtent::from_record(record, end));
             return Ok(());
         }
-        let started = self.state == State::Started;
+        let was_started = self.state == LoggedCallState::Started;
         self.state = match (&record.kind, status) {
-            (Kind::ToolInDoubt, _) => State::InDoubt,
-            _ if started && ended.is_cut_short() => State::CutShort,
-            _ => State::Ended,
+            (RecordKind::ToolInDoubt, _) => LoggedCallState::InDoubt,
+            _ if was_started && call_end.is_interrupted() => LoggedCallState::Interrupted,
+            _ => LoggedCallState::Ended,
         };
-        self.answer = Some(Answered {
-            at: Extent::of(record, end),
+        self.answer = Some(LoggedAnswer {
+            extent: LineExtent::from_record(record, end),
             status,
-            is_error: ended.is_error,
+            is_error: call_end.is_error,
         });
         Ok(())
     }
 
-    /// What was started and called off before anything was sent surely did nothing. What was not come to stands where it
-    /// stood.
-    fn skip(&mut self, record: &Record) -> Result<(), Damage> {
-        let skipped: metadata::CallEnd<'_> = record.metadata()?;
-        if self.state == State::Started && skipped.attempts > 0 {
-            self.state = State::NotDone;
+    /// A call that was canceled between its start and sending anything certainly had no effect. Otherwise, being
+    /// skipped doesn't change its state.
+    fn apply_skip(&mut self, record: &Record) -> Result<(), Corruption> {
+        let call_end: metadata::CallEndRecord<'_> = record.parse_metadata()?;
+        if self.state == LoggedCallState::Started && call_end.attempts > 0 {
+            self.state = LoggedCallState::NotDone;
         }
         Ok(())
     }
 
-    fn resolve(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
-        let resolved: metadata::Resolved = record.metadata()?;
-        if !resolved.done {
-            self.state = State::NotDone;
+    fn apply_resolve(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
+        let resolution: metadata::ResolveRecord = record.parse_metadata()?;
+        if !resolution.done {
+            self.state = LoggedCallState::NotDone;
             self.answer = None;
             return Ok(());
         }
-        self.state = State::Done;
-        self.answer = Some(Answered {
-            at: Extent::of(record, end),
+        self.state = LoggedCallState::Done;
+        self.answer = Some(LoggedAnswer {
+            extent: LineExtent::from_record(record, end),
             status: "resolved",
-            is_error: resolved.is_error,
+            is_error: resolution.is_error,
         });
         Ok(())
     }
 }
 
-/// The statuses of a call that has an end, and was not rejected.
-const ENDED: [&str; 13] = [
+/// The statuses of calls that ended and weren't rejected.
+const END_STATUSES: [&str; 13] = [
     "ok",
     "failed",
     "bad_output",
@@ -200,11 +205,11 @@ const ENDED: [&str; 13] = [
     "internal_error",
 ];
 
-/// The status as the program has it. Only a newer format has other words, and that can't be continued.
-fn known_status(ended: &metadata::CallEnd<'_>) -> &'static str {
-    let mut known = metadata::REJECTED.into_iter().chain(ENDED);
-    let otherwise = if ended.is_error { "failed" } else { "ok" };
+/// Returns the status as a static string. Only a newer format has other statuses, and such a log can't be continued.
+fn known_status(call_end: &metadata::CallEndRecord<'_>) -> &'static str {
+    let mut known = metadata::REJECTED_STATUSES.into_iter().chain(END_STATUSES);
+    let fallback = if call_end.is_error { "failed" } else { "ok" };
     known
-        .find(|word| *word == ended.status)
-        .unwrap_or(otherwise)
+        .find(|word| *word == call_end.status)
+        .unwrap_or(fallback)
 }

@@ -1,5 +1,5 @@
-//! What is asked of a history: whether a call is the one that the log has in its place, what is to become of it, and
-//! what the log answered.
+//! Queries of a history: whether a call is the one that the log has in its place, what to do with it, and what its
+//! result was.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,289 +7,312 @@ use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
-use crate::read::{Damage, Records};
+use crate::read::{Corruption, RecordReader};
 use crate::records::metadata;
-use crate::records::{BodyError, Brief, LoggedCallContent, Record, sha256, tool_sha256};
-use crate::resume::history::{History, Place};
-use crate::resume::logged_call::{Answered, Entry, Extent};
-use crate::resume::policy::{Decision, State, Work, decide};
+use crate::records::{
+    BlobError, LoggedCallContent, Record, TruncatedText, digest_tool, sha256_hex,
+};
+use crate::resume::history::{CallPosition, TaskHistory};
+use crate::resume::logged_call::{LineExtent, LoggedAnswer, LoggedCall};
+use crate::resume::policy::{Executor, LoggedCallState, ResumeDecision, decide_on_resume};
 use redact::Mask;
 use toolq_core::json::Input;
-use toolq_core::text::{cut, escape};
+use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::{
-    Accepted, AgentUse, Begun, Call, Checked, Content, Effect, Invocation, Past, Recalled, Tools,
-    Verdict,
+    AcceptedCall, AgentUsage, Call, CheckedCall, Effect, Invocation, PriorAttempts, RestoredResult,
+    ResultContent, ResumeState, ToolsConfig, Verdict,
 };
 
-/// Characters that are shown of an input.
-const SHOWN: usize = 60;
+/// Width of a call in a message, in columns.
+const MAX_PREVIEW_CHARS: usize = 60;
 
-/// The log has another call where the input has this one.
+/// The log has a different call in the place of a requested one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("turn {turn}, call {position}: the session log has {logged}, {by} has {given}")]
-pub struct Conflict {
+#[error("turn {turn}, call {position}: the session log has {logged}, {requester} has {requested}")]
+pub struct CallConflict {
     turn: usize,
     position: usize,
     /// `pay {"amount":5}`
     logged: String,
-    given: String,
-    /// Who asks for it now.
-    by: &'static str,
+    requested: String,
+    /// What requests it now: the input or an agent.
+    requester: &'static str,
 }
 
-/// Why what the log holds can't be read again.
+/// Why content of the log can't be read again.
 #[derive(Debug, thiserror::Error)]
-pub enum RecallError {
-    /// It was there when the log was opened.
-    #[error("the session log {} can't be read any more: {damage}", path.display())]
-    Damaged {
+pub enum RestoreError {
+    /// A record has changed since the log was opened.
+    #[error("the session log {} can no longer be read: {corruption}", path.display())]
+    Corrupt {
         /// The log.
         path: PathBuf,
         /// What is wrong now.
-        damage: Damage,
+        corruption: Corruption,
     },
-    /// A body is kept beside the log, and is not as it was.
+    /// A blob is missing or was changed.
     #[error(transparent)]
-    Body(#[from] BodyError),
+    Blob(#[from] BlobError),
     /// There is no log to read.
     #[error("there is no session log")]
     NoLog,
-    /// It is neither a text nor a list of blocks.
-    #[error("the session log {} has an answer that is none", .0.display())]
-    NoAnswer(PathBuf),
+    /// A result is neither a text nor a list of content blocks.
+    #[error("the session log {} has a result that is neither text nor content blocks", .0.display())]
+    InvalidAnswer(PathBuf),
 }
 
-impl RecallError {
-    /// The log that can't be read again.
-    pub fn log(&self) -> Option<PathBuf> {
+impl RestoreError {
+    /// Returns the path of the log that can't be read again.
+    pub fn log_path(&self) -> Option<PathBuf> {
         match self {
-            Self::Damaged { path, .. } | Self::NoAnswer(path) => Some(path.clone()),
-            Self::Body(error) => Some(error.log()),
+            Self::Corrupt { path, .. } | Self::InvalidAnswer(path) => Some(path.clone()),
+            Self::Blob(error) => Some(error.log_path()),
             Self::NoLog => None,
         }
     }
 }
 
-impl History {
-    /// Whether the log has a call in the place of `call`.
-    pub fn knows(&self, call: &Call) -> bool {
-        self.entry_of(call).is_some()
+impl TaskHistory {
+    /// Returns whether the log has a call in the place of `call`.
+    pub fn contains(&self, call: &Call) -> bool {
+        self.find_logged_call(call).is_some()
     }
 
-    /// Whether the log knows `call`.
+    /// Returns whether the log has `call`.
     ///
     /// # Errors
-    /// It has another call in its place.
-    pub fn check(&self, call: &Call, mask: &Mask) -> Result<bool, Conflict> {
-        match self.entry_of(call) {
-            Some(entry) if same(entry, call, mask) => Ok(true),
-            Some(entry) => Err(self.conflict(entry, call, mask)),
+    /// The log has another call in its place.
+    pub fn check_call(&self, call: &Call, mask: &Mask) -> Result<bool, CallConflict> {
+        match self.find_logged_call(call) {
+            Some(logged_call) if is_same_call(logged_call, call, mask) => Ok(true),
+            Some(logged_call) => Err(self.conflict_with(logged_call, call, mask)),
             None => Ok(false),
         }
     }
 
-    /// What this run is to do with a call that [`check`](Self::check) has passed.
+    /// Returns what this run should do with a call that has passed [`check_call`](Self::check_call).
     ///
     /// # Errors
-    /// Its answer can't be read.
-    pub fn past(&self, checked: &Checked) -> Result<Past, RecallError> {
-        let Some(entry) = self.entry_of(&checked.call) else {
-            return Ok(Past::None);
+    /// Its result can't be read.
+    pub fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, RestoreError> {
+        let Some(logged_call) = self.find_logged_call(&checked.call) else {
+            return Ok(ResumeState::NotStarted);
         };
-        let begun = || Begun {
-            attempts: entry.attempts,
-            key: entry.key.as_deref().map(str::to_owned),
-            doubtful: entry.is_agents && self.below(entry.record).any(Entry::may_have_had_effect),
+        let attempts = || PriorAttempts {
+            count: logged_call.attempts,
+            idempotency_key: logged_call.idempotency_key.as_deref().map(str::to_owned),
+            has_nested_doubt: logged_call.is_agent_call
+                && self
+                    .descendants(logged_call.record_id)
+                    .any(LoggedCall::may_have_had_effect),
         };
-        Ok(match self.decision(entry, checked) {
-            Decision::Run | Decision::Conflict => Past::None,
-            Decision::Again => Past::Started(begun()),
-            Decision::Probe => Past::Unsure(begun()),
-            Decision::InDoubt => Past::InDoubt(begun()),
-            Decision::Print => match entry.answer {
-                Some(answered) => Past::Answered(self.answer(entry, answered)?),
-                None => Past::InDoubt(begun()),
+        Ok(match self.decide_call(logged_call, checked) {
+            ResumeDecision::Run | ResumeDecision::Conflict => ResumeState::NotStarted,
+            ResumeDecision::RunAgain => ResumeState::Started(attempts()),
+            ResumeDecision::Probe => ResumeState::NeedsProbe(attempts()),
+            ResumeDecision::InDoubt => ResumeState::InDoubt(attempts()),
+            ResumeDecision::Restore => match logged_call.answer {
+                Some(answer) => ResumeState::Answered(self.restore_result(logged_call, answer)?),
+                None => ResumeState::InDoubt(attempts()),
             },
         })
     }
 
-    /// Whether today's tools would say what becomes of a call, and not the log.
-    pub fn is_missing(&self, checked: &Checked) -> bool {
-        let Some(entry) = self.entry_of(&checked.call) else {
+    /// Returns whether what happens to a call depends on the current tools rather than on the log.
+    pub fn needs_current_tools(&self, checked: &CheckedCall) -> bool {
+        let Some(logged_call) = self.find_logged_call(&checked.call) else {
             return true;
         };
-        let rejected = matches!(checked.verdict, Verdict::Rejected(_));
-        match self.decision(entry, checked) {
-            Decision::Print | Decision::InDoubt => false,
-            Decision::Run | Decision::Again | Decision::Probe => {
-                !(rejected && entry.rejected.is_some())
+        let is_rejected = matches!(checked.verdict, Verdict::Rejected(_));
+        match self.decide_call(logged_call, checked) {
+            ResumeDecision::Restore | ResumeDecision::InDoubt => false,
+            ResumeDecision::Run | ResumeDecision::RunAgain | ResumeDecision::Probe => {
+                !(is_rejected && logged_call.last_rejection.is_some())
             }
-            Decision::Conflict => true,
+            ResumeDecision::Conflict => true,
         }
     }
 
-    /// Whether today's tools have to say what becomes of a call: it has no end of its own in the log, or is an agent's, which
-    /// may go on from a doubt.
-    pub fn is_open(&self, call: &Call) -> bool {
-        self.entry_of(call).is_none_or(|entry| match entry.state {
-            State::Ended | State::Done => false,
-            State::InDoubt => entry.is_agents,
-            State::Asked | State::Started | State::CutShort | State::NotDone => true,
-        })
+    /// Returns whether the log leaves open what happens to a call: it has no result of its own, or an agent that works
+    /// on it may resume after a doubt.
+    pub fn is_undecided(&self, call: &Call) -> bool {
+        self.find_logged_call(call)
+            .is_none_or(|logged_call| match logged_call.state {
+                LoggedCallState::Ended | LoggedCallState::Done => false,
+                LoggedCallState::InDoubt => logged_call.is_agent_call,
+                LoggedCallState::Requested
+                | LoggedCallState::Started
+                | LoggedCallState::Interrupted
+                | LoggedCallState::NotDone => true,
+            })
     }
 
-    /// The names of tools that calls of the task named and that are defined otherwise in `tools`, or not at all. What a
-    /// tool says of itself is a part of its definition; of one that was not asked nobody knows.
-    pub fn changed(&self, tools: &Tools) -> BTreeSet<String> {
-        let then: BTreeMap<&str, &str> = self
-            .entries()
-            .filter_map(|(_, entry)| Some((&*entry.tool, entry.tool_sha256.as_deref()?)))
+    /// Returns the names of tools that calls of the task used and that `tools` defines differently or not at all. What
+    /// a tool's `describe` printed is part of its definition, so a tool whose `describe` hasn't run can't be compared.
+    pub fn changed_tools(&self, tools: &ToolsConfig) -> BTreeSet<String> {
+        let logged_digests: BTreeMap<&str, &str> = self
+            .positions()
+            .filter_map(|(_, logged_call)| {
+                Some((&*logged_call.tool_name, logged_call.tool_sha256.as_deref()?))
+            })
             .collect();
-        let differs = |name: &str, then: &str| {
-            let now = tools.get(name);
-            now.is_none_or(|tool| !tool.is_unasked() && tool_sha256(tool) != then)
+        let is_changed = |name: &str, logged_digest: &str| {
+            let current = tools.get(name);
+            current.is_none_or(|tool| !tool.needs_describe() && digest_tool(tool) != logged_digest)
         };
-        let changed = then.into_iter().filter(|(name, then)| differs(name, then));
+        let changed = logged_digests
+            .into_iter()
+            .filter(|(name, logged_digest)| is_changed(name, logged_digest));
         changed.map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// Whether the log has this very answer to a call that was rejected.
-    pub(crate) fn says(&self, place: Place, json: &str) -> bool {
-        let rejected = self.entry(place).and_then(|entry| entry.rejected);
-        let said = rejected.and_then(|at| self.said(at).ok());
-        said.is_some_and(|said| said == json)
+    /// Returns whether the latest rejection of a call in the log has exactly this content.
+    pub(crate) fn has_same_rejection(&self, position: CallPosition, json: &str) -> bool {
+        let rejection = self
+            .call_at(position)
+            .and_then(|logged_call| logged_call.last_rejection);
+        let logged_json = rejection.and_then(|extent| self.read_answer(extent).ok());
+        logged_json.is_some_and(|logged_json| logged_json == json)
     }
 
-    fn entry_of(&self, call: &Call) -> Option<&Entry> {
-        let within = match &call.within {
-            Some(agent) => Some(self.find(agent)?),
+    fn find_logged_call(&self, call: &Call) -> Option<&LoggedCall> {
+        let parent = match &call.parent {
+            Some(agent) => Some(self.find_call_record(agent)?),
             None => None,
         };
         let (turn, position) = (call.turn, call.position);
-        self.entry(Place {
-            within,
+        self.call_at(CallPosition {
+            parent,
             turn,
             position,
         })
     }
 
-    fn decision(&self, entry: &Entry, checked: &Checked) -> Decision {
+    fn decide_call(&self, logged_call: &LoggedCall, checked: &CheckedCall) -> ResumeDecision {
         let accepted = match &checked.verdict {
             Verdict::Accepted(accepted) => Some(&**accepted),
             Verdict::Rejected(_) => None,
         };
         let is_agent = accepted.is_some_and(|accepted| {
-            entry.is_agents && matches!(accepted.invocation, Some(Invocation::Agent(_)))
+            logged_call.is_agent_call && matches!(accepted.invocation, Some(Invocation::Agent(_)))
         });
-        let work = if !is_agent {
-            let probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
-            Work::Tool(effect(entry, accepted), probe)
-        // What an agent asked for goes on with it: so it comes to the call in doubt itself.
-        } else if entry.is_in_doubt()
-            && entry.within.is_none()
-            && self.below(entry.record).any(Entry::is_in_doubt)
+        let executor = if !is_agent {
+            let has_probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
+            Executor::Tool(max_effect(logged_call, accepted), has_probe)
+        // An agent called by another agent resumes along with it, and gets to the call in doubt itself.
+        } else if logged_call.is_in_doubt()
+            && logged_call.parent.is_none()
+            && self
+                .descendants(logged_call.record_id)
+                .any(LoggedCall::is_in_doubt)
         {
-            Work::DoubtfulAgent
+            Executor::AgentInDoubt
         } else {
-            Work::Agent
+            Executor::Agent
         };
-        decide(Some(entry.state), true, work)
+        decide_on_resume(Some(logged_call.state), true, executor)
     }
 
-    fn answer(&self, entry: &Entry, answered: Answered) -> Result<Recalled, RecallError> {
-        let said = self.said(answered.at)?;
-        let text = serde_json::from_str(&said).map(Content::Text);
-        let content = text.or_else(|_| serde_json::from_str(&said).map(Content::Blocks));
-        let record = entry.is_agents.then(|| self.record(answered.at));
-        let used = record
+    fn restore_result(
+        &self,
+        logged_call: &LoggedCall,
+        answer: LoggedAnswer,
+    ) -> Result<RestoredResult, RestoreError> {
+        let json = self.read_answer(answer.extent)?;
+        let text = serde_json::from_str(&json).map(ResultContent::Text);
+        let content = text.or_else(|_| serde_json::from_str(&json).map(ResultContent::Blocks));
+        let record = logged_call
+            .is_agent_call
+            .then(|| self.read_record(answer.extent));
+        let usage = record
             .transpose()?
-            .and_then(|record| record.metadata().ok());
-        Ok(Recalled {
-            status: answered.status,
-            is_error: answered.is_error,
-            content: content.map_err(|_| RecallError::NoAnswer(self.path()))?,
-            agent: used.and_then(agent_use).map(Box::new),
+            .and_then(|record| record.parse_metadata().ok());
+        Ok(RestoredResult {
+            status: answer.status,
+            is_error: answer.is_error,
+            content: content.map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?,
+            agent_usage: usage.and_then(agent_usage).map(Box::new),
         })
     }
 
-    /// What a call was answered, as JSON: kept, or read again.
-    fn said(&self, at: Extent) -> Result<Cow<'_, str>, RecallError> {
-        if let Some(json) = self.answers.get(at.offset) {
+    /// Returns the result of a call as JSON, from the cache or from the file.
+    fn read_answer(&self, extent: LineExtent) -> Result<Cow<'_, str>, RestoreError> {
+        if let Some(json) = self.answer_cache.get(extent.offset) {
             return Ok(Cow::Borrowed(json));
         }
-        let json: Box<str> = self.body(at)?.into();
+        let json: Box<str> = self.read_content(extent)?.into();
         Ok(Cow::Owned(json.into()))
     }
 
-    pub(crate) fn body(&self, at: Extent) -> Result<Box<RawValue>, RecallError> {
-        let record = self.record(at)?;
-        Ok(record.content.load(&self.path())?)
+    pub(crate) fn read_content(&self, extent: LineExtent) -> Result<Box<RawValue>, RestoreError> {
+        let record = self.read_record(extent)?;
+        Ok(record.content.load(&self.source_path())?)
     }
 
-    fn record(&self, at: Extent) -> Result<Record<'static>, RecallError> {
-        let damaged = |damage| RecallError::Damaged {
-            path: self.path(),
-            damage,
+    fn read_record(&self, extent: LineExtent) -> Result<Record<'static>, RestoreError> {
+        let read_error = |corruption| RestoreError::Corrupt {
+            path: self.source_path(),
+            corruption,
         };
-        let (_, file) = self.source.as_ref().ok_or(RecallError::NoLog)?;
-        Records::at(file, at.offset, at.len).map_err(damaged)
+        let (_, file) = self.source.as_ref().ok_or(RestoreError::NoLog)?;
+        RecordReader::read_at(file, extent.offset, extent.len).map_err(read_error)
     }
 
-    fn path(&self) -> PathBuf {
+    fn source_path(&self) -> PathBuf {
         let path = self.source.as_ref().map(|(path, _)| path.clone());
         path.unwrap_or_default()
     }
 
-    fn conflict(&self, entry: &Entry, call: &Call, mask: &Mask) -> Conflict {
-        let logged = self.body(entry.asked).ok();
+    fn conflict_with(&self, logged_call: &LoggedCall, call: &Call, mask: &Mask) -> CallConflict {
+        let logged = self.read_content(logged_call.call_extent).ok();
         let logged: Option<LoggedCallContent> =
             logged.and_then(|body| serde_json::from_str(body.get()).ok());
         let input = logged.and_then(|content| content.input);
-        let given = call.input.as_ref().ok().map(Input::text);
-        let given = given.map(|text| mask.json(text));
-        Conflict {
+        let requested = call.input.as_ref().ok().map(Input::text);
+        let requested = requested.map(|text| mask.apply_to_json(text));
+        CallConflict {
             turn: call.turn,
             position: call.position,
-            by: match call.within {
+            requester: match call.parent {
                 Some(_) => "the agent",
                 None => "the input",
             },
-            logged: shown(&entry.tool, input.as_deref().map(RawValue::get)),
-            given: shown(&mask.text(&call.name), given.as_deref()),
+            logged: preview_call(&logged_call.tool_name, input.as_deref().map(RawValue::get)),
+            requested: preview_call(&mask.apply(&call.name), requested.as_deref()),
         }
     }
 }
 
-/// What an agent used, by the metadata of its result.
-fn agent_use(used: metadata::AgentUsed) -> Option<AgentUse> {
-    Some(AgentUse {
-        agent_name: used.agent_name?,
-        turns: used.turns_used,
-        calls: used.tool_calls_made,
-        corrections: used.corrections,
-        unfinished: used.done == Some(false),
-        usage: used.usage,
-        lost: used.lost,
+/// Returns what an agent used, given the metadata of its result.
+fn agent_usage(usage: metadata::AgentUsageRecord) -> Option<AgentUsage> {
+    Some(AgentUsage {
+        agent_name: usage.agent_name?,
+        turns: usage.turns_used,
+        requested_calls: usage.tool_calls_made,
+        rejected_calls: usage.corrections,
+        ran_out_of_turns: usage.done == Some(false),
+        usage: usage.usage,
+        aborted_usage: usage.lost,
     })
 }
 
-/// A call is known by its place, its tool and the bytes of its input. Never by its id: recordings use ids again.
-fn same(entry: &Entry, call: &Call, mask: &Mask) -> bool {
+/// Compares tool and input of two calls in the same place. The id doesn't count, since recordings reuse ids.
+fn is_same_call(logged_call: &LoggedCall, call: &Call, mask: &Mask) -> bool {
     let input = call.input.as_ref().ok();
-    let digest = input.map(|input| sha256(input.text().as_bytes()));
-    *entry.tool == *Brief(&call.name, mask).text()
-        && entry.input_sha256.as_deref() == digest.as_deref()
+    let digest = input.map(|input| sha256_hex(input.text().as_bytes()));
+    *logged_call.tool_name == *TruncatedText(&call.name, mask).recorded_text()
+        && logged_call.input_sha256.as_deref() == digest.as_deref()
 }
 
-/// The graver of what the tool did to the world when it was started, and what it does now.
-fn effect(entry: &Entry, accepted: Option<&Accepted>) -> Effect {
-    let now = accepted.map(|accepted| accepted.tool.effect);
-    let both = [entry.effect, now].into_iter().flatten();
+/// Returns the more severe of the tool's effect when the call was started and its effect now.
+fn max_effect(logged_call: &LoggedCall, accepted: Option<&AcceptedCall>) -> Effect {
+    let current = accepted.map(|accepted| accepted.tool.effect);
+    let both = [logged_call.effect, current].into_iter().flatten();
     both.max().unwrap_or(Effect::Write)
 }
 
-/// `pay {"amount":5}`, for people.
-fn shown(tool: &str, input: Option<&str>) -> String {
-    let text = format!("{tool} {}", input.unwrap_or("without an input"));
-    escape(&cut(&text, SHOWN)).into_owned()
+/// Formats a call for a message: `pay {"amount":5}`.
+fn preview_call(tool: &str, input: Option<&str>) -> String {
+    let text = format!("{tool} {}", input.unwrap_or("without input"));
+    escape(&truncate_to_columns(&text, MAX_PREVIEW_CHARS)).into_owned()
 }

@@ -1,6 +1,6 @@
 //! What earlier runs recorded about a call, and what that means for the next run.
 
-mod agents;
+mod agent_history;
 mod answer_cache;
 mod history;
 mod in_doubt;
@@ -9,9 +9,9 @@ mod lookup;
 mod policy;
 mod resolve;
 
-pub use agents::Recollection;
-pub use history::History;
-pub(crate) use history::Place;
-pub(crate) use in_doubt::Doubts;
-pub use lookup::{Conflict, RecallError};
-pub use resolve::{Resolution, ResolveError, resolve};
+pub use agent_history::LogAgentHistory;
+pub(crate) use history::CallPosition;
+pub use history::TaskHistory;
+pub(crate) use in_doubt::InDoubtCalls;
+pub use lookup::{CallConflict, RestoreError};
+pub use resolve::{Resolution, ResolveError, resolve_call};

@@ -1,85 +1,101 @@
-//! What a resumed run does with a call, by what the log says of it: the one table, without a file in sight.
+//! The resume table: what a resumed run does with a call, given its state in the log. Pure decisions without any I/O.
 
 use toolq_core::types::Effect;
 
-/// Where a call stands in a log.
+/// The state of a call in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It was asked for, and nothing more. What was skipped or rejected stands no further: it was never started.
-    Asked,
+pub(crate) enum LoggedCallState {
+    /// It was requested, nothing more. A skipped or rejected call stays in this state, since it never started.
+    Requested,
     /// It was started and has no end.
     Started,
-    /// It was started, and ended because its run was.
-    CutShort,
+    /// It was started, and ended because its run ended.
+    Interrupted,
     /// It has its result.
     Ended,
     /// It was answered as in doubt.
     InDoubt,
-    /// It was in doubt, and somebody said that it was done, and what came of it.
+    /// It was in doubt, and a user stated that it was done and what its result is.
     Done,
-    /// It was started, and surely did nothing: somebody said so, or it was ended before it could.
+    /// It was started and certainly had no effect: a user or a probe stated so, or it was canceled in time.
     NotDone,
 }
 
-/// What becomes of a call.
+/// What a resumed run does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
-    /// It runs for the first time. What was rejected is judged again.
+pub(crate) enum ResumeDecision {
+    /// Run it for the first time. A call that was rejected is checked again.
     Run,
-    /// It runs with the next attempt's number and the same key.
-    Again,
-    /// Its tool's probe is asked first.
+    /// Run it with the next attempt number and the same idempotency key.
+    RunAgain,
+    /// Run its tool's probe first.
     Probe,
-    /// It is answered as in doubt, now and until somebody resolves it.
+    /// Answer it as in doubt, now and until a user resolves it.
     InDoubt,
-    /// Its answer is printed from the log.
-    Print,
-    /// The log has another call in its place: nothing runs at all.
+    /// Print its result from the log.
+    Restore,
+    /// The log has another call in its place: run nothing at all.
     Conflict,
 }
 
-/// What does the work of a call.
+/// What executes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Its tool: the graver of what that does to the world and did when the call was started, and whether it has a probe.
+pub(crate) enum Executor {
+    /// A tool: the more severe of its effect now and its effect when the call was started, and whether it has a probe.
     Tool(Effect, bool),
-    /// An agent. What has effects is what it calls, and that is on record call by call.
+    /// An agent. Only the calls that it makes have effects, and those are recorded one by one.
     Agent,
-    /// An agent, and a call that it asked for, or one further below, is in doubt.
-    DoubtfulAgent,
+    /// An agent with a call in doubt among its descendants.
+    AgentInDoubt,
 }
 
-/// The decision about a call that the log knows or doesn't. `same` is whether tool and input are those of the log.
-pub(crate) fn decide(state: Option<State>, same: bool, work: Work) -> Decision {
+/// Decides what to do with a call. `state` is `None` if the log doesn't have it; `is_same_call` says whether its tool
+/// and input are those in the log.
+pub(crate) fn decide_on_resume(
+    state: Option<LoggedCallState>,
+    is_same_call: bool,
+    executor: Executor,
+) -> ResumeDecision {
     let Some(state) = state else {
-        return Decision::Run;
+        return ResumeDecision::Run;
     };
-    if !same {
-        return Decision::Conflict;
+    if !is_same_call {
+        return ResumeDecision::Conflict;
     }
-    let (effect, probe) = match work {
-        Work::Tool(effect, probe) => (effect, probe),
-        Work::Agent | Work::DoubtfulAgent => return go_on(state, work == Work::DoubtfulAgent),
+    let (effect, has_probe) = match executor {
+        Executor::Tool(effect, probe) => (effect, probe),
+        Executor::Agent | Executor::AgentInDoubt => {
+            return decide_for_agent(state, executor == Executor::AgentInDoubt);
+        }
     };
-    let writes = effect == Effect::Write;
+    let is_write = effect == Effect::Write;
     match state {
-        State::Asked => Decision::Run,
-        // What the end of a run cut off is no result of the tool's; looking again does no harm.
-        State::Started | State::CutShort if !writes => Decision::Again,
-        State::Started if probe => Decision::Probe,
-        State::Started => Decision::InDoubt,
-        State::CutShort | State::Ended | State::InDoubt | State::Done => Decision::Print,
-        State::NotDone => Decision::Again,
+        LoggedCallState::Requested => ResumeDecision::Run,
+        // An interruption by the end of the run isn't a result of the tool, and running it again does no harm.
+        LoggedCallState::Started | LoggedCallState::Interrupted if !is_write => {
+            ResumeDecision::RunAgain
+        }
+        LoggedCallState::Started if has_probe => ResumeDecision::Probe,
+        LoggedCallState::Started => ResumeDecision::InDoubt,
+        LoggedCallState::Interrupted
+        | LoggedCallState::Ended
+        | LoggedCallState::InDoubt
+        | LoggedCallState::Done => ResumeDecision::Restore,
+        LoggedCallState::NotDone => ResumeDecision::RunAgain,
     }
 }
 
-/// An agent goes on wherever it was left, and from a doubt when that is settled.
-fn go_on(state: State, in_doubt: bool) -> Decision {
+/// Decides what to do with a call that an agent works on. The agent resumes where it was interrupted, and after a doubt
+/// once that is settled.
+fn decide_for_agent(state: LoggedCallState, has_call_in_doubt: bool) -> ResumeDecision {
     match state {
-        State::Asked => Decision::Run,
-        State::InDoubt if in_doubt => Decision::Print,
-        State::Started | State::CutShort | State::InDoubt | State::NotDone => Decision::Again,
-        State::Ended | State::Done => Decision::Print,
+        LoggedCallState::Requested => ResumeDecision::Run,
+        LoggedCallState::InDoubt if has_call_in_doubt => ResumeDecision::Restore,
+        LoggedCallState::Started
+        | LoggedCallState::Interrupted
+        | LoggedCallState::InDoubt
+        | LoggedCallState::NotDone => ResumeDecision::RunAgain,
+        LoggedCallState::Ended | LoggedCallState::Done => ResumeDecision::Restore,
     }
 }
 
@@ -88,52 +104,78 @@ mod tests {
     use super::*;
 
     use crate::resume::policy::{
-        Decision::Again, Decision::Conflict, Decision::InDoubt, Decision::Print, Decision::Probe,
-        Decision::Run,
+        ResumeDecision::Conflict, ResumeDecision::InDoubt, ResumeDecision::Probe,
+        ResumeDecision::Restore, ResumeDecision::Run, ResumeDecision::RunAgain,
     };
 
-    /// FAULTS 116–118, 128: every row of the table, written out by hand. The columns are a tool that reads, one that is
-    /// idempotent, one that writes; then the same three with a probe; an agent, and one with a call in doubt.
+    /// The whole table, written out by hand. The columns are a `read`, an `idempotent` and a `write` tool; the same
+    /// three with a probe; an agent, and an agent with a call in doubt.
     #[test]
-    fn the_table() {
+    fn every_cell_of_the_table_is_decided_as_written() {
         let table = [
             (None, [Run, Run, Run, Run, Run, Run, Run, Run]),
-            (Some(State::Asked), [Run, Run, Run, Run, Run, Run, Run, Run]),
             (
-                Some(State::Started),
-                [Again, Again, InDoubt, Again, Again, Probe, Again, Again],
+                Some(LoggedCallState::Requested),
+                [Run, Run, Run, Run, Run, Run, Run, Run],
             ),
             (
-                Some(State::CutShort),
-                [Again, Again, Print, Again, Again, Print, Again, Again],
+                Some(LoggedCallState::Started),
+                [
+                    RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
+                ],
             ),
             (
-                Some(State::Ended),
-                [Print, Print, Print, Print, Print, Print, Print, Print],
+                Some(LoggedCallState::Interrupted),
+                [
+                    RunAgain, RunAgain, Restore, RunAgain, RunAgain, Restore, RunAgain, RunAgain,
+                ],
             ),
             (
-                Some(State::InDoubt),
-                [Print, Print, Print, Print, Print, Print, Again, Print],
+                Some(LoggedCallState::Ended),
+                [
+                    Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
+                ],
             ),
             (
-                Some(State::Done),
-                [Print, Print, Print, Print, Print, Print, Print, Print],
+                Some(LoggedCallState::InDoubt),
+                [
+                    Restore, Restore, Restore, Restore, Restore, Restore, RunAgain, Restore,
+                ],
             ),
             (
-                Some(State::NotDone),
-                [Again, Again, Again, Again, Again, Again, Again, Again],
+                Some(LoggedCallState::Done),
+                [
+                    Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
+                ],
+            ),
+            (
+                Some(LoggedCallState::NotDone),
+                [
+                    RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain,
+                ],
             ),
         ];
         let effects = [Effect::Read, Effect::Idempotent, Effect::Write];
-        let tools = [false, true].map(|probe| effects.map(|effect| Work::Tool(effect, probe)));
+        let tools =
+            [false, true].map(|has_probe| effects.map(|effect| Executor::Tool(effect, has_probe)));
         let columns = tools.as_flattened().iter().copied();
-        let columns: Vec<_> = columns.chain([Work::Agent, Work::DoubtfulAgent]).collect();
+        let columns: Vec<_> = columns
+            .chain([Executor::Agent, Executor::AgentInDoubt])
+            .collect();
         let mut cells = 0;
         for (state, row) in table {
-            for (work, expected) in columns.iter().copied().zip(row) {
-                assert_eq!(decide(state, true, work), expected, "{state:?} {work:?}");
-                let other = if state.is_none() { Run } else { Conflict };
-                assert_eq!(decide(state, false, work), other, "{state:?}");
+            for (executor, expected) in columns.iter().copied().zip(row) {
+                assert_eq!(
+                    decide_on_resume(state, true, executor),
+                    expected,
+                    "{state:?} {executor:?}"
+                );
+                let decision_for_another_call = if state.is_none() { Run } else { Conflict };
+                assert_eq!(
+                    decide_on_resume(state, false, executor),
+                    decision_for_another_call,
+                    "{state:?}"
+                );
                 cells += 2;
             }
         }

@@ -1,220 +1,234 @@
-//! A call in doubt, and what somebody found out about it: one record more, and the next resume knows.
+//! Resolves a call in doubt: records what a user found out about it, so that the next resume knows.
 
 use std::path::Path;
 
 use crate::error::LogError;
 use crate::open::lock;
-use crate::open::{Log, RecoveredFields};
-use crate::read::Damage;
-use crate::records::{Brief, Kind, Record, ResolveFields};
-use crate::resume::history::{History, Place};
-use crate::resume::logged_call::Entry;
-use crate::resume::policy::State;
-use crate::write::Durable;
+use crate::open::{LockedLog, RecoveredFields};
+use crate::read::Corruption;
+use crate::records::{Record, RecordKind, ResolveFields, TruncatedText};
+use crate::resume::history::{CallPosition, TaskHistory};
+use crate::resume::logged_call::LoggedCall;
+use crate::resume::policy::LoggedCallState;
+use crate::write::Durability;
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::text::cut;
+use toolq_core::text::truncate_to_columns;
 
-/// Calls that are named where one of them is meant.
-const LISTED: usize = 5;
-/// Columns of an id or a name there.
-const SHOWN: usize = 60;
+/// How many calls a message lists as candidates.
+const MAX_LISTED_CALLS: usize = 5;
+/// Width of an id or a name in that list, in columns.
+const MAX_NAME_COLUMNS: usize = 60;
 
-/// What somebody found out.
+/// What a user found out about a call in doubt.
 #[derive(Debug, Clone)]
 pub enum Resolution {
     /// The call did its work, and this is its result from now on.
     Done {
         /// What the model reads.
         result: String,
-        /// Whether it is told of an error.
+        /// Whether the result is an error.
         is_error: bool,
     },
-    /// The call did nothing: the next resume runs it.
+    /// The call had no effect: the next resume runs it.
     NotDone,
 }
 
 /// A call that was resolved.
 #[derive(Debug)]
-pub struct Resolved {
-    /// Its tool.
-    pub tool: String,
-    /// Torn ends of the log that were set aside before.
+pub struct ResolvedCall {
+    /// The tool of the call.
+    pub tool_name: String,
+    /// Torn ends of the log that were set aside first.
     pub recovered: Vec<RecoveredFields>,
-    /// It is one of the run that `--resume` goes on with; behind others another run was begun.
+    /// Whether `--resume` continues the run of the call. It can't if another run was begun after it.
     pub can_resume: bool,
 }
 
 /// Why a call can't be resolved.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the messages document the variants")]
 pub enum ResolveError {
     #[error(transparent)]
     Log(#[from] LogError),
-    /// With what may be resolved.
+    /// With the calls that can be resolved.
     #[error("the session log has no call {0}")]
-    Unknown(String, Vec<String>),
-    /// With those that are meant, by the ids of their records.
+    UnknownCall(String, Vec<String>),
+    /// With the calls that have the id, by the ids of their records.
     #[error("more than one call has the id {0}")]
-    Ambiguous(String, Vec<String>),
+    AmbiguousId(String, Vec<String>),
     #[error("the call {0} {1}, so there is nothing to resolve")]
-    Settled(String, &'static str),
+    NotInDoubt(String, &'static str),
 }
 
-/// Writes into the log at `path` what became of the call `id`: its `tool_use_id`, or the id of its record. `note` says
-/// why somebody thinks so.
+/// Records in the log at `path` what happened to the call `id`, which is its `tool_use_id` or the id of its record.
+/// `note` is the user's reason.
 ///
 /// # Errors
-/// There is no such call, more than one, or none that is in doubt; or the log can't be used.
-pub fn resolve(
+/// No call has the id, several do, or the call isn't in doubt; or the log can't be used.
+pub fn resolve_call(
     path: &Path,
     id: &str,
     resolution: &Resolution,
     note: Option<&str>,
     mask: &Mask,
     clock: Clock,
-) -> Result<Resolved, ResolveError> {
-    // Who names no log wants to hear so, and no empty one.
-    drop(lock::open_own(path)?);
-    let mut tasks = Tasks(vec![History::default()]);
-    let log = Log::open(path, |record, end| tasks.take(record, end))?;
-    let entry = tasks.find(id, mask)?;
+) -> Result<ResolvedCall, ResolveError> {
+    // If the log doesn't exist, fail instead of creating an empty one.
+    drop(lock::open_owned(path)?);
+    let mut tasks = TaskHistories(vec![TaskHistory::default()]);
+    let log = LockedLog::open(path, |record, end| tasks.apply_record(record, end))?;
+    let call = tasks.find_resolvable_call(id, mask)?;
     let (result, is_error) = match resolution {
-        Resolution::Done { result, is_error } => (Some(mask.text(result)), Some(*is_error)),
+        Resolution::Done { result, is_error } => (Some(mask.apply(result)), Some(*is_error)),
         Resolution::NotDone => (None, None),
     };
-    let note = note.map(|note| mask.text(note));
+    let note = note.map(|note| mask.apply(note));
     let fields = ResolveFields {
-        tool_use_id: &entry.tool_use_id,
-        tool_name: &entry.tool,
+        tool_use_id: &call.tool_use_id,
+        tool_name: &call.tool_name,
         done: result.is_some(),
         is_error,
         note: note.as_deref(),
     };
-    let (mut journal, recovered) = log.journal(clock)?;
+    let (mut journal, recovered) = log.into_journal(clock)?;
     let written = journal
-        .add(&Kind::Resolve, Some(entry.record), &result, &fields)
-        .and_then(|_| journal.commit(Durable::Now));
+        .append(&RecordKind::Resolve, Some(call.record_id), &result, &fields)
+        .and_then(|_| journal.commit(Durability::Immediate));
     written.map_err(|source| LogError::Io {
         path: path.to_owned(),
-        doing: "written",
+        action: "written",
         source,
     })?;
-    Ok(Resolved {
-        tool: entry.tool.to_string(),
+    Ok(ResolvedCall {
+        tool_name: call.tool_name.to_string(),
         recovered,
-        can_resume: tasks.can_resume(entry),
+        can_resume: tasks.is_resumable(call),
     })
 }
 
-/// What a log says of each of its tasks.
-struct Tasks(Vec<History>);
+/// The history of each task in a log.
+struct TaskHistories(Vec<TaskHistory>);
 
-impl Tasks {
-    fn take(&mut self, record: &Record, end: u64) -> Result<(), Damage> {
-        if record.kind == Kind::Session {
-            let session = record.metadata()?;
-            let is_over = |task: &History| !task.is_empty() && task.is_over_by(&session);
-            if self.0.last().is_some_and(is_over) {
+impl TaskHistories {
+    fn apply_record(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
+        if record.kind == RecordKind::Session {
+            let session = record.parse_metadata()?;
+            let is_superseded =
+                |task: &TaskHistory| !task.is_empty() && task.is_superseded_by(&session);
+            if self.0.last().is_some_and(is_superseded) {
                 self.0
                     .last_mut()
                     .into_iter()
-                    .for_each(History::forget_answers);
-                self.0.push(History::default());
+                    .for_each(TaskHistory::clear_answer_cache);
+                self.0.push(TaskHistory::default());
             }
         }
-        // Of a task before the last nothing else comes any more.
-        let first = match record.kind {
-            Kind::Resolve => 0,
+        // Only a `resolve` may still affect a task before the last one.
+        let first_affected = match record.kind {
+            RecordKind::Resolve => 0,
             _ => self.0.len() - 1,
         };
-        let mut told = self.0[first..].iter_mut();
-        told.try_for_each(|task| task.take(record, end))
+        let mut affected = self.0[first_affected..].iter_mut();
+        affected.try_for_each(|task| task.apply_record(record, end))
     }
 
-    /// Whether a call is one of the last task, the one that can be resumed.
-    fn can_resume(&self, entry: &Entry) -> bool {
+    /// Returns whether a call belongs to the last task, the only one that can be resumed.
+    fn is_resumable(&self, call: &LoggedCall) -> bool {
         let last = self.0.last();
         last.is_some_and(|task| {
-            task.entries()
-                .any(|(_, other)| other.record == entry.record)
+            task.positions()
+                .any(|(_, other)| other.record_id == call.record_id)
         })
     }
 
-    /// `toolu_01 (pay)` of each call that may be resolved, in their order; where several have that id, that of the record.
-    fn open_calls(&self) -> Vec<String> {
-        let entries = self.0.iter().flat_map(History::entries);
-        let mut open: Vec<_> = entries.filter(|(_, entry)| entry.is_open()).collect();
-        open.sort_by_key(|(place, entry)| (*place, entry.record));
-        let words = |call: &(Place, &Entry)| {
+    /// Lists the calls that can be resolved, in order, each as `toolu_01 (pay)`, or by [`call_label`] if it shares its
+    /// id with another.
+    fn list_resolvable_calls(&self) -> Vec<String> {
+        let calls = self.0.iter().flat_map(TaskHistory::positions);
+        let mut resolvable: Vec<_> = calls.filter(|(_, entry)| entry.is_resolvable()).collect();
+        resolvable.sort_by_key(|(position, entry)| (*position, entry.record_id));
+        let label = |call: &(CallPosition, &LoggedCall)| {
             let entry = call.1;
-            let is_twin = |other: &Entry| {
-                other.tool_use_id == entry.tool_use_id && other.record != entry.record
+            let has_same_id = |other: &LoggedCall| {
+                other.tool_use_id == entry.tool_use_id && other.record_id != entry.record_id
             };
-            if open.iter().any(|(_, other)| is_twin(other)) {
-                return described(call);
+            if resolvable.iter().any(|(_, other)| has_same_id(other)) {
+                return call_label(call);
             }
-            let (id, tool) = (cut(&entry.tool_use_id, SHOWN), cut(&entry.tool, SHOWN));
+            let (id, tool) = (
+                truncate_to_columns(&entry.tool_use_id, MAX_NAME_COLUMNS),
+                truncate_to_columns(&entry.tool_name, MAX_NAME_COLUMNS),
+            );
             format!("{id} ({tool})")
         };
-        clipped(open.iter().map(words))
+        limit_labels(resolvable.iter().map(label))
     }
 
-    /// The one call in doubt that is meant.
-    fn find(&self, id: &str, mask: &Mask) -> Result<&Entry, ResolveError> {
-        let in_log = Brief(id, mask);
-        let is_meant = |entry: &Entry| {
-            [id, &in_log.text()].contains(&&*entry.tool_use_id) || entry.record.to_string() == id
+    /// Returns the one call with this id that can be resolved.
+    fn find_resolvable_call(&self, id: &str, mask: &Mask) -> Result<&LoggedCall, ResolveError> {
+        let logged_id = TruncatedText(id, mask);
+        let has_id = |entry: &LoggedCall| {
+            [id, &logged_id.recorded_text()].contains(&&*entry.tool_use_id)
+                || entry.record_id.to_string() == id
         };
-        let mut meant: Vec<(Place, &Entry)> = self
+        let mut matching: Vec<(CallPosition, &LoggedCall)> = self
             .0
             .iter()
-            .flat_map(History::entries)
-            .filter(|(_, entry)| is_meant(entry))
+            .flat_map(TaskHistory::positions)
+            .filter(|(_, entry)| has_id(entry))
             .collect();
-        meant.sort_by_key(|(place, entry)| (*place, entry.record));
-        let open: Vec<_> = meant.iter().filter(|(_, entry)| entry.is_open()).collect();
-        match (open.as_slice(), meant.first()) {
+        matching.sort_by_key(|(position, entry)| (*position, entry.record_id));
+        let resolvable: Vec<_> = matching
+            .iter()
+            .filter(|(_, entry)| entry.is_resolvable())
+            .collect();
+        match (resolvable.as_slice(), matching.first()) {
             ([(_, entry)], _) => Ok(entry),
-            ([], None) => Err(ResolveError::Unknown(id.to_owned(), self.open_calls())),
-            ([], Some((_, entry))) => {
-                Err(ResolveError::Settled(id.to_owned(), settled(entry.state)))
-            }
-            (several, _) => Err(ResolveError::Ambiguous(
+            ([], None) => Err(ResolveError::UnknownCall(
                 id.to_owned(),
-                clipped(several.iter().map(|choice| described(choice))),
+                self.list_resolvable_calls(),
+            )),
+            ([], Some((_, entry))) => Err(ResolveError::NotInDoubt(
+                id.to_owned(),
+                why_not_in_doubt(entry.state),
+            )),
+            (several, _) => Err(ResolveError::AmbiguousId(
+                id.to_owned(),
+                limit_labels(several.iter().map(|choice| call_label(choice))),
             )),
         }
     }
 }
 
-fn settled(state: State) -> &'static str {
+fn why_not_in_doubt(state: LoggedCallState) -> &'static str {
     match state {
-        State::Asked => "was never started",
-        State::Done => "was resolved already",
-        _ => "has its result",
+        LoggedCallState::Requested => "was never started",
+        LoggedCallState::Done => "is already resolved",
+        _ => "already has its result",
     }
 }
 
-/// `0193… (turn 0, call 1, pay)`; of an agent's call `0193… (turn 0, call 1 of the agent of 0192…, pay)`
-fn described((place, entry): &(Place, &Entry)) -> String {
-    let Place {
-        within,
+/// Formats a call as `0193… (turn 0, call 1, pay)`, or as `0193… (turn 0, call 1 of agent call 0192…, pay)` if an agent
+/// requested it.
+fn call_label((call_position, call): &(CallPosition, &LoggedCall)) -> String {
+    let CallPosition {
+        parent,
         turn,
         position,
-    } = place;
-    let agent = within.map_or_else(String::new, |agent| format!(" of the agent of {agent}"));
-    let tool = cut(&entry.tool, SHOWN);
+    } = call_position;
+    let agent = parent.map_or_else(String::new, |agent| format!(" of agent call {agent}"));
+    let tool = truncate_to_columns(&call.tool_name, MAX_NAME_COLUMNS);
     format!(
         "{} (turn {turn}, call {position}{agent}, {tool})",
-        entry.record
+        call.record_id
     )
 }
 
-/// The first few, and how many more there are.
-fn clipped(words: impl ExactSizeIterator<Item = String>) -> Vec<String> {
-    let more = words.len().saturating_sub(LISTED);
-    let mut clipped: Vec<String> = words.take(LISTED).collect();
+/// Keeps the first few labels and says how many more there are.
+fn limit_labels(labels: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let more = labels.len().saturating_sub(MAX_LISTED_CALLS);
+    let mut clipped: Vec<String> = labels.take(MAX_LISTED_CALLS).collect();
     clipped.extend((more > 0).then(|| format!("{more} more")));
     clipped
 }

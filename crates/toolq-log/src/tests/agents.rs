@@ -1,77 +1,90 @@
-//! What a log knows of agents: turns below calls, answers of models, and which of that holds for a later run.
+//! What a log knows about agents: turns below calls, responses of models, and what of that a later run can rely on.
 
-use crate::open::Log;
+use crate::open::LockedLog;
 use serde_json::value::RawValue;
 
 use super::*;
 
-use toolq_core::types::{AgentInvocation, Effect, Invocation, Memory, Past, Response, Stop, Usage};
+use toolq_core::types::{
+    AgentHistory, AgentInvocation, Effect, Invocation, ModelResponse, ResumeState, StopReason,
+    Usage,
+};
 
-/// A log below which an agent works on call 0 of turn 0.
-struct Agent {
+/// A log in which an agent works on call 0 of turn 0.
+struct AgentFixture {
     log: SessionLog,
-    lead: Arc<CallRef>,
+    lead_call: Arc<CallRef>,
 }
 
-impl Agent {
-    /// Begins, or goes on.
-    fn at(path: &Path, begin: Begin) -> Self {
-        let log = OpenLog::open(path, begin).unwrap();
-        let log = log.begin(&session(), Arc::new(Mask::default()), clock());
+impl AgentFixture {
+    /// Begins a task, or resumes it.
+    fn begin_in(path: &Path, begin: BeginMode) -> Self {
+        let log = PreparedLog::open(path, begin).unwrap();
+        let log = log.begin_session(&session_header(), Arc::new(Mask::default()), fixed_clock());
         let mut log = log.unwrap();
-        let mut lead = accepted(0, tool("lead"), false, "{}");
+        let mut lead = accepted_call(0, sample_tool("lead"), false, "{}");
         if let Verdict::Accepted(accepted) = &mut lead.verdict {
             let task = AgentInvocation { prompt: None };
             accepted.invocation = Some(Invocation::Agent(task));
         }
         let turn = Event::TurnStarted {
             turn: 0,
-            within: None,
+            parent: None,
         };
         let queued = Event::Queued {
             checked: &lead,
             batch: Some(0),
         };
-        log.tell(&[turn, queued]).unwrap();
+        log.emit(&[turn, queued]).unwrap();
         let call = Arc::new(CallRef::new(&lead.call, Some(0)));
-        start(&mut log, &call, &lead);
-        Self { log, lead: call }
+        emit_start(&mut log, &call, &lead);
+        Self {
+            log,
+            lead_call: call,
+        }
     }
 
-    /// Its call of a tool in its turn 0. All but `pay` only look.
-    fn asks(&self, name: &str, input: &str) -> Checked {
-        let mut tool = tool(name);
+    /// Returns the agent's call of a tool in its turn 0. All tools but `pay` are `read`.
+    fn request_call(&self, name: &str, input: &str) -> CheckedCall {
+        let mut tool = sample_tool(name);
         if name != "pay" {
             tool.effect = Effect::Read;
         }
-        let mut checked = accepted(0, tool, false, input);
-        checked.call.within = Some(Arc::clone(&self.lead));
+        let mut checked = accepted_call(0, tool, false, input);
+        checked.call.parent = Some(Arc::clone(&self.lead_call));
         checked
     }
 
-    fn turn(&mut self, checked: &Checked) {
+    fn run_turn(&mut self, checked: &CheckedCall) {
         let turn = Event::TurnStarted {
             turn: 0,
-            within: Some(&self.lead),
+            parent: Some(&self.lead_call),
         };
         let queued = Event::Queued {
             checked,
             batch: Some(0),
         };
-        self.log.tell(&[turn, queued]).unwrap();
+        self.log.emit(&[turn, queued]).unwrap();
         let call = CallRef::new(&checked.call, Some(0));
-        start(&mut self.log, &call, checked);
-        finish(&mut self.log, &call, &succeeded("seen"), "seen", (1, 1)).unwrap();
+        emit_start(&mut self.log, &call, checked);
+        emit_finished(
+            &mut self.log,
+            &call,
+            &success_outcome("seen"),
+            "seen",
+            (1, 1),
+        )
+        .unwrap();
     }
 
-    fn hears(&mut self) {
+    fn receive_response(&mut self) {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
-        let response = Response {
+        let response = ModelResponse {
             body: raw("{\"content\":[]}"),
             message: raw("{}"),
             text: String::new(),
-            stop: Stop::Done,
-            unknown_stop: None,
+            stop_reason: StopReason::Complete,
+            unknown_stop_reason: None,
             model: Some("m".to_owned()),
             usage: Usage {
                 input: 7,
@@ -79,17 +92,17 @@ impl Agent {
             }
             .into(),
         };
-        let heard = Event::AgentMessage {
-            call: &self.lead,
+        let event = Event::AgentMessage {
+            call: &self.lead_call,
             message: &response.message,
             response: Some((&response, "digest")),
             turn: 0,
         };
-        self.log.tell(&[heard]).unwrap();
+        self.log.emit(&[event]).unwrap();
     }
 }
 
-fn start(log: &mut SessionLog, call: &CallRef, checked: &Checked) {
+fn emit_start(log: &mut SessionLog, call: &CallRef, checked: &CheckedCall) {
     let Verdict::Accepted(accepted) = &checked.verdict else {
         unreachable!()
     };
@@ -99,125 +112,146 @@ fn start(log: &mut SessionLog, call: &CallRef, checked: &Checked) {
         attempt: 1,
         idempotency_key: "key",
     };
-    log.tell(&[started]).unwrap();
+    log.emit(&[started]).unwrap();
 }
 
-/// What the log at `path` tells agents.
-fn memory(path: &Path) -> (Arc<History>, Recollection) {
-    let mut history = History::default();
-    let log = Log::open(path, |record, end| history.take(record, end)).unwrap();
-    history.read_from(path.to_owned(), log.file().unwrap());
+/// Reads what the log at `path` knows about agents.
+fn read_agent_history(path: &Path) -> (Arc<TaskHistory>, LogAgentHistory) {
+    let mut history = TaskHistory::default();
+    let log = LockedLog::open(path, |record, end| history.apply_record(record, end)).unwrap();
+    history.set_source(path.to_owned(), log.clone_file().unwrap());
     let history = Arc::new(history);
-    let recollection = Recollection::new(Arc::clone(&history), Arc::new(Mask::default()));
-    (history, recollection)
+    let agent_history = LogAgentHistory::new(Arc::clone(&history), Arc::new(Mask::default()));
+    (history, agent_history)
 }
 
-/// FAULTS 117: what an agent heard and what it called is known by its place below the agent's call.
+/// The responses that an agent received and the calls that it made are found below the agent's call.
 #[test]
-fn what_an_agent_did_is_known() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
-    let mut agent = Agent::at(&path, Begin::Next);
-    let look = agent.asks("look", "{}");
-    let (other, lead) = (agent.asks("look", "{\"n\":1}"), Arc::clone(&agent.lead));
-    agent.hears();
-    agent.turn(&look);
+fn responses_and_calls_of_an_agent_are_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
+    let look = agent.request_call("look", "{}");
+    let (other, lead) = (
+        agent.request_call("look", "{\"n\":1}"),
+        Arc::clone(&agent.lead_call),
+    );
+    agent.receive_response();
+    agent.run_turn(&look);
     drop(agent);
-    let (history, memory) = memory(&path);
-    let told = memory.told(&lead, 0).unwrap().unwrap();
+    let (history, agent_history) = read_agent_history(&path);
+    let response = agent_history.logged_response(&lead, 0).unwrap().unwrap();
     assert_eq!(
-        (told.body.get(), told.model.as_deref()),
+        (response.body.get(), response.model.as_deref()),
         ("{\"content\":[]}", Some("m"))
     );
-    assert!(memory.told(&lead, 1).unwrap().is_none());
-    let Ok(Past::Answered(answered)) = memory.past(&look) else {
-        panic!("it has its result");
+    assert!(agent_history.logged_response(&lead, 1).unwrap().is_none());
+    let Ok(ResumeState::Answered(answered)) = agent_history.resume_state(&look) else {
+        panic!("the call has a result");
     };
     assert_eq!(answered.status, "ok");
-    let conflict = memory.past(&other).unwrap_err().0;
+    let conflict = agent_history.resume_state(&other).unwrap_err().0;
     assert_eq!(
         conflict,
         "turn 0, call 0: the session log has look {}, the agent has look {\"n\":1}"
     );
-    let taken = memory.taken(&lead);
-    assert_eq!((taken.len(), taken[0].1.0.unwrap().input), (1, 7));
-    assert_eq!((history.len(), history.entries().count()), (1, 2));
-    drop((history, memory));
-    // Nothing of it is written again.
-    let records = lines(&path).len();
-    let mut again = Agent::at(&path, Begin::Resume);
-    again.turn(&look);
+    let usage = agent_history.logged_usage(&lead);
+    assert_eq!((usage.len(), usage[0].1.0.unwrap().input), (1, 7));
+    assert_eq!(
+        (history.count_input_calls(), history.positions().count()),
+        (1, 2)
+    );
+    drop((history, agent_history));
+    // Records that exist aren't written again.
+    let records = read_lines(&path).len();
+    let mut again = AgentFixture::begin_in(&path, BeginMode::Resume);
+    again.run_turn(&look);
     drop(again);
-    let new: Vec<String> = lines(&path)[records..]
+    let new: Vec<String> = read_lines(&path)[records..]
         .iter()
         .map(|record| record["type"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(new, ["session", "tool_start", "tool_start", "tool_result"]);
 }
 
-/// An answer that never came whole is asked for again, and its calls may be others: those that had started of it, since
-/// they only look, are nothing to go on from.
+/// A request whose response didn't complete is repeated, and the new response may request other calls. So the `read`
+/// calls that had already started don't count.
 #[test]
-fn a_turn_without_its_answer_does_not_hold() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
-    let mut agent = Agent::at(&path, Begin::Next);
-    let look = agent.asks("look", "{}");
-    agent.turn(&look);
+fn a_turn_without_a_response_is_not_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
+    let look = agent.request_call("look", "{}");
+    agent.run_turn(&look);
     drop(agent);
-    let first = memory(&path).1;
-    assert!(matches!(first.past(&look), Ok(Past::None)));
+    let first = read_agent_history(&path).1;
+    assert!(matches!(
+        first.resume_state(&look),
+        Ok(ResumeState::NotStarted)
+    ));
     drop(first);
-    // It asks for something else now.
-    let mut again = Agent::at(&path, Begin::Resume);
-    let seek = again.asks("seek", "{}");
-    again.turn(&seek);
-    again.hears();
+    // Now the model requests something else.
+    let mut again = AgentFixture::begin_in(&path, BeginMode::Resume);
+    let seek = again.request_call("seek", "{}");
+    again.run_turn(&seek);
+    again.receive_response();
     drop(again);
-    let second = memory(&path).1;
-    assert!(matches!(second.past(&seek), Ok(Past::Answered(_))));
-    let conflict = second.past(&look).unwrap_err().0;
+    let second = read_agent_history(&path).1;
+    assert!(matches!(
+        second.resume_state(&seek),
+        Ok(ResumeState::Answered(_))
+    ));
+    let conflict = second.resume_state(&look).unwrap_err().0;
     assert!(conflict.contains("the session log has seek"), "{conflict}");
-    let turns = lines(&path);
+    let turns = read_lines(&path);
     let turns = turns.iter().filter(|record| record["type"] == "turn");
     assert_eq!(turns.count(), 3);
 }
 
-/// FAULTS 118: what has started and writes is of an answer that was whole: another call in its place is a conflict, though
-/// the turn began while the model still spoke.
+/// A `write` call only starts once its response is complete. So another call in its place is a conflict, even if the
+/// turn began while the response was still streaming.
 #[test]
-fn what_writes_is_of_no_answer_that_broke_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
-    let mut agent = Agent::at(&path, Begin::Next);
-    let pay = agent.asks("pay", "{}");
-    let other = agent.asks("pay", "{ }");
-    agent.turn(&pay);
-    agent.hears();
+fn a_call_that_writes_belongs_to_a_complete_response() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
+    let pay = agent.request_call("pay", "{}");
+    let other = agent.request_call("pay", "{ }");
+    agent.run_turn(&pay);
+    agent.receive_response();
     drop(agent);
-    let memory = memory(&path).1;
-    assert!(matches!(memory.past(&pay), Ok(Past::Answered(_))));
-    let conflict = memory.past(&other).unwrap_err().0;
+    let agent_history = read_agent_history(&path).1;
+    assert!(matches!(
+        agent_history.resume_state(&pay),
+        Ok(ResumeState::Answered(_))
+    ));
+    let conflict = agent_history.resume_state(&other).unwrap_err().0;
     assert!(conflict.contains("the session log has pay"), "{conflict}");
 }
 
-/// The answer of a later run comes whole, and that run ends before its turn begins: what stood in its places is that of
-/// an answer which nobody heard, also where it is the same call.
+/// The response of a later run completes, but that run ends before the turn begins. The calls that the log has in this
+/// turn belong to the earlier response, which didn't complete, so they don't count, even if they are the same.
 #[test]
-fn a_later_answer_has_no_calls_of_an_earlier_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
-    let mut agent = Agent::at(&path, Begin::Next);
-    let (look, seek) = (agent.asks("look", "{}"), agent.asks("seek", "{}"));
-    agent.turn(&look);
+fn a_later_response_has_no_calls_of_an_earlier_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
+    let (look, seek) = (
+        agent.request_call("look", "{}"),
+        agent.request_call("seek", "{}"),
+    );
+    agent.run_turn(&look);
     drop(agent);
-    let mut again = Agent::at(&path, Begin::Resume);
-    again.hears();
-    let lead = Arc::clone(&again.lead);
+    let mut again = AgentFixture::begin_in(&path, BeginMode::Resume);
+    again.receive_response();
+    let lead = Arc::clone(&again.lead_call);
     drop(again);
-    let memory = memory(&path).1;
-    assert!(memory.told(&lead, 0).unwrap().is_some());
+    let agent_history = read_agent_history(&path).1;
+    assert!(agent_history.logged_response(&lead, 0).unwrap().is_some());
     for call in [look, seek] {
-        assert!(matches!(memory.past(&call), Ok(Past::None)));
+        assert!(matches!(
+            agent_history.resume_state(&call),
+            Ok(ResumeState::NotStarted)
+        ));
     }
 }

@@ -1,11 +1,11 @@
-//! The log as a reader finds it.
+//! The log as its readers find it.
 
 mod agents;
-mod disk;
-mod faults;
-mod ordering;
+mod disk_faults;
+mod faulty_disk;
 mod reading;
-mod recovering;
+mod recovery;
+mod sequence;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,55 +25,60 @@ use crate::write::journal;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
-use toolq_core::testing::{accepted, finish, hostile, play, rejected, succeeded, timed, tool};
-use toolq_core::types::{CallRef, Checked, Content, Event, NotExecuted, Outcome, Sink, Verdict};
+use toolq_core::testing::{
+    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
+    sample_tool, success_outcome,
+};
+use toolq_core::types::{
+    CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome, ResultContent, Verdict,
+};
 
-/// Says what was counted, also where a test's own output is kept back.
-fn say(what: std::fmt::Arguments<'_>) {
-    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{what}\n"));
+/// Prints counts to stderr, even if the test's output is captured.
+fn report_counts(counts: std::fmt::Arguments<'_>) {
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{counts}\n"));
 }
 
-fn clock() -> Clock {
+fn fixed_clock() -> Clock {
     Clock::new(|| 1_763_755_200_000)
 }
 
-fn session() -> Session {
-    Session {
+fn session_header() -> SessionHeader {
+    SessionHeader {
         tools_path: "/work/tools.yaml".to_owned(),
         tools_sha256: "ab".repeat(32),
         input_sha256: Some("cd".repeat(32)),
         cwd: "/work".to_owned(),
         root: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,
-        sync: Sync::Auto,
+        sync: SyncPolicy::Auto,
     }
 }
 
-fn begin(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
-    SessionLog::create(path, &session(), Arc::new(mask), clock())
+fn begin_session(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
+    SessionLog::create(path, &session_header(), Arc::new(mask), fixed_clock())
 }
 
-/// A fresh log of one finished session, and its lines.
-fn log_of(tell: impl FnOnce(&mut SessionLog)) -> (TempDir, PathBuf, Vec<Value>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
-    let mut log = begin(&path, Mask::new(["s3cr3t-value"])).unwrap();
-    tell(&mut log);
+/// Writes a log of one finished session and returns its lines.
+fn write_log(emit: impl FnOnce(&mut SessionLog)) -> (TempDir, PathBuf, Vec<Value>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut log = begin_session(&path, Mask::new(["s3cr3t-value"])).unwrap();
+    emit(&mut log);
     log.finish(0).unwrap();
-    let lines = lines(&path);
-    (folder, path, lines)
+    let lines = read_lines(&path);
+    (dir, path, lines)
 }
 
-fn lines(path: &Path) -> Vec<Value> {
+fn read_lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-/// Every record as `type content metadata`, without the session, whose process is another each time, and without the
-/// digests of tools, which are those of a release.
-fn brief(lines: &[Value]) -> String {
+/// Formats each record as `type content metadata`, without the session, whose process differs each time, and without
+/// tool digests, which depend on the release.
+fn summarize_records(lines: &[Value]) -> String {
     let brief = |record: &Value| {
         let kind = record["type"].as_str().unwrap();
         let mut metadata = record["metadata"].clone();
@@ -85,21 +90,26 @@ fn brief(lines: &[Value]) -> String {
     lines[1..].iter().map(brief).collect::<Vec<_>>().join("\n")
 }
 
-/// FAULTS 9, 131: a rejected call has no start, and nobody finds a secret.
+/// A rejected call has no start, and secrets are masked.
 #[test]
-fn a_turn_on_record() {
-    let mut coerced = accepted(0, tool("get_x"), true, r#"{"n": 1.00}"#);
+fn a_turn_is_recorded_without_its_secrets() {
+    let mut coerced = accepted_call(0, sample_tool("get_x"), true, r#"{"n": 1.00}"#);
     if let Verdict::Accepted(accepted) = &mut coerced.verdict {
         accepted.before_coercion = Input::parse(r#"{"n":"1.00"}"#).ok();
     }
-    let secret = accepted(2, tool("save"), false, "{\n \"t\": \"s3cr3t-value\"}");
-    let checked = [coerced, rejected(1, "nobody"), secret];
-    let (_folder, _, lines) = log_of(|log| play(log, &checked, "done").unwrap());
-    assert_snapshot!(brief(&lines), @r#"
+    let secret = accepted_call(
+        2,
+        sample_tool("save"),
+        false,
+        "{\n \"t\": \"s3cr3t-value\"}",
+    );
+    let checked = [coerced, rejected_call(1, "missing"), secret];
+    let (_dir, _, lines) = write_log(|log| emit_turn(log, &checked, "done").unwrap());
+    assert_snapshot!(summarize_records(&lines), @r#"
     turn null {"turn":0}
     tool_call {"name":"get_x","input":{"n":1.0}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":true,"reason":"rule get_*","input_sha256":"a8fd9a0f08319c286a5726263661cea866f0069767b4719d83349c32cfef0ebb","input_before_coercion":{"n":"1.00"},"tool_name":"get_x"}
-    tool_call {"name":"nobody","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"nobody"}
-    tool_result "Unknown tool." {"tool_use_id":"toolu_1","tool_name":"nobody","is_error":true,"status":"unknown_tool","duration_ms":0,"attempts":0}
+    tool_call {"name":"missing","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"missing"}
+    tool_result "Unknown tool." {"tool_use_id":"toolu_1","tool_name":"missing","is_error":true,"status":"unknown_tool","duration_ms":0,"attempts":0}
     tool_call {"name":"save","input":{"t":"[masked]"}} {"tool_use_id":"toolu_2","turn":0,"position":2,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"98d25a95f0566e3d7329debfb5c77a6b6d5271306d5c49d81086445a4db37ab2","tool_name":"save"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"get_x","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_2","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
@@ -124,8 +134,8 @@ fn a_turn_on_record() {
 }
 
 #[test]
-fn the_attempt_before_is_on_record() {
-    let checked = accepted(0, tool("save"), false, "{}");
+fn a_retry_records_the_previous_attempt() {
+    let checked = accepted_call(0, sample_tool("save"), false, "{}");
     let call = CallRef::new(&checked.call, Some(0));
     let Verdict::Accepted(accepted) = &checked.verdict else {
         unreachable!()
@@ -137,11 +147,11 @@ fn the_attempt_before_is_on_record() {
         idempotency_key: "key",
     };
     let outcome = Outcome::TimedOut {
-        idle: false,
+        no_calls_started: false,
         limit: std::time::Duration::from_secs(1),
         output: String::new(),
         stderr: String::new(),
-        captured: toolq_core::types::Captured::default(),
+        captured: toolq_core::types::CaptureStats::default(),
     };
     let retrying = Event::Retrying {
         call: &call,
@@ -153,15 +163,15 @@ fn the_attempt_before_is_on_record() {
         checked: &checked,
         batch: Some(0),
     };
-    let skipped = Outcome::NotExecuted(NotExecuted::Preceding {
+    let skipped = Outcome::NotExecuted(NotExecutedCause::PrecedingFailed {
         tool: "check".to_owned(),
     });
-    let (_folder, _, lines) = log_of(|log| {
-        log.tell(&[queued, started(1), retrying, started(2)])
+    let (_dir, _, lines) = write_log(|log| {
+        log.emit(&[queued, started(1), retrying, started(2)])
             .unwrap();
-        finish(log, &call, &skipped, "Not executed.", (0, 0)).unwrap();
+        emit_finished(log, &call, &skipped, "Not executed.", (0, 0)).unwrap();
     });
-    assert_snapshot!(brief(&lines), @r#"
+    assert_snapshot!(summarize_records(&lines), @r#"
     tool_call {"name":"save","input":{}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"save"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":2,"idempotency_key":"key","effect":"write","after":{"status":"timeout","wait_ms":200}}
@@ -170,11 +180,14 @@ fn the_attempt_before_is_on_record() {
     "#);
 }
 
-/// The seal of every line, computed by the words of the documentation.
+/// The seal of every line, computed as documented.
 #[test]
 fn every_line_is_sealed_and_chained() {
-    let checked = [timed(0, "get", 1, true), rejected(1, "nobody")];
-    let (_folder, path, _) = log_of(|log| play(log, &checked, "done").unwrap());
+    let checked = [
+        call_with_estimate(0, "get", 1, true),
+        rejected_call(1, "missing"),
+    ];
+    let (_dir, path, _) = write_log(|log| emit_turn(log, &checked, "done").unwrap());
     let text = fs::read_to_string(path).unwrap();
     let mut prev = "0".repeat(16);
     for (seq, line) in text.lines().enumerate() {
@@ -186,27 +199,31 @@ fn every_line_is_sealed_and_chained() {
         let record: Value = serde_json::from_str(line).unwrap();
         assert_eq!(record["seq"], seq);
         assert_eq!(record["prev"], prev.as_str());
-        prev = line::sha256(line.as_bytes())[..16].to_owned();
+        prev = line::sha256_hex(line.as_bytes())[..16].to_owned();
     }
 }
 
-/// FAULTS 110: no record is larger than a write that a killed process can't tear; what is larger stands in files. Metadata
-/// always stands in its record.
+/// No record is too large to be written at once; larger content goes into files. Metadata always stays in its record.
 #[test]
-fn large_bodies_stand_in_files() {
+fn large_contents_are_stored_as_blobs() {
     let text = "x".repeat(100_000);
-    let mut huge = accepted(0, tool("save"), false, &format!(r#"{{"t":"{text}"}}"#));
+    let mut huge = accepted_call(
+        0,
+        sample_tool("save"),
+        false,
+        &format!(r#"{{"t":"{text}"}}"#),
+    );
     huge.call.id = "é".repeat(70_000);
     if let Verdict::Accepted(accepted) = &mut huge.verdict {
         accepted.before_coercion = Input::parse(&format!(r#"{{"u":"{text}"}}"#)).ok();
     }
     let whole_id = huge.call.id.clone();
-    let (_folder, path, lines) = log_of(|log| play(log, &[huge], &text).unwrap());
+    let (_dir, path, lines) = write_log(|log| emit_turn(log, &[huge], &text).unwrap());
     let call = &lines[2];
     let stored = |body: &Value| -> Value {
         let file = body["$file"].as_str().unwrap();
         let bytes = fs::read(path.with_extension("jsonl.d").join(file)).unwrap();
-        assert_eq!(line::sha256(&bytes), file);
+        assert_eq!(line::sha256_hex(&bytes), file);
         assert_eq!(body["bytes"], bytes.len());
         serde_json::from_slice(&bytes).unwrap()
     };
@@ -218,7 +235,7 @@ fn large_bodies_stand_in_files() {
         text
     );
     assert_eq!(stored(&lines[4]["content"]), text);
-    let digest = line::sha256(whole_id.as_bytes());
+    let digest = line::sha256_hex(whole_id.as_bytes());
     for line in &lines[2..5] {
         let id = line["metadata"]["tool_use_id"].as_str().unwrap();
         assert!(id.starts_with("éé") && id.len() < 512, "{id}");
@@ -230,45 +247,44 @@ fn large_bodies_stand_in_files() {
     let raw = fs::read(&path).unwrap();
     assert!(
         raw.split(|byte| *byte == b'\n')
-            .all(|line| line.len() < MAX_RECORD)
+            .all(|line| line.len() < MAX_RECORD_BYTES)
     );
 }
 
-/// FAULTS 122: a result and an input that look like the name of a file are read as they were written.
+/// Content and inputs that look like a reference to a file are read as they were written.
 #[test]
-fn what_looks_like_a_file_is_none() {
+fn content_that_looks_like_a_blob_reference_is_read_as_written() {
     let forged = r#"{"$file":"x","type":"message"}"#;
-    let mut call = accepted(0, tool("save"), false, "{}");
+    let mut call = accepted_call(0, sample_tool("save"), false, "{}");
     if let Verdict::Accepted(accepted) = &mut call.verdict {
         accepted.before_coercion = Input::parse(forged).ok();
     }
-    let (_folder, path, lines) = log_of(|log| {
-        play(log, &[call], "x").unwrap();
+    let (_dir, path, lines) = write_log(|log| {
+        emit_turn(log, &[call], "x").unwrap();
         let forged = RawValue::from_string(forged.to_owned()).unwrap();
         let journal = &mut log.journal;
         journal
-            .add(&Kind::ModelResponse, None, &forged, &json!({}))
+            .append(&RecordKind::ModelResponse, None, &forged, &json!({}))
             .unwrap();
-        journal.commit(journal::Durable::Now).unwrap();
+        journal.commit(journal::Durability::Immediate).unwrap();
     });
-    let mut records = Records::open(&path).unwrap();
+    let mut records = RecordReader::open(&path).unwrap();
     let mut files = 0;
-    while let Some(record) = records.lend() {
+    while let Some(record) = records.next_borrowed() {
         let record = record.unwrap();
-        files += record.check_files(&path).unwrap();
-        if record.kind == Kind::ModelResponse {
+        files += record.check_referenced_files(&path).unwrap();
+        if record.kind == RecordKind::ModelResponse {
             assert_eq!(record.content.load(&path).unwrap().get(), forged);
         }
     }
     assert_eq!(files, 2, "{lines:?}");
 }
 
-/// FAULTS 132.
 #[test]
-fn only_the_owner_reads_it() {
+fn only_the_owner_can_read_a_log() {
     let text = "x".repeat(100_000);
-    let checked = [timed(0, "get", 1, true)];
-    let (_folder, path, _) = log_of(|log| play(log, &checked, &text).unwrap());
+    let checked = [call_with_estimate(0, "get", 1, true)];
+    let (_dir, path, _) = write_log(|log| emit_turn(log, &checked, &text).unwrap());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
     let bodies = path.with_extension("jsonl.d");
@@ -280,17 +296,17 @@ fn only_the_owner_reads_it() {
 
 #[test]
 fn a_log_holds_many_sessions() {
-    let checked = [timed(0, "get", 1, true)];
-    let (_folder, path, _) = log_of(|log| play(log, &checked, "one").unwrap());
-    let mut log = begin(&path, Mask::default()).unwrap();
-    play(&mut log, &checked, "two").unwrap();
+    let checked = [call_with_estimate(0, "get", 1, true)];
+    let (_dir, path, _) = write_log(|log| emit_turn(log, &checked, "one").unwrap());
+    let mut log = begin_session(&path, Mask::default()).unwrap();
+    emit_turn(&mut log, &checked, "two").unwrap();
     assert!(matches!(
-        begin(&path, Mask::default()),
+        begin_session(&path, Mask::default()),
         Err(LogError::InUse(_))
     ));
     log.finish(3).unwrap();
     drop(log);
-    let lines = lines(&path);
+    let lines = read_lines(&path);
     assert_eq!(lines.len(), 12);
     assert_eq!(lines[6]["parentId"], Value::Null);
     assert!(
@@ -299,18 +315,18 @@ fn a_log_holds_many_sessions() {
             .enumerate()
             .all(|(seq, record)| record["seq"] == seq)
     );
-    begin(&path, Mask::default()).unwrap();
+    begin_session(&path, Mask::default()).unwrap();
 }
 
-/// FAULTS 114, 120, 121: whatever is not surely a log that ended is left alone.
+/// A file that isn't certain to be a finished log is left alone.
 #[test]
-fn what_can_not_be_continued_is_refused() {
-    let (folder, path, _) = log_of(|_| ());
+fn a_log_that_cannot_be_continued_is_refused() {
+    let (dir, path, _) = write_log(|_| ());
     let whole = fs::read(&path).unwrap();
     let refused = |bytes: &[u8]| {
-        let path = folder.path().join("other.jsonl");
+        let path = dir.path().join("other.jsonl");
         fs::write(&path, bytes).unwrap();
-        let error = begin(&path, Mask::default()).err().unwrap();
+        let error = begin_session(&path, Mask::default()).err().unwrap();
         assert_eq!(fs::read(&path).unwrap(), bytes);
         error
     };
@@ -333,61 +349,67 @@ fn what_can_not_be_continued_is_refused() {
             "{text}"
         );
     }
-    let link = folder.path().join("link");
+    let link = dir.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(matches!(
-        begin(&link, Mask::default()),
-        Err(LogError::Link(_))
+        begin_session(&link, Mask::default()),
+        Err(LogError::Symlink(_))
     ));
-    let error = |path: &str| begin(Path::new(path), Mask::default()).err().unwrap();
-    assert!(matches!(error("/"), LogError::NotAFile(_)));
-    assert!(matches!(error("/dev/null"), LogError::NotAFile(_)));
-    assert!(matches!(error("/nowhere/log"), LogError::NoFolder(_)));
+    let error = |path: &str| {
+        begin_session(Path::new(path), Mask::default())
+            .err()
+            .unwrap()
+    };
+    assert!(matches!(error("/"), LogError::NotRegularFile(_)));
+    assert!(matches!(error("/dev/null"), LogError::NotRegularFile(_)));
+    assert!(matches!(error("/nowhere/log"), LogError::NoParentDir(_)));
 }
 
-/// FAULTS 120.
 #[test]
 fn a_newer_log_is_not_continued() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
     let metadata = serde_json::json!({"format": {"major": 1, "minor": 1}});
-    let head = line::Head {
+    let head = line::RecordHeader {
         seq: 0,
         id: uuid::Uuid::nil(),
         parent: None,
         timestamp: 0,
-        kind: &Kind::Session,
+        kind: &RecordKind::Session,
         prev: &"0".repeat(16),
     };
     let mut line = Vec::new();
-    line::seal(&mut line, &head, &(), &metadata).unwrap();
+    line::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
     fs::write(&path, &line).unwrap();
-    let error = begin(&path, Mask::default()).err().unwrap();
-    assert!(matches!(error, LogError::Newer { minor: 1, .. }), "{error}");
+    let error = begin_session(&path, Mask::default()).err().unwrap();
+    assert!(
+        matches!(error, LogError::NewerFormat { minor: 1, .. }),
+        "{error}"
+    );
 }
 
-/// FAULTS 111: after a write that failed nothing is written, and every start is refused.
+/// After a failed write, nothing is written and every start is refused.
 #[test]
-fn a_failed_write_is_the_last() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.jsonl");
-    let mut log = begin(&path, Mask::default()).unwrap();
+fn nothing_is_written_after_a_failed_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.jsonl");
+    let mut log = begin_session(&path, Mask::default()).unwrap();
     let before = fs::read(&path).unwrap();
-    // A file where the folder of large bodies should be.
+    // A file in the place of the blob directory.
     fs::write(path.with_extension("jsonl.d"), "").unwrap();
-    let checked = [timed(0, "get", 1, true)];
-    let large = "x".repeat(MAX_RECORD);
-    assert!(play(&mut log, &checked, &large).is_err());
+    let checked = [call_with_estimate(0, "get", 1, true)];
+    let large = "x".repeat(MAX_RECORD_BYTES);
+    assert!(emit_turn(&mut log, &checked, &large).is_err());
     let after = fs::read(&path).unwrap();
     assert!(after.starts_with(&before));
     let refused = log
-        .tell(&[Event::TurnStarted {
+        .emit(&[Event::TurnStarted {
             turn: 1,
-            within: None,
+            parent: None,
         }])
         .unwrap_err();
     assert!(refused.0.contains("can't be written"), "{refused}");
-    assert_eq!(log.refused(), Some(&refused));
+    assert_eq!(log.write_error(), Some(&refused));
     assert!(log.finish(0).is_err());
     assert_eq!(fs::read(&path).unwrap(), after);
 }
@@ -395,13 +417,14 @@ fn a_failed_write_is_the_last() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// FAULTS 7, 122: as many lines are read as records were written, whatever they hold and whoever reads.
+    /// Readers find as many lines as records were written, whatever those contain and whatever the reader treats as a
+    /// line break.
     #[test]
-    fn no_text_forges_a_record(id in hostile(), name in hostile(), text in hostile(), value in hostile()) {
+    fn no_text_forges_a_record(id in hostile_text(), name in hostile_text(), text in hostile_text(), value in hostile_text()) {
         let input = serde_json::to_string_pretty(&serde_json::json!({ value.as_str(): value })).unwrap();
-        let mut checked: Checked = accepted(0, tool(&name), true, &input);
+        let mut checked: CheckedCall = accepted_call(0, sample_tool(&name), true, &input);
         checked.call.id = id;
-        let (_folder, path, lines) = log_of(|log| play(log, &[checked], &text).unwrap());
+        let (_dir, path, lines) = write_log(|log| emit_turn(log, &[checked], &text).unwrap());
         prop_assert_eq!(lines.len(), 6);
         prop_assert_eq!(lines[4]["content"].as_str(), Some(text.as_str()));
         let text = fs::read_to_string(path).unwrap();
@@ -411,15 +434,15 @@ proptest! {
 }
 
 #[test]
-fn blocks_keep_their_form() {
+fn content_blocks_keep_their_form() {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
-    let outcome = succeeded("");
-    let checked = timed(0, "get", 1, true);
+    let outcome = success_outcome("");
+    let checked = call_with_estimate(0, "get", 1, true);
     let call = CallRef::new(&checked.call, Some(0));
-    let answer = toolq_core::types::Answer {
+    let answer = toolq_core::types::CallAnswer {
         tool_use_id: String::new(),
         tool_name: String::new(),
-        content: Content::Blocks(vec![raw("{\"type\": \"text\",\n \"text\": \"a\"}")]),
+        content: ResultContent::Blocks(vec![raw("{\"type\": \"text\",\n \"text\": \"a\"}")]),
         is_error: false,
     };
     let finished = Event::Finished {
@@ -428,13 +451,13 @@ fn blocks_keep_their_form() {
         answer: &answer,
         duration: std::time::Duration::ZERO,
         attempts: 1,
-        agent: None,
+        agent_usage: None,
     };
     let queued = Event::Queued {
         checked: &checked,
         batch: Some(0),
     };
-    let (_folder, _, lines) = log_of(|log| log.tell(&[queued, finished]).unwrap());
+    let (_dir, _, lines) = write_log(|log| log.emit(&[queued, finished]).unwrap());
     assert_eq!(
         lines[2]["content"],
         serde_json::json!([{"type": "text", "text": "a"}])

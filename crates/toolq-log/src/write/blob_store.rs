@@ -1,3 +1,5 @@
+//! Stores content that is too large for a record in files of its own.
+
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -5,72 +7,72 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::records::{Stored, sha256};
-use crate::write::storage::sync_folder;
-use toolq_core::os::{failpoint, make_private_folder};
+use crate::records::{StoredBlob, sha256_hex};
+use crate::write::storage::sync_dir;
+use toolq_core::os::{create_private_dir, failpoint};
 
-/// The folder of bodies that are too large for a record: `LOG.d`, made when the first is stored.
-pub(crate) struct Bodies {
-    folder: PathBuf,
+/// The directory `LOG.d` for content that is too large for a record. It is created when the first file is stored.
+pub(crate) struct BlobStore {
+    dir: PathBuf,
 }
 
-impl Bodies {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+impl BlobStore {
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self { dir }
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
-    /// Writes the JSON of `body` into its file. When this returns, the file and its name survive a loss of power.
-    pub(crate) fn store(&self, body: &impl Serialize) -> io::Result<Stored> {
-        let json = serde_json::to_vec(body)?;
-        let stored = Stored {
-            file: sha256(&json),
+    /// Writes `content` to a file as JSON. When this returns, the file and its name survive a power loss.
+    pub(crate) fn store(&self, content: &impl Serialize) -> io::Result<StoredBlob> {
+        let json = serde_json::to_vec(content)?;
+        let stored = StoredBlob {
+            file: sha256_hex(&json),
             bytes: json.len() as u64,
         };
-        let written = self.write(&stored.file, &json);
+        let written = self.write_blob(&stored.file, &json);
         written.map_err(|error| {
-            let folder = self.folder.display();
-            io::Error::new(error.kind(), format!("{folder}: {error}"))
+            let dir = self.dir.display();
+            io::Error::new(error.kind(), format!("{dir}: {error}"))
         })?;
         Ok(stored)
     }
 
-    fn write(&self, name: &str, json: &[u8]) -> io::Result<()> {
-        make_private_folder(&self.folder)?;
+    fn write_blob(&self, name: &str, json: &[u8]) -> io::Result<()> {
+        create_private_dir(&self.dir)?;
         failpoint("body.before")?;
-        publish(&self.folder.join(name), json)?;
+        write_file_atomically(&self.dir.join(name), json)?;
         failpoint("body.after")
     }
 }
 
-/// Makes a file of these bytes, readable by its owner only. It is whole when it has its name, also after a loss of power.
-/// What can't be written whole leaves nothing, so that a full disk gets its room back.
-pub(crate) fn publish(place: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut unfinished = place.as_os_str().to_owned();
-    unfinished.push(".part");
-    let unfinished = PathBuf::from(unfinished);
-    let _ = fs::remove_file(&unfinished);
-    let written = write_whole(&unfinished, bytes).and_then(|()| {
+/// Creates a file that only its owner can read. Once it has its name, it is complete, even after a power loss. If it
+/// can't be written completely, nothing is left behind, so that a full disk gets its space back.
+pub(crate) fn write_file_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut partial_path = path.as_os_str().to_owned();
+    partial_path.push(".part");
+    let partial_path = PathBuf::from(partial_path);
+    let _ = fs::remove_file(&partial_path);
+    let written = write_and_sync(&partial_path, bytes).and_then(|()| {
         failpoint("rename.before")?;
-        fs::rename(&unfinished, place)
+        fs::rename(&partial_path, path)
     });
     if let Err(error) = written {
-        let _ = fs::remove_file(&unfinished);
+        let _ = fs::remove_file(&partial_path);
         return Err(error);
     }
     failpoint("rename.after")?;
-    sync_folder(place.parent().unwrap_or(place))
+    sync_dir(path.parent().unwrap_or(path))
 }
 
-fn write_whole(place: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(place)?;
+        .open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(bytes)?;
     file.sync_all()

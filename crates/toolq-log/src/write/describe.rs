@@ -1,45 +1,52 @@
-//! Tools that are asked what they take, as records: a start below the session, and below it an end with what was said.
+//! Records of tools that describe themselves: a `describe_start` below the session, and below that a `describe_end`
+//! with the result.
 
 use std::io;
 use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::records::{DescribeFields, Kind};
+use crate::records::{DescribeFields, RecordKind};
 use crate::write::session_log::SessionLog;
-use toolq_core::types::{MaskedJson, Outcome, Said, Tool};
+use toolq_core::types::{DescribeResult, MaskedJson, Outcome, Tool};
 
 impl SessionLog {
-    pub(crate) fn describing(&mut self, tool: &Tool) -> io::Result<()> {
-        let session = Some(self.session);
-        let fields = DescribeFields::of(&tool.name, &self.mask);
-        let record = self
+    pub(crate) fn record_describe_start(&mut self, tool: &Tool) -> io::Result<()> {
+        let session = Some(self.session_id);
+        let fields = DescribeFields::new(&tool.name, &self.mask);
+        let start_id = self
             .journal
-            .add(&Kind::DescribeStart, session, &(), &fields)?;
-        self.asked.insert(tool.name.clone(), record);
+            .append(&RecordKind::DescribeStart, session, &(), &fields)?;
+        self.open_describes.insert(tool.name.clone(), start_id);
         Ok(())
     }
 
-    pub(crate) fn described(
+    pub(crate) fn record_describe_end(
         &mut self,
         tool: &Tool,
         outcome: &Outcome,
-        spent: (Duration, u32),
+        duration_and_attempts: (Duration, u32),
     ) -> io::Result<()> {
-        let start = self.asked.remove(&tool.name);
-        let said = tool.said();
-        let holds = said.and_then(holding).transpose()?;
-        let content = holds.as_deref().map(|said| MaskedJson(said, &self.mask));
-        let fields = DescribeFields::of(&tool.name, &self.mask).ended(said, outcome, spent);
+        let start_id = self.open_describes.remove(&tool.name);
+        let describe_result = tool.describe_result();
+        let description = describe_result.and_then(description_json).transpose()?;
+        let content = description
+            .as_deref()
+            .map(|json| MaskedJson(json, &self.mask));
+        let fields = DescribeFields::new(&tool.name, &self.mask).with_result(
+            describe_result,
+            outcome,
+            duration_and_attempts,
+        );
         self.journal
-            .add(&Kind::DescribeEnd, start, &content, &fields)?;
+            .append(&RecordKind::DescribeEnd, start_id, &content, &fields)?;
         Ok(())
     }
 }
 
-/// What holds of a tool from then on.
-fn holding(said: &Said) -> Option<io::Result<Box<RawValue>>> {
-    let Said::Well(description) = said else {
+/// Returns the description that applies to a tool from now on.
+fn description_json(describe_result: &DescribeResult) -> Option<io::Result<Box<RawValue>>> {
+    let DescribeResult::Ok(description) = describe_result else {
         return None;
     };
     Some(to_raw_value(description).map_err(io::Error::from))

@@ -1,4 +1,4 @@
-//! Events → records: which event is written as what, below which record.
+//! Turns events into records: which record an event becomes, and which record is its parent.
 
 use std::io;
 use std::sync::Arc;
@@ -6,128 +6,130 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::records::SyncPolicy;
 use crate::records::{
-    AttemptFields, Before, Brief, CallContent, CallFields, Kind, ProbeFields, ResponseFields,
-    ResultFields, ResultKind, StartFields, TurnFields, tool_sha256,
+    AttemptFields, CallContent, CallFields, InputBeforeCoercion, ProbeFields, RecordKind,
+    ResponseFields, ResultFields, ResultKind, StartFields, TruncatedText, TurnFields, digest_tool,
 };
-use crate::resume::Place;
-use crate::write::journal::Durable;
-use crate::write::session_log::{OpenCall, SessionLog, Sync};
-use toolq_core::json::json_line;
+use crate::resume::CallPosition;
+use crate::write::journal::Durability;
+use crate::write::session_log::{OpenCall, SessionLog};
+use toolq_core::json::to_json_line;
 use toolq_core::types::{
-    Accepted, AgentUse, Answer, CallRef, Checked, Effect, Event, Finding, Invocation,
-    MaskedContent, MaskedJson, Outcome, Refused, Response, Sink, Verdict,
+    AcceptedCall, AgentUsage, CallAnswer, CallRef, CheckedCall, Effect, EmitError, Event,
+    EventSink, Invocation, MaskedContent, MaskedJson, ModelResponse, Outcome, ProbeFinding,
+    Verdict,
 };
 
-/// Bytes of an input that metadata has room for.
-const MAX_IN_METADATA: usize = 8 << 10;
+/// Largest input that metadata holds inline, in bytes.
+const MAX_INLINE_INPUT_BYTES: usize = 8 << 10;
 
-impl Sink for SessionLog {
-    fn tell(&mut self, events: &[Event<'_>]) -> Result<(), Refused> {
-        self.heed(|log| {
-            let mut durable = Durable::Sometime;
+impl EventSink for SessionLog {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.write_guarded(|log| {
+            let mut durability = Durability::Lazy;
             for event in events {
-                durable = durable.max(log.durable(event));
-                log.record(event)?;
+                durability = durability.max(log.durability_of(event));
+                log.record_event(event)?;
             }
-            if durable == Durable::Sometime && events.iter().any(is_start) {
-                log.journal.look()?;
+            if durability == Durability::Lazy && events.iter().any(is_start_event) {
+                log.journal.check_file()?;
             }
-            log.journal.commit(durable)
+            log.journal.commit(durability)
         })
     }
 
-    fn settle(&mut self) -> Result<(), Refused> {
-        self.heed(|log| log.journal.settle())
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.write_guarded(|log| log.journal.flush())
     }
 }
 
-/// Whether something is about to run.
-fn is_start(event: &Event<'_>) -> bool {
+/// Returns whether the event announces that something is about to run.
+fn is_start_event(event: &Event<'_>) -> bool {
     matches!(event, Event::Started { .. } | Event::Describing { .. })
 }
 
-/// Whether the event is the start of a call that does something to the world.
-fn has_effect(event: &Event<'_>) -> bool {
+/// Returns whether the event starts a call that isn't `read`.
+fn starts_call_with_effect(event: &Event<'_>) -> bool {
     matches!(event, Event::Started { accepted, .. } if accepted.tool.effect != Effect::Read)
 }
 
 impl SessionLog {
-    /// When the record of this event must survive a loss of power. A lost result of a call that may run again costs
-    /// time only, so it can wait for the next sync.
-    fn durable(&self, event: &Event<'_>) -> Durable {
+    /// Returns when the record of this event must survive a power loss. Losing the result of a `read` call only costs
+    /// the time to repeat it, so it can wait for the next sync.
+    fn durability_of(&self, event: &Event<'_>) -> Durability {
         match event {
-            _ if self.sync == Sync::All => match event {
-                Event::Started { .. } | Event::Describing { .. } => Durable::Now,
-                Event::Finished { .. } => Durable::BeforeRead,
-                _ => Durable::Sometime,
+            _ if self.sync == SyncPolicy::All => match event {
+                Event::Started { .. } | Event::Describing { .. } => Durability::Immediate,
+                Event::Finished { .. } => Durability::BeforeDelivery,
+                _ => Durability::Lazy,
             },
-            Event::Started { .. } if has_effect(event) => Durable::Now,
-            Event::Finished { outcome, .. } if outcome.is_recalled() => Durable::Sometime,
-            Event::Finished { outcome, .. } if outcome.is_in_doubt() => Durable::Now,
+            Event::Started { .. } if starts_call_with_effect(event) => Durability::Immediate,
+            Event::Finished { outcome, .. } if outcome.is_restored() => Durability::Lazy,
+            Event::Finished { outcome, .. } if outcome.is_in_doubt() => Durability::Immediate,
             Event::Finished { call, .. } => {
-                let open = self.calls.get(&call.key());
+                let open = self.open_calls.get(&call.key());
                 match open.and_then(|open| open.effect) {
-                    Some(Effect::Write | Effect::Idempotent) => Durable::BeforeRead,
-                    Some(Effect::Read) | None => Durable::Sometime,
+                    Some(Effect::Write | Effect::Idempotent) => Durability::BeforeDelivery,
+                    Some(Effect::Read) | None => Durability::Lazy,
                 }
             }
-            _ => Durable::Sometime,
+            _ => Durability::Lazy,
         }
     }
 
-    fn record(&mut self, event: &Event<'_>) -> io::Result<()> {
+    fn record_event(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::TurnStarted { turn, within } => self.turn(*turn, *within)?,
-            Event::Queued { checked, batch } => self.call(checked, *batch)?,
+            Event::TurnStarted { turn, parent } => self.record_turn(*turn, *parent)?,
+            Event::Queued { checked, batch } => self.record_call(checked, *batch)?,
             Event::Started {
                 call,
                 accepted,
                 attempt,
                 idempotency_key,
-            } => self.start(call, accepted, *attempt, idempotency_key)?,
+            } => self.record_start(call, accepted, *attempt, idempotency_key)?,
             Event::Retrying {
                 call,
                 outcome,
                 wait,
                 ..
-            } => self.retrying(call, outcome, *wait),
+            } => self.record_retry(call, outcome, *wait),
             Event::Finished {
                 call,
                 outcome,
                 answer,
                 duration,
                 attempts,
-                agent,
-            } => self.result(call, outcome, answer, (*duration, *attempts), *agent)?,
+                agent_usage: agent,
+            } => self.record_result(call, outcome, answer, (*duration, *attempts), *agent)?,
             Event::AgentMessage {
                 call,
                 response: Some((response, digest)),
                 turn,
                 ..
-            } => self.response(call, *turn, response, digest)?,
+            } => self.record_response(call, *turn, response, digest)?,
             Event::QueueDrained { turn } => {
-                self.turns.remove(&(*turn, None));
+                self.open_turns.remove(&(*turn, None));
             }
-            Event::Probing { call } => self.probing(call)?,
+            Event::Probing { call } => self.record_probe_start(call)?,
             Event::Probed {
                 call,
                 finding,
                 outcome,
                 duration,
-            } => self.probed(call, *finding, outcome, *duration)?,
-            Event::Describing { tool } => self.describing(tool)?,
+            } => self.record_probe_end(call, *finding, outcome, *duration)?,
+            Event::Describing { tool } => self.record_describe_start(tool)?,
             Event::Described {
                 tool,
                 outcome,
                 duration,
                 attempts,
-            } => self.described(tool, outcome, (*duration, *attempts))?,
+            } => self.record_describe_end(tool, outcome, (*duration, *attempts))?,
             Event::AgentStarted { .. }
             | Event::AgentProgress { .. }
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }
-            | Event::Part { .. }
+            | Event::PartialInput { .. }
             | Event::BatchStarted { .. }
             | Event::Status { .. }
             | Event::ResultWritten { .. } => {}
@@ -135,147 +137,166 @@ impl SessionLog {
         Ok(())
     }
 
-    /// A turn of the input, or one of an agent, below the call that the agent works on.
-    fn turn(&mut self, turn: usize, within: Option<&Arc<CallRef>>) -> io::Result<()> {
-        let key = (turn, within.cloned());
-        let agent = within.map(|agent| self.calls.get(&agent.key()).map(|open| open.record));
-        let earlier = self.earlier.as_ref().filter(|_| agent != Some(None));
-        if let Some(record) = earlier.and_then(|earlier| earlier.turn(agent.flatten(), turn)) {
-            self.turns.insert(key, record);
+    /// Records a turn of the input or of an agent; the latter goes below the call that the agent works on. A turn that
+    /// an earlier run has recorded isn't recorded again.
+    fn record_turn(&mut self, turn: usize, parent: Option<&Arc<CallRef>>) -> io::Result<()> {
+        let key = (turn, parent.cloned());
+        let agent_call_id =
+            parent.map(|agent| self.open_calls.get(&agent.key()).map(|open| open.record_id));
+        let history = self
+            .history
+            .as_ref()
+            .filter(|_| agent_call_id != Some(None));
+        if let Some(record) =
+            history.and_then(|history| history.turn_record(agent_call_id.flatten(), turn))
+        {
+            self.open_turns.insert(key, record);
             return Ok(());
         }
         let fields = TurnFields {
             turn,
-            agent: within.map(|agent| self.mask.text(&agent.tool_name).into_owned()),
+            agent: parent.map(|agent| self.mask.apply(&agent.tool_name).into_owned()),
         };
-        let parent = agent.unwrap_or(Some(self.session));
-        let record = self.journal.add(&Kind::Turn, parent, &(), &fields)?;
-        self.turns.insert(key, record);
+        let parent_id = agent_call_id.unwrap_or(Some(self.session_id));
+        let record = self
+            .journal
+            .append(&RecordKind::Turn, parent_id, &(), &fields)?;
+        self.open_turns.insert(key, record);
         self.counts.turns += 1;
         Ok(())
     }
 
-    /// What a model answered, below the call that its agent works on: as it came, so that a later run need not ask again.
-    fn response(
+    /// Records the response of a model below the call that its agent works on, so that a later run doesn't have to
+    /// repeat the request.
+    fn record_response(
         &mut self,
         call: &CallRef,
         turn: usize,
-        response: &Response,
+        response: &ModelResponse,
         digest: &str,
     ) -> io::Result<()> {
-        let parent = self.calls.get(&call.key()).map(|open| open.record);
+        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
         let content = MaskedJson(&response.body, &self.mask);
-        let fields = ResponseFields::of(call, turn, response, digest, &self.mask);
+        let fields = ResponseFields::new(call, turn, response, digest, &self.mask);
         self.journal
-            .add(&Kind::ModelResponse, parent, &content, &fields)?;
+            .append(&RecordKind::ModelResponse, parent, &content, &fields)?;
         Ok(())
     }
 
-    fn call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<()> {
+    fn record_call(&mut self, checked: &CheckedCall, batch: Option<usize>) -> io::Result<()> {
         let call = CallRef::new(&checked.call, None);
-        let known = match self.earlier.as_ref() {
-            Some(earlier) => earlier.check(&checked.call, &self.mask),
+        let log_match = match self.history.as_ref() {
+            Some(history) => history.check_call(&checked.call, &self.mask),
             None => Ok(false),
         };
-        self.conflicts |= known.is_err() && call.within.is_none();
-        if self.conflicts && call.within.is_none() {
+        self.has_conflict |= log_match.is_err() && call.parent.is_none();
+        if self.has_conflict && call.parent.is_none() {
             return Ok(());
         }
-        let place = self.place_of(&call).filter(|_| known == Ok(true));
-        let known = place.and_then(|place| self.earlier.as_ref()?.entry(place));
-        let record = match known {
-            Some(entry) => entry.record,
-            None => self.new_call(checked, batch)?,
+        let position = self.position_of(&call).filter(|_| log_match == Ok(true));
+        let logged_call = position.and_then(|position| self.history.as_ref()?.call_at(position));
+        let record = match logged_call {
+            Some(logged_call) => logged_call.record_id,
+            None => self.append_new_call(checked, batch)?,
         };
         let open = OpenCall {
-            record,
-            failed: None,
+            record_id: record,
+            failed_attempt: None,
             effect: None,
         };
-        self.calls.insert(call.key(), open);
+        self.open_calls.insert(call.key(), open);
         Ok(())
     }
 
-    /// Where a call stands in the log; none where that has nothing of who asks for it.
-    fn place_of(&self, call: &CallRef) -> Option<Place> {
-        let within = match &call.within {
-            Some(agent) => Some(self.calls.get(&agent.key())?.record),
+    /// Returns the position of a call in the log, or `None` if the agent that requested it has no record.
+    fn position_of(&self, call: &CallRef) -> Option<CallPosition> {
+        let parent = match &call.parent {
+            Some(agent) => Some(self.open_calls.get(&agent.key())?.record_id),
             None => None,
         };
-        Some(Place {
-            within,
+        Some(CallPosition {
+            parent,
             turn: call.turn,
             position: call.position,
         })
     }
 
-    fn new_call(&mut self, checked: &Checked, batch: Option<usize>) -> io::Result<Uuid> {
+    fn append_new_call(&mut self, checked: &CheckedCall, batch: Option<usize>) -> io::Result<Uuid> {
         let digest = match &checked.verdict {
             Verdict::Accepted(accepted) => {
                 let tool = &*accepted.tool;
-                if !self.digests.contains_key(&tool.name) {
-                    self.digests.insert(tool.name.clone(), tool_sha256(tool));
+                if !self.tool_digests.contains_key(&tool.name) {
+                    self.tool_digests
+                        .insert(tool.name.clone(), digest_tool(tool));
                 }
-                self.digests.get(&tool.name).map(String::as_str)
+                self.tool_digests.get(&tool.name).map(String::as_str)
             }
             Verdict::Rejected(_) => None,
         };
-        let content = CallContent::of(checked, &self.mask);
-        let before = CallContent::before(checked, &self.mask);
-        let before = before.map(|before| self.place(before)).transpose()?;
-        let fields = CallFields::of(checked, batch, before, &self.mask, digest);
-        let within = checked.call.within.clone();
-        let turn = self.turns.get(&(checked.call.turn, within)).copied();
+        let content = CallContent::new(checked, &self.mask);
+        let input_before = CallContent::input_before_coercion(checked, &self.mask);
+        let input_before = input_before
+            .map(|input| self.inline_or_store(input))
+            .transpose()?;
+        let fields = CallFields::new(checked, batch, input_before, &self.mask, digest);
+        let parent = checked.call.parent.clone();
+        let turn_id = self.open_turns.get(&(checked.call.turn, parent)).copied();
         self.counts.calls += 1;
-        self.journal.add(&Kind::ToolCall, turn, &content, &fields)
+        self.journal
+            .append(&RecordKind::ToolCall, turn_id, &content, &fields)
     }
 
-    /// Metadata has no room for a large input, and one may not be read as the name of a file.
-    fn place<'a>(&self, input: MaskedJson<'a>) -> io::Result<Before<'a>> {
-        let text = input.0.get();
-        if text.len() <= MAX_IN_METADATA && !text.starts_with(crate::records::NAMES_FILE) {
-            return Ok(Before::Inline(input));
+    /// Stores an input in a file if metadata has no room for it, or if it could be mistaken for a reference to a file.
+    fn inline_or_store<'a>(&self, original: MaskedJson<'a>) -> io::Result<InputBeforeCoercion<'a>> {
+        let text = original.0.get();
+        if text.len() <= MAX_INLINE_INPUT_BYTES
+            && !text.starts_with(crate::records::BLOB_REF_PREFIX)
+        {
+            return Ok(InputBeforeCoercion::Inline(original));
         }
-        self.journal.store(&input).map(Before::Stored)
+        self.journal
+            .store_blob(&original)
+            .map(InputBeforeCoercion::Stored)
     }
 
-    fn start(
+    fn record_start(
         &mut self,
         call: &CallRef,
-        accepted: &Accepted,
+        accepted: &AcceptedCall,
         attempt: u32,
         idempotency_key: &str,
     ) -> io::Result<()> {
-        let open = self.calls.get_mut(&call.key());
+        let open = self.open_calls.get_mut(&call.key());
         let known = open.map(|open| {
             open.effect = Some(accepted.tool.effect);
-            (open.record, open.failed.take())
+            (open.record_id, open.failed_attempt.take())
         });
-        let (parent, failed) = known.unzip();
-        let is_agents = matches!(accepted.invocation, Some(Invocation::Agent(_)));
+        let (parent, failed_attempt) = known.unzip();
+        let is_agent_call = matches!(accepted.invocation, Some(Invocation::Agent(_)));
         let fields = StartFields {
-            tool_use_id: Brief(&call.tool_use_id, &self.mask),
-            tool_name: Brief(&call.tool_name, &self.mask),
+            tool_use_id: TruncatedText(&call.tool_use_id, &self.mask),
+            tool_name: TruncatedText(&call.tool_name, &self.mask),
             attempt,
             idempotency_key,
             effect: accepted.tool.effect.name(),
-            after: failed.flatten(),
-            agent: is_agents.then_some(accepted.tool.name.as_str()),
+            after: failed_attempt.flatten(),
+            agent: is_agent_call.then_some(accepted.tool.name.as_str()),
         };
-        self.journal.add(&Kind::ToolStart, parent, &(), &fields)?;
+        self.journal
+            .append(&RecordKind::ToolStart, parent, &(), &fields)?;
         Ok(())
     }
 
-    /// An attempt that failed stands in the record of the next start.
-    fn retrying(&mut self, call: &CallRef, outcome: &Outcome, wait: Duration) {
-        if let Some(open) = self.calls.get_mut(&call.key()) {
-            open.failed = Some(AttemptFields::of(outcome, wait));
+    /// Keeps a failed attempt for the record of the next start.
+    fn record_retry(&mut self, call: &CallRef, outcome: &Outcome, wait: Duration) {
+        if let Some(open) = self.open_calls.get_mut(&call.key()) {
+            open.failed_attempt = Some(AttemptFields::from_outcome(outcome, wait));
         }
     }
 
-    /// Whether a call is rejected as it was before.
-    fn is_known(&self, call: &CallRef, outcome: &Outcome, answer: &Answer) -> bool {
-        let (Some(earlier), Some(place)) = (&self.earlier, self.place_of(call)) else {
+    /// Returns whether an earlier run rejected the call with the same answer.
+    fn is_known_rejection(&self, call: &CallRef, outcome: &Outcome, answer: &CallAnswer) -> bool {
+        let (Some(history), Some(position)) = (&self.history, self.position_of(call)) else {
             return false;
         };
         if !matches!(outcome, Outcome::Rejected(_)) {
@@ -283,62 +304,73 @@ impl SessionLog {
         }
         let content = MaskedContent(&answer.content, &self.mask);
         let json = serde_json::to_string(&content).unwrap_or_default();
-        earlier.says(place, &json_line(&json))
+        history.has_same_rejection(position, &to_json_line(&json))
     }
 
-    fn probing(&mut self, call: &CallRef) -> io::Result<()> {
-        let parent = self.calls.get(&call.key()).map(|open| open.record);
-        let fields = ProbeFields::of(call, &self.mask);
-        self.journal.add(&Kind::ProbeStart, parent, &(), &fields)?;
+    fn record_probe_start(&mut self, call: &CallRef) -> io::Result<()> {
+        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
+        let fields = ProbeFields::new(call, &self.mask);
+        self.journal
+            .append(&RecordKind::ProbeStart, parent, &(), &fields)?;
         Ok(())
     }
 
-    fn probed(
+    fn record_probe_end(
         &mut self,
         call: &CallRef,
-        finding: Finding,
+        finding: ProbeFinding,
         outcome: &Outcome,
         duration: Duration,
     ) -> io::Result<()> {
-        let parent = self.calls.get(&call.key()).map(|open| open.record);
-        let fields = ProbeFields::of(call, &self.mask).ended(finding, outcome, duration);
-        self.journal.add(&Kind::ProbeEnd, parent, &(), &fields)?;
+        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
+        let fields = ProbeFields::new(call, &self.mask).with_finding(finding, outcome, duration);
+        self.journal
+            .append(&RecordKind::ProbeEnd, parent, &(), &fields)?;
         Ok(())
     }
 
-    /// What was answered without having been started is no result: a later run may start it. Nor is what may or may
-    /// not have had its effect: no later run may start that.
-    fn result(
+    /// Skipped and in-doubt calls don't get a `tool_result`: a later run may start the former and must not start the
+    /// latter.
+    fn record_result(
         &mut self,
         call: &CallRef,
         outcome: &Outcome,
-        answer: &Answer,
-        spent: (Duration, u32),
-        agent: Option<&AgentUse>,
+        answer: &CallAnswer,
+        duration_and_attempts: (Duration, u32),
+        agent_usage: Option<&AgentUsage>,
     ) -> io::Result<()> {
-        // It is none of the task.
-        let Some(OpenCall { record, .. }) = self.calls.remove(&call.key()) else {
+        // A call without a record: the input conflicts with the task that is being resumed.
+        let Some(OpenCall {
+            record_id: record, ..
+        }) = self.open_calls.remove(&call.key())
+        else {
             return Ok(());
         };
         self.counts.answered += 1;
-        if outcome.is_recalled() {
+        if outcome.is_restored() {
             self.counts.recalled += 1;
             return Ok(());
         }
-        if self.is_known(call, outcome, answer) {
+        if self.is_known_rejection(call, outcome, answer) {
             return Ok(());
         }
-        let kind = ResultKind::of(outcome);
+        let kind = ResultKind::from_outcome(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
-        let fields = ResultFields::of(call, outcome, answer.is_error, spent, &self.mask);
-        let fields = fields.with_agent(agent);
+        let fields = ResultFields::new(
+            call,
+            outcome,
+            answer.is_error,
+            duration_and_attempts,
+            &self.mask,
+        );
+        let fields = fields.with_agent_usage(agent_usage);
         self.journal
-            .add(&kind.kind(), Some(record), &content, &fields)?;
-        self.counts.add(kind, answer.is_error);
-        if agent.is_some() {
-            let of_call = |within: &CallRef| within.key() == call.key();
-            self.turns
-                .retain(|(_, within), _| !within.as_deref().is_some_and(of_call));
+            .append(&kind.record_kind(), Some(record), &content, &fields)?;
+        self.counts.count_call_end(kind, answer.is_error);
+        if agent_usage.is_some() {
+            let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
+            self.open_turns
+                .retain(|(_, parent), _| !parent.as_deref().is_some_and(is_this_call));
         }
         Ok(())
     }

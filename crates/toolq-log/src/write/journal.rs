@@ -1,52 +1,54 @@
+//! Appends records to a log, and decides when they are written and synced.
+
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use uuid::{Builder, Uuid};
 
-use crate::MAX_RECORD;
-use crate::open::folder_of;
+use crate::MAX_RECORD_BYTES;
+use crate::open::blob_dir_for;
 use crate::records::line;
-use crate::records::{Chain, Head, Kind, Stored};
-use crate::write::blob_store::Bodies;
-use crate::write::file::LogFile;
+use crate::records::{HashChain, RecordHeader, RecordKind, StoredBlob};
+use crate::write::blob_store::BlobStore;
+use crate::write::log_file::LogFile;
 use toolq_core::os::Clock;
 
-/// Adds records to the end of a log. Knows how a record is written, not what it says.
+/// Appends records to the end of a log. It knows how a record is written, not what it means.
 ///
-/// Records that are added together are written together, as far as one write may go; nothing is written before
-/// [`Journal::commit`], unless it has no room. After an error the file must not be written again.
+/// Appended records are buffered and written together, as many as fit into one write. Nothing is written before
+/// [`Journal::commit`], unless the buffer is full. After an error, the file must not be written again.
 pub(crate) struct Journal {
     path: PathBuf,
     file: LogFile,
-    bodies: Bodies,
-    chain: Chain,
+    blob_store: BlobStore,
+    chain: HashChain,
     clock: Clock,
     random: fastrand::Rng,
-    /// The line that is being composed; kept for its room.
+    /// The line being composed; kept to reuse its allocation.
     line: Vec<u8>,
-    /// Whole lines that are to be written.
+    /// Complete lines that haven't been written yet.
     pending: Vec<u8>,
-    /// Something was written that must survive a loss of power before anybody reads it.
-    owed: bool,
+    /// Whether something was written that must survive a power loss before anyone reads a result.
+    needs_sync: bool,
 }
 
-/// When what was told must survive a loss of power.
+/// When a record must survive a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Durable {
-    /// When the system gets to it.
-    Sometime,
-    /// Before anybody reads a result.
-    BeforeRead,
-    /// Now.
-    Now,
+pub(crate) enum Durability {
+    /// Whenever the system writes it to the disk.
+    Lazy,
+    /// Before anyone reads a result.
+    BeforeDelivery,
+    /// Before [`Journal::commit`] returns.
+    Immediate,
 }
 
 impl Journal {
-    /// Continues `file` at `path` behind `chain`.
-    pub(crate) fn new(path: PathBuf, file: LogFile, chain: Chain, clock: Clock) -> Self {
+    /// Creates a journal that continues `file`, the log at `path`, from `chain`.
+    pub(crate) fn new(path: PathBuf, file: LogFile, chain: HashChain, clock: Clock) -> Self {
         Self {
-            bodies: Bodies::new(folder_of(&path)),
+            blob_store: BlobStore::new(blob_dir_for(&path)),
             path,
             file,
             chain,
@@ -54,7 +56,7 @@ impl Journal {
             random: fastrand::Rng::new(),
             line: Vec::with_capacity(4 << 10),
             pending: Vec::with_capacity(4 << 10),
-            owed: false,
+            needs_sync: false,
         }
     }
 
@@ -62,27 +64,27 @@ impl Journal {
         &self.path
     }
 
-    /// The folder for what is too large for a record.
-    pub(crate) fn folder(&self) -> &Path {
-        self.bodies.folder()
+    /// Returns the directory for content that is too large for a record.
+    pub(crate) fn blob_dir(&self) -> &Path {
+        self.blob_store.dir()
     }
 
-    /// Milliseconds since 1970.
-    pub(crate) fn now(&self) -> u64 {
-        self.clock.ms()
+    /// Returns the current time in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
     }
 
-    /// Adds one record below `parent` and returns its id.
-    pub(crate) fn add<C: Serialize, M: Serialize>(
+    /// Appends a record below `parent` and returns its id.
+    pub(crate) fn append<C: Serialize, M: Serialize>(
         &mut self,
-        kind: &Kind,
+        kind: &RecordKind,
         parent: Option<Uuid>,
         content: &C,
         metadata: &M,
     ) -> io::Result<Uuid> {
-        let timestamp = self.now();
-        let id = self.id(timestamp);
-        let head = Head {
+        let timestamp = self.now_ms();
+        let id = self.generate_id(timestamp);
+        let header = RecordHeader {
             seq: self.chain.seq,
             id,
             parent,
@@ -90,49 +92,49 @@ impl Journal {
             kind,
             prev: &self.chain.prev,
         };
-        compose(&mut self.line, &head, content, metadata, &self.bodies)?;
-        if self.pending.len() + self.line.len() > MAX_RECORD {
-            self.write()?;
+        compose_line(&mut self.line, &header, content, metadata, &self.blob_store)?;
+        if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
+            self.write_pending()?;
         }
         self.pending.extend_from_slice(&self.line);
-        self.chain.push(self.line.trim_ascii_end());
+        self.chain.advance(self.line.trim_ascii_end());
         Ok(id)
     }
 
-    /// Puts a value that has no room in a record into a file of the log's folder.
-    pub(crate) fn store(&self, body: &impl Serialize) -> io::Result<Stored> {
-        self.bodies.store(body)
+    /// Stores a value that doesn't fit into a record in a file in the blob directory.
+    pub(crate) fn store_blob(&self, content: &impl Serialize) -> io::Result<StoredBlob> {
+        self.blob_store.store(content)
     }
 
-    /// Writes what was added, and makes it durable if that is wanted now.
-    pub(crate) fn commit(&mut self, durable: Durable) -> io::Result<()> {
-        if durable > Durable::Sometime {
-            self.look()?;
+    /// Writes the appended records, and syncs them if they must be durable immediately.
+    pub(crate) fn commit(&mut self, durability: Durability) -> io::Result<()> {
+        if durability > Durability::Lazy {
+            self.check_file()?;
         }
-        self.write()?;
-        self.owed |= durable > Durable::Sometime;
-        match durable {
-            Durable::Now => self.settle(),
+        self.write_pending()?;
+        self.needs_sync |= durability > Durability::Lazy;
+        match durability {
+            Durability::Immediate => self.flush(),
             _ => Ok(()),
         }
     }
 
-    /// Makes durable what has to be before anybody reads a result.
-    pub(crate) fn settle(&mut self) -> io::Result<()> {
-        if self.owed {
+    /// Syncs records that must be durable before anyone reads a result, if there are any.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if self.needs_sync {
             self.file.sync()?;
-            self.owed = false;
+            self.needs_sync = false;
         }
         Ok(())
     }
 
-    /// Looks whether the file is where it was. Who starts something, or what it did matters to, must not find out afterwards
-    /// that its record is in a file that is gone.
-    pub(crate) fn look(&mut self) -> io::Result<()> {
-        self.file.check()
+    /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
+    /// afterwards it is too late to find out that the record is in a file that is gone.
+    pub(crate) fn check_file(&mut self) -> io::Result<()> {
+        self.file.check_unchanged()
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    fn write_pending(&mut self) -> io::Result<()> {
         if !self.pending.is_empty() {
             self.file.append(&self.pending)?;
             self.pending.clear();
@@ -140,33 +142,34 @@ impl Journal {
         Ok(())
     }
 
-    /// A UUID of version 7 (RFC 9562).
-    fn id(&mut self, timestamp: u64) -> Uuid {
+    /// Generates a UUID version 7 (RFC 9562).
+    fn generate_id(&mut self, timestamp: u64) -> Uuid {
         let mut random = [0; 10];
         self.random.fill(&mut random);
         Builder::from_unix_timestamp_millis(timestamp, &random).into_uuid()
     }
 }
 
-/// The beginning of a line's content that names a file. What somebody else wrote may begin so, too.
-const NAMES_FILE: &[u8] = br#","content":{"$file""#;
+/// How the content of a line begins if it refers to a file. Other content may begin like this, too.
+const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
 
-/// The record as a line; a content that makes it too large, or would be read as the name of a file, goes into a file.
-fn compose<C: Serialize, M: Serialize>(
+/// Composes the line of a record. Content that makes it too large, or that would be mistaken for a reference to a file,
+/// is stored in a file.
+fn compose_line<C: Serialize, M: Serialize>(
     line: &mut Vec<u8>,
-    head: &Head<'_>,
+    header: &RecordHeader<'_>,
     content: &C,
     metadata: &M,
-    bodies: &Bodies,
+    blob_store: &BlobStore,
 ) -> io::Result<()> {
-    line::seal(line, head, content, metadata)?;
-    if line.len() <= MAX_RECORD && memchr::memmem::find(line, NAMES_FILE).is_none() {
+    line::write_sealed_line(line, header, content, metadata)?;
+    if line.len() <= MAX_RECORD_BYTES && memchr::memmem::find(line, BLOB_REF_CONTENT).is_none() {
         return Ok(());
     }
-    let content = bodies.store(content)?;
-    line::seal(line, head, &content, metadata)?;
-    if line.len() <= MAX_RECORD {
+    let content = blob_store.store(content)?;
+    line::write_sealed_line(line, header, &content, metadata)?;
+    if line.len() <= MAX_RECORD_BYTES {
         return Ok(());
     }
-    Err(io::Error::other("the metadata of a record has no room"))
+    Err(io::Error::other("the metadata of a record is too large"))
 }

@@ -1,15 +1,15 @@
-//! Append records, and make them durable when a promise depends on them.
+//! Appends records to a log, and makes them durable when a promise depends on it.
 
 mod blob_store;
 mod describe;
 mod events;
-mod file;
 pub(crate) mod journal;
+mod log_file;
 mod session_log;
 pub(crate) mod storage;
 
-pub(crate) use blob_store::publish;
-pub(crate) use file::{LogFile, doubtful};
-pub(crate) use journal::{Durable, Journal};
-pub use session_log::{Session, SessionLog, Sync};
-pub(crate) use storage::{Disk, is_at, sync_folder};
+pub(crate) use blob_store::write_file_atomically;
+pub(crate) use journal::{Durability, Journal};
+pub(crate) use log_file::{LogFile, unreliable_file_system};
+pub use session_log::SessionLog;
+pub(crate) use storage::{DiskFile, is_file_at, sync_dir};

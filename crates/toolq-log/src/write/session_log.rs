@@ -1,215 +1,179 @@
+//! The log of a running session.
+
 use std::collections::HashMap;
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::open::{Log, RecoveredFields};
-use crate::records::{AttemptFields, EndFields, Kind, SessionFields};
-use crate::resume::History;
-use crate::write::journal::{Durable, Journal};
+use crate::open::{LockedLog, RecoveredFields};
+use crate::records::{AttemptFields, EndFields, RecordKind, SessionFields};
+use crate::records::{SessionHeader, SyncPolicy};
+use crate::resume::TaskHistory;
+use crate::write::journal::{Durability, Journal};
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{CallKey, CallRef, Effect, Refused};
+use toolq_core::types::{CallKey, CallRef, Effect, EmitError};
 
-/// What a session runs with.
-#[derive(Debug, Clone)]
-pub struct Session {
-    /// The tools file.
-    pub tools_path: String,
-    /// SHA-256 of its bytes, in hexadecimal.
-    pub tools_sha256: String,
-    /// SHA-256 of the input's bytes, in hexadecimal, where it is known before anything runs.
-    pub input_sha256: Option<String>,
-    /// The current directory.
-    pub cwd: String,
-    /// The folder in which commands run.
-    pub root: String,
-    /// Calls running at once.
-    pub jobs: NonZeroUsize,
-    /// What of its log survives a loss of power.
-    pub sync: Sync,
-}
-
-/// What of a log is made to survive a loss of power, before toolq goes on. A death of toolq alone loses nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sync {
-    /// That a call started which isn't `read`, before it starts, and its result before it is printed.
-    #[default]
-    Auto,
-    /// The same of every call.
-    All,
-}
-
-impl Sync {
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::All => "all",
-        }
-    }
-}
-
-/// The log of one session. Every event that it takes is in the file when [`Sink::tell`] returns.
+/// The log of one session. When [`EventSink::emit`] returns, the records of the events are in the file.
 ///
-/// [`Sink::tell`]: crate::model::Sink::tell
+/// [`EventSink::emit`]: toolq_core::types::EventSink::emit
 pub struct SessionLog {
     pub(crate) journal: Journal,
     pub(crate) mask: Arc<Mask>,
-    pub(crate) sync: Sync,
-    /// The record of the session itself.
-    pub(crate) session: Uuid,
+    pub(crate) sync: SyncPolicy,
+    /// The `session` record.
+    pub(crate) session_id: Uuid,
     /// The session that began the task.
-    task: Uuid,
-    /// What earlier sessions made of the task.
-    pub(crate) earlier: Option<Arc<History>>,
-    /// Of tools by name.
-    pub(crate) digests: HashMap<String, String>,
-    /// The records of turns that have not ended.
-    pub(crate) turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
-    pub(crate) calls: HashMap<CallKey, OpenCall>,
-    /// Tools that are being asked what they take: their `describe_start`.
-    pub(crate) asked: HashMap<String, Uuid>,
-    /// The input is another task's from some call on, which a stream shows only then: of what stands there nothing is
-    /// on record, and nothing runs.
-    pub(crate) conflicts: bool,
+    task_id: Uuid,
+    /// What earlier sessions recorded about the task.
+    pub(crate) history: Option<Arc<TaskHistory>>,
+    /// Digests of tool definitions, by tool name.
+    pub(crate) tool_digests: HashMap<String, String>,
+    /// The records of turns that haven't ended.
+    pub(crate) open_turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
+    pub(crate) open_calls: HashMap<CallKey, OpenCall>,
+    /// The `describe_start` records of tools whose `describe` is running, by tool name.
+    pub(crate) open_describes: HashMap<String, Uuid>,
+    /// Whether the input differs from the log from some call on. With a stream, this shows only when the call arrives.
+    /// From there on, nothing is recorded and nothing runs.
+    pub(crate) has_conflict: bool,
     pub(crate) counts: EndFields,
-    /// Torn ends that were set aside when it was opened.
+    /// Torn ends that were set aside when the log was opened.
     recovered: Vec<RecoveredFields>,
-    /// Milliseconds since 1970.
-    begun: u64,
-    refused: Option<Refused>,
+    /// When the session began, in milliseconds since 1970.
+    started_ms: u64,
+    write_error: Option<EmitError>,
 }
 
-/// A call whose result is not there yet.
+/// A call that has no result yet.
 pub(crate) struct OpenCall {
-    /// Its `tool_call`.
-    pub(crate) record: Uuid,
-    /// The attempt that failed last, for the record of the next start.
-    pub(crate) failed: Option<AttemptFields>,
-    /// What its tool does to the world, once it was started.
+    /// Its `tool_call` record.
+    pub(crate) record_id: Uuid,
+    /// The last failed attempt, which goes into the record of the next start.
+    pub(crate) failed_attempt: Option<AttemptFields>,
+    /// The effect of its tool, once the call has started.
     pub(crate) effect: Option<Effect>,
 }
 
 impl SessionLog {
-    /// Begins a session in a new file, or behind the last session of a log, which must have ended. `path` is where
-    /// somebody wants it; its folder must exist.
+    /// Begins a session in a new file, or after the last session of an existing log, which must have ended. The
+    /// directory of `path` must exist.
     ///
     /// # Errors
-    /// Why there can be no log there. What the file held is untouched then.
+    /// The log can't be used. The file is left unchanged.
     pub fn create(
         path: &Path,
-        session: &Session,
+        header: &SessionHeader,
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, LogError> {
-        let log = Log::open(path, |_, _| Ok(()))?;
+        let log = LockedLog::open(path, |_, _| Ok(()))?;
         if log.is_unfinished() {
             return Err(LogError::Unfinished(path.to_owned()));
         }
-        log.begin(session, None, mask, clock)
+        log.begin_session(header, None, mask, clock)
     }
 
-    /// Writes the record of the beginning, with what is known of the task that it resumes.
+    /// Writes the `session` record. `history` is the task that the session resumes, if any.
     pub(crate) fn begin(
         mut journal: Journal,
-        session: &Session,
-        earlier: Option<Arc<History>>,
+        header: &SessionHeader,
+        history: Option<Arc<TaskHistory>>,
         mask: Arc<Mask>,
     ) -> io::Result<Self> {
-        let begun = journal.now();
-        let resumed = earlier.as_ref();
-        let resumed = resumed.and_then(|earlier| Some((earlier.task()?, earlier.epoch())));
-        let fields = SessionFields::of(session, resumed, &mask);
-        let record = journal.add(&Kind::Session, None, &(), &fields)?;
-        journal.commit(Durable::Now)?;
+        let started_ms = journal.now_ms();
+        let resumed = history.as_ref();
+        let resumed = resumed.and_then(|history| Some((history.task_id()?, history.epoch())));
+        let fields = SessionFields::new(header, resumed, &mask);
+        let session_id = journal.append(&RecordKind::Session, None, &(), &fields)?;
+        journal.commit(Durability::Immediate)?;
         Ok(Self {
             journal,
             mask,
-            sync: session.sync,
-            session: record,
-            task: resumed.map_or(record, |(task, _)| task),
-            earlier,
-            digests: HashMap::new(),
-            turns: HashMap::new(),
-            calls: HashMap::new(),
-            asked: HashMap::new(),
-            conflicts: false,
+            sync: header.sync,
+            session_id,
+            task_id: resumed.map_or(session_id, |(task, _)| task),
+            history,
+            tool_digests: HashMap::new(),
+            open_turns: HashMap::new(),
+            open_calls: HashMap::new(),
+            open_describes: HashMap::new(),
+            has_conflict: false,
             counts: EndFields::default(),
             recovered: Vec::new(),
-            begun,
-            refused: None,
+            started_ms,
+            write_error: None,
         })
     }
 
-    /// The same, behind torn ends that were set aside.
-    pub(crate) fn behind(self, recovered: Vec<RecoveredFields>) -> Self {
+    /// Adds the torn ends that were set aside before the session began.
+    pub(crate) fn with_recovered(self, recovered: Vec<RecoveredFields>) -> Self {
         Self { recovered, ..self }
     }
 
-    /// What was set aside of the log when it was opened.
+    /// Returns the torn ends that were set aside when the log was opened.
     pub fn recovered(&self) -> &[RecoveredFields] {
         &self.recovered
     }
 
-    /// Writes the record of the end. A log without it holds an unfinished session.
+    /// Writes the `session_end` record. Without it, the session counts as unfinished.
     ///
     /// # Errors
-    /// Why it could not be written.
-    pub fn finish(&mut self, exit_code: u8) -> Result<(), Refused> {
+    /// The record can't be written.
+    pub fn finish(&mut self, exit_code: u8) -> Result<(), EmitError> {
         let end = EndFields {
-            duration_ms: self.journal.now().saturating_sub(self.begun),
+            duration_ms: self.journal.now_ms().saturating_sub(self.started_ms),
             exit_code,
             ..self.counts
         };
-        let session = Some(self.session);
-        self.heed(|log| {
-            log.journal.add(&Kind::SessionEnd, session, &(), &end)?;
-            log.journal.commit(Durable::Now)
+        let session_id = Some(self.session_id);
+        self.write_guarded(|log| {
+            log.journal
+                .append(&RecordKind::SessionEnd, session_id, &(), &end)?;
+            log.journal.commit(Durability::Immediate)
         })
     }
 
-    /// What idempotency keys are made of: the id of the session that began the task.
-    pub fn task(&self) -> String {
-        self.task.to_string()
+    /// Returns the id of the session that began the task. Idempotency keys are derived from it.
+    pub fn task_id(&self) -> String {
+        self.task_id.to_string()
     }
 
-    /// What is known of the task from before; none where this session begins one.
-    pub fn earlier(&self) -> Option<Arc<History>> {
-        self.earlier.clone()
+    /// Returns what earlier sessions recorded about the task, or `None` if this session begins a new one.
+    pub fn history(&self) -> Option<Arc<TaskHistory>> {
+        self.history.clone()
     }
 
-    /// The file.
+    /// Returns the path of the log.
     pub fn path(&self) -> &Path {
         self.journal.path()
     }
 
-    /// The folder beside it for what is too large for a record. It need not exist.
-    pub fn folder(&self) -> &Path {
-        self.journal.folder()
+    /// Returns the directory next to the log for content that is too large for a record. It may not exist yet.
+    pub fn blob_dir(&self) -> &Path {
+        self.journal.blob_dir()
     }
 
-    /// Why it takes no more records, if it doesn't.
-    pub fn refused(&self) -> Option<&Refused> {
-        self.refused.as_ref()
+    /// Returns the error after which the log accepts no more records, if there was one.
+    pub fn write_error(&self) -> Option<&EmitError> {
+        self.write_error.as_ref()
     }
 
-    /// Does what `write` says unless an earlier write failed; the first failure is the last attempt.
-    pub(crate) fn heed(
+    /// Runs `write` unless an earlier write failed. Nothing is attempted after the first failure.
+    pub(crate) fn write_guarded(
         &mut self,
         write: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> Result<(), Refused> {
-        if let Some(refused) = &self.refused {
-            return Err(refused.clone());
+    ) -> Result<(), EmitError> {
+        if let Some(emit_error) = &self.write_error {
+            return Err(emit_error.clone());
         }
         write(self).map_err(|error| {
             let path = self.path().display();
-            let refused = Refused(format!("the session log {path} can't be written: {error}"));
-            self.refused.insert(refused).clone()
+            let emit_error = EmitError(format!("the session log {path} can't be written: {error}"));
+            self.write_error.insert(emit_error).clone()
         })
     }
 }

@@ -1,33 +1,35 @@
+//! The storage that a log is written to.
+
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use toolq_core::os::{failpoint, failpoint_within};
+use toolq_core::os::{failpoint, failpoint_midway};
 
-/// What a log stands on: a file that grows at its end. Tests put one below a log that fails.
+/// A file that grows at its end. Tests substitute one that fails.
 pub(crate) trait Storage: Send {
-    /// Adds bytes at the end by one write(2) and returns how many were taken.
+    /// Appends bytes with a single write(2) and returns how many were written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Returns when all that was written survives a loss of power. After an error nobody knows what does: the system
-    /// forgets what it could not write, so there is no second try.
+    /// Blocks until everything written survives a power loss. After an error, there must be no second attempt: the
+    /// kernel may have dropped the data it couldn't write, so that a later success would mean nothing.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Takes away what stands behind the first `len` bytes.
+    /// Removes everything after the first `len` bytes.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 
-    /// How many bytes the file has, if it still is the one of its name.
+    /// Returns the size of the file in bytes. Fails if the path no longer leads to this file.
     fn len(&self) -> io::Result<u64>;
 }
 
-/// A file.
-pub(crate) struct Disk {
+/// A file on disk.
+pub(crate) struct DiskFile {
     file: File,
     path: PathBuf,
 }
 
-impl Disk {
+impl DiskFile {
     pub(crate) fn new(file: File, path: &Path) -> Self {
         Self {
             file,
@@ -36,10 +38,10 @@ impl Disk {
     }
 }
 
-impl Storage for Disk {
+impl Storage for DiskFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         failpoint("append.before")?;
-        failpoint_within("append.half", || {
+        failpoint_midway("append.half", || {
             let _ = self.file.write(&bytes[..bytes.len() / 2]);
         });
         let written = self.file.write(bytes)?;
@@ -59,29 +61,29 @@ impl Storage for Disk {
 
     fn len(&self) -> io::Result<u64> {
         let ours = self.file.metadata()?;
-        if !is_at(&ours, &self.path) {
+        if !is_file_at(&ours, &self.path) {
             return Err(io::Error::other("it was deleted or replaced"));
         }
         Ok(ours.len())
     }
 }
 
-/// Whether this file is the one of the name.
-pub(crate) fn is_at(file: &std::fs::Metadata, path: &Path) -> bool {
-    let named = std::fs::symlink_metadata(path);
-    named.is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
+/// Returns whether `path` leads to this file.
+pub(crate) fn is_file_at(file: &std::fs::Metadata, path: &Path) -> bool {
+    let current = std::fs::symlink_metadata(path);
+    current.is_ok_and(|current| (current.dev(), current.ino()) == (file.dev(), file.ino()))
 }
 
-/// Returns when the names in a folder survive a loss of power.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    let here = Path::new(".");
-    let folder = if folder.as_os_str().is_empty() {
-        here
+/// Blocks until the file names in a directory survive a power loss.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    let current_dir = Path::new(".");
+    let dir = if dir.as_os_str().is_empty() {
+        current_dir
     } else {
-        folder
+        dir
     };
-    match File::open(folder)?.sync_all() {
-        // A file system that has nothing to do for a folder may say so.
+    match File::open(dir)?.sync_all() {
+        // Returned by file systems that have nothing to sync for a directory.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }

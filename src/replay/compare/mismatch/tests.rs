@@ -2,47 +2,47 @@ use proptest::prelude::*;
 
 use super::*;
 
-const TOOL: &[Ignored] = &[];
+const NO_TOOL_RULES: &[IgnorePattern] = &[];
 
-fn recorded(text: &str) -> Recorded {
-    Recorded {
-        content: Content::Text(text.to_owned()),
+fn recorded(text: &str) -> RecordedResult {
+    RecordedResult {
+        content: ResultContent::Text(text.to_owned()),
         is_error: Some(false),
         skipped: false,
     }
 }
 
-fn today(text: &str) -> Answer {
-    Answer {
+fn actual(text: &str) -> CallAnswer {
+    CallAnswer {
         tool_use_id: "toolu_1".to_owned(),
         tool_name: "tool".to_owned(),
-        content: Content::Text(text.to_owned()),
+        content: ResultContent::Text(text.to_owned()),
         is_error: false,
     }
 }
 
-fn rules(compare: Compare, ignored: &[Ignored]) -> Rules<'_> {
-    Rules {
+fn rules(compare: Compare, ignored: &[IgnorePattern]) -> CompareRules<'_> {
+    CompareRules {
         compare,
-        ignored: [TOOL, ignored],
+        ignored: [NO_TOOL_RULES, ignored],
         tolerance: None,
-        rename: true,
+        rename_ids: true,
     }
 }
 
-/// The paths at which two texts differ.
-fn paths(before: &str, after: &str, rules: &Rules<'_>) -> Vec<String> {
-    let found = mismatches(
+/// Returns the paths at which two texts differ.
+fn mismatch_paths(before: &str, after: &str, rules: &CompareRules<'_>) -> Vec<String> {
+    let found = find_mismatches(
         &recorded(before),
-        &today(after),
+        &actual(after),
         rules,
-        &mut Renaming::default(),
+        &mut IdRenaming::default(),
     );
     found.into_iter().map(|mismatch| mismatch.path).collect()
 }
 
 #[test]
-fn json_is_compared_as_json_wherever_it_stands() {
+fn json_is_compared_as_json_even_inside_strings() {
     let json = rules(Compare::Json, &[]);
     for (before, after, differ) in [
         (r#"{"a":1,"b":[2]}"#, r#"{ "b": [2.0], "a": 1 }"#, &[][..]),
@@ -60,22 +60,26 @@ fn json_is_compared_as_json_wherever_it_stands() {
         (r#"{"v":null}"#, r#"{"v":false}"#, &["/v"]),
         (r#"{"v":"\ud800"}"#, r#"{"v":"\ud801"}"#, &["/v"]),
     ] {
-        assert_eq!(paths(before, after, &json), differ, "{before} {after}");
+        assert_eq!(
+            mismatch_paths(before, after, &json),
+            differ,
+            "{before} {after}"
+        );
     }
 }
 
 #[test]
-fn what_is_ignored_may_differ_and_be_missing() {
+fn ignored_parts_may_differ_or_be_missing() {
     let parts = [
-        Ignored::parse("/meta/took_ms").unwrap(),
-        Ignored::parse("//id").unwrap(),
+        IgnorePattern::parse("/meta/took_ms").unwrap(),
+        IgnorePattern::parse("//id").unwrap(),
     ];
     let json = rules(Compare::Json, &parts);
     let before = r#"{"meta":{"took_ms":3},"rows":[{"id":1,"n":1}]}"#;
     let after = r#"{"meta":{"took_ms":4},"rows":[{"n":1}],"id":{"a":1}}"#;
-    assert_eq!(paths(before, after, &json), Vec::<String>::new());
+    assert_eq!(mismatch_paths(before, after, &json), Vec::<String>::new());
     let wrong = r#"{"meta":{"took_ms":4},"rows":[{"n":2}]}"#;
-    assert_eq!(paths(before, wrong, &json), ["/rows/0/n"]);
+    assert_eq!(mismatch_paths(before, wrong, &json), ["/rows/0/n"]);
 }
 
 #[test]
@@ -83,92 +87,97 @@ fn a_shape_is_keys_and_types() {
     let schema = rules(Compare::Schema, &[]);
     let before = r#"{"n":1,"rows":[{"s":"a"}],"none":[]}"#;
     let same = r#"{"rows":[{"s":"b"},{"s":"c"}],"n":7.5,"none":[3]}"#;
-    assert!(paths(before, same, &schema).is_empty());
+    assert!(mismatch_paths(before, same, &schema).is_empty());
     let other = r#"{"n":"1","rows":[{"s":"b"},{"t":"c"}],"none":[]}"#;
     assert_eq!(
-        paths(before, other, &schema),
+        mismatch_paths(before, other, &schema),
         ["/n", "/rows/1/s", "/rows/1/t"]
     );
-    assert!(paths("09:00", "10:00", &schema).is_empty());
-    assert_eq!(paths(before, "oops", &schema), [""]);
+    assert!(mismatch_paths("09:00", "10:00", &schema).is_empty());
+    assert_eq!(mismatch_paths(before, "oops", &schema), [""]);
 }
 
 #[test]
-fn exact_none_and_tolerance() {
+fn exact_none_and_tolerance_are_respected() {
     let (one, other) = (r#"{"a":1}"#, r#"{"a": 1}"#);
-    assert_eq!(paths(one, other, &rules(Compare::Exact, &[])), [""]);
-    assert!(paths("a", "b", &rules(Compare::None, &[])).is_empty());
-    let near = Rules {
+    assert_eq!(
+        mismatch_paths(one, other, &rules(Compare::Exact, &[])),
+        [""]
+    );
+    assert!(mismatch_paths("a", "b", &rules(Compare::None, &[])).is_empty());
+    let near = CompareRules {
         tolerance: Some(1e-9),
         ..rules(Compare::Json, &[])
     };
-    assert!(paths(r#"{"r":0.3}"#, r#"{"r":0.30000000000000004}"#, &near).is_empty());
-    assert!(paths("1.0842", "1.08420000000001", &near).is_empty());
-    assert_eq!(paths("1.0842", "1.0843", &near), [""]);
+    assert!(mismatch_paths(r#"{"r":0.3}"#, r#"{"r":0.30000000000000004}"#, &near).is_empty());
+    assert!(mismatch_paths("1.0842", "1.08420000000001", &near).is_empty());
+    assert_eq!(mismatch_paths("1.0842", "1.0843", &near), [""]);
 }
 
 #[test]
 fn ids_are_renamed_one_to_one() {
     let json = rules(Compare::Json, &[]);
     let before = r#"["toolu_0001","toolu_0002","toolu_0001"]"#;
-    assert!(paths(before, r#"["toolu_0011","toolu_0012","toolu_0011"]"#, &json).is_empty());
+    assert!(
+        mismatch_paths(before, r#"["toolu_0011","toolu_0012","toolu_0011"]"#, &json).is_empty()
+    );
     let mixed = r#"["toolu_0011","toolu_0011","toolu_0011"]"#;
-    assert_eq!(paths(before, mixed, &json), ["/1"]);
-    let exact = Rules {
-        rename: false,
+    assert_eq!(mismatch_paths(before, mixed, &json), ["/1"]);
+    let exact = CompareRules {
+        rename_ids: false,
         ..rules(Compare::Json, &[])
     };
-    assert_eq!(paths("toolu_0001", "toolu_0011", &exact), [""]);
+    assert_eq!(mismatch_paths("toolu_0001", "toolu_0011", &exact), [""]);
 }
 
 #[test]
-fn an_error_is_another_result() {
-    let failed = Answer {
+fn an_error_differs_from_a_success() {
+    let failed = CallAnswer {
         is_error: true,
-        ..today("x")
+        ..actual("x")
     };
-    let found = mismatches(
+    let found = find_mismatches(
         &recorded("x"),
         &failed,
         &rules(Compare::Json, &[]),
-        &mut Renaming::default(),
+        &mut IdRenaming::default(),
     );
     assert_eq!(
         found[0].actual.as_deref(),
         Some(r#"{"is_error":true,"content":"x"}"#)
     );
-    let unknown = Recorded {
+    let unflagged = RecordedResult {
         is_error: None,
         ..recorded("x")
     };
-    let found = mismatches(
-        &unknown,
+    let found = find_mismatches(
+        &unflagged,
         &failed,
         &rules(Compare::Json, &[]),
-        &mut Renaming::default(),
+        &mut IdRenaming::default(),
     );
-    assert!(found.is_empty(), "a form that knows no errors");
+    assert!(found.is_empty(), "a format without error flags");
 }
 
 #[test]
-fn depth_is_survived() {
+fn deep_nesting_does_not_overflow() {
     let deep = |middle: &str| format!("{}{middle}{}", "[".repeat(9_000), "]".repeat(9_000));
     assert_eq!(
-        paths(&deep("1"), &deep("2"), &rules(Compare::Json, &[])).len(),
+        mismatch_paths(&deep("1"), &deep("2"), &rules(Compare::Json, &[])).len(),
         1
     );
     let json = rules(Compare::Json, &[]);
     let mut nested = ("1".to_owned(), "2".to_owned());
     for _ in 0..12 {
         nested = (
-            format!("[{}]", quoted(&nested.0)),
-            format!("[{}]", quoted(&nested.1)),
+            format!("[{}]", to_json_string(&nested.0)),
+            format!("[{}]", to_json_string(&nested.1)),
         );
     }
-    assert_eq!(paths(&nested.0, &nested.1, &json).len(), 1);
+    assert_eq!(mismatch_paths(&nested.0, &nested.1, &json).len(), 1);
 }
 
-fn value() -> impl Strategy<Value = serde_json::Value> {
+fn json_value() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
         any::<bool>().prop_map(Into::into),
@@ -185,17 +194,17 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
 }
 
 proptest! {
-    /// Against a comparison that knows nothing of text: two values match exactly where their trees are equal.
+    /// Two values match exactly if their parsed trees are equal.
     #[test]
-    fn trees_decide(one in value(), other in value()) {
+    fn matching_equals_tree_equality(one in json_value(), other in json_value()) {
         let json = rules(Compare::Json, &[]);
         let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(&[value]).unwrap();
         let compact = |value: &serde_json::Value| serde_json::to_string(&[value]).unwrap();
-        prop_assert!(paths(&pretty(&one), &compact(&one), &json).is_empty());
-        // Strings that hold JSON are looked into, which trees are not.
+        prop_assert!(mismatch_paths(&pretty(&one), &compact(&one), &json).is_empty());
+        // Strings that contain JSON are compared as JSON, which tree equality doesn't do.
         let plain = |text: &str| !text.contains("\"[") && !text.contains("\"{");
         if plain(&compact(&one)) && plain(&compact(&other)) {
-            let matches = paths(&pretty(&one), &compact(&other), &json).is_empty();
+            let matches = mismatch_paths(&pretty(&one), &compact(&other), &json).is_empty();
             prop_assert_eq!(matches, one == other);
         }
     }

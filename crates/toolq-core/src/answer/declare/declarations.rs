@@ -1,4 +1,4 @@
-//! Tools → what a model is told of them: the declarations of each API, or a section of a prompt.
+//! Renders tools for a model: as the declarations that each API expects, or as a prompt section.
 
 #[cfg(test)]
 mod tests;
@@ -6,11 +6,11 @@ mod tests;
 use serde_json::{Value, json};
 
 use crate::answer::declare::markdown;
-use crate::types::{Effect, Tool, Tools};
+use crate::types::{Effect, Tool, ToolsConfig};
 
-/// How tools are declared.
+/// A format of tool declarations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Declare {
+pub enum DeclarationFormat {
     /// `tools` of a Messages API request.
     Anthropic,
     /// `tools` of a chat completions request.
@@ -19,12 +19,12 @@ pub enum Declare {
     OpenAiResponses,
     /// The result of MCP's `tools/list`.
     Mcp,
-    /// A section of a prompt.
+    /// A prompt section.
     Markdown,
 }
 
-impl Declare {
-    /// All of them, in the order of the documentation.
+impl DeclarationFormat {
+    /// All formats, in the order of the documentation.
     pub const ALL: [Self; 5] = [
         Self::Anthropic,
         Self::OpenAiChat,
@@ -33,7 +33,7 @@ impl Declare {
         Self::Markdown,
     ];
 
-    /// The name that `--format` takes.
+    /// The name that `--format` accepts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -45,29 +45,31 @@ impl Declare {
     }
 }
 
-/// The declarations of all tools, in the order of the file: compact JSON, or Markdown; without a line break at its end.
-pub fn declare(tools: &Tools, how: Declare) -> String {
-    let each = |of: fn(&Tool) -> Value| tools.tools.iter().map(|tool| of(tool)).collect::<Value>();
-    match how {
-        Declare::Anthropic => each(anthropic).to_string(),
-        Declare::OpenAiChat => each(openai_chat).to_string(),
-        Declare::OpenAiResponses => each(openai_responses).to_string(),
-        Declare::Mcp => json!({ "tools": each(mcp) }).to_string(),
-        Declare::Markdown => markdown::section(&tools.tools),
+/// Renders the declarations of all tools, in the order of the file: compact JSON or Markdown, without a trailing
+/// newline.
+pub fn render_declarations(tools: &ToolsConfig, format: DeclarationFormat) -> String {
+    let declare_all =
+        |of: fn(&Tool) -> Value| tools.tools.iter().map(|tool| of(tool)).collect::<Value>();
+    match format {
+        DeclarationFormat::Anthropic => declare_all(anthropic_declaration).to_string(),
+        DeclarationFormat::OpenAiChat => declare_all(openai_chat_declaration).to_string(),
+        DeclarationFormat::OpenAiResponses => declare_all(openai_responses_declaration).to_string(),
+        DeclarationFormat::Mcp => json!({ "tools": declare_all(mcp_declaration) }).to_string(),
+        DeclarationFormat::Markdown => markdown::render_section(&tools.tools),
     }
 }
 
-fn anthropic(tool: &Tool) -> Value {
+fn anthropic_declaration(tool: &Tool) -> Value {
     json!({"name": tool.name, "description": tool.description(), "input_schema": tool.input_schema()})
 }
 
-fn openai_chat(tool: &Tool) -> Value {
+fn openai_chat_declaration(tool: &Tool) -> Value {
     let function = json!({"name": tool.name, "description": tool.description(), "parameters": tool.input_schema()});
     json!({"type": "function", "function": function})
 }
 
-/// The API takes a schema for strict unless told otherwise, and strict schemas are a small part of JSON Schema.
-fn openai_responses(tool: &Tool) -> Value {
+/// The API treats schemas as strict by default, and strict schemas are a small subset of JSON Schema.
+fn openai_responses_declaration(tool: &Tool) -> Value {
     json!({
         "type": "function",
         "name": tool.name,
@@ -77,8 +79,8 @@ fn openai_responses(tool: &Tool) -> Value {
     })
 }
 
-/// MCP declares a tool's effect by hints.
-fn mcp(tool: &Tool) -> Value {
+/// MCP expresses a tool's effect as hints.
+fn mcp_declaration(tool: &Tool) -> Value {
     json!({
         "name": tool.name,
         "title": tool.display_name.as_ref().unwrap_or(&tool.name),

@@ -1,4 +1,4 @@
-//! A section of a prompt: the tools by category, each with its parameters.
+//! Renders tools as a prompt section: by category, each with its parameters.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::types::Tool;
 
-/// The heading of tools without a category, where others have one.
-const OTHER: &str = "Other";
-/// A value of which nothing is said.
-const ANY: &str = "any";
-/// How far down is shown what stands in an input.
-const DEEPEST: usize = 4;
+/// Heading for tools without a category, if others have one.
+const UNCATEGORIZED_HEADING: &str = "Other";
+/// Type of a value about which the schema says nothing.
+const ANY_TYPE: &str = "any";
+/// Maximum depth of nested fields that are shown.
+const MAX_DEPTH: usize = 4;
 
-/// The whole section, without a line break at its end.
-pub fn section(tools: &[Arc<Tool>]) -> String {
+/// Renders the whole section, without a trailing newline.
+pub fn render_section(tools: &[Arc<Tool>]) -> String {
     let mut text = "# Available Tools\n".to_owned();
     let mut categories: Vec<Option<&str>> = Vec::new();
     for tool in tools {
@@ -28,81 +28,86 @@ pub fn section(tools: &[Arc<Tool>]) -> String {
     categories.sort_by_key(Option::is_none);
     for category in categories {
         if grouped {
-            let _ = write!(text, "\n## {}\n", category.unwrap_or(OTHER));
+            let _ = write!(text, "\n## {}\n", category.unwrap_or(UNCATEGORIZED_HEADING));
         }
         let heading = if grouped { "###" } else { "##" };
         for tool in tools
             .iter()
             .filter(|tool| tool.category.as_deref() == category)
         {
-            add_tool(&mut text, heading, tool);
+            write_tool(&mut text, heading, tool);
         }
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-fn add_tool(text: &mut String, heading: &str, tool: &Tool) {
-    let shown = tool
+fn write_tool(text: &mut String, heading: &str, tool: &Tool) {
+    let display_name = tool
         .display_name
         .as_ref()
         .map_or(String::new(), |name| format!(" ({name})"));
-    let _ = write!(text, "\n{heading} {}{shown}\n", tool.name);
+    let _ = write!(text, "\n{heading} {}{display_name}\n", tool.name);
     if !tool.description().is_empty() {
         let _ = write!(text, "\n{}\n", tool.description().trim_end());
     }
     let schema = tool.input_schema();
     let before = text.len();
     text.push_str("\nParameters:\n\n");
-    let fields = Fields { root: Some(schema) };
+    let fields = FieldWriter { root: Some(schema) };
     let empty = text.len();
-    fields.add(text, schema, 0);
+    fields.write_fields(text, schema, 0);
     if text.len() == empty {
         text.truncate(before);
         text.push_str("\nNo parameters.\n");
     }
 }
 
-/// The fields of an input, and of what stands inside of it.
+/// Writes the fields of an input, including nested ones.
 #[derive(Clone, Copy)]
-struct Fields<'s> {
-    /// Where `$ref` leads; none where one was followed already, since what is named there may contain itself.
+struct FieldWriter<'s> {
+    /// The document that a `$ref` points into; `None` once one was followed, because its target may contain itself.
     root: Option<&'s Value>,
 }
 
-impl<'s> Fields<'s> {
-    /// The schema that is meant where this one names another of the same tool, and what is followed inside of it.
-    fn meant(self, schema: &'s Value) -> (&'s Value, Self) {
-        let mut meant = (schema, self);
-        for _ in 0..DEEPEST {
-            let place = meant.0["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
-            let target = place
+impl<'s> FieldWriter<'s> {
+    /// Follows a `$ref` to another schema of the same tool. Returns the target, and the writer for what is inside it.
+    fn resolve_ref(self, schema: &'s Value) -> (&'s Value, Self) {
+        let mut resolved = (schema, self);
+        for _ in 0..MAX_DEPTH {
+            let pointer = resolved.0["$ref"]
+                .as_str()
+                .and_then(|to| to.strip_prefix('#'));
+            let target = pointer
                 .zip(self.root)
-                .and_then(|(place, root)| root.pointer(place));
+                .and_then(|(pointer, root)| root.pointer(pointer));
             let Some(target) = target else {
                 break;
             };
-            meant = (target, Self { root: None });
+            resolved = (target, Self { root: None });
         }
-        meant
+        resolved
     }
 
-    fn add(self, text: &mut String, schema: &'s Value, depth: usize) {
-        let (schema, fields) = self.meant(schema);
-        let Some(properties) = schema["properties"].as_object().filter(|_| depth < DEEPEST) else {
+    fn write_fields(self, text: &mut String, schema: &'s Value, depth: usize) {
+        let (schema, fields) = self.resolve_ref(schema);
+        let Some(properties) = schema["properties"]
+            .as_object()
+            .filter(|_| depth < MAX_DEPTH)
+        else {
             return;
         };
         for (name, property) in properties {
             let required = schema["required"].as_array();
             let required = required.is_some_and(|all| all.iter().any(|one| one == name));
-            fields.add_one(text, name, property, (required, depth));
-            let (inside, of) = fields.meant(property);
-            let items = Some(&inside["items"]).filter(|items| items.is_object());
-            of.add(text, items.unwrap_or(inside), depth + 1);
+            fields.write_field(text, name, property, (required, depth));
+            let (resolved, resolved_fields) = fields.resolve_ref(property);
+            let items = Some(&resolved["items"]).filter(|items| items.is_object());
+            resolved_fields.write_fields(text, items.unwrap_or(resolved), depth + 1);
         }
     }
 
-    fn add_one(
+    fn write_field(
         self,
         text: &mut String,
         name: &str,
@@ -114,10 +119,10 @@ impl<'s> Fields<'s> {
         let _ = write!(
             text,
             "{margin}- `{name}` ({}, {need})",
-            self.kind(schema, 0)
+            self.describe_type(schema, 0)
         );
         let own = schema["description"].as_str();
-        let description = own.or_else(|| self.meant(schema).0["description"].as_str());
+        let description = own.or_else(|| self.resolve_ref(schema).0["description"].as_str());
         if let Some(description) = description {
             let next = format!("\n{margin}  ");
             let _ = write!(text, ": {}", description.trim_end().replace('\n', &next));
@@ -125,37 +130,37 @@ impl<'s> Fields<'s> {
         text.push('\n');
     }
 
-    /// What a value may be, in words.
-    fn kind(self, schema: &'s Value, depth: usize) -> String {
-        let (schema, fields) = self.meant(schema);
-        let kind = |schema: &'s Value| fields.kind(schema, depth + 1);
+    /// Describes in words what a value may be.
+    fn describe_type(self, schema: &'s Value, depth: usize) -> String {
+        let (schema, fields) = self.resolve_ref(schema);
+        let kind = |schema: &'s Value| fields.describe_type(schema, depth + 1);
         if let Some(values) = schema["enum"].as_array() {
             let values = values.iter().map(Value::to_string);
-            return format!("one of {}", listed(values, ", "));
+            return format!("one of {}", join_words(values, ", "));
         }
         if let Some(value) = schema.get("const") {
             return format!("always {value}");
         }
-        let of = |key: &str| schema[key].as_array().filter(|_| depth < DEEPEST);
-        if let Some(all) = of("anyOf").or_else(|| of("oneOf")) {
-            return listed(all.iter().map(kind), " or ");
+        let schemas_at = |key: &str| schema[key].as_array().filter(|_| depth < MAX_DEPTH);
+        if let Some(all) = schemas_at("anyOf").or_else(|| schemas_at("oneOf")) {
+            return join_words(all.iter().map(kind), " or ");
         }
         match &schema["type"] {
             Value::String(name) if name == "array" && schema["items"].is_object() => {
                 format!("array of {}", kind(&schema["items"]))
             }
             Value::String(name) => name.clone(),
-            Value::Array(names) => listed(names.iter().filter_map(Value::as_str), " or "),
+            Value::Array(names) => join_words(names.iter().filter_map(Value::as_str), " or "),
             _ => {
-                let parts = of("allOf").map(|all| all.iter().map(kind));
-                let said = parts.and_then(|mut parts| parts.find(|part| part != ANY));
-                said.unwrap_or_else(|| ANY.to_owned())
+                let parts = schemas_at("allOf").map(|all| all.iter().map(kind));
+                let first_known = parts.and_then(|mut parts| parts.find(|part| part != ANY_TYPE));
+                first_known.unwrap_or_else(|| ANY_TYPE.to_owned())
             }
         }
     }
 }
 
-fn listed<T: AsRef<str>>(words: impl Iterator<Item = T>, between: &str) -> String {
+fn join_words<T: AsRef<str>>(words: impl Iterator<Item = T>, between: &str) -> String {
     let words: Vec<T> = words.collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     words.join(between)

@@ -1,6 +1,6 @@
-//! Tools → the declarations that each API expects, or a section of a prompt.
+//! Renders tools as the declarations that each API expects, or as a prompt section.
 
 mod declarations;
 mod markdown;
 
-pub use declarations::{Declare, declare};
+pub use declarations::{DeclarationFormat, render_declarations};

@@ -1,53 +1,56 @@
-//! `tool_result` blocks, alone, in an array, or in the user's message.
+//! Renders `tool_result` blocks: alone, in an array, or in a user message.
 
 use serde::{Serialize, Serializer};
 
-use crate::types::{Answer, Content};
+use crate::types::{CallAnswer, ResultContent};
 
-/// The message that the user sends back.
+/// The user message that carries the results.
 #[derive(Serialize)]
-pub struct Message<'a> {
+pub struct UserMessage<'a> {
     role: &'static str,
-    content: Vec<ToolResult<'a>>,
+    content: Vec<ToolResultBlock<'a>>,
 }
 
 /// One `tool_result` block.
 #[derive(Serialize)]
-pub struct ToolResult<'a> {
+pub struct ToolResultBlock<'a> {
     r#type: &'static str,
     tool_use_id: &'a str,
-    content: Body<'a>,
+    content: ToolResultContent<'a>,
     is_error: bool,
 }
 
-pub fn message(answers: &[Answer]) -> Message<'_> {
-    Message {
+/// Builds the user message that carries all results.
+pub fn build_message(answers: &[CallAnswer]) -> UserMessage<'_> {
+    UserMessage {
         role: "user",
-        content: results(answers),
+        content: build_blocks(answers),
     }
 }
 
-pub fn results(answers: &[Answer]) -> Vec<ToolResult<'_>> {
-    answers.iter().map(result).collect()
+/// Builds one `tool_result` block per result.
+pub fn build_blocks(answers: &[CallAnswer]) -> Vec<ToolResultBlock<'_>> {
+    answers.iter().map(build_block).collect()
 }
 
-pub fn result(answer: &Answer) -> ToolResult<'_> {
-    ToolResult {
+/// Builds the `tool_result` block of one result.
+pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
+    ToolResultBlock {
         r#type: "tool_result",
         tool_use_id: &answer.tool_use_id,
-        content: Body(&answer.content),
+        content: ToolResultContent(&answer.content),
         is_error: answer.is_error,
     }
 }
 
-/// A text as a string, blocks as they are.
-struct Body<'a>(&'a Content);
+/// Text as a string, blocks verbatim.
+struct ToolResultContent<'a>(&'a ResultContent);
 
-impl Serialize for Body<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+impl Serialize for ToolResultContent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Content::Text(text) => to.serialize_str(text),
-            Content::Blocks(blocks) => blocks.serialize(to),
+            ResultContent::Text(text) => serializer.serialize_str(text),
+            ResultContent::Blocks(blocks) => blocks.serialize(serializer),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Answers → the JSON of a dialect. One file for each vendor.
+//! Renders results as the JSON of a dialect. Each vendor has its own file.
 
 mod anthropic;
-mod dispatch;
+mod forms;
 mod openai;
 
-pub use dispatch::{as_text, render};
+pub use forms::{content_as_text, render_answers};

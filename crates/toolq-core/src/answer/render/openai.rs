@@ -1,18 +1,18 @@
-//! `role: tool` messages of chat completions and `function_call_output` items of responses.
+//! Renders `role: tool` messages for chat completions and `function_call_output` items for the responses API.
 //!
-//! Neither knows errors: the text says what failed. Responses carry images and files; a chat's tool message carries text
-//! only, so there what can't be carried is named.
+//! Neither has an error flag, so the text says what failed. Items of the responses API can carry images and files; a
+//! chat tool message carries only text, so a label replaces other content.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Object};
+use crate::json::{JsonText, ParsedObject};
 use crate::text::format_bytes;
-use crate::types::{Answer, Content};
+use crate::types::{CallAnswer, ResultContent};
 
-/// A chat message that answers one call.
+/// The chat message with the result of one call.
 #[derive(Serialize)]
 pub struct ToolMessage<'a> {
     role: &'static str,
@@ -20,32 +20,32 @@ pub struct ToolMessage<'a> {
     content: Cow<'a, str>,
 }
 
-/// An item that answers one call.
+/// The item with the result of one call.
 #[derive(Serialize)]
-pub struct CallOutput<'a> {
+pub struct FunctionCallOutput<'a> {
     r#type: &'static str,
     call_id: &'a str,
-    output: Output<'a>,
+    output: OutputContent<'a>,
 }
 
-/// A text, or texts and media in their order.
-enum Output<'a> {
+/// Text, or a sequence of text and media.
+enum OutputContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<OutputPart<'a>>),
 }
 
-impl Serialize for Output<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+impl Serialize for OutputContent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Text(text) => text.serialize(to),
-            Self::Parts(parts) => parts.serialize(to),
+            Self::Text(text) => text.serialize(serializer),
+            Self::Parts(parts) => parts.serialize(serializer),
         }
     }
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum Part<'a> {
+enum OutputPart<'a> {
     #[serde(rename = "input_text")]
     Text { text: Cow<'a, str> },
     #[serde(rename = "input_image")]
@@ -54,93 +54,99 @@ enum Part<'a> {
     File { filename: String, file_data: String },
 }
 
-pub fn messages(answers: &[Answer]) -> Vec<ToolMessage<'_>> {
+/// Builds one `role: tool` message per result.
+pub fn build_messages(answers: &[CallAnswer]) -> Vec<ToolMessage<'_>> {
     let messages = answers.iter().map(|answer| ToolMessage {
         role: "tool",
         tool_call_id: &answer.tool_use_id,
-        content: text(&answer.content),
+        content: content_text(&answer.content),
     });
     messages.collect()
 }
 
-pub fn outputs(answers: &[Answer]) -> Vec<CallOutput<'_>> {
-    let outputs = answers.iter().map(|answer| CallOutput {
+/// Builds one `function_call_output` item per result.
+pub fn build_outputs(answers: &[CallAnswer]) -> Vec<FunctionCallOutput<'_>> {
+    let outputs = answers.iter().map(|answer| FunctionCallOutput {
         r#type: "function_call_output",
         call_id: &answer.tool_use_id,
-        output: output(&answer.content),
+        output: output_content(&answer.content),
     });
     outputs.collect()
 }
 
-/// The content as one text; what is none is named.
-pub fn text(content: &Content) -> Cow<'_, str> {
+/// Returns the content as one text, with labels for blocks that aren't text.
+pub fn content_text(content: &ResultContent) -> Cow<'_, str> {
     match content {
-        Content::Text(text) => Cow::Borrowed(text),
-        Content::Blocks(blocks) => {
+        ResultContent::Text(text) => Cow::Borrowed(text),
+        ResultContent::Blocks(blocks) => {
             let texts: Vec<Cow<str>> = blocks.iter().map(|block| block_text(block)).collect();
             Cow::Owned(texts.join("\n"))
         }
     }
 }
 
-fn output(content: &Content) -> Output<'_> {
+fn output_content(content: &ResultContent) -> OutputContent<'_> {
     match content {
-        Content::Blocks(blocks) if blocks.iter().any(|block| media(block).is_some()) => {
+        ResultContent::Blocks(blocks) if blocks.iter().any(|block| media_part(block).is_some()) => {
             let part = |block| {
-                let text = || Part::Text {
+                let text = || OutputPart::Text {
                     text: block_text(block),
                 };
-                media(block).unwrap_or_else(text)
+                media_part(block).unwrap_or_else(text)
             };
-            Output::Parts(blocks.iter().map(|block| part(&**block)).collect())
+            OutputContent::Parts(blocks.iter().map(|block| part(&**block)).collect())
         }
-        other => Output::Text(text(other)),
+        other => OutputContent::Text(content_text(other)),
     }
 }
 
-/// The text of a block, or a name for what is none.
+/// Returns the text of a block, or a label for a block that isn't text.
 fn block_text(block: &RawValue) -> Cow<'_, str> {
-    let object = Json::from(block).object();
-    let text = object.as_ref().and_then(|object| object.text("text"));
-    text.unwrap_or_else(|| Cow::Owned(named(object.as_ref())))
+    let object = JsonText::from(block).object();
+    let text = object.as_ref().and_then(|object| object.get_text("text"));
+    text.unwrap_or_else(|| Cow::Owned(omitted_block_label(object.as_ref())))
 }
 
-/// `[image/png, 12 KiB, left out: only text can be sent here]`
-fn named(block: Option<&Object>) -> String {
-    let source = block.and_then(|block| block.object("source"));
-    let kind = block.and_then(|block| block.text("type"));
-    let media = source.as_ref().and_then(|source| source.text("media_type"));
+/// `[image/png, 12 KiB, omitted: only text can be sent here]`
+fn omitted_block_label(block: Option<&ParsedObject>) -> String {
+    let source = block.and_then(|block| block.get_object("source"));
+    let kind = block.and_then(|block| block.get_text("type"));
+    let media = source
+        .as_ref()
+        .and_then(|source| source.get_text("media_type"));
     let what = media.or(kind).unwrap_or(Cow::Borrowed("block"));
-    let whence = source.and_then(|source| {
+    let origin = source.and_then(|source| {
         let size = source
-            .text("data")
+            .get_text("data")
             .map(|data| format_bytes(data.len() as u64 / 4 * 3));
-        source.text("url").map(Cow::into_owned).or(size)
+        source.get_text("url").map(Cow::into_owned).or(size)
     });
-    let whence = whence.map_or(String::new(), |whence| format!(", {whence}"));
-    format!("[{what}{whence}, left out: only text can be sent here]")
+    let origin_suffix = origin.map_or(String::new(), |origin| format!(", {origin}"));
+    format!("[{what}{origin_suffix}, omitted: only text can be sent here]")
 }
 
-/// An image or document as a responses item has it.
-fn media(block: &RawValue) -> Option<Part<'_>> {
-    let block = Json::from(block).object()?;
-    let source = block.object("source")?;
-    let address = match (
-        source.text("url"),
-        source.text("media_type"),
-        source.text("data"),
+/// Converts an image or document to a part of a responses item.
+fn media_part(block: &RawValue) -> Option<OutputPart<'_>> {
+    let block = JsonText::from(block).object()?;
+    let source = block.get_object("source")?;
+    let media_url = match (
+        source.get_text("url"),
+        source.get_text("media_type"),
+        source.get_text("data"),
     ) {
         (Some(url), _, _) => url.into_owned(),
         (None, Some(media_type), Some(data)) => format!("data:{media_type};base64,{data}"),
         _ => return None,
     };
-    match &*block.text("type")? {
-        "image" => Some(Part::Image { image_url: address }),
-        "document" if address.starts_with("data:") => Some(Part::File {
+    match &*block.get_text("type")? {
+        "image" => Some(OutputPart::Image {
+            image_url: media_url,
+        }),
+        "document" if media_url.starts_with("data:") => Some(OutputPart::File {
             filename: block
-                .text("title")
+                .get_text("title")
                 .map_or("document".to_owned(), Cow::into_owned),
-            file_data: address,
+            file_data: media_url,
         }),
         _ => None,
     }

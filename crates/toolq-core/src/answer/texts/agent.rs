@@ -1,134 +1,147 @@
-//! Agents that came to no answer.
+//! Explains agents that failed.
 
-use crate::answer::texts::error_text::Account;
-use crate::text::clipped;
-use crate::types::AgentFault;
+use crate::answer::texts::error_text::ErrorText;
+use crate::text::truncate;
+use crate::types::AgentFailure;
 
-/// Characters of what an API said.
-const MAX_SAID: usize = 1_000;
+/// Maximum length of a message from an API, in characters.
+const MAX_API_MESSAGE_CHARS: usize = 1_000;
 
-/// Characters of an id.
-const MAX_ID: usize = 128;
+/// Maximum length of an id, in characters.
+const MAX_ID_CHARS: usize = 128;
 
-/// What is told of an agent's fault; `output` is the last text of its model.
-pub(crate) fn failed(name: &str, fault: &AgentFault, output: &str) -> Account {
+/// Explains why an agent failed. `output` is the last text of its model.
+pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &str) -> ErrorText {
     let (error, hint) = match fault {
-        AgentFault::Api { status, said, wait } => {
-            let said = clipped(said, MAX_SAID);
-            let status = status.map_or(String::new(), |status| format!(" HTTP {status}:"));
+        AgentFailure::ApiError {
+            status,
+            message: said,
+            retry_after: wait,
+        } => {
+            let said = truncate(said, MAX_API_MESSAGE_CHARS);
+            let status = status.map_or(" an error".to_owned(), |status| format!(" HTTP {status}"));
             let wait = wait.map_or(String::new(), |wait| {
                 format!("; the API asks to wait {}s (Retry-After)", wait.as_secs())
             });
             (
-                format!("{name} has no answer: its model's API said{status} {said}{wait}"),
-                of_status(status_of(fault)),
+                format!("{name} failed: its model's API returned{status}: {said}{wait}"),
+                status_hint(http_status(fault)),
             )
         }
-        AgentFault::NoEndpoint { declared, value } => (
+        AgentFailure::InvalidEndpoint {
+            declared,
+            resolved: value,
+        } => (
             format!(
-                "{name} can't ask its model: {}",
-                no_endpoint(declared, value)
+                "{name} can't reach its model: {}",
+                endpoint_problem(declared, value)
             ),
             "another input won't change that. Tell the user.",
         ),
-        AgentFault::Unreadable(why) => (
+        AgentFailure::UnreadableResponse(why) => (
             format!(
-                "{name} has no answer: what its model's API sent is none ({})",
-                clipped(why, MAX_SAID)
+                "{name} failed: its model's API returned an unreadable response ({})",
+                truncate(why, MAX_API_MESSAGE_CHARS)
             ),
-            "the task may be right. Try once more later, or go on without.",
+            "the task may be fine. Try again later, or continue without it.",
         ),
-        AgentFault::BrokeOff(why) => (
+        AgentFailure::ResponseAborted(why) => (
             format!(
-                "{name} has no answer: its model's answer broke off when calls of it had started ({})",
-                clipped(why, MAX_SAID)
+                "{name} failed: its model's response broke off after some of its calls had started ({})",
+                truncate(why, MAX_API_MESSAGE_CHARS)
             ),
-            "the task may be right. Try once more later, or go on without.",
+            "the task may be fine. Try again later, or continue without it.",
         ),
-        AgentFault::Refused => (
-            format!("{name} has no answer: its model declined"),
-            "ask for something else, or go on without.",
+        AgentFailure::Refused => (
+            format!("{name} failed: its model declined to answer"),
+            "ask for something else, or continue without it.",
         ),
-        AgentFault::MaxTokens => (
-            format!("{name} has no answer: its model was cut off at its limit of tokens"),
-            "ask for less at once, in several smaller tasks.",
+        AgentFailure::MaxTokens => (
+            format!("{name} failed: its model's response was cut off at its token limit"),
+            "ask for less at a time, in several smaller tasks.",
         ),
-        AgentFault::ContextFull => (
-            format!("{name} has no answer: its conversation grew longer than its model can read"),
-            "ask for less at once, in several smaller tasks.",
+        AgentFailure::ContextFull => (
+            format!("{name} failed: its conversation outgrew its model's context window"),
+            "ask for less at a time, in several smaller tasks.",
         ),
-        AgentFault::OverBudget {
+        AgentFailure::OverBudget {
             agent,
             budget,
-            unknown,
+            unknown_usage_reason: unknown,
         } => (
             match unknown {
-                None => format!("{name} was ended: the budget of {agent}, {budget}, is used up"),
+                None => format!("{name} was stopped: {agent}'s budget of {budget} is used up"),
                 Some(why) => format!(
-                    "{name} was ended: nobody knows what is left of the budget of {agent}, {budget}, since {why}"
+                    "{name} was stopped: how much of {agent}'s budget of {budget} is left is unknown, because {why}"
                 ),
             },
-            "this limit is the user's. Go on with what there is, or tell the user what is missing.",
+            "the user set this limit. Continue with what you have, or tell the user what is missing.",
         ),
-        AgentFault::LogRefused(why) => (
+        AgentFailure::LogRefused(why) => (
             format!(
-                "{name} was ended: what it does can't be recorded any more ({})",
-                clipped(why, MAX_SAID)
+                "{name} was stopped: what it does can no longer be logged ({})",
+                truncate(why, MAX_API_MESSAGE_CHARS)
             ),
             "another input won't change that. Tell the user.",
         ),
     };
     let details = match output {
         "" => String::new(),
-        text => format!("Its last words:\n{text}"),
+        text => format!("Its last text:\n{text}"),
     };
-    Account::new(format!("{}.", error.trim_end_matches('.')), hint).with_details(details)
+    ErrorText::new(format!("{}.", error.trim_end_matches('.')), hint).with_details(details)
 }
 
-/// What is told where a call that the agent asked for is in doubt. Whoever resolves it needs its id.
-pub(crate) fn in_doubt(name: &str, tool: &str, id: &str) -> Account {
-    let id = clipped(id, MAX_ID);
-    Account::new(
+/// Explains that a call requested by the agent is in doubt. The text includes the call's id, which is
+/// needed to resolve it.
+pub(crate) fn explain_in_doubt(name: &str, tool: &str, id: &str) -> ErrorText {
+    let id = truncate(id, MAX_ID_CHARS);
+    ErrorText::new(
         format!(
-            "In doubt: {name} stopped at a call of {tool} ({id}), and nobody knows whether that did its work. `toolq log resolve` settles it; resumed, {name} goes on from there."
+            "In doubt: {name} stopped at a call of {tool} ({id}), which may or may not have done its work. Settle that with `toolq log resolve`; when resumed, {name} continues from there."
         ),
-        "look whether it did before you call either again, or tell the user.",
+        "check whether it did before calling either again, or tell the user.",
     )
 }
 
-/// What is wrong with an endpoint, without the user that may stand in it, and what to write.
-fn no_endpoint(declared: &str, value: &str) -> String {
+/// Describes what is wrong with an endpoint, leaving out credentials in the URL, and what to write instead.
+fn endpoint_problem(declared: &str, value: &str) -> String {
     let shown = value.rsplit('@').next().unwrap_or_default();
-    let shown = clipped(shown.split(['?', '#']).next().unwrap_or_default(), MAX_SAID);
-    let from = if declared == value {
+    let shown = truncate(
+        shown.split(['?', '#']).next().unwrap_or_default(),
+        MAX_API_MESSAGE_CHARS,
+    );
+    let declared_as = if declared == value {
         String::new()
     } else {
         format!(" ({declared})")
     };
-    let cure = if shown.is_empty() || shown.contains("://") {
+    let suggestion = if shown.is_empty() || shown.contains("://") {
         "https://HOST".to_owned()
     } else {
         format!("http://{shown}")
     };
-    format!("its `endpoint`{from} is `{shown}`, which is no URL of http or https; write `{cure}`")
+    format!(
+        "its `endpoint`{declared_as} is `{shown}`, which isn't an http or https URL; write `{suggestion}`"
+    )
 }
 
-fn status_of(fault: &AgentFault) -> Option<u16> {
+fn http_status(fault: &AgentFailure) -> Option<u16> {
     match fault {
-        AgentFault::Api { status, .. } => *status,
+        AgentFailure::ApiError { status, .. } => *status,
         _ => None,
     }
 }
 
-fn of_status(status: Option<u16>) -> &'static str {
+fn status_hint(status: Option<u16>) -> &'static str {
     match status {
         Some(401 | 403) => {
-            "its access doesn't cover this, and calling again won't change that. Tell the user."
+            "its credentials don't allow this, and calling again won't change that. Tell the user."
         }
-        Some(413) => "send less at once.",
+        Some(413) => "send less at a time.",
         Some(400..=499) if status != Some(429) => {
             "another task won't change that, unless this one is too long. Tell the user."
         }
-        _ => "the task may be right. Try once more later, or go on without.",
+        _ => "the task may be fine. Try again later, or continue without it.",
     }
 }

@@ -1,128 +1,142 @@
-//! Programs that failed, were ended, or were never started.
+//! Explains programs that failed, were killed, or were never started.
 
 use std::time::Duration;
 
-use crate::answer::texts::dispatch::joined;
-use crate::answer::texts::error_text::Account;
+use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::hints;
 use crate::answer::texts::limits;
+use crate::answer::texts::pieces::join_lines;
 use crate::answer::texts::signals;
 use crate::text::format_duration;
-use crate::types::{Effect, Limit, SpawnFault, Tool};
+use crate::types::{Effect, LimitKind, SpawnError, Tool};
 
-pub(crate) fn exited(code: i32, output: &str, stderr: &str) -> Account {
-    let hint = match (code, hints::by_cause(output, stderr)) {
+pub(crate) fn explain_exit(code: i32, output: &str, stderr: &str) -> ErrorText {
+    let hint = match (code, hints::find_cause_hint(output, stderr)) {
         (_, Some(hint)) => hint,
         (126, _) => {
-            "a program that this needs can't be executed. Use another tool, or tell the user."
+            "a program that it needs can't be executed. Use another tool, or tell the user."
         }
-        (127, _) => {
-            "a program that this needs is not installed. Use another tool, or tell the user."
-        }
+        (127, _) => "a program that it needs isn't installed. Use another tool, or tell the user.",
         _ if output.is_empty() && stderr.is_empty() => {
-            "it wrote nothing about the cause. Check the input, or try another way."
+            "it didn't say why. Check the input, or try another approach."
         }
-        _ => "read what it wrote, and change the input before you call it again.",
+        _ => "read its output, and change the input before calling it again.",
     };
-    Account::new(format!("Exit code {code}."), hint).with_details(written(output, stderr))
+    ErrorText::new(format!("Exit code {code}."), hint).with_details(join_streams(output, stderr))
 }
 
-pub(crate) fn signalled(signal: i32, output: &str, stderr: &str) -> Account {
+pub(crate) fn explain_signal(signal: i32, output: &str, stderr: &str) -> ErrorText {
     let hint = match signal {
-        libc::SIGKILL => "it may have needed too much memory. Ask for less at once.",
-        libc::SIGXCPU => "it used up its processor time. Ask for less at once.",
-        libc::SIGXFSZ => "it wrote a file that is too large. Ask for less at once.",
+        libc::SIGKILL => "it may have used too much memory. Ask for less at a time.",
+        libc::SIGXCPU => "it used up its CPU time. Ask for less at a time.",
+        libc::SIGXFSZ => "it wrote a file that is too large. Ask for less at a time.",
         libc::SIGTERM | libc::SIGINT | libc::SIGHUP => {
-            "something from outside ended it. It may work if you call it again."
+            "something outside of toolq terminated it. It may work if you call it again."
         }
         _ => "the program crashed. Try another input or another tool.",
     };
-    let error = format!("Ended by {}.", signals::name(signal));
-    Account::new(error, hint).with_details(written(output, stderr))
+    let error = format!("Killed by {}.", signals::signal_name(signal));
+    ErrorText::new(error, hint).with_details(join_streams(output, stderr))
 }
 
-/// It used more than its tool allows.
-pub(crate) fn over(limit: Limit, tool: Option<&Tool>, output: &str, stderr: &str) -> Account {
+/// Explains a program that was killed because it exceeded one of its tool's limits.
+pub(crate) fn explain_exceeded_limit(
+    limit: LimitKind,
+    tool: Option<&Tool>,
+    output: &str,
+    stderr: &str,
+) -> ErrorText {
     let error = format!(
-        "Ended because it exceeded a limit: {}.",
-        limits::told(limit, tool)
+        "Killed because it exceeded a limit: {}.",
+        limits::format_limit(limit, tool)
     );
-    Account::new(error, limits::hint(limit)).with_details(written(output, stderr))
+    ErrorText::new(error, limits::limit_hint(limit)).with_details(join_streams(output, stderr))
 }
 
-/// It ran, but what it wrote is not what it declares.
-pub(crate) fn bad_output(name: &str, problem: &str, output: &str, stderr: &str) -> Account {
-    let hint = hints::by_cause(output, stderr).unwrap_or(
-        "this is the tool's fault. Try another input or another tool, and tell the user of it.",
+/// Explains a tool whose output isn't what it declares.
+pub(crate) fn explain_bad_output(
+    name: &str,
+    problem: &str,
+    output: &str,
+    stderr: &str,
+) -> ErrorText {
+    let hint = hints::find_cause_hint(output, stderr).unwrap_or(
+        "the tool itself is at fault. Try another input or another tool, and tell the user about it.",
     );
-    let error = format!("{name} ran, but its output is not what it declares: {problem}.");
-    Account::new(error, hint).with_details(written(output, stderr))
+    let error = format!("{name} ran, but its output isn't what it declares: {problem}.");
+    ErrorText::new(error, hint).with_details(join_streams(output, stderr))
 }
 
-pub(crate) fn timed_out(
+pub(crate) fn explain_timeout(
     name: &str,
     tool: Option<&Tool>,
     limit: Duration,
     output: &str,
     stderr: &str,
-) -> Account {
+) -> ErrorText {
     let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done a part of its work: look before you call it again, and ask for less at once."
+        "it may have done part of its work: check before calling it again, and ask for less at a time."
     } else {
-        "ask for less at once (a narrower search, a smaller range), or use another tool."
+        "ask for less at a time (a narrower search, a smaller range), or use another tool."
     };
     let error = format!(
-        "{name} timed out after {} and was ended.",
+        "{name} timed out after {} and was stopped.",
         format_duration(limit)
     );
-    Account::new(error, hint).with_details(until_then(output, stderr))
+    ErrorText::new(error, hint).with_details(partial_output_text(output, stderr))
 }
 
-/// What a program had written when it was ended; empty where it had not.
-pub(crate) fn until_then(output: &str, stderr: &str) -> String {
-    match written(output, stderr) {
+/// Renders what a program had written when it was stopped; empty if it hadn't written anything.
+pub(crate) fn partial_output_text(output: &str, stderr: &str) -> String {
+    match join_streams(output, stderr) {
         nothing if nothing.is_empty() => nothing,
-        something => format!("Until then it wrote:\n{something}"),
+        something => format!("Output until then:\n{something}"),
     }
 }
 
-pub(crate) fn not_started(fault: &SpawnFault) -> Account {
+pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
     let program = &fault.program;
-    let lasting = "another input won't change that. Use another tool, or tell the user.";
-    if let Some(folder) = &fault.folder {
-        return Account::new(no_folder(folder, fault.errno), lasting);
+    let permanent_hint = "another input won't change that. Use another tool, or tell the user.";
+    if let Some(directory) = &fault.directory {
+        return ErrorText::new(directory_error(directory, fault.errno), permanent_hint);
     }
     let (error, hint) = match fault.errno {
-        libc::ENOENT => (format!("The program `{program}` was not found."), lasting),
+        libc::ENOENT => (
+            format!("The program `{program}` was not found."),
+            permanent_hint,
+        ),
         libc::EACCES | libc::EPERM => (
-            format!("The program `{program}` may not be executed (permission denied)."),
-            lasting,
+            format!("The program `{program}` can't be executed (permission denied)."),
+            permanent_hint,
         ),
         libc::ENOEXEC => (
             format!(
-                "`{program}` is no program of this machine, nor a script that names its interpreter."
+                "`{program}` isn't an executable for this machine, nor a script with a `#!` line."
             ),
-            lasting,
+            permanent_hint,
         ),
-        libc::EISDIR => (format!("`{program}` is a folder, no program."), lasting),
+        libc::EISDIR => (
+            format!("`{program}` is a directory, not a program."),
+            permanent_hint,
+        ),
         libc::ENOTDIR => (
-            format!("A part of the path `{program}` is a file, not a folder."),
-            lasting,
+            format!("Part of the path `{program}` is a file, not a directory."),
+            permanent_hint,
         ),
         libc::ELOOP => (
-            format!("`{program}` is a link that leads to itself."),
-            lasting,
+            format!("`{program}` is a symlink that points to itself."),
+            permanent_hint,
         ),
         libc::E2BIG => (
             format!("The arguments for `{program}` are too long."),
             "nothing ran. Call it with a shorter input, or split it.",
         ),
         libc::ETXTBSY => (
-            format!("The program `{program}` is being written at the moment."),
+            format!("The program `{program}` is being written to right now."),
             "nothing ran. Call it again in a moment.",
         ),
         libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE => (
-            format!("The system has no room to start `{program}` at the moment."),
+            format!("The system doesn't have the resources to start `{program}` right now."),
             "nothing ran. Call it again in a moment, with fewer calls at once.",
         ),
         other => (
@@ -130,33 +144,33 @@ pub(crate) fn not_started(fault: &SpawnFault) -> Account {
                 "The program `{program}` could not be started: {}.",
                 std::io::Error::from_raw_os_error(other)
             ),
-            lasting,
+            permanent_hint,
         ),
     };
-    Account::new(error, hint)
+    ErrorText::new(error, hint)
 }
 
-/// The folder that a program was to run in can't be entered; an empty one is the root.
-fn no_folder(folder: &str, errno: i32) -> String {
-    let named = match folder {
-        "" => "The root, where this tool runs,".to_owned(),
-        folder => format!("The folder `{folder}`, where this tool runs,"),
+/// Explains why a program's working directory can't be entered. An empty `directory` is the root.
+fn directory_error(directory: &str, errno: i32) -> String {
+    let subject = match directory {
+        "" => "This tool's working directory (the root)".to_owned(),
+        directory => format!("This tool's working directory `{directory}`"),
     };
     match errno {
-        libc::ENOENT => format!("{named} does not exist."),
-        libc::ENOTDIR => format!("{named} is no folder."),
-        libc::EACCES => format!("{named} may not be entered (permission denied)."),
+        libc::ENOENT => format!("{subject} doesn't exist."),
+        libc::ENOTDIR => format!("{subject} isn't a directory."),
+        libc::EACCES => format!("{subject} can't be entered (permission denied)."),
         other => {
             let cause = std::io::Error::from_raw_os_error(other);
-            format!("{named} can't be entered: {cause}.")
+            format!("{subject} can't be entered: {cause}.")
         }
     }
 }
 
-/// What a program wrote: bare where it used one channel, else both with their names.
-fn written(output: &str, stderr: &str) -> String {
+/// Joins the output streams of a program. They are labeled only if it used both.
+fn join_streams(output: &str, stderr: &str) -> String {
     if output.is_empty() || stderr.is_empty() {
-        return joined([stderr, output]);
+        return join_lines([stderr, output]);
     }
-    joined(["stderr:", stderr, "stdout:", output])
+    join_lines(["stderr:", stderr, "stdout:", output])
 }

@@ -1,17 +1,19 @@
+//! The parts of an error text.
+
 use std::borrow::Cow;
 
-/// What is told of a call that has no result.
+/// What a model reads about a call that failed or didn't run.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct ErrorText {
     /// What happened, in one sentence.
     pub(crate) error: String,
-    /// What it wrote, or one line a problem.
+    /// The call's output, or one line per problem.
     pub(crate) details: String,
     /// What to do now.
     pub(crate) hint: Cow<'static, str>,
 }
 
-impl Account {
+impl ErrorText {
     pub(crate) fn new(error: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> Self {
         Self {
             error: error.into(),

@@ -1,52 +1,65 @@
-//! Calls of a run that was ended before they were: by a signal, by a reader that went away, or by a budget.
+//! Explains calls whose run was stopped before they finished: by a signal, a closed stdout, or a budget.
 
-use crate::answer::texts::error_text::Account;
+use crate::answer::texts::error_text::ErrorText;
 use crate::text::{format_bytes, format_duration};
-use crate::types::{Budget, Effect, Halt, Tool};
+use crate::types::{BudgetLimit, Effect, HaltCause, Tool};
 
-/// It ran, and was ended.
-pub(crate) fn interrupted(by: Halt, tool: Option<&Tool>, written: String) -> Account {
+/// Explains a call that was interrupted while running.
+pub(crate) fn explain_interrupted(
+    halt: HaltCause,
+    tool: Option<&Tool>,
+    written: String,
+) -> ErrorText {
     let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done a part of its work. Look before you call it again."
+        "it may have done part of its work. Check before calling it again."
     } else {
-        again(by)
+        halt_hint(halt)
     };
-    Account::new(format!("Interrupted while it ran: {}.", cause(by)), hint).with_details(written)
+    ErrorText::new(
+        format!("Interrupted while running: {}.", halt_cause_text(halt)),
+        hint,
+    )
+    .with_details(written)
 }
 
-/// It never started.
-pub(crate) fn not_executed(by: Halt) -> Account {
-    Account::new(format!("Not executed: {}.", cause(by)), again(by))
+/// Explains a call that never started.
+pub(crate) fn explain_not_executed(halt: HaltCause) -> ErrorText {
+    ErrorText::new(
+        format!("Not executed: {}.", halt_cause_text(halt)),
+        halt_hint(halt),
+    )
 }
 
-pub(crate) fn cause(by: Halt) -> String {
-    match by {
-        Halt::Signal(_) | Halt::OutputLost => "the run was ended from outside".to_owned(),
-        Halt::AgentOver => "the agent that called it was ended".to_owned(),
-        Halt::OverBudget(Budget::Calls(1)) => {
-            "the budget of this run, 1 call, is used up".to_owned()
+pub(crate) fn halt_cause_text(halt: HaltCause) -> String {
+    match halt {
+        HaltCause::Signal(_) | HaltCause::OutputLost => {
+            "the run was stopped from outside".to_owned()
         }
-        Halt::OverBudget(Budget::Calls(calls)) => {
-            format!("the budget of this run, {calls} calls, is used up")
+        HaltCause::AgentStopped => "the agent that called it was stopped".to_owned(),
+        HaltCause::OverBudget(BudgetLimit::Calls(1)) => {
+            "this run's budget of 1 call is used up".to_owned()
         }
-        Halt::OverBudget(Budget::Time(time)) => {
+        HaltCause::OverBudget(BudgetLimit::Calls(calls)) => {
+            format!("this run's budget of {calls} calls is used up")
+        }
+        HaltCause::OverBudget(BudgetLimit::Time(time)) => {
             let time = format_duration(time);
-            format!("the time budget of this run, {time}, is used up")
+            format!("this run's time budget of {time} is used up")
         }
-        Halt::OverBudget(Budget::Output(bytes)) => {
+        HaltCause::OverBudget(BudgetLimit::Output(bytes)) => {
             let bytes = format_bytes(bytes);
-            format!("the output budget of this run, {bytes}, is used up")
+            format!("this run's output budget of {bytes} is used up")
         }
     }
 }
 
-fn again(by: Halt) -> &'static str {
-    match by {
-        Halt::Signal(_) | Halt::OutputLost | Halt::AgentOver => {
+fn halt_hint(halt: HaltCause) -> &'static str {
+    match halt {
+        HaltCause::Signal(_) | HaltCause::OutputLost | HaltCause::AgentStopped => {
             "nothing is wrong with this call. Call it again if it is still needed."
         }
-        Halt::OverBudget(_) => {
-            "this limit is the user's. Go on with what there is, or tell the user what is missing."
+        HaltCause::OverBudget(_) => {
+            "the user set this limit. Continue with what you have, or tell the user what is missing."
         }
     }
 }

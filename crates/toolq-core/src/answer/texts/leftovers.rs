@@ -1,38 +1,46 @@
-//! What a program had left running, where its tool says that the model is told.
+//! Reports processes that a program left running, for tools with `leftovers: report`.
 
-use crate::answer::texts::dispatch::text_block;
-use crate::types::{Backing, Content, Leftovers, Outcome, OutputKind, Tool};
+use crate::answer::texts::pieces::text_block;
+use crate::types::{Backing, Leftovers, Outcome, OutputKind, ResultContent, Tool};
 
-/// The content with a word on what was ended.
-pub(crate) fn told(content: Content, outcome: &Outcome, tool: Option<&Tool>) -> Content {
-    let Some(tool) = tool.filter(|tool| is_reported(tool)) else {
+/// Appends a notice about the processes that were killed.
+pub(crate) fn append_notice(
+    content: ResultContent,
+    outcome: &Outcome,
+    tool: Option<&Tool>,
+) -> ResultContent {
+    let Some(tool) = tool.filter(|tool| reports_leftovers(tool)) else {
         return content;
     };
-    let ended = outcome.captured().map_or(0, |captured| captured.leftovers);
-    let word = match ended {
+    let killed = outcome
+        .captured()
+        .map_or(0, |captured| captured.killed_leftovers);
+    let notice = match killed {
         0 => return content,
-        1 => "[a process that it had left running was ended]".to_owned(),
-        many => format!("[{many} processes that it had left running were ended]"),
+        1 => "[killed 1 process that it left running]".to_owned(),
+        many => format!("[killed {many} processes that it left running]"),
     };
     match content {
-        Content::Text(text) if text.is_empty() => Content::Text(word),
-        // JSON stays what it is: the word is a text of its own.
-        Content::Text(text) if tool.output == OutputKind::Json && !outcome.is_error() => {
-            Content::Blocks(
-                [&text, &word]
+        ResultContent::Text(text) if text.is_empty() => ResultContent::Text(notice),
+        // JSON stays valid: the notice becomes a text block of its own.
+        ResultContent::Text(text) if tool.output == OutputKind::Json && !outcome.is_error() => {
+            ResultContent::Blocks(
+                [&text, &notice]
                     .into_iter()
                     .filter_map(|text| text_block(text))
                     .collect(),
             )
         }
-        Content::Text(text) => Content::Text(format!("{}\n{word}", text.trim_end_matches('\n'))),
-        Content::Blocks(mut blocks) => {
-            blocks.extend(text_block(&word));
-            Content::Blocks(blocks)
+        ResultContent::Text(text) => {
+            ResultContent::Text(format!("{}\n{notice}", text.trim_end_matches('\n')))
+        }
+        ResultContent::Blocks(mut blocks) => {
+            blocks.extend(text_block(&notice));
+            ResultContent::Blocks(blocks)
         }
     }
 }
 
-fn is_reported(tool: &Tool) -> bool {
+fn reports_leftovers(tool: &Tool) -> bool {
     matches!(&tool.backing, Some(Backing::Command(command)) if command.leftovers == Leftovers::Report)
 }

@@ -1,25 +1,25 @@
-//! What a tool's `limits` are called, and what a model can do where one strikes.
+//! Names a tool's `limits`, and explains what a model can do when one is exceeded.
 
 use crate::text::{format_bytes, format_duration};
-use crate::types::{Backing, Ending, Limit, Limits, Tool};
+use crate::types::{Backing, CallEnding, CommandLimits, LimitKind, Tool};
 
-/// The limit as tools.yaml has it: `limits.cpu is 10s`.
-pub(crate) fn told(limit: Limit, tool: Option<&Tool>) -> String {
-    let limits = tool.map(limits).unwrap_or_default();
+/// Formats a limit as in tools.yaml: `limits.cpu is 10s`.
+pub(crate) fn format_limit(limit: LimitKind, tool: Option<&Tool>) -> String {
+    let limits = tool.map(command_limits).unwrap_or_default();
     let value = match limit {
-        Limit::Cpu => limits.cpu.map(format_duration),
-        Limit::Memory => limits.memory.map(format_bytes),
-        Limit::FileSize => limits.file_size.map(format_bytes),
-        Limit::Files => limits.files.map(|files| files.to_string()),
-        Limit::Processes => limits.processes.map(|processes| processes.to_string()),
+        LimitKind::Cpu => limits.cpu.map(format_duration),
+        LimitKind::Memory => limits.memory.map(format_bytes),
+        LimitKind::FileSize => limits.file_size.map(format_bytes),
+        LimitKind::Files => limits.files.map(|files| files.to_string()),
+        LimitKind::Processes => limits.processes.map(|processes| processes.to_string()),
     };
     format!("limits.{} is {}", limit.name(), value.unwrap_or_default())
 }
 
-/// What a program or a shell says when it ran into a limit: strerror, allocators, interpreters.
-const WORDS: [(Limit, &[&str]); 5] = [
+/// What programs print when they hit a limit: strerror, shells, allocators, interpreters.
+const LIMIT_PHRASES: [(LimitKind, &[&str]); 5] = [
     (
-        Limit::Memory,
+        LimitKind::Memory,
         &[
             "cannot allocate memory",
             "out of memory",
@@ -28,63 +28,73 @@ const WORDS: [(Limit, &[&str]); 5] = [
             "memory allocation of",
         ],
     ),
-    (Limit::Files, &["too many open files"]),
+    (LimitKind::Files, &["too many open files"]),
     (
-        Limit::FileSize,
+        LimitKind::FileSize,
         &["file too large", "file size limit exceeded"],
     ),
-    (Limit::Cpu, &["cpu time limit exceeded"]),
-    (Limit::Processes, &["resource temporarily unavailable"]),
+    (LimitKind::Cpu, &["cpu time limit exceeded"]),
+    (LimitKind::Processes, &["resource temporarily unavailable"]),
 ];
 
-/// The limit of the tool that the end of its standard error speaks of, or that its way to end suggests.
-pub(crate) fn suspected(tool: Option<&Tool>, ending: Ending, stderr: &str) -> Option<Limit> {
-    let limits = limits(tool?);
+/// Guesses which of the tool's limits was exceeded, from its standard error or from how it ended.
+pub(crate) fn suspect_limit(
+    tool: Option<&Tool>,
+    ending: CallEnding,
+    stderr: &str,
+) -> Option<LimitKind> {
+    let limits = command_limits(tool?);
     let stderr = stderr.to_lowercase();
-    let says = |limit| {
-        let words = WORDS.iter().find(|(of, _)| *of == limit);
+    let mentions = |limit| {
+        let words = LIMIT_PHRASES.iter().find(|(of, _)| *of == limit);
         words.is_some_and(|(_, words)| words.iter().any(|words| stderr.contains(words)))
     };
-    // A shell gives 128 and the signal for a program of its own that a signal ended.
-    let by = |signal| ending == Ending::Signal(signal) || ending == Ending::Exit(128 + signal);
+    // A shell exits with 128 + N if its program was killed by signal N.
+    let ended_by = |signal| {
+        ending == CallEnding::Signal(signal) || ending == CallEnding::ExitCode(128 + signal)
+    };
     let crashed = [libc::SIGSEGV, libc::SIGABRT, libc::SIGKILL, libc::SIGBUS]
-        .map(by)
+        .map(ended_by)
         .contains(&true);
     [
-        (limits.cpu.is_some(), Limit::Cpu, by(libc::SIGXCPU)),
+        (
+            limits.cpu.is_some(),
+            LimitKind::Cpu,
+            ended_by(libc::SIGXCPU),
+        ),
         (
             limits.file_size.is_some(),
-            Limit::FileSize,
-            by(libc::SIGXFSZ),
+            LimitKind::FileSize,
+            ended_by(libc::SIGXFSZ),
         ),
-        (limits.files.is_some(), Limit::Files, false),
-        (limits.processes.is_some(), Limit::Processes, false),
-        (limits.memory.is_some(), Limit::Memory, crashed),
+        (limits.files.is_some(), LimitKind::Files, false),
+        (limits.processes.is_some(), LimitKind::Processes, false),
+        (limits.memory.is_some(), LimitKind::Memory, crashed),
     ]
     .into_iter()
-    .find(|(is_set, limit, suggested)| *is_set && (*suggested || says(*limit)))
+    .find(|(is_set, limit, suggested)| *is_set && (*suggested || mentions(*limit)))
     .map(|(_, limit, _)| limit)
 }
 
-/// A hint that says which limit it may have been.
-pub(crate) fn suspicion(limit: Limit, tool: Option<&Tool>) -> String {
-    format!("{}, and {}", told(limit, tool), hint(limit))
+/// Returns a hint that names the suspected limit.
+pub(crate) fn suspicion_hint(limit: LimitKind, tool: Option<&Tool>) -> String {
+    format!("{}, and {}", format_limit(limit, tool), limit_hint(limit))
 }
 
-/// What to do.
-pub(crate) fn hint(limit: Limit) -> &'static str {
+/// Returns what happened and what to do.
+pub(crate) fn limit_hint(limit: LimitKind) -> &'static str {
     match limit {
-        Limit::Cpu => "it used up its processor time. Ask for less at once.",
-        Limit::Memory => "it may not use more memory. Ask for less at once.",
-        Limit::Files => "it may not open more files at a time. Ask for less at once.",
-        Limit::Processes => "it started too many processes at a time. Ask for less at once.",
-        Limit::FileSize => "it may not write larger files. Ask for less at once.",
+        LimitKind::Cpu => "it used up its CPU time. Ask for less at a time.",
+        LimitKind::Memory => "it isn't allowed to use more memory. Ask for less at a time.",
+        LimitKind::Files => "it isn't allowed to open more files at once. Ask for less at a time.",
+        LimitKind::Processes => "it started too many processes at once. Ask for less at a time.",
+        LimitKind::FileSize => "it isn't allowed to write larger files. Ask for less at a time.",
     }
 }
 
-fn limits(tool: &Tool) -> Limits {
+fn command_limits(tool: &Tool) -> CommandLimits {
     match &tool.backing {
         Some(Backing::Command(command)) => command.limits,
-        _ => Limits::default(),
+        _ => CommandLimits::default(),
     }
 }

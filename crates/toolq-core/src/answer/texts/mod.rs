@@ -1,16 +1,17 @@
-//! An outcome → the text that the model reads. One file for each kind of cause.
+//! Renders outcomes as the text that a model reads. Each kind of cause has its own file.
 
 mod agent;
 mod command;
-mod dispatch;
 mod error_text;
 mod halted;
 mod hints;
 mod http;
 mod leftovers;
 mod limits;
+mod outcome_text;
+mod pieces;
 mod rejected;
 mod signals;
 mod truncation;
 
-pub use dispatch::{answer, without_hint};
+pub use outcome_text::{build_answer, strip_hint};

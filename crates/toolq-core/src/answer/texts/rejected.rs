@@ -1,68 +1,72 @@
-//! Calls that were not run, or not to their end, for a cause that is not the tool's own.
+//! Explains calls that didn't run, or not to their end, for a reason outside the tool.
 
-use crate::answer::texts::error_text::Account;
+use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::halted;
-use crate::types::{Detail, Effect, MessageKey, NotExecuted, Outcome, Reason, Rejection, Tool};
+use crate::types::{
+    Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection, RejectionReason, Tool,
+};
 
-/// Under which key of `messages` a rejection is worded.
-pub(crate) fn key(reason: Reason) -> MessageKey {
+/// Returns the key of `messages` for a rejection.
+pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
     match reason {
-        Reason::UnknownTool => MessageKey::UnknownTool,
-        Reason::InvalidInput | Reason::InvalidArguments | Reason::PathOutsideRoot => {
-            MessageKey::InvalidInput
-        }
-        Reason::DuplicateId
-        | Reason::Truncated
-        | Reason::BrokenOff
-        | Reason::TooDeep
-        | Reason::NotConcurrencySafe => MessageKey::NotExecuted,
+        RejectionReason::UnknownTool => MessageKey::UnknownTool,
+        RejectionReason::InvalidInput
+        | RejectionReason::InvalidArguments
+        | RejectionReason::PathOutsideRoot => MessageKey::InvalidInput,
+        RejectionReason::DuplicateId
+        | RejectionReason::Truncated
+        | RejectionReason::StreamAborted
+        | RejectionReason::TooDeep
+        | RejectionReason::NotConcurrencySafe => MessageKey::NotExecuted,
     }
 }
 
-pub(crate) fn rejected(name: &str, rejection: &Rejection) -> Account {
+pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText {
     let details = &rejection.details;
     let first = details.first().map_or("", |detail| detail.message.as_str());
     match rejection.reason {
-        Reason::UnknownTool => Account::new(
+        RejectionReason::UnknownTool => ErrorText::new(
             format!("Unknown tool: {first}"),
-            "call one of the known tools by its exact name, or go on without.",
+            "call one of the known tools by its exact name, or continue without it.",
         )
-        .with_details(messages(details.get(1..).unwrap_or_default())),
-        Reason::InvalidInput => invalid(name, details, "correct this and call it again."),
-        Reason::InvalidArguments => invalid(
+        .with_details(join_messages(details.get(1..).unwrap_or_default())),
+        RejectionReason::InvalidInput => {
+            explain_invalid_input(name, details, "fix this and call it again.")
+        }
+        RejectionReason::InvalidArguments => explain_invalid_input(
             name,
             details,
-            "send the input as one JSON object, `{}` for no arguments.",
+            "send the input as one JSON object; use `{}` for no arguments.",
         ),
-        Reason::PathOutsideRoot => invalid(
+        RejectionReason::PathOutsideRoot => explain_invalid_input(
             name,
             details,
-            "use a relative path below the working directory.",
+            "use a relative path inside the working directory.",
         ),
-        Reason::DuplicateId => Account::new(
+        RejectionReason::DuplicateId => ErrorText::new(
             format!("Not executed: {first}."),
-            "call it again; each call needs an id of its own.",
+            "call it again; each call needs its own id.",
         ),
-        Reason::TooDeep => Account::new(
+        RejectionReason::TooDeep => ErrorText::new(
             format!("Not executed: {first}."),
-            "do this yourself, with the other tools, or say what is missing.",
+            "do this yourself with the other tools, or say what is missing.",
         ),
-        Reason::NotConcurrencySafe => Account::new(
+        RejectionReason::NotConcurrencySafe => ErrorText::new(
             format!("Not executed: {first}."),
-            "use another tool or another input, or say in your answer what is to be done.",
+            "use another tool or another input, or say in your answer what needs to be done.",
         ),
-        Reason::Truncated => Account::new(
+        RejectionReason::Truncated => ErrorText::new(
             format!("Not executed: {first}, so its input may be incomplete."),
-            "call it again with a shorter input, or in several smaller calls.",
+            "call it again with a shorter input, or split it into several smaller calls.",
         ),
-        Reason::BrokenOff => Account::new(
+        RejectionReason::StreamAborted => ErrorText::new(
             format!("Not executed: {first}."),
             "nothing is wrong with this call. Call it again if it is still needed.",
         ),
     }
 }
 
-fn invalid(name: &str, details: &[Detail], hint: &'static str) -> Account {
+fn explain_invalid_input(name: &str, details: &[ProblemDetail], hint: &'static str) -> ErrorText {
     let lines: Vec<String> = details
         .iter()
         .map(|detail| match detail.path.as_str() {
@@ -70,11 +74,11 @@ fn invalid(name: &str, details: &[Detail], hint: &'static str) -> Account {
             path => format!("- {path}: {}", detail.message),
         })
         .collect();
-    Account::new(format!("Invalid input for {name}; it was not run:"), hint)
+    ErrorText::new(format!("Invalid input for {name}; it was not run:"), hint)
         .with_details(lines.join("\n"))
 }
 
-fn messages(details: &[Detail]) -> String {
+fn join_messages(details: &[ProblemDetail]) -> String {
     let lines: Vec<&str> = details
         .iter()
         .map(|detail| detail.message.as_str())
@@ -82,70 +86,78 @@ fn messages(details: &[Detail]) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn not_executed(cause: &NotExecuted) -> Account {
+pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
     let error = match cause {
-        NotExecuted::Preceding { tool } => {
+        NotExecutedCause::PrecedingFailed { tool } => {
             format!("Not executed: the preceding {tool} call failed.")
         }
-        NotExecuted::Sibling { tool } => format!("Not executed: the {tool} call beside it failed."),
-        NotExecuted::BrokeOff => {
-            return Account::new(
-                "Not executed: the answer that asked for it broke off before its end.",
+        NotExecutedCause::SiblingFailed { tool } => {
+            format!("Not executed: the parallel {tool} call failed.")
+        }
+        NotExecutedCause::StreamAborted => {
+            return ErrorText::new(
+                "Not executed: the response that contains this call broke off.",
                 "nothing is wrong with this call. Call it again if it is still needed.",
             );
         }
-        NotExecuted::Halted(by) => return halted::not_executed(*by),
-        NotExecuted::LastTurn => {
-            return Account::new(
+        NotExecutedCause::Halted(halt) => return halted::explain_not_executed(*halt),
+        NotExecutedCause::LastTurn => {
+            return ErrorText::new(
                 "Not executed: this was the last turn of the agent that called it.",
                 "nothing is wrong with this call. Ask for less in one task.",
             );
         }
-        NotExecuted::Completed { tool } => {
-            return Account::new(
-                format!("Not executed: the {tool} call before it ended the work."),
-                "call this before the answer is given, if it is still needed.",
+        NotExecutedCause::SessionCompleted { tool } => {
+            return ErrorText::new(
+                format!("Not executed: the preceding {tool} call ended the session."),
+                "if this is still needed, call it before giving the final answer.",
             );
         }
     };
-    Account::new(
+    ErrorText::new(
         error,
-        "see to that failure first, then call this again if it is still needed.",
+        "deal with that failure first, then call this again if it is still needed.",
     )
 }
 
-pub(crate) fn cancelled(by: &str, tool: Option<&Tool>, written: String) -> Account {
+pub(crate) fn explain_cancelled(
+    failed_tool: &str,
+    tool: Option<&Tool>,
+    written: String,
+) -> ErrorText {
     let hint = if tool.is_some_and(|tool| tool.effect == Effect::Write) {
-        "it may have done a part of its work: see to that failure first, and look before you call this again."
+        "it may have done part of its work: deal with that failure first, and check before calling this again."
     } else {
-        "see to that failure first, then call this again if it is still needed."
+        "deal with that failure first, then call this again if it is still needed."
     };
-    Account::new(
-        format!("Cancelled while it ran: the {by} call beside it failed."),
+    ErrorText::new(
+        format!("Canceled while running: the parallel {failed_tool} call failed."),
         hint,
     )
     .with_details(written)
 }
 
-pub(crate) fn paused(name: &str, failures: u32) -> Account {
-    Account::new(
+pub(crate) fn explain_paused(name: &str, failures: u32) -> ErrorText {
+    ErrorText::new(
         format!("Paused: {name} failed {failures} times in a row, so this call was not run."),
         "don't call it again for now. Use another tool, or tell the user what went wrong.",
     )
 }
 
-/// What only the user can mend.
-pub(crate) fn unable(name: &str, outcome: &Outcome) -> Account {
+/// Explains a failure that only the user can fix.
+pub(crate) fn explain_unable(name: &str, outcome: &Outcome) -> ErrorText {
     let error = match outcome {
         Outcome::MissingVariable(variable) => {
-            format!("{name} can't run: the environment variable {variable} is not set or empty.")
+            format!("{name} can't run: the environment variable {variable} is unset or empty.")
         }
         Outcome::NoBacking => format!("{name} can't run: it has no backing."),
         Outcome::LogRefused(cause) => format!("Not executed: {cause}."),
-        Outcome::Broken(cause) => format!("{name} failed by a fault of toolq itself: {cause}."),
+        Outcome::InternalError(cause) => {
+            format!("{name} failed because of an internal error in toolq: {cause}.")
+        }
         _ => format!("{name} failed."),
     };
-    Account::new(
+    ErrorText::new(
         error,
         "another input won't change that. Use another tool, or tell the user.",
     )

@@ -1,7 +1,7 @@
 //! The names of signals.
 
-/// `SIGSEGV` for 11; the number where it has no name here.
-pub(crate) fn name(signal: i32) -> String {
+/// Returns `SIGSEGV` for 11, and `signal N` for a signal without a name here.
+pub(crate) fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGHUP => "SIGHUP",
         libc::SIGINT => "SIGINT",

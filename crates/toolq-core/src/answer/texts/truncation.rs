@@ -1,28 +1,38 @@
-//! An output of which the middle was left out → the same with a mark there: how much was cut, and where the whole is.
+//! Marks truncated outputs: inserts how much was cut, and where the whole output is, at the place of the cut.
 
 use std::borrow::Cow;
 
-use crate::answer::texts::dispatch::text_block;
+use crate::answer::texts::pieces::text_block;
 use crate::text::format_bytes;
-use crate::types::{Captured, Content, Tool};
+use crate::types::{CaptureStats, ResultContent, Tool};
 
-/// The content with its mark; content blocks get a block for it at their end.
-pub(crate) fn marked(content: &Content, captured: &Captured, tool: Option<&Tool>) -> Content {
+/// Adds the mark to truncated content. Content blocks get it as a block at the end.
+pub(crate) fn mark_content(
+    content: &ResultContent,
+    captured: &CaptureStats,
+    tool: Option<&Tool>,
+) -> ResultContent {
     match content {
-        Content::Text(text) => Content::Text(shown(text, captured, tool).into_owned()),
-        Content::Blocks(blocks) => {
-            let mark = mark(captured, tool).and_then(|mark| text_block(&mark));
-            Content::Blocks(blocks.iter().cloned().chain(mark).collect())
+        ResultContent::Text(text) => {
+            ResultContent::Text(mark_text(text, captured, tool).into_owned())
+        }
+        ResultContent::Blocks(blocks) => {
+            let mark = truncation_mark(captured, tool).and_then(|mark| text_block(&mark));
+            ResultContent::Blocks(blocks.iter().cloned().chain(mark).collect())
         }
     }
 }
 
-/// The text with its mark; as it is where nothing was cut.
-pub(crate) fn shown<'t>(text: &'t str, captured: &Captured, tool: Option<&Tool>) -> Cow<'t, str> {
-    let Some(mark) = mark(captured, tool) else {
+/// Inserts the mark into a truncated text; returns any other text unchanged.
+pub(crate) fn mark_text<'t>(
+    text: &'t str,
+    captured: &CaptureStats,
+    tool: Option<&Tool>,
+) -> Cow<'t, str> {
+    let Some(mark) = truncation_mark(captured, tool) else {
         return Cow::Borrowed(text);
     };
-    let (head, tail) = text.split_at(text.floor_char_boundary(captured.cut_at));
+    let (head, tail) = text.split_at(text.floor_char_boundary(captured.cut_offset));
     let line = |text: &str, end: bool| match text {
         "" => "",
         _ if end && text.ends_with('\n') || !end && text.starts_with('\n') => "",
@@ -32,21 +42,21 @@ pub(crate) fn shown<'t>(text: &'t str, captured: &Captured, tool: Option<&Tool>)
     Cow::Owned(format!("{head}{before}{mark}{after}{tail}"))
 }
 
-/// How much was cut, and the file that holds the whole; none where nothing was cut.
-fn mark(captured: &Captured, tool: Option<&Tool>) -> Option<String> {
-    if captured.cut == 0 {
+/// Says how much was cut, and which file has the whole output; `None` if nothing was cut.
+fn truncation_mark(captured: &CaptureStats, tool: Option<&Tool>) -> Option<String> {
+    if captured.cut_bytes == 0 {
         return None;
     }
-    let cut = match captured.cut {
+    let cut = match captured.cut_bytes {
         1 => "1 byte".to_owned(),
-        cut => format!("{} bytes", grouped(cut)),
+        cut => format!("{} bytes", group_digits(cut)),
     };
-    let Some(file) = &captured.saved else {
+    let Some(file) = &captured.saved_path else {
         return Some(format!("[… {cut} cut; the whole output was not kept …]"));
     };
     let file = file.display();
     let whole = match tool.map(|tool| tool.max_saved) {
-        Some(limit) if captured.bytes > limit => {
+        Some(limit) if captured.total_bytes > limit => {
             format!("the first {} of the output are", format_bytes(limit))
         }
         _ => "the whole output is".to_owned(),
@@ -54,8 +64,8 @@ fn mark(captured: &Captured, tool: Option<&Tool>) -> Option<String> {
     Some(format!("[… {cut} cut; {whole} in {file} …]"))
 }
 
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
+/// Formats `1234567` as `1,234,567`.
+fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

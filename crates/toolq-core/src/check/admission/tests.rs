@@ -6,10 +6,10 @@ use serde_json::json;
 use super::*;
 
 use crate::json::Input;
-use crate::testing::{tool_with_schema, tools_in};
-use crate::types::{Form, Tool, Turn};
+use crate::testing::{tool_with_schema, tools_with_root};
+use crate::types::{AnswerForm, Tool, Turn};
 
-fn checker() -> Checker {
+fn checker() -> CallChecker {
     let object = json!({"type": "object", "additionalProperties": false});
     let named = |name, effect| Tool {
         effect,
@@ -20,7 +20,7 @@ fn checker() -> Checker {
         named("again", Effect::Idempotent),
         named("write", Effect::Write),
     ];
-    Checker::new(tools_in(all.into(), PathBuf::from("/")))
+    CallChecker::new(tools_with_root(all.into(), PathBuf::from("/")))
 }
 
 fn call(position: usize, name: &str, id: &str, input: &str) -> Call {
@@ -30,24 +30,24 @@ fn call(position: usize, name: &str, id: &str, input: &str) -> Call {
         id: id.to_owned(),
         name: name.to_owned(),
         input: Input::parse(input),
-        within: None,
+        parent: None,
     }
 }
 
-/// `r0` for a call of id 0 that may run, `r0!unknown_tool` for one that may not, `-0` for one that is revoked.
-fn word(arrival: &Arrival) -> String {
+/// `r0` for an accepted call with id 0, `r0!unknown_tool` for a rejected one, `-0!truncated` for a revoked one.
+fn arrival_label(arrival: &TurnArrival) -> String {
     match arrival {
-        Arrival::Call(checked) => verdict(checked),
-        Arrival::Revoked {
+        TurnArrival::Call(checked) => verdict_label(checked),
+        TurnArrival::Revoked {
             position,
             rejection,
         } => format!("-{position}!{}", rejection.reason.name()),
-        Arrival::Over(_) => "broke".to_owned(),
-        Arrival::Part { .. } => "part".to_owned(),
+        TurnArrival::RestSkipped(_) => "broke".to_owned(),
+        TurnArrival::PartialInput { .. } => "part".to_owned(),
     }
 }
 
-fn verdict(checked: &Checked) -> String {
+fn verdict_label(checked: &CheckedCall) -> String {
     let Call { name, id, .. } = &checked.call;
     match &checked.verdict {
         Verdict::Accepted(_) => format!("{}{id}", &name[..1]),
@@ -55,105 +55,111 @@ fn verdict(checked: &Checked) -> String {
     }
 }
 
-fn words(arriving: &mut Arriving) -> String {
-    let words: Vec<String> = arriving.take().map(|arrival| word(&arrival)).collect();
+fn drain_labels(admission: &mut StreamAdmission) -> String {
+    let words: Vec<String> = admission
+        .drain_ready()
+        .map(|arrival| arrival_label(&arrival))
+        .collect();
     words.join(" ")
 }
 
-/// What is passed on after each step: `r0` is a whole call of that id, `x0` one whose input is no JSON; `.` and `~` end the
-/// message, `~` in the middle; `/` is its break.
-fn steps(story: &str) -> Vec<String> {
+/// Runs a script and returns what is released after each step. `r0` is a complete call with id 0, `x0` one whose input
+/// isn't JSON; `.` ends the message, `~` ends it cut off, `/` breaks it off, and `/3` does so inside a call with id 3.
+fn run_script(script: &str) -> Vec<String> {
     let checker = checker();
-    let mut arriving = Arriving::new(&checker);
+    let mut admission = StreamAdmission::new(&checker);
     let mut position = 0;
-    let mut passed = Vec::new();
-    for step in story.split(' ') {
+    let mut released = Vec::new();
+    for step in script.split(' ') {
         match step.split_at(1) {
-            (".", _) => arriving.closed(false),
-            ("~", _) => arriving.closed(true),
-            ("/", "") => arriving.broke_off(Vec::new()),
+            (".", _) => admission.close(false),
+            ("~", _) => admission.close(true),
+            ("/", "") => admission.abort(Vec::new()),
             ("/", id) => {
-                arriving.begun();
-                arriving.broke_off(vec![call(position, "read", id, "{")]);
+                admission.begin();
+                admission.abort(vec![call(position, "read", id, "{")]);
             }
             (kind, id) => {
                 let name = ["read", "again", "write", "unknown"]
                     .into_iter()
                     .find(|name| name.starts_with(kind));
-                arriving.begun();
+                admission.begin();
                 let input = if name.is_some() { "{}" } else { "{" };
-                arriving.whole(call(position, name.unwrap_or("read"), id, input));
+                admission.complete(call(position, name.unwrap_or("read"), id, input));
                 position += 1;
             }
         }
-        passed.push(words(&mut arriving));
+        released.push(drain_labels(&mut admission));
     }
-    passed
+    released
 }
 
 #[test]
-fn a_call_that_writes_waits_for_the_end() {
-    assert_eq!(steps("r0 a1 w2 r3 ."), ["r0", "a1", "", "", "w2 r3"]);
-    assert_eq!(steps("w0 ~"), ["", "w0!truncated"]);
+fn a_write_call_waits_for_the_end() {
+    assert_eq!(run_script("r0 a1 w2 r3 ."), ["r0", "a1", "", "", "w2 r3"]);
+    assert_eq!(run_script("w0 ~"), ["", "w0!truncated"]);
     assert_eq!(
-        steps("r0 w1 r2 /3"),
+        run_script("r0 w1 r2 /3"),
         ["r0", "", "", "broke w1 r2 r3!truncated"]
     );
 }
 
-/// What the end of the message may say otherwise is not said before.
+/// The end of the message may change the reason, so it isn't reported earlier.
 #[test]
-fn a_call_that_may_not_run_waits_for_the_next() {
-    assert_eq!(steps("u0 r1 ."), ["", "u0!unknown_tool r1", ""]);
-    assert_eq!(steps("x0 ~"), ["", "r0!truncated"]);
-    assert_eq!(steps("x0 ."), ["", "r0!invalid_arguments"]);
+fn a_rejected_call_waits_for_the_next() {
+    assert_eq!(run_script("u0 r1 ."), ["", "u0!unknown_tool r1", ""]);
+    assert_eq!(run_script("x0 ~"), ["", "r0!truncated"]);
+    assert_eq!(run_script("x0 ."), ["", "r0!invalid_arguments"]);
 }
 
 #[test]
-fn what_was_let_go_can_be_revoked() {
-    assert_eq!(steps("r0 ~"), ["r0", "-0!truncated"]);
+fn a_released_call_can_be_revoked() {
+    assert_eq!(run_script("r0 ~"), ["r0", "-0!truncated"]);
     assert_eq!(
-        steps("r0 r0 ~"),
+        run_script("r0 r0 ~"),
         ["r0", "-0!duplicate_id", "r0!duplicate_id"]
     );
-    assert_eq!(steps("w0 r0 ~"), ["", "w0!duplicate_id", "r0!duplicate_id"]);
+    assert_eq!(
+        run_script("w0 r0 ~"),
+        ["", "w0!duplicate_id", "r0!duplicate_id"]
+    );
 }
 
 proptest! {
-    /// Where nothing starts before the end, the verdicts are those of the whole message; and no call that writes, and
-    /// nothing behind one, is let go before it.
+    /// If no call starts before the end, the verdicts match those of checking the whole message; and no `write` call is
+    /// released before the end.
     #[test]
-    fn streamed_and_whole_are_judged_alike(
-        asked in prop::collection::vec(("[rawux]", 0..6_u8), 0..8),
+    fn streamed_and_whole_messages_get_the_same_verdicts(
+        specs in prop::collection::vec(("[rawux]", 0..6_u8), 0..8),
         cut_off in any::<bool>(),
     ) {
         let checker = checker();
-        let calls: Vec<Call> = asked.iter().enumerate().map(|(position, (kind, id))| {
+        let calls: Vec<Call> = specs.iter().enumerate().map(|(position, (kind, id))| {
             let name = match kind.as_str() { "r" | "x" => "read", "a" => "again", "w" => "write", _ => "unknown" };
             call(position, name, &id.to_string(), if kind == "x" { "{" } else { "{}" })
         }).collect();
-        let mut arriving = Arriving::new(&checker);
+        let mut arriving = StreamAdmission::new(&checker);
         for call in calls.clone() {
-            arriving.begun();
-            arriving.whole(call);
+            arriving.begin();
+            arriving.complete(call);
         }
         let early = arriving.ready.len();
-        arriving.closed(cut_off);
-        let mut judged: Vec<Checked> = Vec::new();
-        for (at, arrival) in arriving.take().enumerate() {
+        arriving.close(cut_off);
+        let mut judged: Vec<CheckedCall> = Vec::new();
+        for (at, arrival) in arriving.drain_ready().enumerate() {
             match arrival {
-                Arrival::Call(checked) => {
-                    let writes = |checked: &Checked| checked.call.name == "write" && matches!(checked.verdict, Verdict::Accepted(_));
+                TurnArrival::Call(checked) => {
+                    let writes = |checked: &CheckedCall| checked.call.name == "write" && matches!(checked.verdict, Verdict::Accepted(_));
                     prop_assert!(at >= early || !writes(&checked));
                     prop_assert_eq!(checked.call.position, judged.len());
                     judged.push(*checked);
                 }
-                Arrival::Revoked { position, rejection } => judged[position].verdict = Verdict::Rejected(rejection),
+                TurnArrival::Revoked { position, rejection } => judged[position].verdict = Verdict::Rejected(rejection),
                 other => prop_assert!(false, "{:?}", other),
             }
         }
-        let turn = Turn { number: 0, calls, answered: 0, form: Form::Message, cut_off, started: Vec::new() };
-        let whole: Vec<String> = checker.turn(turn).iter().map(verdict).collect();
-        prop_assert_eq!(judged.iter().map(verdict).collect::<Vec<_>>(), whole);
+        let turn = Turn { number: 0, calls, answered_count: 0, answer_form: AnswerForm::Message, cut_off, started_positions: Vec::new() };
+        let whole: Vec<String> = checker.check_turn(turn).iter().map(verdict_label).collect();
+        prop_assert_eq!(judged.iter().map(verdict_label).collect::<Vec<_>>(), whole);
     }
 }

@@ -1,61 +1,61 @@
-//! Turns and what is decided of their calls.
+//! Turns, and the verdicts of their calls.
 
 use serde_json::json;
 
 use super::*;
 
-use crate::testing::{tool_with_schema, tools_in};
-use crate::types::{DecidedBy, Form, Rule};
+use crate::testing::{tool_with_schema, tools_with_root};
+use crate::types::{AnswerForm, SafetyRule, SafetySource};
 
-fn checker() -> Checker {
+fn checker() -> CallChecker {
     let schema = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
     let when = json!({"properties": {"n": {"maximum": 9}}});
-    let rule = Rule {
+    let rule = SafetyRule {
         glob: "r*".to_owned(),
         safe: true,
     };
     let all = [
-        ("count", Safety::Default),
-        ("bash", Safety::When(when)),
-        ("read", Safety::Rule(rule)),
-        ("look", Safety::Effect(true)),
-        ("save", Safety::Declared(false)),
+        ("count", SafetyPolicy::Default),
+        ("bash", SafetyPolicy::When(when)),
+        ("read", SafetyPolicy::Rule(rule)),
+        ("look", SafetyPolicy::Effect(true)),
+        ("save", SafetyPolicy::Declared(false)),
     ];
     let all = all.map(|(name, safety)| Tool {
         safety,
         ..tool_with_schema(name, schema.clone())
     });
-    Checker::new(tools_in(all.into(), "/".into()))
+    CallChecker::new(tools_with_root(all.into(), "/".into()))
 }
 
-fn turn(calls: &[(&str, &str, &str)], cut_off: bool) -> Turn {
+fn turn_of(calls: &[(&str, &str, &str)], cut_off: bool) -> Turn {
     let call = |(position, (id, name, input)): (usize, &(&str, &str, &str))| Call {
         turn: 0,
         position,
         id: (*id).to_owned(),
         name: (*name).to_owned(),
         input: Input::parse(input),
-        within: None,
+        parent: None,
     };
     Turn {
         number: 0,
         calls: calls.iter().enumerate().map(call).collect(),
-        answered: 0,
-        form: Form::Blocks,
+        answered_count: 0,
+        answer_form: AnswerForm::Blocks,
         cut_off,
-        started: Vec::new(),
+        started_positions: Vec::new(),
     }
 }
 
-/// Each verdict in a line.
-fn lines(checked: &[Checked]) -> Vec<String> {
-    let line = |checked: &Checked| match &checked.verdict {
+/// Renders one line per verdict.
+fn verdict_lines(checked: &[CheckedCall]) -> Vec<String> {
+    let line = |checked: &CheckedCall| match &checked.verdict {
         Verdict::Accepted(accepted) => {
             format!(
                 "{} {} by {}",
                 accepted.input.text(),
                 accepted.safe,
-                accepted.decided_by
+                accepted.safety_source
             )
         }
         Verdict::Rejected(rejection) => {
@@ -73,9 +73,9 @@ fn lines(checked: &[Checked]) -> Vec<String> {
     checked.iter().map(line).collect()
 }
 
-/// FAULTS 5, 6, 8, 9, 15: every call has a verdict, and one that is rejected touches no other.
+/// A rejected call doesn't affect the others.
 #[test]
-fn every_call_has_its_verdict() {
+fn every_call_gets_a_verdict() {
     let calls = [
         ("a", "count", r#"{"n":1}"#),
         ("b", "Count", "{}"),
@@ -89,24 +89,24 @@ fn every_call_has_its_verdict() {
         ("h", "count", r#"{"n":3}"#),
     ];
     assert_eq!(
-        lines(&checker().turn(turn(&calls, true))),
+        verdict_lines(&checker().check_turn(turn_of(&calls, true))),
         [
             r#"{"n":1} false by default"#,
-            "unknown_tool : no tool is called `Count`; did you mean `count`?; : known: count, bash, read, look, save",
+            "unknown_tool : no tool named `Count`; did you mean `count`?; : known: count, bash, read, look, save",
             "invalid_input /n: must be integer, not string; /m: is not allowed; known: n",
-            "invalid_arguments : the input is an array; an object is needed",
-            "invalid_input : the key \"n\" stands twice in one object",
-            "duplicate_id : another call of this turn has the same id",
-            "duplicate_id : another call of this turn has the same id",
-            "invalid_arguments : the input is no JSON: EOF while parsing a value at line 1 column 0",
+            "invalid_arguments : the input is an array; it must be an object",
+            "invalid_input : the key \"n\" appears twice in one object",
+            "duplicate_id : another call in this turn has the same id",
+            "duplicate_id : another call in this turn has the same id",
+            "invalid_arguments : the input is not valid JSON: EOF while parsing a value at line 1 column 0",
             "unknown_tool : the call has no name; : known: count, bash, read, look, save",
-            "truncated : the answer ended at its token limit inside this call",
+            "truncated : the response hit its token limit in the middle of this call",
         ]
     );
 }
 
 #[test]
-fn the_first_that_speaks_decides_over_what_is_executed() {
+fn the_first_declaration_decides_the_safety_of_the_coerced_input() {
     let calls = [
         ("a", "bash", r#"{"n":"5"}"#),
         ("b", "bash", r#"{"n":10}"#),
@@ -114,9 +114,9 @@ fn the_first_that_speaks_decides_over_what_is_executed() {
         ("d", "look", r#"{"n":1}"#),
         ("e", "save", r#"{"n":1}"#),
     ];
-    let checked = checker().turn(turn(&calls, false));
+    let checked = checker().check_turn(turn_of(&calls, false));
     assert_eq!(
-        lines(&checked),
+        verdict_lines(&checked),
         [
             r#"{"n":5} true by concurrency_safe.when"#,
             r#"{"n":10} false by concurrency_safe.when"#,
@@ -132,12 +132,12 @@ fn the_first_that_speaks_decides_over_what_is_executed() {
         accepted.before_coercion.as_ref().map(Input::text),
         Some(r#"{"n":"5"}"#)
     );
-    assert_eq!(accepted.decided_by, DecidedBy::When);
+    assert_eq!(accepted.safety_source, SafetySource::When);
 }
 
-/// FAULTS 16: time grows with the calls, not with their square.
+/// Ten times the calls must only take ten times the work.
 #[test]
-fn a_hundred_thousand_calls() {
+fn a_hundred_thousand_calls_are_checked_in_linear_time() {
     let input = Input::parse(r#"{"n":1}"#);
     let call = |position: usize| Call {
         turn: 0,
@@ -145,14 +145,14 @@ fn a_hundred_thousand_calls() {
         id: position.to_string(),
         name: "count".to_owned(),
         input: input.clone(),
-        within: None,
+        parent: None,
     };
     let calls = (0..100_000).map(call).collect();
     let turn = Turn {
         calls,
-        ..turn(&[], false)
+        ..turn_of(&[], false)
     };
-    let checked = checker().turn(turn);
+    let checked = checker().check_turn(turn);
     assert!(
         checked
             .iter()

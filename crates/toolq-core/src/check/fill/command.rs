@@ -1,167 +1,192 @@
-//! What a program is given: arguments, variables, standard input.
+//! Fills a command: arguments, environment variables, standard input.
 
 use serde_json::value::RawValue;
 
-use crate::check::fill::values::{Problems, detail, draft, found, plain, text};
-use crate::json::{Input, Json};
-use crate::template::Sink;
+use crate::check::fill::template_values::{
+    ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
+};
+use crate::json::{Input, JsonText};
+use crate::template::TemplateTarget;
 use crate::types::{
-    Argument, CommandBacking, CommandInvocation, Detail, Draft, Part, Piece, Stdin, StdinDraft,
-    Template,
+    ArgumentTemplate, CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment,
+    StdinContent, StdinSource, Template, TemplatePart,
 };
 
-/// Bytes that one argument or variable may have with its terminator: `MAX_ARG_STRLEN` of Linux.
-const MAX_STRING: usize = 131_072;
-/// Bytes that arguments and variables may have together: a quarter of the usual stack of 8 MiB.
-const MAX_TOGETHER: usize = 2 << 20;
-/// Bytes of each string's pointer.
-const POINTER: usize = 8;
+/// Maximum length of one argument or variable in bytes, including the terminator: `MAX_ARG_STRLEN` on Linux.
+const MAX_ARGUMENT_BYTES: usize = 131_072;
+/// Maximum total length of arguments and variables in bytes: a quarter of the usual 8 MiB stack.
+const MAX_TOTAL_BYTES: usize = 2 << 20;
+/// Size of the pointer that each argument also needs, in bytes.
+const POINTER_BYTES: usize = 8;
 
-pub(crate) fn filled(
+pub(crate) fn fill_command(
     command: &CommandBacking,
     input: &Input,
-    problems: &mut Problems,
+    problems: &mut ProblemCollector,
 ) -> CommandInvocation {
     let mut argv = vec![command.program.clone()];
     for argument in &command.arguments {
         argv.extend(
             problems
-                .keep(arguments(argument, input))
+                .record(fill_argument(argument, input))
                 .unwrap_or_default(),
         );
     }
     let mut env = Vec::new();
     for (name, template) in &command.env {
-        let value = problems.keep(variable(name, template, input));
+        let value = problems.record(fill_variable(name, template, input));
         env.extend(value.map(|value| (name.clone(), value)));
     }
     let stdin = match &command.stdin {
-        Stdin::Input => StdinDraft::Input,
-        Stdin::None => StdinDraft::None,
-        Stdin::Template(template) => problems
-            .keep(plain(template, input, Sink::Text))
-            .map_or(StdinDraft::None, StdinDraft::Text),
+        StdinSource::Input => StdinContent::Input,
+        StdinSource::None => StdinContent::None,
+        StdinSource::Template(template) => problems
+            .record(fill_plain_template(template, input, TemplateTarget::Text))
+            .map_or(StdinContent::None, StdinContent::Text),
     };
-    let texts = env.iter().flat_map(|(_, Draft(pieces))| pieces).map(length);
-    let together: usize = argv
+    let env_bytes = env
         .iter()
-        .map(|text| text.len() + 1 + POINTER)
-        .chain(texts)
+        .flat_map(|(_, PartialTemplate(pieces))| pieces)
+        .map(segment_bytes);
+    let total_bytes: usize = argv
+        .iter()
+        .map(|text| text.len() + 1 + POINTER_BYTES)
+        .chain(env_bytes)
         .sum();
-    if together > MAX_TOGETHER {
-        problems.0.push(detail(
+    if total_bytes > MAX_TOTAL_BYTES {
+        problems.0.push(problem_at(
             &[],
-            "is too large for arguments and variables together (2 MiB)",
+            "arguments and environment variables together exceed 2 MiB",
         ));
     }
     CommandInvocation { argv, stdin, env }
 }
 
-/// The arguments that one element of `argv` becomes: one, or as many as an array has; none where it is left out.
-fn arguments(argument: &Argument, input: &Input) -> Result<Option<Vec<String>>, Detail> {
+/// Returns the arguments that one element of `argv` becomes: one, or one per item of a spread array. `None` if it is
+/// omitted.
+fn fill_argument(
+    argument: &ArgumentTemplate,
+    input: &Input,
+) -> Result<Option<Vec<String>>, ProblemDetail> {
     let template = &argument.template;
     if let [
-        Part::Value {
+        TemplatePart::Value {
             path,
             optional,
             splat: true,
         },
     ] = template.parts.as_slice()
     {
-        let Some(array) = found(input, path, *optional)? else {
+        let Some(array) = find_value(input, path, *optional)? else {
             return Ok(None);
         };
-        return Ok(Some(spread(argument, path, array)?));
+        return Ok(Some(splat_array(argument, path, array)?));
     }
-    let Some(text) = plain(template, input, Sink::Argument)? else {
+    let Some(text) = fill_plain_template(template, input, TemplateTarget::Argument)? else {
         return Ok(None);
     };
-    if let Some(path) = leading_string(template, input) {
-        checked_option(argument, path, &text)?;
+    if let Some(path) = leading_string_path(template, input) {
+        check_not_option(argument, path, &text)?;
     }
-    checked_size(template, &text)?;
+    check_argument_length(template, &text)?;
     Ok(Some(vec![text]))
 }
 
-/// An argument for each item.
-fn spread(argument: &Argument, path: &[String], array: &RawValue) -> Result<Vec<String>, Detail> {
-    let items = Json::from(array).list();
-    let items = items.ok_or_else(|| detail(path, "must be an array"))?;
-    let mut each = Vec::new();
+/// Returns one argument per item.
+fn splat_array(
+    argument: &ArgumentTemplate,
+    path: &[String],
+    array: &RawValue,
+) -> Result<Vec<String>, ProblemDetail> {
+    let items = JsonText::from(array).elements();
+    let items = items.ok_or_else(|| problem_at(path, "must be an array"))?;
+    let mut values = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let place = [path, &[index.to_string()]].concat();
-        let value = Sink::Argument
-            .admitted(text(item))
-            .map_err(|cause| detail(&place, cause))?;
+        let item_path = [path, &[index.to_string()]].concat();
+        let value = TemplateTarget::Argument
+            .encode(value_text(item))
+            .map_err(|cause| problem_at(&item_path, cause))?;
         if item.get().starts_with('"') {
-            checked_option(argument, &place, &value)?;
+            check_not_option(argument, &item_path, &value)?;
         }
-        checked_length(&place, value.len())?;
-        each.push(value);
+        check_length(&item_path, value.len())?;
+        values.push(value);
     }
-    Ok(each)
+    Ok(values)
 }
 
-/// The path of the string with which the argument begins, where it begins with one of the input and not with the
-/// author's own text.
-fn leading_string<'t>(template: &'t Template, input: &Input) -> Option<&'t [String]> {
+/// Returns the path of the string that the argument begins with; `None` if it begins with the author's own text or with
+/// a value of another type.
+fn leading_string_path<'t>(template: &'t Template, input: &Input) -> Option<&'t [String]> {
     template
         .parts
         .iter()
         .map_while(|part| match part {
-            Part::Value { path, .. } => Some(path.as_slice()),
+            TemplatePart::Value { path, .. } => Some(path.as_slice()),
             _ => None,
         })
-        .find(|path| input.at(path).is_some_and(|raw| raw.get() != "\"\""))
-        .filter(|path| input.at(path).is_some_and(|raw| raw.get().starts_with('"')))
+        .find(|path| input.value_at(path).is_some_and(|raw| raw.get() != "\"\""))
+        .filter(|path| {
+            input
+                .value_at(path)
+                .is_some_and(|raw| raw.get().starts_with('"'))
+        })
 }
 
-/// A program could take it for an option.
-fn checked_option(argument: &Argument, path: &[String], text: &str) -> Result<(), Detail> {
-    if text.starts_with('-') && !argument.after_dashes {
-        return Err(detail(
+/// Refuses an argument that the program could read as an option.
+fn check_not_option(
+    argument: &ArgumentTemplate,
+    path: &[String],
+    text: &str,
+) -> Result<(), ProblemDetail> {
+    if text.starts_with('-') && !argument.after_double_dash {
+        return Err(problem_at(
             path,
-            "must not begin with `-`, which the program would take for an option",
+            "must not start with `-`, or the program would read it as an option",
         ));
     }
     Ok(())
 }
 
-fn checked_size(template: &Template, text: &str) -> Result<(), Detail> {
-    let largest = template.parts.iter().find_map(|part| match part {
-        Part::Value { path, .. } => Some(path.as_slice()),
+fn check_argument_length(template: &Template, text: &str) -> Result<(), ProblemDetail> {
+    let path = template.parts.iter().find_map(|part| match part {
+        TemplatePart::Value { path, .. } => Some(path.as_slice()),
         _ => None,
     });
-    checked_length(largest.unwrap_or_default(), text.len())
+    check_length(path.unwrap_or_default(), text.len())
 }
 
-fn checked_length(path: &[String], bytes: usize) -> Result<(), Detail> {
-    if bytes < MAX_STRING {
+fn check_length(path: &[String], bytes: usize) -> Result<(), ProblemDetail> {
+    if bytes < MAX_ARGUMENT_BYTES {
         return Ok(());
     }
     let message = format!(
-        "is too long for an argument or variable ({bytes} bytes; {} is the most); the tool would have to read it from stdin",
-        MAX_STRING - 1
+        "is too long for an argument or environment variable ({bytes} bytes, the maximum is {}); the tool would have to read it from stdin",
+        MAX_ARGUMENT_BYTES - 1
     );
-    Err(detail(path, message))
+    Err(problem_at(path, message))
 }
 
-fn variable(name: &str, template: &Template, input: &Input) -> Result<Option<Draft>, Detail> {
-    let Some(value) = draft(template, input, Sink::Variable)? else {
+fn fill_variable(
+    name: &str,
+    template: &Template,
+    input: &Input,
+) -> Result<Option<PartialTemplate>, ProblemDetail> {
+    let Some(value) = fill_template(template, input, TemplateTarget::EnvVariable)? else {
         return Ok(None);
     };
     let path = template.parts.iter().find_map(|part| match part {
-        Part::Value { path, .. } => Some(path.as_slice()),
+        TemplatePart::Value { path, .. } => Some(path.as_slice()),
         _ => None,
     });
-    let bytes = name.len() + 1 + value.0.iter().map(length).sum::<usize>();
-    checked_length(path.unwrap_or_default(), bytes)?;
+    let bytes = name.len() + 1 + value.0.iter().map(segment_bytes).sum::<usize>();
+    check_length(path.unwrap_or_default(), bytes)?;
     Ok(Some(value))
 }
 
-fn length(piece: &Piece) -> usize {
+fn segment_bytes(piece: &Segment) -> usize {
     match piece {
-        Piece::Text(text) => text.len(),
-        Piece::Env { .. } => 0,
+        Segment::Text(text) => text.len(),
+        Segment::Env { .. } => 0,
     }
 }

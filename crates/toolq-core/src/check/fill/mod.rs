@@ -1,8 +1,8 @@
-//! A tool's templates and an input → what the call runs. A value becomes part of exactly one argument, variable, header,
-//! query pair or JSON value. It is never split and never expanded twice.
+//! Fills a tool's templates with the values of an input. Each value becomes part of exactly one argument, variable,
+//! header, query pair or JSON value. It is never split and never expanded twice.
 
 mod body;
 mod command;
-pub(crate) mod dispatch;
+pub(crate) mod invocation;
 mod request;
-mod values;
+mod template_values;

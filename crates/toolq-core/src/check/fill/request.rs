@@ -1,34 +1,41 @@
-//! What a request is made of: URL, query, headers, body.
+//! Fills a request: URL, query, headers, body.
 
 use crate::check::fill::body;
-use crate::check::fill::values::{Problems, detail, draft, found, push, text};
+use crate::check::fill::template_values::{
+    ProblemCollector, fill_template, find_value, problem_at, push_text, value_text,
+};
 use crate::json::Input;
-use crate::template::Sink;
+use crate::template::TemplateTarget;
 use crate::types::{
-    Body, Detail, Draft, HostPattern, HttpBacking, HttpInvocation, JsonDraft, Part, Piece, Template,
+    HostPattern, HttpBacking, HttpInvocation, PartialJson, PartialTemplate, ProblemDetail,
+    RequestBody, Segment, Template, TemplatePart,
 };
 use crate::url::hosts;
 
-pub(crate) fn filled(http: &HttpBacking, input: &Input, problems: &mut Problems) -> HttpInvocation {
-    let url = match &http.hosts {
-        Some(hosts) => whole_url(&http.url, hosts, input),
-        None => url(&http.url, input),
+pub(crate) fn fill_request(
+    http: &HttpBacking,
+    input: &Input,
+    problems: &mut ProblemCollector,
+) -> HttpInvocation {
+    let url = match &http.allowed_hosts {
+        Some(hosts) => fill_whole_url(&http.url, hosts, input),
+        None => fill_url(&http.url, input),
     };
-    let url = problems.keep(url.map(Some));
-    let mut pairs = |templates: &[(String, Template)], sink| {
+    let url = problems.record(url.map(Some));
+    let mut pairs = |templates: &[(String, Template)], target| {
         let mut filled = Vec::new();
         for (name, template) in templates {
-            let value = problems.keep(draft(template, input, sink));
+            let value = problems.record(fill_template(template, input, target));
             filled.extend(value.map(|value| (name.clone(), value)));
         }
         filled
     };
-    let query = pairs(&http.query, Sink::Text);
-    let headers = pairs(&http.headers, Sink::Header);
+    let query = pairs(&http.query, TemplateTarget::Text);
+    let headers = pairs(&http.headers, TemplateTarget::Header);
     let body = match &http.body {
-        Body::Input => Some(JsonDraft::Raw(input.raw().to_owned())),
-        Body::None => None,
-        Body::Json(template) => problems.keep(body::filled(template, input)),
+        RequestBody::Input => Some(PartialJson::Raw(input.as_raw().to_owned())),
+        RequestBody::None => None,
+        RequestBody::Json(template) => problems.record(body::fill_body(template, input)),
     };
     HttpInvocation {
         url: url.unwrap_or_default(),
@@ -38,55 +45,61 @@ pub(crate) fn filled(http: &HttpBacking, input: &Input, problems: &mut Problems)
     }
 }
 
-/// The URL that is a value, as its parser writes it.
-fn whole_url(template: &Template, hosts: &[HostPattern], input: &Input) -> Result<Draft, Detail> {
+/// Fills a URL that is a single value, and normalizes it.
+fn fill_whole_url(
+    template: &Template,
+    hosts: &[HostPattern],
+    input: &Input,
+) -> Result<PartialTemplate, ProblemDetail> {
     let path = template.sole_value().unwrap_or_default();
-    let value = found(input, path, false)?.map(|raw| text(raw.into()));
-    let url = hosts::admitted(&value.unwrap_or_default(), hosts);
-    let url = url.map_err(|why| detail(path, why))?;
-    Ok(Draft(vec![Piece::Text(url.into())]))
+    let value = find_value(input, path, false)?.map(|raw| value_text(raw.into()));
+    let url = hosts::parse_allowed_url(&value.unwrap_or_default(), hosts);
+    let url = url.map_err(|why| problem_at(path, why))?;
+    Ok(PartialTemplate(vec![Segment::Text(url.into())]))
 }
 
-/// The URL with every value percent-encoded; an optional one that is missing leaves nothing. A value of its path may
-/// neither be nor complete a segment that is empty, `.` or `..`: those lead to another resource.
-fn url(template: &Template, input: &Input) -> Result<Draft, Detail> {
-    let mut draft = Draft::default();
+/// Fills a URL, percent-encoding every value. A missing optional value adds nothing. In the path, a value may neither
+/// be nor complete a segment that is empty, `.` or `..`, because those lead to another resource.
+fn fill_url(template: &Template, input: &Input) -> Result<PartialTemplate, ProblemDetail> {
+    let mut partial = PartialTemplate::default();
     let mut values = Vec::new();
     for part in &template.parts {
         match part {
-            Part::Text(text) => push(&mut draft, text),
-            Part::Env { name, default } => draft.0.push(Piece::Env {
+            TemplatePart::Text(text) => push_text(&mut partial, text),
+            TemplatePart::Env { name, default } => partial.0.push(Segment::Env {
                 name: name.clone(),
                 default: default.clone(),
             }),
-            Part::Value { path, optional, .. } => {
-                let start = draft.to_string().len();
-                if let Some(raw) = found(input, path, *optional)? {
-                    push(
-                        &mut draft,
-                        &Sink::Url.admitted(text(raw.into())).unwrap_or_default(),
+            TemplatePart::Value { path, optional, .. } => {
+                let start = partial.to_string().len();
+                if let Some(raw) = find_value(input, path, *optional)? {
+                    push_text(
+                        &mut partial,
+                        &TemplateTarget::Url
+                            .encode(value_text(raw.into()))
+                            .unwrap_or_default(),
                     );
                 }
                 values.push((path, start));
             }
         }
     }
-    let whole = draft.to_string();
+    let whole = partial.to_string();
     match values
         .into_iter()
-        .find(|(_, start)| changes_path(&whole, *start))
+        .find(|(_, start)| is_empty_or_dot_segment(&whole, *start))
     {
-        Some((path, _)) => Err(detail(
+        Some((path, _)) => Err(problem_at(
             path,
-            "must not be empty, `.` or `..`, since it is a part of a URL's path",
+            "must not be empty, `.` or `..`, because it is part of a URL's path",
         )),
-        None => Ok(draft),
+        None => Ok(partial),
     }
 }
 
-/// Whether the segment of `url` around `at` is empty or a dot segment, which a client would resolve.
-fn changes_path(url: &str, at: usize) -> bool {
-    let (before, after) = url.split_at(at);
+/// Returns whether the path segment of `url` around `offset` is empty or a dot segment, which clients resolve away.
+fn is_empty_or_dot_segment(url: &str, offset: usize) -> bool {
+    let (before, after) = url.split_at(offset);
     if before.contains(['?', '#']) {
         return false;
     }

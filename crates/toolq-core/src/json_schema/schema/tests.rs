@@ -1,19 +1,19 @@
-//! What is told of inputs that a schema doesn't take.
+//! Problems of inputs that a schema rejects.
 
 use serde_json::json;
 
 use super::*;
 
-fn problems(schema: &Value, input: &Value) -> Vec<String> {
-    let schema = Schema::compile(schema, Path::new("/nonexistent")).unwrap();
-    let details = schema.details(input);
+fn problem_lines(schema: &Value, input: &Value) -> Vec<String> {
+    let schema = CompiledSchema::compile(schema, Path::new("/nonexistent")).unwrap();
+    let details = schema.problem_details(input);
     assert_eq!(details.is_empty(), schema.accepts(input));
-    let line = |d: Detail| format!("{}: {}", d.path, d.message);
+    let line = |d: ProblemDetail| format!("{}: {}", d.path, d.message);
     details.into_iter().map(line).collect()
 }
 
 #[test]
-fn every_problem_has_a_line_without_the_value() {
+fn problems_are_reported_without_the_value() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -29,7 +29,7 @@ fn every_problem_has_a_line_without_the_value() {
     let input = json!({
         "path": "", "lines": {"start": "s3cret"}, "tags": [1, 1], "code": "s3cret", "pth": "s3cret"
     });
-    let mut found = problems(&schema, &input);
+    let mut found = problem_lines(&schema, &input);
     found.sort();
     assert_eq!(
         found,
@@ -41,13 +41,13 @@ fn every_problem_has_a_line_without_the_value() {
             "/pth: is not allowed; did you mean `path`? Known: path, lines, mode, tags, code",
             "/tags/0: must be string or null, not integer",
             "/tags/1: must be string or null, not integer",
-            "/tags: must not have the same item twice",
+            "/tags: must not contain duplicate items",
         ]
     );
 }
 
 #[test]
-fn the_alternative_that_was_meant_is_told() {
+fn the_intended_alternative_is_reported() {
     let one_of = |key: &str| {
         json!({"properties": {"x": {key: [
             {"type": "null"},
@@ -56,23 +56,26 @@ fn the_alternative_that_was_meant_is_told() {
         ]}}})
     };
     for schema in [one_of("anyOf"), one_of("oneOf")] {
-        let told = |x: Value| problems(&schema, &json!({"x": x}));
-        assert_eq!(told(json!(1)), ["/x: must be null or object, not integer"]);
+        let problems_of = |x: Value| problem_lines(&schema, &json!({"x": x}));
         assert_eq!(
-            told(json!({"kind": "b", "s": 1})),
+            problems_of(json!(1)),
+            ["/x: must be null or object, not integer"]
+        );
+        assert_eq!(
+            problems_of(json!({"kind": "b", "s": 1})),
             ["/x/s: must be string, not integer"]
         );
-        assert_eq!(told(json!({"kind": "a"})), ["/x/n: is required"]);
+        assert_eq!(problems_of(json!({"kind": "a"})), ["/x/n: is required"]);
         assert_eq!(
-            told(json!({"kind": "c"})),
-            ["/x: matches none of the 3 forms that are allowed"]
+            problems_of(json!({"kind": "c"})),
+            ["/x: matches none of the 3 allowed forms"]
         );
     }
 }
 
 #[test]
-fn many_problems_are_counted() {
-    let found = problems(
+fn excess_problems_are_counted() {
+    let found = problem_lines(
         &json!({"items": {"type": "string"}}),
         &json!(vec![0; 1_000]),
     );
@@ -81,18 +84,18 @@ fn many_problems_are_counted() {
         (51, ": and 950 more problems")
     );
     let long = json!({"k".repeat(10_000): 1, "\u{202e}\n": 1});
-    let found = problems(&json!({"additionalProperties": false}), &long);
+    let found = problem_lines(&json!({"additionalProperties": false}), &long);
     assert_eq!(found[1], "/\\u{202e}\\u{a}: is not allowed");
     assert!(found[0].len() < 700, "{found:?}");
 }
 
-fn nested(levels: usize) -> Value {
-    (0..levels).fold(json!("x"), |below, _| json!({"l": below}))
+fn nested_object(levels: usize) -> Value {
+    (0..levels).fold(json!("x"), |inner, _| json!({"l": inner}))
 }
 
-/// FAULTS 27: references that lead back, or multiply, cost no more than the input and the schema are worth.
+/// Recursive or multiplying references must not cost more time than the sizes of the input and the schema justify.
 #[test]
-fn recursive_references_end() {
+fn recursive_references_terminate() {
     let back = json!({"$ref": "#/$defs/node"});
     let both = |keyword: &str| {
         json!({"$ref": "#/$defs/node", "$defs": {"node": {keyword: [
@@ -101,34 +104,36 @@ fn recursive_references_end() {
         ]}}})
     };
     for schema in [both("anyOf"), both("oneOf"), both("allOf")] {
-        assert_eq!(problems(&schema, &nested(64)).len(), 1);
-        assert!(!problems(&schema, &nested(3)).is_empty());
+        assert_eq!(problem_lines(&schema, &nested_object(64)).len(), 1);
+        assert!(!problem_lines(&schema, &nested_object(3)).is_empty());
     }
     let tree = json!({"properties": {"l": {"$ref": "#"}}, "type": "object"});
     assert_eq!(
-        problems(&tree, &nested(2)),
+        problem_lines(&tree, &nested_object(2)),
         ["/l/l: must be object, not string"]
     );
     for schema in [
         json!({"$ref": "#"}),
         json!({"anyOf": [{"$ref": "#"}, {"type": "null"}]}),
     ] {
-        assert_eq!(problems(&schema, &nested(64)), [""; 0]);
+        assert_eq!(problem_lines(&schema, &nested_object(64)), [""; 0]);
     }
 }
 
 #[test]
-fn formats_annotate_only() {
+fn formats_are_annotations_only() {
     for draft in ["draft-07/schema#", "draft/2020-12/schema"] {
         let schema = json!({
             "$schema": format!("http://json-schema.org/{draft}"),
             "properties": {"at": {"type": "string", "format": "date-time"}, "n": {"format": "int32"}}
         });
-        assert!(problems(&schema, &json!({"at": "no date", "n": 99_999_999_999_u64})).is_empty());
+        assert!(
+            problem_lines(&schema, &json!({"at": "no date", "n": 99_999_999_999_u64})).is_empty()
+        );
     }
 }
 
-/// FAULTS 24: patterns that make a backtracking engine try for hours are matched in one pass.
+/// These patterns would keep a backtracking engine busy for hours.
 #[test]
 fn patterns_are_matched_in_linear_time() {
     let text = "a".repeat(30_000) + "!";
@@ -139,7 +144,7 @@ fn patterns_are_matched_in_linear_time() {
         "(.*)*=(.*)*x",
         "^([a-z]+)*$",
     ] {
-        let found = problems(&json!({"pattern": pattern}), &json!(text));
+        let found = problem_lines(&json!({"pattern": pattern}), &json!(text));
         assert_eq!(found, [format!(": must match the pattern `{pattern}`")]);
     }
 }

@@ -1,4 +1,4 @@
-//! Scenes, forms and the rule itself, held against an oracle that is written differently.
+//! Scenarios, output formats, and the batching rule, checked against an independently written oracle.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -12,11 +12,13 @@ use crate::json::Input;
 use crate::plan::json;
 use crate::plan::mermaid;
 use crate::plan::text;
-use crate::plan::text::Look;
-use crate::testing::{accepted, rejected, running, timed, tool, tools};
+use crate::plan::text::PlanStyle;
+use crate::testing::{
+    accepted_call, call_with_estimate, rejected_call, sample_tool, sample_tools, with_program,
+};
 use crate::types::{
-    Backing, Body, Draft, HttpBacking, HttpInvocation, HttpMethod, Invocation, JsonDraft, Piece,
-    Template, Tool,
+    Backing, HttpBacking, HttpInvocation, HttpMethod, Invocation, PartialJson, PartialTemplate,
+    RequestBody, Segment, Template, Tool,
 };
 use redact::Mask;
 
@@ -24,21 +26,22 @@ fn jobs(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap()
 }
 
-fn no_tools() -> Tools {
-    tools(Vec::new())
+fn no_tools() -> ToolsConfig {
+    sample_tools(Vec::new())
 }
 
-fn plan<'a>(checked: &'a [Checked], tools: &'a Tools) -> Plan<'a> {
-    Plan::of(0, checked, tools, jobs(10))
+fn plan<'a>(checked: &'a [CheckedCall], tools: &'a ToolsConfig) -> TurnPlan<'a> {
+    TurnPlan::new(0, checked, tools, jobs(10))
 }
 
-/// The positions of each batch.
-fn positions(plan: &Plan<'_>) -> Vec<Vec<usize>> {
-    let calls = |batch: &Batch<'_>| batch.calls.iter().map(|call| call.call.position).collect();
+/// Returns the call positions of each batch.
+fn batch_positions(plan: &TurnPlan<'_>) -> Vec<Vec<usize>> {
+    let calls =
+        |batch: &PlannedBatch<'_>| batch.calls.iter().map(|call| call.call.position).collect();
     plan.batches.iter().map(calls).collect()
 }
 
-fn seconds(plan: &Plan<'_>) -> (u64, u64) {
+fn estimate_seconds(plan: &TurnPlan<'_>) -> (u64, u64) {
     (
         plan.estimate.serial.as_secs(),
         plan.estimate.planned.as_secs(),
@@ -46,161 +49,171 @@ fn seconds(plan: &Plan<'_>) -> (u64, u64) {
 }
 
 #[test]
-fn the_scenes_of_the_coordinator() {
+fn a_batch_takes_as_long_as_its_slowest_call() {
     let tools = no_tools();
     let experts = [
-        timed(0, "invoke_assessment_expert", 4, true),
-        timed(1, "invoke_case_analyst", 2, true),
-        timed(2, "invoke_strategist", 2, true),
+        call_with_estimate(0, "invoke_assessment_expert", 4, true),
+        call_with_estimate(1, "invoke_case_analyst", 2, true),
+        call_with_estimate(2, "invoke_strategist", 2, true),
     ];
-    assert_eq!(seconds(&plan(&experts, &tools)), (8, 4));
+    assert_eq!(estimate_seconds(&plan(&experts, &tools)), (8, 4));
 
     let memory = [
-        timed(0, "invoke_policy_expert", 3, true),
-        timed(1, "invoke_memory_manager", 2, false),
+        call_with_estimate(0, "invoke_policy_expert", 3, true),
+        call_with_estimate(1, "invoke_memory_manager", 2, false),
     ];
-    assert_eq!(seconds(&plan(&memory, &tools)), (5, 5));
+    assert_eq!(estimate_seconds(&plan(&memory, &tools)), (5, 5));
 
     let payment = [
-        timed(0, "save_user_memory", 1, false),
-        timed(1, "invoke_assessment_expert", 4, true),
-        timed(2, "generate_payment", 2, false),
+        call_with_estimate(0, "save_user_memory", 1, false),
+        call_with_estimate(1, "invoke_assessment_expert", 4, true),
+        call_with_estimate(2, "generate_payment", 2, false),
     ];
-    assert_eq!(seconds(&plan(&payment, &tools)), (7, 7));
+    assert_eq!(estimate_seconds(&plan(&payment, &tools)), (7, 7));
 
     let three = [
-        timed(0, "invoke_policy_expert", 3, true),
-        timed(1, "invoke_case_analyst", 2, true),
-        timed(2, "save_user_memory", 1, false),
-        timed(3, "invoke_assessment_expert", 4, true),
+        call_with_estimate(0, "invoke_policy_expert", 3, true),
+        call_with_estimate(1, "invoke_case_analyst", 2, true),
+        call_with_estimate(2, "save_user_memory", 1, false),
+        call_with_estimate(3, "invoke_assessment_expert", 4, true),
     ];
     assert_eq!(
-        positions(&plan(&three, &tools)),
+        batch_positions(&plan(&three, &tools)),
         [vec![0, 1], vec![2], vec![3]]
     );
 }
 
 #[test]
-fn calls_beyond_the_concurrency_wait_for_the_first_free_place() {
-    let checked = [3, 1, 1, 2].map(|takes| timed(takes, "get", takes as u64, true));
+fn calls_beyond_the_concurrency_wait_for_the_first_free_slot() {
+    let checked =
+        [3, 1, 1, 2].map(|seconds| call_with_estimate(seconds, "get", seconds as u64, true));
     let tools = no_tools();
-    let planned = |number| seconds(&Plan::of(0, &checked, &tools, jobs(number))).1;
+    let planned = |number| estimate_seconds(&TurnPlan::new(0, &checked, &tools, jobs(number))).1;
     assert_eq!(
         [planned(1), planned(2), planned(3), planned(9)],
         [7, 4, 3, 3]
     );
-    let title = |number| Plan::of(0, &checked, &tools, jobs(number)).batch_title(0);
+    let title = |number| TurnPlan::new(0, &checked, &tools, jobs(number)).batch_title(0);
     assert_eq!(title(3), "batch 1: 4 calls, 3 at a time");
     assert_eq!(title(4), "batch 1: 4 in parallel");
 }
 
 #[test]
-fn a_rejected_call_separates_nothing() {
+fn a_rejected_call_does_not_split_a_batch() {
     let checked = [
-        timed(0, "get", 1, true),
-        rejected(1, "nobody"),
-        timed(2, "get", 1, true),
+        call_with_estimate(0, "get", 1, true),
+        rejected_call(1, "nobody"),
+        call_with_estimate(2, "get", 1, true),
     ];
     let tools = no_tools();
     let plan = plan(&checked, &tools);
-    assert_eq!(positions(&plan), [vec![0, 2]]);
+    assert_eq!(batch_positions(&plan), [vec![0, 2]]);
     assert_eq!(plan.rejected.len(), 1);
 }
 
 #[test]
-fn nothing_runs_behind_a_rejected_call_that_stops() {
+fn nothing_runs_after_a_rejected_call_that_stops() {
     let stopping = Tool {
         on_failure: OnFailure::Stop,
-        ..tool("check")
+        ..sample_tool("check")
     };
     let checked = [
-        timed(0, "get", 1, true),
-        rejected(1, "check"),
-        timed(2, "get", 1, true),
-        rejected(3, "nobody"),
+        call_with_estimate(0, "get", 1, true),
+        rejected_call(1, "check"),
+        call_with_estimate(2, "get", 1, true),
+        rejected_call(3, "nobody"),
     ];
-    let tools = tools(vec![stopping]);
+    let tools = sample_tools(vec![stopping]);
     let plan = plan(&checked, &tools);
-    assert_eq!(positions(&plan), [vec![0]]);
-    let reasons: Vec<_> = plan.rejected.iter().map(Rejected::reason).collect();
+    assert_eq!(batch_positions(&plan), [vec![0]]);
+    let reasons: Vec<_> = plan
+        .rejected
+        .iter()
+        .map(RejectedCall::reason_name)
+        .collect();
     assert_eq!(reasons, ["unknown_tool", "not_executed", "unknown_tool"]);
-    assert_snapshot!(plan.rejected[1].details()[0].message, @"the preceding check call is rejected, and check says `on_failure: stop`");
+    assert_snapshot!(plan.rejected[1].details()[0].message, @"the preceding check call is rejected, and check has `on_failure: stop`");
 }
 
-/// A request with a secret in its header.
-fn rate(position: usize) -> Checked {
-    let text = |text: &str| Draft(vec![Piece::Text(text.to_owned())]);
+/// A request with an environment variable in its header.
+fn http_call(position: usize) -> CheckedCall {
+    let text = |text: &str| PartialTemplate(vec![Segment::Text(text.to_owned())]);
     let backing = HttpBacking {
         method: HttpMethod::Post,
         url: Template::default(),
-        hosts: None,
+        allowed_hosts: None,
         query: Vec::new(),
         headers: Vec::new(),
-        body: Body::Input,
+        body: RequestBody::Input,
         success_status: Vec::new(),
         select: None,
-        redirects: 0,
+        max_redirects: 0,
         proxy: None,
     };
     let tool = Tool {
         backing: Some(Backing::Http(backing)),
-        ..tool("get_rate")
+        ..sample_tool("get_rate")
     };
-    let mut checked = accepted(position, tool, true, "{}");
+    let mut checked = accepted_call(position, tool, true, "{}");
     if let Verdict::Accepted(accepted) = &mut checked.verdict {
-        let token = Piece::Env {
+        let token = Segment::Env {
             name: "RATES_TOKEN".to_owned(),
             default: None,
         };
-        let bearer = Piece::Text("Bearer ".to_owned());
+        let bearer = Segment::Text("Bearer ".to_owned());
         let input = Input::parse("{\n \"n\": 1.00}").unwrap();
         accepted.invocation = Some(Invocation::Http(HttpInvocation {
             url: text("http://127.0.0.1:8080/rates/USD"),
             query: vec![("to".to_owned(), text("EUR"))],
-            headers: vec![("authorization".to_owned(), Draft(vec![bearer, token]))],
-            body: Some(JsonDraft::Raw(input.raw().to_owned())),
+            headers: vec![(
+                "authorization".to_owned(),
+                PartialTemplate(vec![bearer, token]),
+            )],
+            body: Some(PartialJson::Raw(input.as_raw().to_owned())),
         }));
     }
     checked
 }
 
-/// FAULTS 10, 131: digits stand as they came, variables by name, secrets not at all.
+/// Digits are kept verbatim, variables appear by name, and secrets don't appear.
 #[test]
-fn the_line_for_programs() {
-    let read = timed(0, "read_file", 4, true);
+fn plan_json_keeps_digits_and_hides_secrets() {
+    let read = call_with_estimate(0, "read_file", 4, true);
     let checked = [
-        running(read, &["cat", "--", "READ s3cr3t-value"]),
-        rate(1),
-        timed(2, "save", 1, false),
-        rejected(3, "nobody"),
+        with_program(read, &["cat", "--", "READ s3cr3t-value"]),
+        http_call(1),
+        call_with_estimate(2, "save", 1, false),
+        rejected_call(3, "nobody"),
     ];
     let tools = no_tools();
     let mask = Mask::new(["s3cr3t-value"]);
-    assert_snapshot!(json::plan_json(&plan(&checked, &tools), &mask), @r#"{"turn":0,"batches":[{"parallel":true,"calls":[{"position":0,"tool_use_id":"toolu_0","tool_name":"read_file","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":4000,"runs":{"command":["cat","--","READ [masked]"]}},{"position":1,"tool_use_id":"toolu_1","tool_name":"get_rate","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":null,"runs":{"http":{"method":"POST","url":"http://127.0.0.1:8080/rates/USD","query":{"to":"EUR"},"headers":{"authorization":"Bearer ${RATES_TOKEN}"},"body":{"n":1.00}}}}]},{"parallel":false,"calls":[{"position":2,"tool_use_id":"toolu_2","tool_name":"save","concurrency_safe":false,"decided_by":"rule save_*","timeout_ms":30000,"estimate_ms":1000,"runs":null}]}],"rejected":[{"position":3,"tool_use_id":"toolu_3","tool_name":"nobody","reason":"unknown_tool","details":[{"path":"","message":"no tool has this name; did you mean `read_file`?"}]}],"estimate":{"serial_ms":5000,"planned_ms":5000,"unknown":1}}"#);
-    assert_snapshot!(json::plan_json(&plan(&[], &tools), &mask), @r#"{"turn":0,"batches":[],"rejected":[],"estimate":{"serial_ms":0,"planned_ms":0,"unknown":0}}"#);
+    assert_snapshot!(json::render_plan_json(&plan(&checked, &tools), &mask), @r#"{"turn":0,"batches":[{"parallel":true,"calls":[{"position":0,"tool_use_id":"toolu_0","tool_name":"read_file","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":4000,"runs":{"command":["cat","--","READ [masked]"]}},{"position":1,"tool_use_id":"toolu_1","tool_name":"get_rate","concurrency_safe":true,"decided_by":"rule get_*","timeout_ms":30000,"estimate_ms":null,"runs":{"http":{"method":"POST","url":"http://127.0.0.1:8080/rates/USD","query":{"to":"EUR"},"headers":{"authorization":"Bearer ${RATES_TOKEN}"},"body":{"n":1.00}}}}]},{"parallel":false,"calls":[{"position":2,"tool_use_id":"toolu_2","tool_name":"save","concurrency_safe":false,"decided_by":"rule save_*","timeout_ms":30000,"estimate_ms":1000,"runs":null}]}],"rejected":[{"position":3,"tool_use_id":"toolu_3","tool_name":"nobody","reason":"unknown_tool","details":[{"path":"","message":"no tool has this name; did you mean `read_file`?"}]}],"estimate":{"serial_ms":5000,"planned_ms":5000,"unknown":1}}"#);
+    assert_snapshot!(json::render_plan_json(&plan(&[], &tools), &mask), @r#"{"turn":0,"batches":[],"rejected":[],"estimate":{"serial_ms":0,"planned_ms":0,"unknown":0}}"#);
 }
 
-/// FAULTS 45, 78, 137.
 #[test]
-fn the_timeline_for_people() {
+fn plan_text_draws_a_timeline() {
     let checked = [
-        running(
-            timed(0, "invoke_case_analyst", 2, true),
+        with_program(
+            call_with_estimate(0, "invoke_case_analyst", 2, true),
             &["cat", "a b\x1b[2J"],
         ),
-        running(timed(1, "读取文件", 4, true), &["cat", "--", "README.md"]),
-        rejected(2, "red\x1b[31m_file"),
-        timed(3, "save_user_memory", 1, false),
-        rate(4),
+        with_program(
+            call_with_estimate(1, "读取文件", 4, true),
+            &["cat", "--", "README.md"],
+        ),
+        rejected_call(2, "red\x1b[31m_file"),
+        call_with_estimate(3, "save_user_memory", 1, false),
+        http_call(4),
     ];
     let tools = no_tools();
     let plan = plan(&checked, &tools);
-    let look = |width| Look {
+    let style = |width| PlanStyle {
         width,
         color: false,
     };
     let mask = Mask::default();
-    assert_snapshot!(text::plan_text(&plan, look(80), &mask), @r#"
+    assert_snapshot!(text::render_plan_text(&plan, style(80), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
       batch 1: 2 in parallel
@@ -223,7 +236,7 @@ fn the_timeline_for_people() {
 
     7s in series, 5s as planned; 1 call without an estimate
     "#);
-    assert_snapshot!(text::plan_text(&plan, look(40), &mask), @r#"
+    assert_snapshot!(text::render_plan_text(&plan, style(40), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
       batch 1: 2 in parallel
@@ -251,26 +264,26 @@ fn the_timeline_for_people() {
     7s in series, 5s as planned; 1 call without an estimate
     "#);
     for width in (0..200).chain([usize::MAX]) {
-        text::plan_text(&plan, look(width), &mask);
+        text::render_plan_text(&plan, style(width), &mask);
     }
-    let colored = Look {
+    let colored = PlanStyle {
         width: 80,
         color: true,
     };
-    assert!(text::plan_text(&plan, colored, &mask).contains("\x1b[36m"));
+    assert!(text::render_plan_text(&plan, colored, &mask).contains("\x1b[36m"));
 }
 
 #[test]
-fn a_timeline_of_nothing() {
+fn plan_text_has_no_bars_without_estimates() {
     let tools = no_tools();
-    let look = Look {
+    let style = PlanStyle {
         width: 80,
         color: false,
     };
-    let checked = [accepted(0, tool("date"), false, "{}")];
-    let drawn = |checked| text::plan_text(&plan(checked, &tools), look, &Mask::default());
-    assert_snapshot!(drawn(&[]), @"turn 0: no calls");
-    assert_snapshot!(drawn(&checked), @r"
+    let checked = [accepted_call(0, sample_tool("date"), false, "{}")];
+    let render = |checked| text::render_plan_text(&plan(checked, &tools), style, &Mask::default());
+    assert_snapshot!(render(&[]), @"turn 0: no calls");
+    assert_snapshot!(render(&checked), @r"
     turn 0: 1 call, 1 batch
 
       batch 1
@@ -279,17 +292,17 @@ fn a_timeline_of_nothing() {
     ");
 }
 
-/// FAULTS 78: a name cannot end its label.
+/// A name can't end its label.
 #[test]
-fn the_diagram() {
+fn plan_mermaid_escapes_labels() {
     let checked = [
-        timed(0, "get_\"];x<b>", 2, true),
-        timed(1, "get_b", 4, true),
-        timed(2, "save", 1, false),
-        rejected(3, "nobody"),
+        call_with_estimate(0, "get_\"];x<b>", 2, true),
+        call_with_estimate(1, "get_b", 4, true),
+        call_with_estimate(2, "save", 1, false),
+        rejected_call(3, "nobody"),
     ];
     let tools = no_tools();
-    assert_snapshot!(mermaid::plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
+    assert_snapshot!(mermaid::render_plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
     subgraph t0["turn 0: 7s in series, 5s as planned"]
       direction LR
       subgraph t0b0["batch 1: 2 in parallel"]
@@ -310,24 +323,24 @@ fn the_diagram() {
     "#);
 }
 
-/// FAULTS 16: ten times the calls take ten times the work; this many are planned at once.
+/// Ten times the calls must only take ten times the work.
 #[test]
-fn a_hundred_thousand_calls() {
+fn a_hundred_thousand_calls_are_planned_in_linear_time() {
     let checked: Vec<_> = (0..100_000)
         .map(|position| match position % 3 {
-            0 => rejected(position, "nobody"),
-            other => timed(position, "get", 1, other == 1),
+            0 => rejected_call(position, "nobody"),
+            other => call_with_estimate(position, "get", 1, other == 1),
         })
         .collect();
     let tools = no_tools();
     let plan = plan(&checked, &tools);
-    assert_eq!(plan.calls(), 100_000);
+    assert_eq!(plan.call_count(), 100_000);
     assert_eq!(plan.estimate.serial, Duration::from_secs(66_666));
-    let line = json::plan_json(&plan, &Mask::default());
+    let line = json::render_plan_json(&plan, &Mask::default());
     assert_eq!(line.matches("tool_use_id").count(), 100_000);
 }
 
-/// The rule, said once more from the view of two neighbours: they share a batch where both are safe.
+/// The same rule from the view of two neighbors: they share a batch if both are safe.
 fn oracle(calls: &[Option<bool>]) -> Vec<Vec<usize>> {
     let running: Vec<(usize, bool)> = calls
         .iter()
@@ -342,22 +355,22 @@ fn oracle(calls: &[Option<bool>]) -> Vec<Vec<usize>> {
 
 proptest! {
     #[test]
-    fn batches_are_those_of_the_oracle(
+    fn batches_match_the_oracle(
         calls in prop::collection::vec(prop::option::weighted(0.8, any::<bool>()), 0..40)
     ) {
         let checked: Vec<_> = calls
             .iter()
             .enumerate()
             .map(|(position, safe)| match safe {
-                Some(safe) => timed(position, "tool", 1, *safe),
-                None => rejected(position, "nobody"),
+                Some(safe) => call_with_estimate(position, "tool", 1, *safe),
+                None => rejected_call(position, "nobody"),
             })
             .collect();
         let tools = no_tools();
         let plan = plan(&checked, &tools);
-        prop_assert_eq!(positions(&plan), oracle(&calls));
+        prop_assert_eq!(batch_positions(&plan), oracle(&calls));
         prop_assert!(plan.estimate.planned <= plan.estimate.serial);
-        let longest = plan.batches.iter().map(|batch| batch.takes).sum::<Duration>();
+        let longest = plan.batches.iter().map(|batch| batch.duration).sum::<Duration>();
         prop_assert_eq!(longest, plan.estimate.planned);
     }
 }

@@ -1,68 +1,69 @@
-//! Which elements of an argument list are a program, and which are the text of one: there no value of the input may
-//! stand, for it would be run.
+//! Classifies the elements of an argument list as program names, code or data. Values from the input must not become
+//! part of a program name or of code, since they would be executed.
 //!
-//! This reads the option conventions of well-known programs. It cannot know every program that runs its arguments; one
-//! that is not listed here is taken to read them only.
+//! This relies on the option conventions of well-known programs. It can't know every program that executes its
+//! arguments: one that isn't listed is assumed to treat them as data.
 
-use crate::tools_file::argv::interpreters::{Interpreter, interpreter};
+use crate::tools_file::argv::interpreters::{Interpreter, find_interpreter};
 use crate::tools_file::argv::wrappers::{base_name, operands_before_program};
 
-/// What an element of `argv` is to the programs in it.
+/// The role of an element of `argv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ArgRole {
     /// The name of a program.
     Program,
-    /// A text that a program runs.
+    /// Code that a program executes.
     Code,
-    /// The file that an interpreter runs, as far as a value of the input has a part in its name.
+    /// The file that an interpreter executes, if its name contains a value from the input.
     Script,
-    /// Something that a program reads.
+    /// Anything else.
     Data,
 }
 
-/// The role of each element of `argv`, in order.
-pub(crate) fn roles(argv: &[&str]) -> Vec<Role> {
-    let mut roles = vec![Role::Data; argv.len()];
+/// Returns the role of each element of `argv`, in order.
+pub(crate) fn classify_args(argv: &[&str]) -> Vec<ArgRole> {
+    let mut roles = vec![ArgRole::Data; argv.len()];
     mark_program(argv, 0, &mut roles);
     roles
 }
 
-/// Marks the program at `at` and what it runs.
-fn mark_program(argv: &[&str], at: usize, roles: &mut [Role]) {
-    if at >= argv.len() || roles[at] == Role::Program {
+/// Marks the program at `index` and everything that it executes.
+fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
+    if index >= argv.len() || roles[index] == ArgRole::Program {
         return;
     }
-    roles[at] = Role::Program;
-    let name = base_name(argv[at]);
-    let behind = at + 1;
-    if let Some(interpreter) = interpreter(&name) {
-        mark_code(interpreter, argv, behind, roles);
+    roles[index] = ArgRole::Program;
+    let name = base_name(argv[index]);
+    let after = index + 1;
+    if let Some(interpreter) = find_interpreter(&name) {
+        mark_code(interpreter, argv, after, roles);
     }
     let operands = operands_before_program(&name);
-    if let Some(wrapped) = operands.and_then(|operands| wrapped_program(argv, behind, operands)) {
+    if let Some(wrapped) = operands.and_then(|operands| find_wrapped_program(argv, after, operands))
+    {
         mark_program(argv, wrapped, roles);
     }
     match name.as_str() {
-        "env" => mark_behind(argv, behind, &["-S", "--split-string"], roles),
-        "find" | "fd" => mark_started(argv, behind, roles),
-        // They join their operands into one text for a shell.
-        "ssh" | "eval" | "watch" => roles[behind..].fill(Role::Code),
-        // What stands behind `:::` is quoted for it.
+        "env" => mark_option_code(argv, after, &["-S", "--split-string"], roles),
+        "find" | "fd" => mark_exec_programs(argv, after, roles),
+        // These join their operands into one shell command.
+        "ssh" | "eval" | "watch" => roles[after..].fill(ArgRole::Code),
+        // `parallel` quotes the arguments after `:::`.
         "parallel" => {
-            let quoted = argv[behind..].iter().position(|e| e.starts_with(":::"));
-            let end = quoted.map_or(argv.len(), |length| behind + length);
-            roles[behind..end].fill(Role::Code);
+            let quoted = argv[after..].iter().position(|e| e.starts_with(":::"));
+            let end = quoted.map_or(argv.len(), |length| after + length);
+            roles[after..end].fill(ArgRole::Code);
         }
         _ => {}
     }
-    mark_interpreters(argv, behind, operands.is_some(), roles);
+    mark_interpreters(argv, after, operands.is_some(), roles);
 }
 
-/// Marks interpreters that are started behind options which are not known here, as in `sudo -u root sh -c TEXT` and
-/// `docker exec box sh -c TEXT`. Behind a wrapper the name alone tells, elsewhere an option that runs a text must follow.
-fn mark_interpreters(argv: &[&str], from: usize, is_wrapper: bool, roles: &mut [Role]) {
+/// Marks interpreters after options that aren't known here, as in `sudo -u root sh -c CODE` and
+/// `docker exec box sh -c CODE`. After a wrapper the name is enough; elsewhere, an option that takes code must follow.
+fn mark_interpreters(argv: &[&str], from: usize, is_wrapper: bool, roles: &mut [ArgRole]) {
     for index in from..argv.len() {
-        let Some(interpreter) = interpreter(&base_name(argv[index])) else {
+        let Some(interpreter) = find_interpreter(&base_name(argv[index])) else {
             continue;
         };
         let next = argv.get(index + 1);
@@ -72,30 +73,31 @@ fn mark_interpreters(argv: &[&str], from: usize, is_wrapper: bool, roles: &mut [
     }
 }
 
-/// Marks what stands in or behind an option as a text that is run.
-fn mark_behind(argv: &[&str], from: usize, options: &[&str], roles: &mut [Role]) {
+/// Marks each of these options, and the element after it, as code.
+fn mark_option_code(argv: &[&str], from: usize, options: &[&str], roles: &mut [ArgRole]) {
     for index in from..argv.len() {
         if options.iter().any(|option| argv[index].starts_with(option)) {
-            roles[index] = Role::Code;
+            roles[index] = ArgRole::Code;
             if let Some(next) = roles.get_mut(index + 1) {
-                *next = Role::Code;
+                *next = ArgRole::Code;
             }
         }
     }
 }
 
-/// Marks the programs that `find` starts for each file.
-fn mark_started(argv: &[&str], from: usize, roles: &mut [Role]) {
-    const STARTING: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
+/// Marks the programs that `find` or `fd` starts for each file.
+fn mark_exec_programs(argv: &[&str], from: usize, roles: &mut [ArgRole]) {
+    const EXEC_OPTIONS: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
     for index in from..argv.len() {
-        if STARTING.contains(&argv[index]) {
+        if EXEC_OPTIONS.contains(&argv[index]) {
             mark_program(argv, index + 1, roles);
         }
     }
 }
 
-/// Where a wrapper's own options and operands end: numbers are taken for values of options, `A=b` for a variable.
-fn wrapped_program(argv: &[&str], from: usize, mut operands: usize) -> Option<usize> {
+/// Returns the index of the program that a wrapper runs, after the wrapper's own options and operands. Assumes that
+/// numbers are values of options and that `A=b` sets a variable.
+fn find_wrapped_program(argv: &[&str], from: usize, mut operands: usize) -> Option<usize> {
     for (index, element) in argv.iter().enumerate().skip(from) {
         let is_value = element.starts_with(|c: char| c.is_ascii_digit());
         let is_variable = element
@@ -112,88 +114,89 @@ fn wrapped_program(argv: &[&str], from: usize, mut operands: usize) -> Option<us
     None
 }
 
-/// Marks what an interpreter runs, up to the file that it would run instead.
-fn mark_code(interpreter: &Interpreter, argv: &[&str], from: usize, roles: &mut [Role]) {
+/// Marks the code that an interpreter executes or, if there is none, its script file.
+fn mark_code(interpreter: &Interpreter, argv: &[&str], from: usize, roles: &mut [ArgRole]) {
     let mut operand_is_code = interpreter.runs_operand();
     let mut operand_is_script = interpreter.runs_file();
-    let (mut options, mut before) = (true, "");
+    let (mut in_options, mut previous) = (true, "");
     for index in from..argv.len() {
         let element = argv[index];
-        if options && interpreter.is_option(element, operand_is_code) {
-            if interpreter.ends_reading(element) {
+        if in_options && interpreter.is_option(element, operand_is_code) {
+            if interpreter.names_module(element) {
                 return mark_script(argv, index + 1, roles);
             }
-            operand_is_script &= !interpreter.runs_no_file(element);
-            options = !matches!(element, "--" | "-");
+            operand_is_script &= !interpreter.excludes_script(element);
+            in_options = !matches!(element, "--" | "-");
             operand_is_code = mark_option(interpreter, element, index, operand_is_code, roles);
-        } else if !(options && interpreter.takes_value(before, element, &argv[index + 1..])) {
+        } else if !(in_options
+            && interpreter.is_option_value(previous, element, &argv[index + 1..]))
+        {
             if operand_is_code {
-                roles[index] = Role::Code;
+                roles[index] = ArgRole::Code;
             } else if operand_is_script {
                 mark_script(argv, index, roles);
             }
-            if interpreter.ends_at_operand() {
+            if interpreter.stops_at_operand() {
                 return;
             }
         }
-        before = element;
+        previous = element;
     }
 }
 
-/// Marks the file that an interpreter runs, where a value decides which.
-fn mark_script(argv: &[&str], at: usize, roles: &mut [Role]) {
-    if argv.get(at).is_some_and(|element| element.contains('{')) {
-        roles[at] = Role::Script;
+/// Marks the file that an interpreter executes, if its name contains a value from the input.
+fn mark_script(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
+    if argv.get(index).is_some_and(|element| element.contains('{')) {
+        roles[index] = ArgRole::Script;
     }
 }
 
-/// Marks an option that says what is run, and what it runs. Says whether the first operand is a text that is run.
+/// Marks an option that takes code, and that code. Returns whether the first operand is code.
 fn mark_option(
     interpreter: &Interpreter,
     element: &str,
     index: usize,
     operand_is_code: bool,
-    roles: &mut [Role],
+    roles: &mut [ArgRole],
 ) -> bool {
     if interpreter.runs_next(element) {
-        roles[index] = Role::Code;
+        roles[index] = ArgRole::Code;
         if interpreter.runs_operand_after_option() {
             return true;
         }
-        let texts = if interpreter.runs_all_behind() {
+        let count = if interpreter.runs_all_after() {
             usize::MAX
         } else {
             1
         };
-        let behind = roles.iter_mut().skip(index + 1);
-        behind.take(texts).for_each(|role| *role = Role::Code);
+        let following = roles.iter_mut().skip(index + 1);
+        following.take(count).for_each(|role| *role = ArgRole::Code);
         return false;
     }
-    if interpreter.runs_rest_of(element) {
-        roles[index] = Role::Code;
+    if interpreter.runs_inline_value(element) {
+        roles[index] = ArgRole::Code;
         return false;
     }
-    operand_is_code && !interpreter.names_file(element)
+    operand_is_code && !interpreter.names_script_file(element)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// P, C, S and - for program, code, script and data, element by element.
-    fn shown(argv: &[&str]) -> String {
-        let letter = |role: &Role| match role {
-            Role::Program => 'P',
-            Role::Code => 'C',
-            Role::Script => 'S',
-            Role::Data => '-',
+    /// Returns one letter per element: P for a program, C for code, S for a script and - for data.
+    fn role_letters(argv: &[&str]) -> String {
+        let letter = |role: &ArgRole| match role {
+            ArgRole::Program => 'P',
+            ArgRole::Code => 'C',
+            ArgRole::Script => 'S',
+            ArgRole::Data => '-',
         };
-        roles(argv).iter().map(letter).collect()
+        classify_args(argv).iter().map(letter).collect()
     }
 
-    /// FAULTS 35.
     #[test]
-    fn the_text_of_a_program_is_found() {
+    fn code_arguments_are_found() {
         for (argv, roles) in [
             ("cat -- {x}", "P--"),
             ("{x} a", "P-"),
@@ -228,7 +231,7 @@ mod tests {
             ("ssh host cat {x}", "PCCC"),
             ("grep -c {x}", "P--"),
             ("jq -c {x}", "P--"),
-            // A shell takes more options behind -c, and runs its first operand.
+            // A shell accepts more options after `-c` and executes its first operand.
             ("sh -c -- {x}", "PC-C"),
             ("sh -c - {x} {y}", "PC-C-"),
             ("bash -c -e +x {x} {y}", "PC--C-"),
@@ -236,7 +239,7 @@ mod tests {
             ("bash --rcfile /etc/rc -c {x}", "P--CC"),
             ("fish -C {x} -c {y}", "PCCCC"),
             ("deno eval --ext=ts {x}", "PC-C"),
-            // Values of options that look like files end nothing.
+            // A value of an option that looks like a file doesn't end the options.
             ("perl -I ./lib -e {x}", "P--CC"),
             ("node -r ./hook.js -e {x}", "P--CC"),
             ("python3 -W ignore::a.B -c {x}", "P--CC"),
@@ -252,7 +255,7 @@ mod tests {
             ("sed -f script {x}", "P---"),
             ("pwsh -NoProfile -command ls {x}", "P-CCC"),
             ("parallel echo {x} ::: {y}", "PCC--"),
-            // The file that is run, where a value says which.
+            // A value from the input chooses the script file.
             ("python3 {x} {y}", "PS-"),
             ("python3 -u {x}", "P-S"),
             ("python3 -m {x} {y}", "P-S-"),
@@ -275,7 +278,7 @@ mod tests {
             ("timeout 5 ruby {x}", "P-PS"),
         ] {
             let argv: Vec<&str> = argv.split(' ').collect();
-            assert_eq!(shown(&argv), roles, "{argv:?}");
+            assert_eq!(role_letters(&argv), roles, "{argv:?}");
         }
     }
 }

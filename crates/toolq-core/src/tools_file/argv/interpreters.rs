@@ -1,39 +1,40 @@
-//! The conventions of programs that run a text in their arguments.
+//! Option conventions of programs that execute code from their arguments.
 
-/// How an interpreter is told to run a text.
+/// How an interpreter takes code from its arguments.
 pub(crate) struct Interpreter {
-    /// Its names, without a version behind.
+    /// Its names, without a version suffix.
     names: &'static [&'static str],
-    /// Letters of short options, alone or in a cluster as in `-lc`.
-    letters: &'static str,
-    /// Long options and subcommands, in any case.
-    words: &'static [&'static str],
-    /// Options whose value is an element of its own, even where it looks like a file.
-    valued: &'static [&'static str],
-    /// Where the text stands.
-    text: Text,
+    /// Letters of the short options that take code, alone or in a cluster such as `-lc`.
+    code_letters: &'static str,
+    /// Long options and subcommands that take code, matched case-insensitively.
+    code_options: &'static [&'static str],
+    /// Options whose value is the next element, even if that looks like a file.
+    value_options: &'static [&'static str],
+    /// Where the code is.
+    code_position: CodePosition,
 }
 
-/// Where the text stands that an interpreter runs.
+/// Where an interpreter finds its code.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Text {
-    /// Right behind the option.
+enum CodePosition {
+    /// In the element after the option.
     Next,
-    /// The same, and options may also stand behind operands.
+    /// The same, but options may also follow operands.
     NextAnywhere,
-    /// Everything behind the option.
+    /// In everything after the option.
     Rest,
-    /// The first operand, once the option was given: more options may stand between.
+    /// In the first operand after the option. More options may come in between.
     Operand,
-    /// Right behind the option; without it the first operand, unless one of these names a file.
+    /// In the element after the option. Without that option, in the first operand, unless one of these options names a
+    /// file.
     OperandUnless(&'static [&'static str]),
 }
 
 const INTERPRETERS: [Interpreter; 14] = [
     Interpreter {
-        valued: &["--rcfile", "--init-file", "--emulate"],
-        text: Text::Operand,
-        ..runs_by(
+        value_options: &["--rcfile", "--init-file", "--emulate"],
+        code_position: CodePosition::Operand,
+        ..base_interpreter(
             &[
                 "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "csh", "tcsh",
             ],
@@ -41,29 +42,29 @@ const INTERPRETERS: [Interpreter; 14] = [
             &[],
         )
     },
-    runs_by(&["fish"], "cC", &["--command", "--init-command"]),
+    base_interpreter(&["fish"], "cC", &["--command", "--init-command"]),
     Interpreter {
-        text: Text::NextAnywhere,
-        ..runs_by(&["su", "runuser", "script", "flock"], "c", &["--command"])
+        code_position: CodePosition::NextAnywhere,
+        ..base_interpreter(&["su", "runuser", "script", "flock"], "c", &["--command"])
     },
     Interpreter {
-        valued: &["-W", "-X", "--check-hash-based-pycs"],
-        ..runs_by(&["python", "pypy"], "c", &[])
+        value_options: &["-W", "-X", "--check-hash-based-pycs"],
+        ..base_interpreter(&["python", "pypy"], "c", &[])
     },
     Interpreter {
-        valued: &["-I"],
-        ..runs_by(&["perl"], "eE", &[])
+        value_options: &["-I"],
+        ..base_interpreter(&["perl"], "eE", &[])
     },
     Interpreter {
-        valued: &["-I", "-r", "-C", "-E", "--encoding"],
-        ..runs_by(&["ruby", "jruby"], "e", &[])
+        value_options: &["-I", "-r", "-C", "-E", "--encoding"],
+        ..base_interpreter(&["ruby", "jruby"], "e", &[])
     },
     Interpreter {
-        valued: &["-l"],
-        ..runs_by(&["lua", "luajit"], "e", &[])
+        value_options: &["-l"],
+        ..base_interpreter(&["lua", "luajit"], "e", &[])
     },
     Interpreter {
-        valued: &[
+        value_options: &[
             "-r",
             "--require",
             "--import",
@@ -73,15 +74,15 @@ const INTERPRETERS: [Interpreter; 14] = [
             "-C",
             "--conditions",
         ],
-        ..runs_by(&["node", "nodejs", "bun"], "ep", &["--eval", "--print"])
+        ..base_interpreter(&["node", "nodejs", "bun"], "ep", &["--eval", "--print"])
     },
     Interpreter {
-        text: Text::Operand,
-        ..runs_by(&["deno"], "", &["eval"])
+        code_position: CodePosition::Operand,
+        ..base_interpreter(&["deno"], "", &["eval"])
     },
     Interpreter {
-        valued: &["-c", "-d", "-z", "--php-ini", "--define"],
-        ..runs_by(
+        value_options: &["-c", "-d", "-z", "--php-ini", "--define"],
+        ..base_interpreter(
             &["php"],
             "rBRE",
             &[
@@ -93,7 +94,7 @@ const INTERPRETERS: [Interpreter; 14] = [
         )
     },
     Interpreter {
-        valued: &[
+        value_options: &[
             "-L",
             "-J",
             "--load",
@@ -103,7 +104,7 @@ const INTERPRETERS: [Interpreter; 14] = [
             "-classpath",
             "-l",
         ],
-        ..runs_by(
+        ..base_interpreter(
             &[
                 "rscript",
                 "julia",
@@ -118,156 +119,165 @@ const INTERPRETERS: [Interpreter; 14] = [
         )
     },
     Interpreter {
-        text: Text::Rest,
-        ..runs_by(
+        code_position: CodePosition::Rest,
+        ..base_interpreter(
             &["powershell", "pwsh"],
             "",
             &["-c", "-command", "-e", "-ec", "-encodedcommand"],
         )
     },
     Interpreter {
-        valued: &["-F", "-v", "-f", "-i", "-l"],
-        text: Text::OperandUnless(&["-f", "--file", "-E", "--exec"]),
-        ..runs_by(&["awk", "gawk", "mawk", "nawk"], "", &["-e", "--source"])
+        value_options: &["-F", "-v", "-f", "-i", "-l"],
+        code_position: CodePosition::OperandUnless(&["-f", "--file", "-E", "--exec"]),
+        ..base_interpreter(&["awk", "gawk", "mawk", "nawk"], "", &["-e", "--source"])
     },
-    // GNU's runs programs, by its command `e`.
+    // The `e` command of GNU sed runs programs.
     Interpreter {
-        valued: &["-f", "-l", "--file", "--line-length"],
-        text: Text::OperandUnless(&["-f", "--file"]),
-        ..runs_by(&["sed", "gsed"], "", &["-e", "--expression"])
+        value_options: &["-f", "-l", "--file", "--line-length"],
+        code_position: CodePosition::OperandUnless(&["-f", "--file"]),
+        ..base_interpreter(&["sed", "gsed"], "", &["-e", "--expression"])
     },
 ];
 
-const fn runs_by(
+const fn base_interpreter(
     names: &'static [&'static str],
-    letters: &'static str,
-    words: &'static [&'static str],
+    code_letters: &'static str,
+    code_options: &'static [&'static str],
 ) -> Interpreter {
     Interpreter {
         names,
-        letters,
-        words,
-        valued: &[],
-        text: Text::Next,
+        code_letters,
+        code_options,
+        value_options: &[],
+        code_position: CodePosition::Next,
     }
 }
 
-/// The interpreter of this name.
-pub(crate) fn interpreter(name: &str) -> Option<&'static Interpreter> {
+/// Returns the interpreter of this name.
+pub(crate) fn find_interpreter(name: &str) -> Option<&'static Interpreter> {
     INTERPRETERS
         .iter()
         .find(|interpreter| interpreter.names.contains(&name))
 }
 
 impl Interpreter {
-    /// Whether its first operand is a text that is run, whatever options there are.
+    /// Whether its first operand is code, even without an option that says so.
     pub(crate) fn runs_operand(&self) -> bool {
-        matches!(self.text, Text::OperandUnless(_))
+        matches!(self.code_position, CodePosition::OperandUnless(_))
     }
 
-    /// Whether its first operand is a file that is run, where no option says otherwise.
+    /// Whether its first operand is a script file, unless an option says otherwise.
     pub(crate) fn runs_file(&self) -> bool {
-        match self.text {
-            Text::Next | Text::Rest => true,
-            Text::Operand => !self.names.contains(&"deno"),
-            Text::NextAnywhere | Text::OperandUnless(_) => false,
+        match self.code_position {
+            CodePosition::Next | CodePosition::Rest => true,
+            CodePosition::Operand => !self.names.contains(&"deno"),
+            CodePosition::NextAnywhere | CodePosition::OperandUnless(_) => false,
         }
     }
 
-    /// Whether no operand is a file that is run once this option was given: it says what is run. `-s` of a shell is that
-    /// it is read.
-    pub(crate) fn runs_no_file(&self, element: &str) -> bool {
-        let is_read = self.text == Text::Operand && in_cluster(element, "s");
-        is_read || self.runs_next(element) || self.runs_rest_of(element)
+    /// Whether an option rules out a script file, because it takes code or is `-s` of a shell, which reads the code
+    /// from stdin.
+    pub(crate) fn excludes_script(&self, element: &str) -> bool {
+        let is_read = self.code_position == CodePosition::Operand && cluster_contains(element, "s");
+        is_read || self.runs_next(element) || self.runs_inline_value(element)
     }
 
-    /// Whether its option makes the first operand behind it a text that is run.
+    /// Whether the option that takes code makes the first operand after it the code.
     pub(crate) fn runs_operand_after_option(&self) -> bool {
-        self.text == Text::Operand
+        self.code_position == CodePosition::Operand
     }
 
-    /// Whether the text goes on to the end of the arguments.
-    pub(crate) fn runs_all_behind(&self) -> bool {
-        self.text == Text::Rest
+    /// Whether the code extends to the end of the arguments.
+    pub(crate) fn runs_all_after(&self) -> bool {
+        self.code_position == CodePosition::Rest
     }
 
-    /// Whether no option is read behind an operand.
-    pub(crate) fn ends_at_operand(&self) -> bool {
-        self.text != Text::NextAnywhere
+    /// Whether options end at the first operand.
+    pub(crate) fn stops_at_operand(&self) -> bool {
+        self.code_position != CodePosition::NextAnywhere
     }
 
-    /// Whether an element is no operand; `-` ends the options of a shell.
+    /// Whether an element isn't an operand. That includes `-` if it ends the options, as it does for a shell.
     pub(crate) fn is_option(&self, element: &str, operand_is_code: bool) -> bool {
-        let signed = element.starts_with(['-', '+']) && element.len() > 1;
-        let ends = operand_is_code || self.text == Text::Operand;
-        signed || self.is_word(element) || ends && element == "-"
+        let has_option_sign = element.starts_with(['-', '+']) && element.len() > 1;
+        let dash_ends_options = operand_is_code || self.code_position == CodePosition::Operand;
+        has_option_sign || self.is_code_option(element) || dash_ends_options && element == "-"
     }
 
-    /// Whether the element behind this one is run. In a cluster, `-e'text'`, the rest of this one may be, too.
+    /// Whether the next element is code. In a cluster such as `-e'code'`, the rest of this one may be code too.
     pub(crate) fn runs_next(&self, element: &str) -> bool {
-        self.is_word(element) || in_cluster(element, self.letters)
+        self.is_code_option(element) || cluster_contains(element, self.code_letters)
     }
 
-    /// `--eval=text`
-    pub(crate) fn runs_rest_of(&self, element: &str) -> bool {
+    /// Whether an option contains its code, as in `--eval=code`.
+    pub(crate) fn runs_inline_value(&self, element: &str) -> bool {
         element
             .split_once('=')
-            .is_some_and(|(option, _)| option.starts_with("--") && self.is_word(option))
+            .is_some_and(|(option, _)| option.starts_with("--") && self.is_code_option(option))
     }
 
-    /// Whether its program comes from a file, so that no operand is one.
-    pub(crate) fn names_file(&self, element: &str) -> bool {
-        match self.text {
-            Text::OperandUnless(files) => files.iter().any(|option| element.starts_with(option)),
+    /// Whether an option names the file that holds the code, so that no operand is code.
+    pub(crate) fn names_script_file(&self, element: &str) -> bool {
+        match self.code_position {
+            CodePosition::OperandUnless(files) => {
+                files.iter().any(|option| element.starts_with(option))
+            }
             _ => false,
         }
     }
 
-    /// `-m` of Python names a module, whose own options follow.
-    pub(crate) fn ends_reading(&self, element: &str) -> bool {
+    /// Whether an option is Python's `-m`, which names a module and is followed by that module's own options.
+    pub(crate) fn names_module(&self, element: &str) -> bool {
         element == "-m" && self.names.contains(&"python")
     }
 
-    /// Whether `element` is the value of the option before it. Where nobody knows that option, what doesn't look like a
-    /// file is taken for one, and reading goes on; a value of the input only where a file comes `behind`.
-    pub(crate) fn takes_value(&self, before: &str, element: &str, behind: &[&str]) -> bool {
-        if self.valued.contains(&before) {
+    /// Whether `element` is the value of the option before it.
+    ///
+    /// If that option isn't known here, an element that doesn't look like a file is assumed to be its value. An element
+    /// with a placeholder is assumed to be its value only if one that looks like a file follows.
+    pub(crate) fn is_option_value(
+        &self,
+        previous: &str,
+        element: &str,
+        following: &[&str],
+    ) -> bool {
+        if self.value_options.contains(&previous) {
             return true;
         }
-        match self.text {
-            // `-o` of a shell, also in a cluster as in `-euo`, takes the name of a setting.
-            Text::Operand => {
-                !before.starts_with("--")
-                    && before.ends_with(['o', 'O'])
-                    && before.starts_with(['-', '+'])
+        match self.code_position {
+            // `-o` of a shell, alone or in a cluster such as `-euo`, takes the name of a setting.
+            CodePosition::Operand => {
+                !previous.starts_with("--")
+                    && previous.ends_with(['o', 'O'])
+                    && previous.starts_with(['-', '+'])
             }
             // BSD's `sed -i ''`.
-            Text::OperandUnless(_) => element.is_empty() || self.runs_next(before),
-            Text::Next | Text::NextAnywhere | Text::Rest => {
-                let may_be = before.starts_with(['-', '+']) && !before.contains('=');
+            CodePosition::OperandUnless(_) => element.is_empty() || self.runs_next(previous),
+            CodePosition::Next | CodePosition::NextAnywhere | CodePosition::Rest => {
+                let may_take_value = previous.starts_with(['-', '+']) && !previous.contains('=');
                 let is_file = if element.contains('{') {
-                    !behind.iter().any(|element| is_like_file(element))
+                    !following.iter().any(|element| looks_like_file(element))
                 } else {
-                    is_like_file(element)
+                    looks_like_file(element)
                 };
-                self.runs_next(before) || may_be && !is_file
+                self.runs_next(previous) || may_take_value && !is_file
             }
         }
     }
 
-    fn is_word(&self, element: &str) -> bool {
-        self.words
+    fn is_code_option(&self, element: &str) -> bool {
+        self.code_options
             .iter()
-            .any(|word| word.eq_ignore_ascii_case(element))
+            .any(|option| option.eq_ignore_ascii_case(element))
     }
 }
 
-fn is_like_file(element: &str) -> bool {
+fn looks_like_file(element: &str) -> bool {
     !element.starts_with('-') && element.contains(['/', '.'])
 }
 
-/// Whether one of `letters` stands in a cluster of short options: `-c`, `-lc`, `-e'text'`.
-fn in_cluster(element: &str, letters: &str) -> bool {
+/// Whether a cluster of short options, such as `-c`, `-lc` or `-e'code'`, contains one of `letters`.
+fn cluster_contains(element: &str, letters: &str) -> bool {
     let Some(cluster) = element.strip_prefix('-') else {
         return false;
     };

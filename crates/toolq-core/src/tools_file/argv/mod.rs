@@ -1,10 +1,11 @@
-//! Which arguments of a command are a program, or the source text of one. No value of an input may become part of those.
+//! Finds the arguments of a command that name a program or contain code. Values from the input must not become part of
+//! them.
 
 mod classify;
 mod hints;
 mod interpreters;
 mod wrappers;
 
-pub(crate) use classify::{Role, roles};
-pub(crate) use hints::{SCRIPT_BESIDE, value_beside};
+pub(crate) use classify::{ArgRole, classify_args};
+pub(crate) use hints::{SCRIPT_VALUE_HINT, code_value_hint};
 pub(crate) use wrappers::base_name;

@@ -1,6 +1,6 @@
-//! Names of programs, and those that run the program in their arguments.
+//! Names of programs, and the wrappers that run another program from their arguments.
 
-/// Programs that run the program in their arguments, and how many operands stand before it.
+/// Programs that run another program from their arguments, with the number of operands before it.
 const WRAPPERS: [(&str, usize); 20] = [
     ("busybox", 0),
     ("chroot", 1),
@@ -24,14 +24,15 @@ const WRAPPERS: [(&str, usize); 20] = [
     ("xargs", 0),
 ];
 
-/// `python3.12` → `python`, `/usr/bin/env` → `env`.
+/// Strips the directory and version from a program and lowercases it: `python3.12` → `python`, `/usr/bin/env` → `env`.
 pub(crate) fn base_name(program: &str) -> String {
     let name = program.rsplit('/').next().unwrap_or_default();
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     name.to_ascii_lowercase()
 }
 
-/// How many operands stand before the program that a wrapper of this name runs; none for other programs.
+/// Returns the number of operands before the program that the wrapper `name` runs. Returns `None` if it isn't a
+/// wrapper.
 pub(crate) fn operands_before_program(name: &str) -> Option<usize> {
     let wrapper = WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name);
     wrapper.map(|(_, operands)| *operands)

@@ -1,11 +1,11 @@
-//! What does a tool's work: `command` and `http`.
+//! The keys of the `command` and `http` backings.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
-use crate::tools_file::keys::values::{Bytes, DurationText, Statuses};
-use crate::tools_file::spanned::{Setting, Table};
+use crate::tools_file::keys::values::{DurationText, SizeText, StatusRangeText};
+use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{HttpMethod, Leftovers};
 
 /// A program and its arguments.
@@ -13,95 +13,95 @@ use crate::types::{HttpMethod, Leftovers};
 #[serde(
     rename = "$kind",
     rename_all = "snake_case",
-    expecting = "a list of the program and its arguments such as `[cat, --, \"{path}\"]`, or a table with `argv`"
+    expecting = "a list of the program and its arguments, such as `[cat, --, \"{path}\"]`, or a table with `argv`"
 )]
 #[schemars(rename = "Command", untagged)]
 pub enum CommandForm {
-    /// Just the list.
+    /// The program and its arguments.
     List(Argv),
-    /// Everything by its name.
+    /// A table with `argv` and other keys.
     Table(Box<CommandFile>),
 }
 
-/// The program and its arguments, each a template; no shell is involved.
-pub type Argv = Vec<Setting<String>>;
+/// The program and its arguments. Each is a template; no shell is involved.
+pub type Argv = Vec<Field<String>>;
 
-/// A program and what it is given.
+/// A program and how to run it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["argv"]))]
 pub struct CommandFile {
-    /// The program and its arguments, each a template; no shell is involved.
-    pub argv: Setting<Argv>,
-    /// What it reads: `input` (the default: the input as JSON), `none`, or a template.
-    pub stdin: Setting<String>,
-    /// Environment variables: templates by name.
-    pub env: Setting<Table<String>>,
-    /// Variables that pass from toolq's own environment, beside PATH, HOME, LANG, LC_*, TMPDIR and TZ.
-    pub pass_env: Setting<Vec<Setting<String>>>,
-    /// Where it runs, inside the root. Default: the root.
-    pub cwd: Setting<String>,
-    /// Exit codes that are no failure. Default: 0.
-    #[schemars(with = "Setting<Vec<u8>>")]
-    pub success_exit: Setting<Vec<Setting<i32>>>,
-    /// What happens to processes that it leaves running when it ends: `kill` (the default), `report` (the same, and the
-    /// model is told), or `allow`.
-    pub leftovers: Setting<Leftovers>,
-    /// What it may use. Default: whatever the system allows.
-    pub limits: Setting<LimitsFile>,
+    /// The program and its arguments. Each is a template; no shell is involved.
+    pub argv: Field<Argv>,
+    /// Standard input: `input` (the default: the input as JSON), `none`, or a template.
+    pub stdin: Field<String>,
+    /// Environment variables: names with templates for their values.
+    pub env: Field<SpannedTable<String>>,
+    /// Variables to pass from toolq's own environment, in addition to PATH, HOME, LANG, LC_*, TMPDIR and TZ.
+    pub pass_env: Field<Vec<Field<String>>>,
+    /// Working directory, inside the root. Default: the root.
+    pub cwd: Field<String>,
+    /// Exit codes that count as success. Default: 0.
+    #[schemars(with = "Field<Vec<u8>>")]
+    pub success_exit: Field<Vec<Field<i32>>>,
+    /// What to do with processes that are still running after the program exits: `kill` (the default), `report` (kill
+    /// them and tell the model), or `allow`.
+    pub leftovers: Field<Leftovers>,
+    /// Resource limits. Default: whatever the system allows.
+    pub limits: Field<LimitsFile>,
 }
 
-/// What a program may use.
+/// Resource limits of a program.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct LimitsFile {
-    /// Processor time of one process, in whole seconds.
-    pub cpu: Setting<DurationText>,
+    /// CPU time of one process, in whole seconds.
+    pub cpu: Field<DurationText>,
     /// Address space of one process.
-    pub memory: Setting<Bytes>,
-    /// Descriptors that one process has open, the four that it is given among them.
+    pub memory: Field<SizeText>,
+    /// Open file descriptors of one process, including the four that it starts with.
     #[schemars(range(min = 4))]
-    pub files: Setting<u64>,
-    /// Processes of one call at the same time.
+    pub files: Field<u64>,
+    /// Processes that one call may have at the same time.
     #[schemars(range(min = 1))]
-    pub processes: Setting<u64>,
-    /// One file that it writes.
-    pub file_size: Setting<Bytes>,
+    pub processes: Field<u64>,
+    /// Size of each file that it writes.
+    pub file_size: Field<SizeText>,
 }
 
-/// A request and how its response is read.
+/// An HTTP request and how to read its response.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["url"]))]
 pub struct HttpFile {
-    /// Default: GET.
-    pub method: Setting<HttpMethod>,
-    /// A template; values of the input stand behind the host only and are percent-encoded. Or one value that is the
-    /// whole URL; then `hosts` are needed.
-    pub url: Setting<String>,
-    /// Which hosts a URL of the input may name: `api.example.com`, or `*.example.com` for those below it. An empty list
-    /// allows none. Addresses that are not public are refused whatever the name.
-    pub hosts: Setting<Vec<Setting<String>>>,
-    /// Pairs behind `?`: templates by name.
-    pub query: Setting<Table<String>>,
-    /// Templates by name.
-    pub headers: Setting<Table<String>>,
-    /// What is sent: `input` (the default where the method has a body), `none`, or JSON with templates.
-    #[schemars(with = "Setting<Value>")]
-    pub body: Setting<BodyFile>,
-    /// Which statuses are no failure. Default: 200-299.
-    pub success_status: Setting<Vec<Setting<Statuses>>>,
-    /// JSON pointer into the response: only that part is the result.
-    pub select: Setting<String>,
-    /// How many redirects are followed, all to the same origin. Default: 0.
+    /// HTTP method. Default: GET.
+    pub method: Field<HttpMethod>,
+    /// URL template. Values from the input may only appear after the host and are percent-encoded. Or a single value
+    /// that is the whole URL, which requires `hosts`.
+    pub url: Field<String>,
+    /// Hosts that a URL from the input may name: `api.example.com`, or `*.example.com` for its subdomains. An empty
+    /// list allows no host. Addresses that aren't public are always refused.
+    pub hosts: Field<Vec<Field<String>>>,
+    /// Query parameters: names with templates for their values.
+    pub query: Field<SpannedTable<String>>,
+    /// Headers: names with templates for their values.
+    pub headers: Field<SpannedTable<String>>,
+    /// Request body: `input` (the default for methods with a body), `none`, or JSON with templates.
+    #[schemars(with = "Field<Value>")]
+    pub body: Field<BodyFile>,
+    /// Statuses that count as success. Default: 200-299.
+    pub success_status: Field<Vec<Field<StatusRangeText>>>,
+    /// JSON pointer into the response. Only that part becomes the result.
+    pub select: Field<String>,
+    /// Maximum number of redirects to follow, all to the same origin. Default: 0.
     #[schemars(range(max = 10))]
-    pub redirects: Setting<u32>,
-    /// The proxy; those of the environment are ignored.
-    pub proxy: Setting<String>,
+    pub redirects: Field<u32>,
+    /// URL of a proxy. Proxy variables in the environment are ignored.
+    pub proxy: Field<String>,
 }
 
-/// JSON with templates in the place of strings.
+/// JSON whose strings are templates.
 #[derive(Debug, Deserialize)]
 #[serde(rename = "$kind", rename_all = "snake_case", expecting = "JSON")]
 pub enum BodyFile {
@@ -109,6 +109,6 @@ pub enum BodyFile {
     Boolean(bool),
     Number(Number),
     Text(String),
-    List(Vec<Setting<BodyFile>>),
-    Table(Table<BodyFile>),
+    List(Vec<Field<BodyFile>>),
+    Table(SpannedTable<BodyFile>),
 }

@@ -1,7 +1,8 @@
-//! tools.yaml as its author wrote it: every key optional, nothing resolved, each value with its place.
+//! The top-level keys of tools.yaml.
 //!
-//! The doc comments here are the descriptions in tools.schema.json. A name in `serde(rename)` that begins with `$` is
-//! for the reader of settings; what the file calls things stands in the field names.
+//! Every key is optional here, nothing is resolved, and each value has its span. The doc comments become the
+//! descriptions in tools.schema.json. A `serde(rename)` that begins with `$` is a marker for the deserializer in
+//! `spanned`; the names in the file are the field names.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -11,71 +12,73 @@ use serde_json::Value;
 use crate::tools_file::keys::key_hints;
 use crate::tools_file::keys::tool::{Defaults, MessagesFile, ToolFile};
 use crate::tools_file::keys::values::PriceNumber;
-use crate::tools_file::spanned::{Setting, Table, read};
-use crate::tools_file::yaml::Node;
-use crate::types::Problem;
+use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
+use crate::tools_file::yaml::YamlNode;
+use crate::types::FileProblem;
 
-/// The tools that a model may call.
+/// Tools that a model may call, and how toolq runs them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(title = "tools.yaml", deny_unknown_fields, extend("required" = ["tools"]))]
 pub struct ToolsFile {
-    /// The version of this format: 1.
+    /// Version of this format: 1.
     #[schemars(range(min = 1, max = 1))]
-    pub version: Setting<u32>,
-    /// How many calls run at once, over everything. Default: 10; 1 turns parallelism off.
+    pub version: Field<u32>,
+    /// Maximum number of calls that run at once, in total. 1 turns parallelism off. Default: 10.
     #[schemars(range(min = 1, max = 10_000))]
-    pub concurrency: Setting<u32>,
-    /// Commands run here, and inputs named in `paths` must stay inside. Relative to the current directory; default: it.
-    pub root: Setting<String>,
-    /// Environment variables whose values are masked in every output.
-    pub secrets: Setting<Vec<Setting<String>>>,
-    /// Tools that toolq has itself: `attempt_completion` and `new_task`. A tool of the file that has such a name wins.
-    #[schemars(with = "Setting<Vec<BuiltinName>>")]
-    pub builtins: Setting<Vec<Setting<String>>>,
-    /// For whatever a tool leaves out.
-    pub defaults: Setting<Defaults>,
-    /// Concurrency safety by name. The first rule that matches decides for tools that don't say it themselves.
-    pub rules: Setting<Vec<Setting<RuleFile>>>,
-    /// The texts that a model reads when a call fails.
-    pub messages: Setting<MessagesFile>,
-    /// What the tokens of a model cost, by its name: US dollars for a million.
-    pub prices: Setting<Table<PriceFile>>,
-    /// The tools by name.
-    pub tools: Setting<Table<ToolFile>>,
+    pub concurrency: Field<u32>,
+    /// Directory where commands run and that inputs named in `paths` can't leave, relative to the current directory.
+    /// Default: the current directory.
+    pub root: Field<String>,
+    /// Environment variables whose values are masked in all output.
+    pub secrets: Field<Vec<Field<String>>>,
+    /// Built-in tools to enable: `attempt_completion` and `new_task`. A tool of the same name in this file takes
+    /// precedence.
+    #[schemars(with = "Field<Vec<BuiltinName>>")]
+    pub builtins: Field<Vec<Field<String>>>,
+    /// Defaults for keys that a tool leaves out.
+    pub defaults: Field<Defaults>,
+    /// Concurrency safety by tool name. The first matching rule decides for tools without `concurrency_safe`.
+    pub rules: Field<Vec<Field<RuleFile>>>,
+    /// Texts for the model when a call fails.
+    pub messages: Field<MessagesFile>,
+    /// Token prices by model name, in US dollars per million tokens.
+    pub prices: Field<SpannedTable<PriceFile>>,
+    /// The tools, by name.
+    pub tools: Field<SpannedTable<ToolFile>>,
 }
 
-/// Whether tools of certain names may run beside others.
+/// Whether tools with matching names are concurrency-safe.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["tools", "concurrency_safe"]))]
 pub struct RuleFile {
-    /// A glob over tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
-    pub tools: Setting<String>,
-    /// Whether they may run beside other safe calls.
-    pub concurrency_safe: Setting<bool>,
+    /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
+    pub tools: Field<String>,
+    /// Whether their calls may run in parallel with other safe calls.
+    pub concurrency_safe: Field<bool>,
 }
 
-/// What tokens of one model cost: US dollars for a million.
+/// Token prices of one model, in US dollars per million tokens.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["input", "output"]))]
 pub struct PriceFile {
-    /// Of tokens that it reads.
+    /// Price of input tokens.
     #[schemars(range(min = 0))]
-    pub input: Setting<PriceNumber>,
-    /// Of tokens that it writes.
+    pub input: Field<PriceNumber>,
+    /// Price of output tokens.
     #[schemars(range(min = 0))]
-    pub output: Setting<PriceNumber>,
-    /// Of tokens read from a cache. Without it, answers with such tokens have no known cost.
+    pub output: Field<PriceNumber>,
+    /// Price of tokens read from a cache. Without it, the cost of responses with such tokens is unknown.
     #[schemars(range(min = 0))]
-    pub cache_read: Setting<PriceNumber>,
-    /// Of tokens put into a cache. Without it, answers with such tokens have no known cost.
+    pub cache_read: Field<PriceNumber>,
+    /// Price of tokens written to a cache. Without it, the cost of responses with such tokens is unknown.
     #[schemars(range(min = 0))]
-    pub cache_write: Setting<PriceNumber>,
+    pub cache_write: Field<PriceNumber>,
 }
 
-/// For the schema of this file.
+/// Names of the built-in tools, for tools.schema.json.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case", inline)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -85,10 +88,10 @@ enum BuiltinName {
 }
 
 impl ToolsFile {
-    /// Reads the whole file with every problem of its form.
-    pub fn read(tree: &Node) -> (Setting<Self>, Vec<Problem>) {
-        let (file, mut problems) = read(tree, "tools.yaml", key_hints::cure);
-        if file.given().is_none() {
+    /// Deserializes the whole file, and returns every problem with its structure.
+    pub fn read(tree: &YamlNode) -> (Field<Self>, Vec<FileProblem>) {
+        let (file, mut problems) = deserialize_node(tree, "tools.yaml", key_hints::find_key_hint);
+        if file.spanned().is_none() {
             for problem in &mut problems {
                 let hint = || "`toolq init` writes an example".to_owned();
                 problem.hint.get_or_insert_with(hint);
@@ -98,8 +101,8 @@ impl ToolsFile {
     }
 }
 
-/// JSON Schema (2020-12) of tools.yaml, for editors.
-pub fn tools_schema() -> Value {
+/// Returns the JSON Schema (2020-12) of tools.yaml, for editors.
+pub fn generate_tools_schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
     settings
         .into_generator()

@@ -1,32 +1,32 @@
-//! Keys that authors of other formats write by habit, and what they are called here.
+//! Hints for keys from other formats, and for keys in the wrong table.
 
-/// What to do about the unknown `key` of a table that may have `fields`, where it is known from elsewhere.
-pub(crate) fn cure(key: &str, fields: &[&str]) -> Option<&'static str> {
-    let of_tool = fields.contains(&"input_schema");
-    let cure = match key {
-        "secret" | "secrets" if of_tool => {
-            "it is a key of the file: `secrets: [NAME]`, beside `tools`"
+/// Returns a hint for the unknown `key` of a table with these `fields`, if it is a common mistake.
+pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
+    let is_tool_table = fields.contains(&"input_schema");
+    let hint = match key {
+        "secret" | "secrets" if is_tool_table => {
+            "it is a top-level key: `secrets: [NAME]`, next to `tools`"
         }
-        "root" | "rules" | "version" if of_tool => {
-            "it is a key of the file: write it beside `tools`"
+        "root" | "rules" | "version" if is_tool_table => {
+            "it is a top-level key: write it next to `tools`"
         }
-        "parameters" | "inputSchema" | "schema" | "input" | "args" if of_tool => {
+        "parameters" | "inputSchema" | "schema" | "input" | "args" if is_tool_table => {
             "did you mean `input_schema`?"
         }
-        "argv" | "env" | "stdin" | "cwd" | "pass_env" | "success_exit" if of_tool => {
+        "argv" | "env" | "stdin" | "cwd" | "pass_env" | "success_exit" if is_tool_table => {
             "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
         }
-        "url" | "method" | "query" | "headers" | "body" | "select" if of_tool => {
+        "url" | "method" | "query" | "headers" | "body" | "select" if is_tool_table => {
             "it is a key of `http`: `http: {url: \"https://…\"}`"
         }
-        "cmd" | "run" | "exec" | "shell" | "script" if of_tool => {
+        "cmd" | "run" | "exec" | "shell" | "script" if is_tool_table => {
             "did you mean `command`? It is a list: `command: [sh, -c, 'wc -w \"$1\"', --, \"{path}\"]`"
         }
-        "model" | "system" | "endpoint" | "max_turns" | "max_tokens" if of_tool => {
+        "model" | "system" | "endpoint" | "max_turns" | "max_tokens" if is_tool_table => {
             "it is a key of `agent`: `agent: {endpoint: \"https://…\", model: …}`"
         }
-        "name" if of_tool => "the name of a tool is the key before it",
+        "name" if is_tool_table => "the name of a tool is its key in `tools`",
         _ => return None,
     };
-    Some(cure)
+    Some(hint)
 }

@@ -1,4 +1,5 @@
-//! tools.yaml as its author wrote it: one type for each table of keys. Their docs are tools.schema.json.
+//! The keys of tools.yaml as written: one type for each table. Their doc comments become the descriptions in
+//! tools.schema.json.
 
 mod agent;
 mod backing;
@@ -9,9 +10,9 @@ mod values;
 
 pub(crate) use agent::{AgentBudgetFile, AgentFile};
 pub(crate) use backing::{Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
-pub use file::tools_schema;
+pub use file::generate_tools_schema;
 pub(crate) use file::{PriceFile, RuleFile, ToolsFile};
 pub(crate) use tool::{
     Defaults, MessagesFile, RetryFile, SafetyForm, TimeoutForm, TimeoutTable, ToolFile,
 };
-pub(crate) use values::{Bytes, DurationText, PriceNumber, Statuses};
+pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

@@ -1,4 +1,4 @@
-//! One tool, and what tools have in common.
+//! The keys of a tool, and the defaults for all tools.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,105 +6,107 @@ use serde_json::Value;
 
 use crate::tools_file::keys::agent::AgentFile;
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile};
-use crate::tools_file::keys::values::{Bytes, DurationText, RetryOnText};
-use crate::tools_file::spanned::Setting;
+use crate::tools_file::keys::values::{DurationText, RetryOnText, SizeText};
+use crate::tools_file::spanned::Field;
 use crate::types::{Compare, Effect, Leftovers, OnFailure, OutputKind};
 
-/// A tool: what a model may call, and what does the work.
+/// A tool that a model may call, and what does its work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("anyOf" = [{"required": ["input_schema"]}, {"required": ["describe"]}]))]
 pub struct ToolFile {
-    /// For the model: what the tool does and when to use it.
-    pub description: Setting<String>,
-    /// For people.
-    pub display_name: Setting<String>,
-    /// Groups tools in the output of `toolq tools --format markdown`.
-    pub category: Setting<String>,
-    /// JSON Schema of the input; its type is object.
-    #[schemars(with = "Setting<JsonObject>")]
-    pub input_schema: Setting<Value>,
-    /// A program that prints `{"description": …, "input_schema": …}`: a list of it and its arguments. It runs before the
-    /// first call, and takes the place of `input_schema`.
-    pub describe: Setting<Argv>,
-    /// What the tool does to the world: `read` looks only, `idempotent` may be repeated, `write` (the default) may not.
-    pub effect: Setting<Effect>,
-    /// Whether a call may run beside other safe calls; by input where a schema says when.
-    pub concurrency_safe: Setting<SafetyForm>,
-    /// How long one attempt may take, or a table of limits. Default: 30s.
-    pub timeout: Setting<TimeoutForm>,
-    /// How long a call is expected to take, for `toolq plan`.
-    pub estimate: Setting<DurationText>,
-    /// Inputs that are paths and must stay inside the root.
-    pub paths: Setting<Vec<Setting<String>>>,
-    /// What people see meanwhile.
-    pub status: Setting<StatusFile>,
-    /// Runs a program: a list of it and its arguments, or a table.
-    pub command: Setting<CommandForm>,
-    /// Sends a request.
-    pub http: Setting<HttpFile>,
-    /// Lets a model with tools work on it.
-    pub agent: Setting<AgentFile>,
-    /// A program that `run --resume` asks whether a call that was interrupted did its work: a list of it and its
-    /// arguments. Exit 0: it did, and the program's output is the result; 1: it did not; else nobody knows.
-    pub probe: Setting<Argv>,
-    /// What the output is: `text` (the default), `json`, or `content` blocks.
-    pub output: Setting<OutputKind>,
-    /// How much of the output reaches the model. Default: 64KiB.
-    pub max_output: Setting<Bytes>,
-    /// How much of a cut output is kept beside the session log. Default: 64MiB.
-    pub max_saved: Setting<Bytes>,
-    /// When an attempt is followed by another. Default: once, when rate limited.
-    pub retry: Setting<RetryFile>,
+    /// Description for the model: what the tool does and when to use it.
+    pub description: Field<String>,
+    /// Name shown to people.
+    pub display_name: Field<String>,
+    /// Group of the tool in the output of `toolq tools --format markdown`.
+    pub category: Field<String>,
+    /// JSON Schema of the input. Its type must be `object`.
+    #[schemars(with = "Field<JsonObject>")]
+    pub input_schema: Field<Value>,
+    /// Program that prints `{"description": …, "input_schema": …}`: a list of the program and its arguments. It runs
+    /// before the first call and replaces `input_schema`.
+    pub describe: Field<Argv>,
+    /// What the tool does to the world: `read` (nothing), `idempotent` (changes that may be repeated) or `write`
+    /// (changes that may not; the default).
+    pub effect: Field<Effect>,
+    /// Whether calls may run in parallel with other safe calls: `true`, `false`, or a schema of the inputs that may.
+    pub concurrency_safe: Field<SafetyForm>,
+    /// Time limit of one attempt, or a table of time limits. Default: 30s.
+    pub timeout: Field<TimeoutForm>,
+    /// Expected duration of a call, for `toolq plan`.
+    pub estimate: Field<DurationText>,
+    /// Inputs that are file paths and must stay inside the root.
+    pub paths: Field<Vec<Field<String>>>,
+    /// Progress text shown while the call waits or runs.
+    pub status: Field<StatusFile>,
+    /// Program to run: a list of the program and its arguments, or a table.
+    pub command: Field<CommandForm>,
+    /// HTTP request to send.
+    pub http: Field<HttpFile>,
+    /// Model with tools that works on the input.
+    pub agent: Field<AgentFile>,
+    /// Program with which `run --resume` checks whether an interrupted call did its work: a list of the program and its
+    /// arguments. Exit code 0: it did, and the program's output is the result. 1: it didn't. Any other: unknown.
+    pub probe: Field<Argv>,
+    /// Format of the output: `text` (the default), `json`, or `content` blocks.
+    pub output: Field<OutputKind>,
+    /// Maximum size of the output that reaches the model. Default: 64KiB.
+    pub max_output: Field<SizeText>,
+    /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.
+    pub max_saved: Field<SizeText>,
+    /// When to retry a failed attempt or, for an agent, a failed API request. Default: once, when rate limited.
+    pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn. Default: `continue`.
-    pub on_failure: Setting<OnFailure>,
-    /// After so many failures in a row the tool's calls are answered "paused". Default: 0, never; 3 where an agent
-    /// calls.
-    pub pause_after_failures: Setting<u32>,
-    /// Whether inputs that fail only by scalar types (`"3"` for 3) are converted. Default: true.
-    pub coerce: Setting<bool>,
-    /// How `toolq replay` compares results with recorded ones. Default: `json`.
-    pub compare: Setting<Compare>,
-    /// Parts of a result that `toolq replay` leaves out: `/pointer`, or `//name` at any depth.
-    pub ignore: Setting<Vec<Setting<String>>>,
-    /// The texts that a model reads, before those of the file.
-    pub messages: Setting<MessagesFile>,
+    pub on_failure: Field<OnFailure>,
+    /// Number of consecutive failures after which calls of the tool are answered "paused". Default: 0 (never); 3 for
+    /// calls that an agent makes.
+    pub pause_after_failures: Field<u32>,
+    /// Whether to convert inputs that are invalid only because of scalar types (`"3"` for 3). Default: true.
+    pub coerce: Field<bool>,
+    /// How `toolq replay` compares a result with the recorded one. Default: `json`.
+    pub compare: Field<Compare>,
+    /// Parts of a result that `toolq replay` ignores: `/pointer`, or `//name` at any depth.
+    pub ignore: Field<Vec<Field<String>>>,
+    /// Texts for the model when a call fails. They take precedence over the file's `messages`.
+    pub messages: Field<MessagesFile>,
 }
 
-/// What tools may leave out.
+/// Defaults for keys that a tool leaves out.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Defaults {
-    /// How long one attempt may take, or a table of limits.
-    pub timeout: Setting<TimeoutForm>,
-    /// What the output is.
-    pub output: Setting<OutputKind>,
-    /// How much of the output reaches the model.
-    pub max_output: Setting<Bytes>,
-    /// How much of a cut output is kept beside the session log.
-    pub max_saved: Setting<Bytes>,
-    /// When an attempt is followed by another. A `write` tool takes of it only what surely did not run.
-    pub retry: Setting<RetryFile>,
+    /// Time limit of one attempt, or a table of time limits.
+    pub timeout: Field<TimeoutForm>,
+    /// Format of the output.
+    pub output: Field<OutputKind>,
+    /// Maximum size of the output that reaches the model.
+    pub max_output: Field<SizeText>,
+    /// Maximum size of a truncated output that is saved next to the session log.
+    pub max_saved: Field<SizeText>,
+    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
+    /// apply.
+    pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn.
-    pub on_failure: Setting<OnFailure>,
-    /// After so many failures in a row a tool's calls are answered "paused".
-    pub pause_after_failures: Setting<u32>,
-    /// Whether inputs that fail only by scalar types are converted.
-    pub coerce: Setting<bool>,
-    /// What happens to processes that a command leaves running when it ends.
-    pub leftovers: Setting<Leftovers>,
-    /// What a command may use.
-    pub limits: Setting<LimitsFile>,
+    pub on_failure: Field<OnFailure>,
+    /// Number of consecutive failures after which calls of a tool are answered "paused".
+    pub pause_after_failures: Field<u32>,
+    /// Whether to convert inputs that are invalid only because of scalar types.
+    pub coerce: Field<bool>,
+    /// What to do with processes that are still running after a command exits.
+    pub leftovers: Field<Leftovers>,
+    /// Resource limits of a command.
+    pub limits: Field<LimitsFile>,
 }
 
-/// An object of JSON, for the schema of this file.
+/// A JSON object, for tools.schema.json.
 #[derive(JsonSchema)]
 #[schemars(transparent, inline)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct JsonObject(serde_json::Map<String, Value>);
 
-/// Whether a call may run beside others.
+/// Whether calls may run in parallel with other safe calls.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     rename = "$kind",
@@ -113,23 +115,23 @@ struct JsonObject(serde_json::Map<String, Value>);
 )]
 #[schemars(rename = "Safety", untagged)]
 pub enum SafetyForm {
-    /// Always, or never.
+    /// Always or never.
     Boolean(bool),
-    /// By input.
+    /// Depending on the input.
     Table(SafetyTable),
 }
 
-/// Safety by input.
+/// Concurrency safety that depends on the input.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["when"]))]
 pub struct SafetyTable {
-    /// JSON Schema: a call whose input matches may run beside others.
-    #[schemars(with = "Setting<JsonObject>")]
-    pub when: Setting<Value>,
+    /// JSON Schema of the inputs whose calls may run in parallel with other safe calls.
+    #[schemars(with = "Field<JsonObject>")]
+    pub when: Field<Value>,
 }
 
-/// Limits in time.
+/// Time limits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     rename = "$kind",
@@ -138,81 +140,82 @@ pub struct SafetyTable {
 )]
 #[schemars(rename = "Timeout", untagged)]
 pub enum TimeoutForm {
-    // A number is read as one too, to be told that its unit is missing.
-    /// Of one attempt.
+    // Accepts a number too, so that the error can say that the unit is missing.
+    /// Time limit of one attempt.
     #[serde(alias = "number")]
     Text(DurationText),
-    /// Each by its name.
+    /// Time limits by name.
     Table(TimeoutTable),
 }
 
-/// Limits in time, each by its name.
+/// Time limits by name.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct TimeoutTable {
-    /// Of one attempt. Default: 30s.
-    pub after: Setting<DurationText>,
-    /// Between asking a process to end and killing it. Default: 2s.
-    pub grace: Setting<DurationText>,
-    /// After this much, people are told that it takes long.
-    pub slow: Setting<DurationText>,
-    /// Of all attempts together with the waits between them.
-    pub total: Setting<DurationText>,
+    /// Time limit of one attempt. Default: 30s.
+    pub after: Field<DurationText>,
+    /// Time between asking a process to terminate and killing it. Default: 2s.
+    pub grace: Field<DurationText>,
+    /// Time after which the progress text says that the call is still running.
+    pub slow: Field<DurationText>,
+    /// Time limit of all attempts together, including the waits between them.
+    pub total: Field<DurationText>,
 }
 
-/// What people see meanwhile: templates over the input.
+/// Progress texts: templates over the input.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct StatusFile {
-    /// While a call waits.
-    pub wait: Setting<String>,
-    /// While it runs.
-    pub doing: Setting<String>,
+    /// Shown while the call waits.
+    pub wait: Field<String>,
+    /// Shown while the call runs.
+    pub doing: Field<String>,
 }
 
-/// When an attempt is followed by another.
+/// When to retry a failed attempt.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct RetryFile {
-    /// Attempts beyond the first. Default: 1.
+    /// Maximum number of retries. Default: 1.
     #[schemars(range(max = 100))]
-    pub times: Setting<u32>,
-    /// What is retried. Default: only `rate_limited`, which is also all that a `write` tool may have.
-    pub on: Setting<Vec<Setting<RetryOnText>>>,
-    /// Before the first repetition; doubled for each further one. Default: 1s.
-    pub backoff: Setting<DurationText>,
-    /// The longest wait. Default: 30s.
-    pub max_backoff: Setting<DurationText>,
+    pub times: Field<u32>,
+    /// Failures to retry. Default: `rate_limited`, the only one that a `write` tool may retry. For an agent, also
+    /// `unavailable`.
+    pub on: Field<Vec<Field<RetryOnText>>>,
+    /// Wait before the first retry, doubled for each further one. Default: 1s.
+    pub backoff: Field<DurationText>,
+    /// Longest wait between attempts. Default: 30s.
+    pub max_backoff: Field<DurationText>,
 }
 
-/// Texts with `{tool}`, `{error}`, `{timeout}` and `{details}`.
+/// Texts for the model when a call fails. They may use `{tool}`, `{error}`, `{timeout}` and `{details}`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct MessagesFile {
-    /// The time was over.
-    pub timeout: Setting<String>,
+    /// The call timed out.
+    pub timeout: Field<String>,
     /// The tool failed.
-    pub failed: Setting<String>,
-    /// The program could not be started, or nobody answered.
-    pub unavailable: Setting<String>,
-    /// There were too many requests.
-    pub rate_limited: Setting<String>,
-    /// The input breaks the schema.
-    pub invalid_input: Setting<String>,
+    pub failed: Field<String>,
+    /// The program couldn't be started, or the server didn't respond.
+    pub unavailable: Field<String>,
+    /// The service refused the call because of too many requests.
+    pub rate_limited: Field<String>,
+    /// The input doesn't match the schema.
+    pub invalid_input: Field<String>,
     /// There is no such tool.
-    pub unknown_tool: Setting<String>,
-    /// An agent came to no answer.
-    pub agent_failed: Setting<String>,
-    /// The tool failed too often in a row.
-    pub paused: Setting<String>,
-    /// A call before it failed.
-    pub not_executed: Setting<String>,
+    pub unknown_tool: Field<String>,
+    /// An agent failed to produce an answer.
+    pub agent_failed: Field<String>,
+    /// The tool failed too many times in a row.
+    pub paused: Field<String>,
+    /// The call did not run because an earlier one failed.
+    pub not_executed: Field<String>,
     /// The run was interrupted.
-    pub interrupted: Setting<String>,
-    /// A call of a tool that writes may have had its effect, and nobody knows.
-    pub in_doubt: Setting<String>,
+    pub interrupted: Field<String>,
+    /// A call of a `write` tool was interrupted, and it is unknown whether it took effect.
+    pub in_doubt: Field<String>,
 }

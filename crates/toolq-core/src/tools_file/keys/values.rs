@@ -1,4 +1,4 @@
-//! Values that have a spelling of their own: durations, sizes, statuses, what is retried.
+//! Values with a syntax of their own: durations, sizes, HTTP statuses, retry conditions, prices.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use crate::text::{parse_bytes, parse_duration};
-use crate::types::{RetryOn, StatusRange};
+use crate::types::{RetryCondition, StatusRange};
 
-/// A kind of value that is read from text, or from a whole number where it has such a form.
-trait Spelling: Sized {
-    /// What it is and an example.
+/// A value that is parsed from text or, for some types, from a number.
+trait ParseScalar: Sized {
+    /// What is expected, with an example.
     const EXPECTED: &'static str;
 
-    /// From text; the error says what is wrong and, behind `; `, what to do.
+    /// Parses text. The error says what is wrong and, after `; `, what to do.
     fn from_text(text: &str) -> Result<Self, String>;
 
-    /// From a whole number; nothing where that is no form of it.
+    /// Converts a whole number. Returns `None` if the type doesn't accept one.
     fn from_number(_: u64) -> Option<Result<Self, String>> {
         None
     }
 
-    /// From any other number; nothing where that is no form of it.
+    /// Converts any other number. Returns `None` if the type doesn't accept one.
     fn from_fraction(_: f64) -> Option<Self> {
         None
     }
 }
 
-struct SpellingVisitor<T>(std::marker::PhantomData<T>);
+struct ScalarVisitor<T>(std::marker::PhantomData<T>);
 
-impl<T: Spelling> Visitor<'_> for SpellingVisitor<T> {
+impl<T: ParseScalar> Visitor<'_> for ScalarVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,10 @@ impl<T: Spelling> Visitor<'_> for SpellingVisitor<T> {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
-        #[expect(clippy::cast_precision_loss, reason = "it is negative, and so refused")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "only negative numbers get here, and they are rejected"
+        )]
         let fraction = T::from_fraction(number as f64);
         fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Signed(number), &self))
     }
@@ -60,12 +63,12 @@ impl<T: Spelling> Visitor<'_> for SpellingVisitor<T> {
     }
 }
 
-/// `Deserialize` and `JsonSchema` of a type that has a [`Spelling`].
-macro_rules! spelled {
+/// Implements `Deserialize` and `JsonSchema` for a [`ParseScalar`] type.
+macro_rules! impl_scalar {
     ($type:ty, $name:literal, $schema:tt) => {
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-                reader.deserialize_any(SpellingVisitor(std::marker::PhantomData))
+                reader.deserialize_any(ScalarVisitor(std::marker::PhantomData))
             }
         }
 
@@ -80,11 +83,11 @@ macro_rules! spelled {
     };
 }
 
-/// A length of time.
+/// A duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurationText(pub Duration);
 
-impl Spelling for DurationText {
+impl ParseScalar for DurationText {
     const EXPECTED: &'static str = "a duration such as `30s` or `500ms`";
 
     fn from_text(text: &str) -> Result<Self, String> {
@@ -98,8 +101,8 @@ impl Spelling for DurationText {
     }
 }
 
-spelled!(DurationText, "Duration", {
-    "description": "A duration: a number and ms, s, m, h or d.",
+impl_scalar!(DurationText, "Duration", {
+    "description": "A duration: a number with ms, s, m, h or d as its unit.",
     "type": "string",
     "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)$",
     "examples": ["500ms", "30s", "10m"],
@@ -107,9 +110,9 @@ spelled!(DurationText, "Duration", {
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bytes(pub u64);
+pub struct SizeText(pub u64);
 
-impl Spelling for Bytes {
+impl ParseScalar for SizeText {
     const EXPECTED: &'static str = "a size such as `64KiB`";
 
     fn from_text(text: &str) -> Result<Self, String> {
@@ -121,19 +124,19 @@ impl Spelling for Bytes {
     }
 }
 
-spelled!(Bytes, "Size", {
-    "description": "A size: bytes, or a number and KiB, MiB or GiB (KB, MB, GB are decimal).",
+impl_scalar!(SizeText, "Size", {
+    "description": "A size: bytes, or a number with KiB, MiB or GiB as its unit (KB, MB and GB are decimal).",
     "type": ["integer", "string"],
     "minimum": 0,
     "pattern": r"^[0-9]+(\.[0-9]+)? *(B|[KMG]iB|[kKMG]B)?$",
     "examples": ["64KiB", "10MiB"],
 });
 
-/// One or several HTTP statuses.
+/// An HTTP status, or a range of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statuses(pub StatusRange);
+pub struct StatusRangeText(pub StatusRange);
 
-impl Spelling for Statuses {
+impl ParseScalar for StatusRangeText {
     const EXPECTED: &'static str = "an HTTP status such as `200`, or a range such as `200-299`";
 
     fn from_text(text: &str) -> Result<Self, String> {
@@ -141,7 +144,7 @@ impl Spelling for Statuses {
         match (from.trim().parse(), to.trim().parse()) {
             (Ok(from), Ok(to)) if (100..=to).contains(&from) && to <= 599 => Ok(Self(from..=to)),
             _ => Err(format!(
-                "`{text}` is no HTTP status; write `404` or a range within 100 to 599 such as `200-299`"
+                "`{text}` isn't an HTTP status; write a status such as `404`, or a range within 100 to 599 such as `200-299`"
             )),
         }
     }
@@ -151,8 +154,8 @@ impl Spelling for Statuses {
     }
 }
 
-spelled!(Statuses, "Statuses", {
-    "description": "An HTTP status or a range of them.",
+impl_scalar!(StatusRangeText, "Statuses", {
+    "description": "An HTTP status, or a range of them.",
     "type": ["integer", "string"],
     "minimum": 100,
     "maximum": 599,
@@ -160,26 +163,26 @@ spelled!(Statuses, "Statuses", {
     "examples": [404, "200-299"],
 });
 
-/// A reason to try again.
+/// A failure to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryOnText(pub RetryOn);
+pub struct RetryOnText(pub RetryCondition);
 
-impl Spelling for RetryOnText {
+impl ParseScalar for RetryOnText {
     const EXPECTED: &'static str =
         "`rate_limited`, `unavailable`, `timeout`, `\"exit:75\"` or `\"http:503\"`";
 
     fn from_text(text: &str) -> Result<Self, String> {
         let code = |prefix: &str| text.strip_prefix(prefix)?.trim().parse::<u16>().ok();
         let on = match text {
-            "rate_limited" => RetryOn::RateLimited,
-            "unavailable" => RetryOn::Unavailable,
-            "timeout" => RetryOn::Timeout,
+            "rate_limited" => RetryCondition::RateLimited,
+            "unavailable" => RetryCondition::Unavailable,
+            "timeout" => RetryCondition::Timeout,
             _ => match (code("exit:"), code("http:")) {
-                (Some(exit @ 0..=255), _) => RetryOn::Exit(exit.into()),
-                (_, Some(status @ 100..=599)) => RetryOn::Http(status),
+                (Some(exit @ 0..=255), _) => RetryCondition::Exit(exit.into()),
+                (_, Some(status @ 100..=599)) => RetryCondition::Http(status),
                 _ => {
                     return Err(format!(
-                        "`{text}` is nothing to retry; known are {}",
+                        "`{text}` isn't a failure to retry; write {}",
                         Self::EXPECTED
                     ));
                 }
@@ -189,18 +192,18 @@ impl Spelling for RetryOnText {
     }
 }
 
-spelled!(RetryOnText, "RetryOn", {
-    "description": "A reason to try again: a word, or an exit code or HTTP status.",
+impl_scalar!(RetryOnText, "RetryOn", {
+    "description": "A failure to retry: a word, an exit code or an HTTP status.",
     "type": "string",
     "pattern": "^(rate_limited|unavailable|timeout|exit:[0-9]{1,3}|http:[1-5][0-9][0-9])$",
     "examples": ["rate_limited", "unavailable", "timeout", "exit:75", "http:503"],
 });
 
-/// A price: US dollars for a million tokens.
+/// A price in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PriceNumber(pub f64);
 
-impl Spelling for PriceNumber {
+impl ParseScalar for PriceNumber {
     const EXPECTED: &'static str = "a number of dollars per million tokens";
 
     fn from_text(text: &str) -> Result<Self, String> {
@@ -222,7 +225,7 @@ impl Spelling for PriceNumber {
 
 impl<'de> Deserialize<'de> for PriceNumber {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_any(SpellingVisitor(std::marker::PhantomData))
+        reader.deserialize_any(ScalarVisitor(std::marker::PhantomData))
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a run would stumble over: tools that nothing runs yet, programs that aren't there, variables that aren't set, a
-//! file that everybody may write. None of it stops anything, since plans and replays work without.
+//! Warns about whatever would make calls fail or isn't safe: tools without a backing, missing programs, unset
+//! variables, a world-writable file. These aren't errors, because plans and replays work regardless.
 
 mod programs;
 #[cfg(test)]
@@ -10,74 +10,83 @@ use std::path::Path;
 
 use crate::os::Environment;
 use crate::tools_file::lints::secrets;
-use crate::tools_file::resolve::circles;
-use crate::tools_file::yaml::Node;
+use crate::tools_file::resolve::agent_cycle_warnings;
+use crate::tools_file::yaml::YamlNode;
 use crate::types::{
-    AgentBacking, Backing, Body, BodyTemplate, HttpBacking, Part, Problem, Span, Template, Tools,
+    AgentBacking, Backing, BodyTemplate, FileProblem, HttpBacking, RequestBody, Span, Template,
+    TemplatePart, ToolsConfig,
 };
 
-/// Tools that one warning names.
-const NAMED: usize = 4;
+/// Maximum number of tools that one warning names.
+const MAX_NAMED_TOOLS: usize = 4;
 
-/// Warnings about `tools`, which were read from `file`; `tree` tells where they stand.
-pub fn warnings(
-    tools: &Tools,
-    tree: &Node,
+/// Returns warnings about `tools`, which were read from `file`. `tree` provides their positions.
+pub fn find_warnings(
+    tools: &ToolsConfig,
+    tree: &YamlNode,
     file: &Path,
     environment: &Environment,
-) -> Vec<Problem> {
+) -> Vec<FileProblem> {
     let mut found = Vec::new();
-    if is_writable_by_all(file) {
+    if is_world_writable(file) {
         found.push(
-            Problem::warning(
+            FileProblem::warning(
                 Span::default(),
-                "everybody may change this file, and so what toolq runs",
+                "any user can change this file, and thus what toolq runs",
                 "",
             )
-            .with_hint("take the right away: `chmod o-w`"),
+            .with_hint("remove that permission: `chmod o-w`"),
         );
     }
     if !tools.root.is_dir() {
         found.push(
-            Problem::warning(tree.place(&["root"], ""), "the root is no folder", "")
-                .with_hint("commands run there and paths must stay inside it"),
+            FileProblem::warning(
+                tree.span_at(&["root"], ""),
+                "the root isn't a directory",
+                "",
+            )
+            .with_hint("commands run there, and paths must stay inside it"),
         );
     }
-    found.extend(secrets::named(tree, environment));
-    found.extend(secrets::used(tools, tree));
-    found.extend(without_backing(tools, tree));
-    found.extend(circles(tools, tree));
+    found.extend(secrets::ineffective_secret_warnings(tree, environment));
+    found.extend(secrets::unmasked_variable_warnings(tools, tree));
+    found.extend(missing_backing_warning(tools, tree));
+    found.extend(agent_cycle_warnings(tools, tree));
     for tool in &tools.tools {
-        found.extend(programs::faults(tool, tools, tree, environment));
+        found.extend(programs::program_warnings(tool, tools, tree, environment));
     }
-    found.extend(unset(tools, tree, environment));
+    found.extend(unset_variable_warnings(tools, tree, environment));
     found
 }
 
-fn is_writable_by_all(file: &Path) -> bool {
+fn is_world_writable(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|metadata| metadata.permissions().mode() & 0o002 != 0)
 }
 
-/// One warning for all tools that nothing runs: right after `init --from` that is every one.
-fn without_backing(tools: &Tools, tree: &Node) -> Option<Problem> {
+/// Returns one warning for all tools without a backing. Right after `init --from`, that is every tool.
+fn missing_backing_warning(tools: &ToolsConfig, tree: &YamlNode) -> Option<FileProblem> {
     let unbacked = tools.tools.iter().filter(|tool| tool.backing.is_none());
     let names: Vec<&str> = unbacked.map(|tool| tool.name.as_str()).collect();
     let first = names.first()?;
-    let shown = names[..names.len().min(NAMED)].join("`, `");
-    let (more, have) = match (names.len(), names.len().saturating_sub(NAMED)) {
+    let shown = names[..names.len().min(MAX_NAMED_TOOLS)].join("`, `");
+    let (more, have) = match (names.len(), names.len().saturating_sub(MAX_NAMED_TOOLS)) {
         (1, _) => (String::new(), "has"),
         (_, 0) => (String::new(), "have"),
         (_, more) => (format!(" and {more} more"), "have"),
     };
     let message = format!("`{shown}`{more} {have} no `command`, `http` or `agent`");
-    let place = tree.key_place(&["tools", first], "");
-    let hint = "say what does the work; until then calls are planned, and answered with an error";
-    Some(Problem::warning(place, message, "nothing runs it").with_hint(hint))
+    let span = tree.key_span_at(&["tools", first], "");
+    let hint = "add one of them; until then, calls can be planned, but running them is an error";
+    Some(FileProblem::warning(span, message, "nothing runs it").with_hint(hint))
 }
 
-/// Variables that tools need and that are not set, each once, at the first tool that needs it.
-fn unset(tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> {
+/// Returns one warning per unset or empty variable, at the first tool that needs it.
+fn unset_variable_warnings(
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+    environment: &Environment,
+) -> Vec<FileProblem> {
     let mut missing: Vec<(&str, Span, usize)> = Vec::new();
     for tool in &tools.tools {
         let (key, templates) = match &tool.backing {
@@ -89,38 +98,38 @@ fn unset(tools: &Tools, tree: &Node, environment: &Environment) -> Vec<Problem> 
             Some(Backing::Http(http)) => ("/http", request_templates(http)),
             Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
         };
-        for name in missing_variables(&templates, environment) {
+        for name in find_missing_variables(&templates, environment) {
             match missing.iter_mut().find(|(known, ..)| *known == name) {
                 Some((_, _, more)) => *more += 1,
-                None => missing.push((name, tree.place(&["tools", &tool.name], key), 0)),
+                None => missing.push((name, tree.span_at(&["tools", &tool.name], key), 0)),
             }
         }
     }
-    let warning = |(name, place, more): (&str, Span, usize)| {
+    let warning = |(name, span, more): (&str, Span, usize)| {
         let also = match more {
             0 => String::new(),
             1 => " (1 more tool needs it)".to_owned(),
             more => format!(" ({more} more tools need it)"),
         };
-        let message = format!("the variable {name} is not set or empty{also}");
+        let message = format!("the variable {name} is unset or empty{also}");
         let mut backings = tools.tools.iter().map(|tool| tool.backing.as_ref());
-        let hint = if backings.any(|backing| is_key(name, backing)) {
-            "set it; a key has no default, for that would stand in the file".to_owned()
+        let hint = if backings.any(|backing| is_api_key_variable(name, backing)) {
+            "set it; don't give a key a default, which would be visible in the file".to_owned()
         } else {
             format!("set it, or give a default: `${{{name}:-…}}`")
         };
-        Problem::warning(place, message, "needs it").with_hint(hint)
+        FileProblem::warning(span, message, "needs it").with_hint(hint)
     };
     missing.into_iter().map(warning).collect()
 }
 
-/// Whether an agent's key is made of this variable.
-fn is_key(name: &str, backing: Option<&Backing>) -> bool {
+/// Whether the variable is part of an agent's API key.
+fn is_api_key_variable(name: &str, backing: Option<&Backing>) -> bool {
     let Some(Backing::Agent(agent)) = backing else {
         return false;
     };
     let mut names = agent.api_key.iter().flat_map(Template::env_names);
-    names.any(|of_key| of_key == name)
+    names.any(|key_variable| key_variable == name)
 }
 
 fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
@@ -142,32 +151,38 @@ fn request_templates(http: &HttpBacking) -> Vec<&Template> {
     templates.extend(http.query.iter().map(|(_, template)| template));
     templates.extend(http.headers.iter().map(|(_, template)| template));
     templates.extend(&http.proxy);
-    if let Body::Json(body) = &http.body {
-        body_templates(body, &mut templates);
+    if let RequestBody::Json(body) = &http.body {
+        collect_body_templates(body, &mut templates);
     }
     templates
 }
 
-pub(crate) fn body_templates<'b>(body: &'b BodyTemplate, templates: &mut Vec<&'b Template>) {
+pub(crate) fn collect_body_templates<'b>(
+    body: &'b BodyTemplate,
+    templates: &mut Vec<&'b Template>,
+) {
     match body {
         BodyTemplate::Literal(_) => {}
         BodyTemplate::Template(template) => templates.push(template),
         BodyTemplate::Array(items) => items
             .iter()
-            .for_each(|item| body_templates(item, templates)),
+            .for_each(|item| collect_body_templates(item, templates)),
         BodyTemplate::Object(pairs) => pairs
             .iter()
-            .for_each(|(_, value)| body_templates(value, templates)),
+            .for_each(|(_, value)| collect_body_templates(value, templates)),
     }
 }
 
-/// Variables without a default that are not set or empty, each once.
-fn missing_variables<'t>(templates: &[&'t Template], environment: &Environment) -> Vec<&'t str> {
+/// Returns the variables without a default that are unset or empty, each once.
+fn find_missing_variables<'t>(
+    templates: &[&'t Template],
+    environment: &Environment,
+) -> Vec<&'t str> {
     let mut missing: Vec<&str> = templates
         .iter()
         .flat_map(|template| &template.parts)
         .filter_map(|part| match part {
-            Part::Env {
+            TemplatePart::Env {
                 name,
                 default: None,
             } => Some(name.as_str()),

@@ -1,8 +1,9 @@
-//! Warnings about a tools.yaml that is valid: programs that are missing, secrets that aren't masked, shell syntax that no shell reads.
+//! Finds likely mistakes in a well-formed tools.yaml: missing programs, unmasked secrets, shell syntax that no shell
+//! reads, and `when` schemas that check nothing.
 
 mod environment;
 mod secrets;
 mod shell_syntax;
-pub(crate) mod when;
+pub(crate) mod when_schema;
 
-pub use environment::warnings;
+pub use environment::find_warnings;

@@ -1,14 +1,14 @@
-//! Secrets that would be told: names under `secrets` that mask nothing, and variables that seem to be secrets where
-//! nothing masks them.
+//! Warns about secrets that could leak: names under `secrets` that mask nothing, and variables that look like secrets
+//! but aren't masked.
 
 use crate::os::Environment;
-use crate::tools_file::lints::environment::body_templates;
-use crate::tools_file::yaml::Node;
-use crate::types::{Backing, Body, Problem, Template, Tool, Tools};
+use crate::tools_file::lints::environment::collect_body_templates;
+use crate::tools_file::yaml::YamlNode;
+use crate::types::{Backing, FileProblem, RequestBody, Template, Tool, ToolsConfig};
 use redact::Mask;
 
-/// What stands in the name of a variable whose value is a secret.
-const WORDS: [&str; 8] = [
+/// Words in the name of a variable that suggest that its value is a secret.
+const SECRET_NAME_WORDS: [&str; 8] = [
     "KEY",
     "APIKEY",
     "TOKEN",
@@ -19,53 +19,59 @@ const WORDS: [&str; 8] = [
     "CREDENTIALS",
 ];
 
-/// Names under `secrets` that mask nothing: mistyped, not set, or with a value that would hide innocent text.
-pub(crate) fn named(tree: &Node, environment: &Environment) -> Vec<Problem> {
+/// Returns warnings about names under `secrets` that mask nothing because the variable is misspelled, unset, empty, or
+/// so short that masking it would hide unrelated text.
+pub(crate) fn ineffective_secret_warnings(
+    tree: &YamlNode,
+    environment: &Environment,
+) -> Vec<FileProblem> {
     let mut found = Vec::new();
-    for (name, place) in tree.texts("secrets") {
+    for (name, span) in tree.texts_at("secrets") {
         let value = environment.get(name).unwrap_or_default();
         let (message, hint) = if value.is_empty() {
-            let message = format!("the variable {name} is not set or empty, so nothing is masked");
+            let message = format!("the variable {name} is unset or empty, so nothing is masked");
             (
                 message,
-                "`secrets` has names of variables of the environment; check the spelling",
+                "`secrets` lists names of environment variables; check the spelling",
             )
-        } else if value.len() < Mask::SHORTEST {
+        } else if value.len() < Mask::MIN_SECRET_BYTES {
             let message = format!("the value of {name} is too short to be masked");
             (
                 message,
-                "values under 6 bytes are never masked: they would hide innocent text",
+                "values under 6 bytes are never masked, since that would hide unrelated text",
             )
         } else {
             continue;
         };
-        found.push(Problem::warning(place, message, "").with_hint(hint));
+        found.push(FileProblem::warning(span, message, "").with_hint(hint));
     }
     found
 }
 
-/// Variables that seem to be secrets and stand where values are not masked by themselves, each once for a tool.
-pub(crate) fn used(tools: &Tools, tree: &Node) -> Vec<Problem> {
+/// Returns warnings about variables that look like secrets but are used where values aren't masked automatically, one
+/// per variable and tool.
+pub(crate) fn unmasked_variable_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
     let mut found = Vec::new();
     for tool in &tools.tools {
-        let mut told = Vec::new();
-        for (pointer, name) in shown(tool) {
-            let is_told = !is_secret(name) || tools.secrets.iter().any(|secret| secret == name);
-            if is_told || told.contains(&name) {
+        let mut reported = Vec::new();
+        for (pointer, name) in exposed_variables(tool) {
+            let is_harmless =
+                !looks_secret(name) || tools.secrets.iter().any(|secret| secret == name);
+            if is_harmless || reported.contains(&name) {
                 continue;
             }
-            told.push(name);
-            let place = tree.place(&["tools", &tool.name], pointer);
+            reported.push(name);
+            let span = tree.span_at(&["tools", &tool.name], pointer);
             let message = format!("the value of {name} is not masked here");
-            let hint = format!("name it under `secrets`: `secrets: [{name}]`");
-            found.push(Problem::warning(place, message, "").with_hint(hint));
+            let hint = format!("add it to `secrets`: `secrets: [{name}]`");
+            found.push(FileProblem::warning(span, message, "").with_hint(hint));
         }
     }
     found
 }
 
-/// The variables of a tool that its credentials are not made of, and where they stand in it.
-fn shown(tool: &Tool) -> Vec<(&'static str, &str)> {
+/// Returns the variables that a tool uses outside of its credentials, each with the JSON pointer to where it is used.
+fn exposed_variables(tool: &Tool) -> Vec<(&'static str, &str)> {
     let mut templates: Vec<(&'static str, &Template)> = Vec::new();
     let mut passed = Vec::new();
     match &tool.backing {
@@ -77,9 +83,9 @@ fn shown(tool: &Tool) -> Vec<(&'static str, &str)> {
         Some(Backing::Http(http)) => {
             templates.push(("/http/url", &http.url));
             templates.extend(http.proxy.iter().map(|proxy| ("/http/proxy", proxy)));
-            if let Body::Json(body) = &http.body {
+            if let RequestBody::Json(body) = &http.body {
                 let mut parts = Vec::new();
-                body_templates(body, &mut parts);
+                collect_body_templates(body, &mut parts);
                 templates.extend(parts.into_iter().map(|part| ("/http/body", part)));
             }
         }
@@ -90,14 +96,18 @@ fn shown(tool: &Tool) -> Vec<(&'static str, &str)> {
         }
     }
     let names = templates.into_iter();
-    let names = names.flat_map(|(place, part)| part.env_names().map(move |name| (place, name)));
+    let names = names.flat_map(|(pointer, part)| part.env_names().map(move |name| (pointer, name)));
     names.chain(passed).collect()
 }
 
-/// Whether a name says so.
-fn is_secret(name: &str) -> bool {
+/// Whether the name of a variable suggests that its value is a secret.
+fn looks_secret(name: &str) -> bool {
     let mut words = name.split('_');
-    words.any(|word| WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)))
+    words.any(|word| {
+        SECRET_NAME_WORDS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(word))
+    })
 }
 
 #[cfg(test)]
@@ -106,11 +116,11 @@ mod tests {
 
     use super::*;
 
-    use crate::tools_file::resolve::load;
+    use crate::tools_file::resolve::parse_tools_file;
 
-    /// FAULTS 131: what nothing masks is said before it is told.
+    /// An unmasked secret is reported by `check`, before it can leak.
     #[test]
-    fn a_secret_that_nothing_masks_is_warned_about() {
+    fn unmasked_secrets_are_warned_about() {
         let text = r#"secrets: [NAMED_TOKEN]
 tools:
   a: {input_schema: {type: object}, http: {url: "${BASE}/${API_KEY}/${NAMED_TOKEN}", method: POST, body: {x: ["${API_KEY:-d}", "${DB_PASSWORD}"]}}}
@@ -118,17 +128,17 @@ tools:
   c: {input_schema: {type: object}, command: {argv: [cat], pass_env: [HOME, My_Secret, MONKEY], env: {X: "${MASKED_TOKEN}"}}}
   e: {input_schema: {type: object}, agent: {endpoint: "https://a.b/${CREDENTIAL}", api_key: "${E_KEY}", model: m, system: "${S_TOKEN} ${E_KEY} ${MAX_TOKENS}", prompt: "${P_TOKEN}"}}
 "#;
-        let loaded = load(text, Path::new("/"), Path::new("/"));
+        let loaded = parse_tools_file(text, Path::new("/"), Path::new("/"));
         let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
-        let found: Vec<(String, &str)> = used(&tools, &tree)
+        let found: Vec<(String, &str)> = unmasked_variable_warnings(&tools, &tree)
             .into_iter()
             .map(|problem| {
-                let behind = &text[problem.span.start..];
+                let after = &text[problem.span.start..];
                 let name = problem.message.replace("the value of ", "");
                 let name = name.replace(" is not masked here", "");
                 (
                     name,
-                    behind.split([' ', ':', '/']).next().unwrap_or_default(),
+                    after.split([' ', ':', '/']).next().unwrap_or_default(),
                 )
             })
             .collect();

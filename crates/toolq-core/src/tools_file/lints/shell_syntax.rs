@@ -1,97 +1,107 @@
-//! What is written by habit where a shell or another template language would read it. Here it is text, and that is said.
+//! Warns about syntax of shells and of other template languages, which is plain text in tools.yaml.
 
-use crate::template::{Mark, Variables, other_name};
-use crate::tools_file::argv::{Role, base_name};
-use crate::tools_file::resolve::{Declared, Scope, Sink, declared};
-use crate::tools_file::spanned::Placed;
+use crate::template::{TemplateMark, VariableMode, foreign_placeholder_path};
+use crate::tools_file::argv::{ArgRole, base_name};
+use crate::tools_file::resolve::{SchemaPresence, TemplatePolicy, ToolContext, find_presence};
+use crate::tools_file::spanned::Spanned;
 use crate::types::{Span, Template};
 
-/// What a shell reads between commands, where it stands alone.
-const OPERATORS: [&str; 12] = [
+/// Shell operators, if they are an argument by themselves.
+const SHELL_OPERATORS: [&str; 12] = [
     "|", "||", "&", "&&", ";", "<", "<<<", ">", ">>", "2>", "2>&1", "&>",
 ];
-/// Programs with arguments of the same looks.
-const COMPARING: [&str; 5] = ["[", "expr", "fd", "find", "test"];
+/// Programs with arguments that look like shell operators.
+const PROGRAMS_WITH_OPERATOR_ARGS: [&str; 5] = ["[", "expr", "fd", "find", "test"];
 
-impl Scope<'_, '_> {
-    /// `$NAME`. In an argument it may mean something to the program, unless it looks like a path or a whole value.
-    pub(crate) fn shell_variable<T: AsRef<str>>(
+impl ToolContext<'_, '_> {
+    /// Warns about `$NAME`. In an argument it may mean something to the program, unless it is the whole value or starts
+    /// a path.
+    pub(crate) fn warn_about_shell_variable<T: AsRef<str>>(
         &mut self,
-        placed: &Placed<T>,
-        mark: &Mark,
-        sink: Sink,
+        spanned: &Spanned<T>,
+        mark: &TemplateMark,
+        policy: TemplatePolicy,
     ) {
-        let text = placed.value.as_ref();
-        let words = &text[mark.range.clone()];
-        let (before, behind) = (&text[..mark.range.start], &text[mark.range.end..]);
-        let name = &words[1..];
+        let text = spanned.value.as_ref();
+        let source = &text[mark.range.clone()];
+        let (before, after) = (&text[..mark.range.start], &text[mark.range.end..]);
+        let name = &source[1..];
         let is_whole = (before.is_empty() || before.ends_with('='))
-            && (behind.is_empty() || behind.starts_with('/'));
-        let hint = match sink.variables {
-            Variables::Read => format!("a variable of the environment is `${{{name}}}`"),
-            Variables::Text if sink.spreads && !sink.is_code && is_whole => format!(
-                "no shell reads the arguments: write the value out, or let the program read {name} by `env` or `pass_env`"
+            && (after.is_empty() || after.starts_with('/'));
+        let hint = match policy.variables {
+            VariableMode::Expand => format!("write an environment variable as `${{{name}}}`"),
+            VariableMode::Literal if policy.allows_splat && !policy.is_code && is_whole => format!(
+                "no shell reads the arguments: write the value out, or let the program read {name} through `env` or `pass_env`"
             ),
-            Variables::Text => return,
+            VariableMode::Literal => return,
         };
-        let span = self.findings.within(placed, &mark.range);
-        let message = format!("`{words}` stays text");
-        self.findings.warning(span, message, "not replaced", hint);
+        let span = self.diagnostics.span_within(spanned, &mark.range);
+        let message = format!("`{source}` stays text");
+        self.diagnostics
+            .warning(span, message, "not replaced", hint);
     }
 
-    /// `{ name }` or `{name|filter}`, where the input has such a value.
-    pub(crate) fn other_placeholder(&mut self, span: Span, words: &str) {
-        let inner = &words[1..words.len() - 1];
-        let Some(path) = other_name(inner) else {
+    /// Warns about `{ name }` or `{name|filter}`, if the input can have such a value.
+    pub(crate) fn warn_about_foreign_placeholder(&mut self, span: Span, source: &str) {
+        let inner = &source[1..source.len() - 1];
+        let Some(path) = foreign_placeholder_path(inner) else {
             return;
         };
-        if let Declared::Always(_) | Declared::Optional(_) = declared(self.schema, &path) {
-            let message = format!("`{words}` stays text");
+        if let SchemaPresence::Required(_) | SchemaPresence::Optional(_) =
+            find_presence(self.schema, &path)
+        {
+            let message = format!("`{source}` stays text");
             let hint = format!(
-                "a value of the input is `{{{}}}`, without spaces and filters; what is no string is filled in as JSON",
+                "write a value from the input as `{{{}}}`, without spaces or filters; a value that isn't a string becomes JSON",
                 path.join(".")
             );
-            self.findings.warning(span, message, "not replaced", hint);
+            self.diagnostics
+                .warning(span, message, "not replaced", hint);
         }
     }
 
-    /// `~`, which shells take for the home directory.
-    pub(crate) fn home(&mut self, text: &Placed<String>) {
+    /// Warns about `~`, which shells expand to the home directory.
+    pub(crate) fn warn_about_tilde(&mut self, text: &Spanned<String>) {
         if text.value == "~" || text.value.starts_with("~/") {
-            self.findings.warning(
+            self.diagnostics.warning(
                 text.span,
-                "`~` stays text: only a shell takes it for the home directory",
+                "`~` stays text: only a shell expands it to the home directory",
                 "not replaced",
-                "write the path out; a program finds the home directory in the variable HOME",
+                "write the path out; a program can read the home directory from the variable HOME",
             );
         }
     }
 
-    /// Operators of a shell among the arguments; `argv` are the elements with their roles, the program first.
-    pub(crate) fn operators(&mut self, argv: &[(&Placed<String>, Role)]) {
-        let programs = argv.iter().filter(|(_, role)| *role == Role::Program);
+    /// Warns about shell operators among the arguments. `argv` has the elements with their roles, starting with the
+    /// program.
+    pub(crate) fn warn_about_shell_operators(&mut self, argv: &[(&Spanned<String>, ArgRole)]) {
+        let programs = argv.iter().filter(|(_, role)| *role == ArgRole::Program);
         let mut programs = programs.map(|(program, _)| base_name(&program.value));
-        if programs.any(|program| COMPARING.contains(&program.as_str())) {
+        if programs.any(|program| PROGRAMS_WITH_OPERATOR_ARGS.contains(&program.as_str())) {
             return;
         }
-        let is_operator = |(element, role): &&(&Placed<String>, Role)| {
-            *role == Role::Data && OPERATORS.contains(&element.value.as_str())
+        let is_operator = |(element, role): &&(&Spanned<String>, ArgRole)| {
+            *role == ArgRole::Data && SHELL_OPERATORS.contains(&element.value.as_str())
         };
         if let Some((operator, _)) = argv.iter().find(is_operator) {
-            self.findings.warning(
+            self.diagnostics.warning(
                 operator.span,
                 format!(
-                    "no shell reads the arguments: `{}` is handed to the program",
+                    "no shell reads the arguments: `{}` is passed to the program",
                     operator.value
                 ),
                 "an argument",
-                "let a shell read it, with the values beside its text: `[sh, -c, 'sort -- \"$1\" | uniq', --, \"{path}\"]`",
+                "run a shell and pass the values separately: `[sh, -c, 'sort -- \"$1\" | uniq', --, \"{path}\"]`",
             );
         }
     }
 
-    /// A pair of a query that is written into `url` is sent without its value, too.
-    pub(crate) fn optional_in_url(&mut self, url: &Placed<String>, template: &Template) {
+    /// Warns about an optional value in the query of `url`: if the value is missing, its parameter is sent empty.
+    pub(crate) fn warn_about_optional_in_query(
+        &mut self,
+        url: &Spanned<String>,
+        template: &Template,
+    ) {
         for part in &template.parts {
             let written = Template {
                 parts: vec![part.clone()],
@@ -115,12 +125,16 @@ impl Scope<'_, '_> {
             else {
                 continue;
             };
-            let span = self.findings.within(url, &(start..start + written.len()));
-            self.findings.warning(
+            let span = self
+                .diagnostics
+                .span_within(url, &(start..start + written.len()));
+            self.diagnostics.warning(
                 span,
                 format!("without `{name}`, `{key}=` is sent"),
-                "leaves only itself out",
-                format!("write `query: {{{key}: \"{written}\"}}`, which leaves the whole pair out"),
+                "leaves out only the value",
+                format!(
+                    "write `query: {{{key}: \"{written}\"}}`, which leaves out the whole parameter"
+                ),
             );
         }
     }

@@ -1,37 +1,37 @@
-//! `agent` as written → a backing that no value of the input can point to another server, model or key.
+//! Resolves `agent` into a backing. No value from the input can choose its server, model or key.
 
 use std::ops::RangeInclusive;
 
 use crate::tools_file::keys::{AgentBudgetFile, AgentFile, ToolsFile};
-use crate::tools_file::resolve::agent_tools::check_tool;
-use crate::tools_file::resolve::context::Scope;
-use crate::tools_file::resolve::diagnostics::Findings;
-use crate::tools_file::resolve::placeholders::Sink;
-use crate::tools_file::resolve::url;
-use crate::tools_file::spanned::{Placed, Setting};
-use crate::types::{AgentBacking, AgentBudget, Backing, Part, Span, Template, Tools};
+use crate::tools_file::resolve::agent_tool_checks::check_agent_tool;
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::resolve::url_template;
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::types::{AgentBacking, AgentBudget, Backing, Span, Template, TemplatePart, ToolsConfig};
 use redact::Mask;
 
-const FIXED: Sink = Sink::WITH_VARIABLES.refusing(
-    "a value of the input cannot stand here",
-    "write it out, or take it from a variable of the environment: `${NAME}`",
+const FIXED_TEXT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
+    "an input value can't be used here",
+    "write it out, or take it from an environment variable: `${NAME}`",
 );
-const SYSTEM: Sink = Sink::WITH_VARIABLES.refusing(
-    "a value of the input cannot stand in `system`, for it would give orders",
-    "hand the value over in `prompt`",
+const SYSTEM_PROMPT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
+    "an input value can't be used in `system`, where it could give orders to the model",
+    "pass the value in `prompt`",
 );
 
-const MAX_TURNS: u32 = 3;
-const MAX_TOKENS: u32 = 4_096;
-const MAX_DEPTH: u32 = 3;
+const DEFAULT_MAX_TURNS: u32 = 3;
+const DEFAULT_MAX_TOKENS: u32 = 4_096;
+const DEFAULT_MAX_DEPTH: u32 = 3;
 
-/// The backing; none where endpoint or model are missing.
-pub(crate) fn resolved(
-    file: &Placed<AgentFile>,
-    scope: &mut Scope<'_, '_>,
+/// Returns the backing, or `None` if the endpoint or the model is missing.
+pub(crate) fn resolve_agent(
+    file: &Spanned<AgentFile>,
+    context: &mut ToolContext<'_, '_>,
 ) -> Option<AgentBacking> {
     let agent = &file.value;
-    for (setting, key, cure) in [
+    for (field, key, hint) in [
         (
             &agent.endpoint,
             "endpoint",
@@ -39,114 +39,121 @@ pub(crate) fn resolved(
         ),
         (&agent.model, "model", "add `model: …`"),
     ] {
-        if setting.is_missing() {
+        if field.is_missing() {
             let message = format!("`agent` has no `{key}`");
-            scope.findings.error(file.key, message, "", cure);
+            context.diagnostics.error(file.key_span, message, "", hint);
         }
     }
     let endpoint = agent
         .endpoint
-        .given()
-        .map(|url| url::fixed(url, FIXED, scope));
-    let api_key = agent.api_key.given().map(|key| key_template(key, scope));
-    let fixed = |setting: &Setting<String>, sink, scope: &mut Scope<'_, '_>| {
-        let given = setting.given();
-        given.map(|text| scope.template(text, sink))
+        .spanned()
+        .map(|url| url_template::resolve_fixed_url(url, FIXED_TEXT_POLICY, context));
+    let api_key = agent
+        .api_key
+        .spanned()
+        .map(|key| resolve_api_key(key, context));
+    let resolve_text = |field: &Field<String>, policy, context: &mut ToolContext<'_, '_>| {
+        let given = field.spanned();
+        given.map(|text| context.resolve_template(text, policy))
     };
-    let model = fixed(&agent.model, FIXED, scope);
+    let model = resolve_text(&agent.model, FIXED_TEXT_POLICY, context);
     Some(AgentBacking {
         api: agent.api.value().copied().unwrap_or_default(),
         endpoint: endpoint?,
         api_key,
         model: model?,
-        fallback_model: fixed(&agent.fallback_model, FIXED, scope),
-        system: fixed(&agent.system, SYSTEM, scope),
-        prompt: fixed(&agent.prompt, Sink::WITH_VARIABLES, scope),
+        fallback_model: resolve_text(&agent.fallback_model, FIXED_TEXT_POLICY, context),
+        system: resolve_text(&agent.system, SYSTEM_PROMPT_POLICY, context),
+        prompt: resolve_text(&agent.prompt, TemplatePolicy::WITH_VARIABLES, context),
         tools: agent.tools.items().map(|name| name.value.clone()).collect(),
-        max_turns: number(&agent.max_turns, 1..=1_000, MAX_TURNS, scope),
-        max_tokens: number(&agent.max_tokens, 1..=u32::MAX, MAX_TOKENS, scope),
+        max_turns: resolve_number(&agent.max_turns, 1..=1_000, DEFAULT_MAX_TURNS, context),
+        max_tokens: resolve_number(&agent.max_tokens, 1..=u32::MAX, DEFAULT_MAX_TOKENS, context),
         stream: agent.stream.value().copied().unwrap_or_default(),
-        budget: budget(&agent.budget, scope),
-        max_depth: number(&agent.max_depth, 1..=16, MAX_DEPTH, scope),
+        budget: resolve_budget(&agent.budget, context),
+        max_depth: resolve_number(&agent.max_depth, 1..=16, DEFAULT_MAX_DEPTH, context),
     })
 }
 
-/// A key that stands in the file can't be masked, and is read by whoever reads the file. So it is variables and nothing
-/// else; a default is for servers that take any key, and shorter than what would be masked.
-fn key_template(key: &Placed<String>, scope: &mut Scope<'_, '_>) -> Template {
-    let template = scope.template(key, FIXED);
+/// Resolves the API key, which must consist of variables only: a key in the file couldn't be masked, and anyone who can
+/// read the file could read it. A default may be given for servers that accept any key, but it must be shorter than the
+/// secrets that are masked.
+fn resolve_api_key(key: &Spanned<String>, context: &mut ToolContext<'_, '_>) -> Template {
+    let template = context.resolve_template(key, FIXED_TEXT_POLICY);
     let texts = template.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        Part::Value { .. } | Part::Env { .. } => None,
+        TemplatePart::Text(text) => Some(text.as_str()),
+        TemplatePart::Value { .. } | TemplatePart::Env { .. } => None,
     });
     let texts: String = texts.collect();
     let defaults = template.parts.iter().filter_map(|part| match part {
-        Part::Env { default, .. } => default.as_deref(),
-        Part::Value { .. } | Part::Text(_) => None,
+        TemplatePart::Env { default, .. } => default.as_deref(),
+        TemplatePart::Value { .. } | TemplatePart::Text(_) => None,
     });
     let in_defaults: usize = defaults.map(str::len).sum();
     let (label, hint) = if template.env_names().next().is_none() {
         (
             "no variable",
-            "take it from the environment: `${ANTHROPIC_API_KEY}`; a server that needs none needs no `api_key`",
+            "take it from the environment: `${ANTHROPIC_API_KEY}`; leave `api_key` out if the server needs no key",
         )
     } else if texts.trim().eq_ignore_ascii_case("bearer") {
-        ("not the key alone", "leave `Bearer` out, toolq adds it")
+        ("more than the key", "leave `Bearer` out; toolq adds it")
     } else if !texts.is_empty() {
         (
-            "text beside the variable",
+            "text next to the variable",
             "let the variable hold the whole key: `${ANTHROPIC_API_KEY}`",
         )
-    } else if in_defaults >= Mask::SHORTEST {
+    } else if in_defaults >= Mask::MIN_SECRET_BYTES {
         (
             "a default, which is not masked",
-            "leave the default out: `${ANTHROPIC_API_KEY}`; without the variable a call is answered with an error",
+            "leave the default out: `${ANTHROPIC_API_KEY}`; if the variable is unset, the call fails",
         )
     } else {
         return template;
     };
-    let message = "an API key doesn't belong into a file";
-    scope.findings.error(key.span, message, label, hint);
+    let message = "an API key doesn't belong in a file";
+    context.diagnostics.error(key.span, message, label, hint);
     template
 }
 
-fn number(
-    setting: &Setting<u32>,
+fn resolve_number(
+    field: &Field<u32>,
     range: RangeInclusive<u32>,
     default: u32,
-    scope: &mut Scope<'_, '_>,
+    context: &mut ToolContext<'_, '_>,
 ) -> u32 {
-    let Some(given) = setting.given() else {
+    let Some(given) = field.spanned() else {
         return default;
     };
     if !range.contains(&given.value) {
         let label = match *range.end() {
             u32::MAX => format!("at least {}", range.start()),
-            most => format!("{} to {most}", range.start()),
+            max => format!("{} to {max}", range.start()),
         };
-        let message = format!("{} is not possible here", given.value);
-        let hint = format!("leave it out for {default}");
-        scope.findings.error(given.span, message, &label, hint);
+        let message = format!("{} is out of range", given.value);
+        let hint = format!("leave it out for the default of {default}");
+        context.diagnostics.error(given.span, message, &label, hint);
     }
     given.value
 }
 
-fn budget(setting: &Setting<AgentBudgetFile>, scope: &mut Scope<'_, '_>) -> AgentBudget {
-    let Some(file) = setting.value() else {
+fn resolve_budget(
+    field: &Field<AgentBudgetFile>,
+    context: &mut ToolContext<'_, '_>,
+) -> AgentBudget {
+    let Some(file) = field.value() else {
         return AgentBudget::default();
     };
     let mut refuse = |span: Span| {
-        let message = "a budget of nothing lets nothing run";
-        scope
-            .findings
+        let message = "a budget must be greater than 0";
+        context
+            .diagnostics
             .error(span, message, "", "leave it out for no limit");
     };
     for count in [&file.turns, &file.tokens] {
-        if let Some(none) = count.given().filter(|count| count.value == 0) {
-            refuse(none.span);
+        if let Some(zero) = count.spanned().filter(|count| count.value == 0) {
+            refuse(zero.span);
         }
     }
-    if let Some(usd) = file.usd.given()
+    if let Some(usd) = file.usd.spanned()
         && (!usd.value.is_finite() || usd.value <= 0.0)
     {
         refuse(usd.span);
@@ -158,44 +165,59 @@ fn budget(setting: &Setting<AgentBudgetFile>, scope: &mut Scope<'_, '_>) -> Agen
     }
 }
 
-/// Checks each agent against the tools that it names and the prices that its budget needs.
-pub(crate) fn check_all(file: &ToolsFile, tools: &Tools, findings: &mut Findings<'_>) {
+/// Checks each agent against the tools that it lists and the prices that its budget needs.
+pub(crate) fn check_agents(
+    file: &ToolsFile,
+    tools: &ToolsConfig,
+    diagnostics: &mut Diagnostics<'_>,
+) {
     for (name, entry) in file.tools.entries() {
         let (Some(agent), Some(tool)) = (entry.value.agent.value(), tools.get(name)) else {
             continue;
         };
-        for (index, named) in agent.tools.items().enumerate() {
+        for (index, tool_name) in agent.tools.items().enumerate() {
             if agent
                 .tools
                 .items()
                 .take(index)
-                .any(|other| other.value == named.value)
+                .any(|other| other.value == tool_name.value)
             {
-                let message = format!("`{}` stands twice in `tools`", named.value);
-                findings.error(named.span, message, "twice", "once is enough");
+                let message = format!("`{}` is listed twice in `tools`", tool_name.value);
+                diagnostics.error(
+                    tool_name.span,
+                    message,
+                    "repeated here",
+                    "remove one of them",
+                );
             } else {
-                check_tool(tool, named, tools, findings);
+                check_agent_tool(tool, tool_name, tools, diagnostics);
             }
         }
         if let (Some(usd), Some(Backing::Agent(backing))) = (
-            agent.budget.value().and_then(|budget| budget.usd.given()),
+            agent.budget.value().and_then(|budget| budget.usd.spanned()),
             &tool.backing,
         ) {
-            check_prices(backing, usd.span, tools, findings);
+            check_prices(backing, usd.span, tools, diagnostics);
         }
     }
 }
 
-/// A budget of dollars needs to know what they buy. A model that a variable names is looked up when it answers.
-fn check_prices(backing: &AgentBacking, span: Span, tools: &Tools, findings: &mut Findings<'_>) {
+/// Checks that the models of an agent with a budget in dollars have prices. A model that is named by a variable is
+/// looked up when it responds.
+fn check_prices(
+    backing: &AgentBacking,
+    span: Span,
+    tools: &ToolsConfig,
+    diagnostics: &mut Diagnostics<'_>,
+) {
     let models = [Some(&backing.model), backing.fallback_model.as_ref()];
     for model in models.into_iter().flatten().filter_map(Template::sole_text) {
-        if tools.prices.of(model).is_none() {
-            findings.error(
+        if tools.prices.for_model(model).is_none() {
+            diagnostics.error(
                 span,
-                format!("`prices` has nothing of {model}"),
+                format!("`prices` has no entry for {model}"),
                 "needs prices",
-                format!("add `prices: {{{model}: {{input: …, output: …}}}}` beside `tools`"),
+                format!("add `prices: {{{model}: {{input: …, output: …}}}}` next to `tools`"),
             );
         }
     }

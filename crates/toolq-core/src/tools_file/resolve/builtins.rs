@@ -1,56 +1,60 @@
-//! `builtins` → tools that toolq has itself, behind those of the file. A tool of the file that has such a name wins.
+//! Resolves `builtins` into tools that toolq provides, which come after those of the file. A tool of the same name in
+//! the file takes precedence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::text::nearest;
+use crate::text::suggest_name;
 use crate::tools_file::keys::ToolsFile;
-use crate::tools_file::resolve::diagnostics::Findings;
-use crate::tools_file::resolve::limits;
-use crate::tools_file::spanned::Setting;
+use crate::tools_file::resolve::attempt_limits;
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::spanned::Field;
 use crate::types::{
-    Backing, Builtin, Compare, Effect, Messages, OnFailure, OutputKind, Safety, Status, Tool,
+    Backing, BuiltinTool, Compare, Effect, MessageTemplates, OnFailure, OutputKind, SafetyPolicy,
+    StatusTemplates, Tool,
 };
 
-/// Their names.
-pub(crate) const NAMES: [&str; 2] = [COMPLETION, NEW_TASK];
-const COMPLETION: &str = "attempt_completion";
+/// Names of the built-in tools.
+pub(crate) const BUILTIN_NAMES: [&str; 2] = [ATTEMPT_COMPLETION, NEW_TASK];
+const ATTEMPT_COMPLETION: &str = "attempt_completion";
 const NEW_TASK: &str = "new_task";
 
-/// The built-in tools that the file names and has not itself. `tools` are its own.
-pub(crate) fn wanted(
+/// Returns the built-in tools that the file enables, except those that it overrides. `tools` are the file's own.
+pub(crate) fn resolve_builtins(
     file: &ToolsFile,
     tools: &[Arc<Tool>],
-    messages: &Messages,
-    findings: &mut Findings<'_>,
+    messages: &MessageTemplates,
+    diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<Arc<Tool>> {
     let mut found: BTreeMap<&str, Arc<Tool>> = BTreeMap::new();
     for name in file.builtins.items() {
-        let own = tools.iter().any(|tool| tool.name == name.value);
-        let agents = || agents(tools);
+        let is_overridden = tools.iter().any(|tool| tool.name == name.value);
+        let agents = || list_agents(tools);
         match name.value.as_str() {
-            COMPLETION | NEW_TASK if own => {}
-            COMPLETION => {
-                found.insert(COMPLETION, Arc::new(completion(messages)));
+            ATTEMPT_COMPLETION | NEW_TASK if is_overridden => {}
+            ATTEMPT_COMPLETION => {
+                found.insert(ATTEMPT_COMPLETION, Arc::new(completion_tool(messages)));
             }
-            NEW_TASK if agents().is_empty() => findings.error(
+            NEW_TASK if agents().is_empty() => diagnostics.error(
                 name.span,
-                "`new_task` hands tasks to agents, and this file has none",
+                "`new_task` delegates to agents, and this file has none",
                 "",
                 "give a tool an `agent`, or leave `new_task` out",
             ),
             NEW_TASK => {
-                found.insert(NEW_TASK, Arc::new(new_task(agents(), messages)));
+                found.insert(NEW_TASK, Arc::new(new_task_tool(agents(), messages)));
             }
-            unknown => findings.error(
+            unknown => diagnostics.error(
                 name.span,
-                format!("toolq has no tool `{unknown}` of its own"),
+                format!("there is no built-in tool `{unknown}`"),
                 "unknown",
-                match nearest(unknown, NAMES) {
+                match suggest_name(unknown, BUILTIN_NAMES) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("there are `{COMPLETION}` and `{NEW_TASK}`"),
+                    None => {
+                        format!("the built-in tools are `{ATTEMPT_COMPLETION}` and `{NEW_TASK}`")
+                    }
                 },
             ),
         }
@@ -58,31 +62,31 @@ pub(crate) fn wanted(
     found.into_values().collect()
 }
 
-fn agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
+fn list_agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
     let is_agent = |tool: &&Arc<Tool>| matches!(tool.backing, Some(Backing::Agent(_)));
     tools.iter().filter(is_agent).cloned().collect()
 }
 
-fn completion(messages: &Messages) -> Tool {
+fn completion_tool(messages: &MessageTemplates) -> Tool {
     let schema = json!({
         "type": "object",
-        "properties": {"result": {"type": "string", "description": "The answer, complete."}},
+        "properties": {"result": {"type": "string", "description": "The complete answer."}},
         "required": ["result"],
         "additionalProperties": false,
     });
-    let description = "Give the final answer, once everything that it takes is done. This ends the \
-                       work: what is called behind it is not executed.";
-    tool(
-        COMPLETION,
+    let description = "Give the final answer, once all the work for it is done. This ends the \
+                       session: calls after it are not executed.";
+    builtin_tool(
+        ATTEMPT_COMPLETION,
         description,
         schema,
-        Builtin::AttemptCompletion,
+        BuiltinTool::AttemptCompletion,
         messages,
     )
 }
 
-/// `new_task`, whose tasks go to one of `agents`.
-pub(crate) fn new_task(agents: Vec<Arc<Tool>>, messages: &Messages) -> Tool {
+/// Returns a `new_task` that delegates to one of `agents`.
+pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates) -> Tool {
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
     let each = agents
         .iter()
@@ -91,28 +95,28 @@ pub(crate) fn new_task(agents: Vec<Arc<Tool>>, messages: &Messages) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "agent": {"type": "string", "enum": names, "description": format!("Who does it:\n{known}")},
-            "task": {"type": "string", "minLength": 1, "description": "The task, with all that the agent has to know."},
+            "agent": {"type": "string", "enum": names, "description": format!("The agent for the task:\n{known}")},
+            "task": {"type": "string", "minLength": 1, "description": "The task, with everything that the agent needs to know."},
         },
         "required": ["agent", "task"],
         "additionalProperties": false,
     });
-    let description = "Hand a task to an agent, and get its answer.";
-    tool(
+    let description = "Delegate a task to an agent and get its answer.";
+    builtin_tool(
         NEW_TASK,
         description,
         schema,
-        Builtin::NewTask(agents),
+        BuiltinTool::NewTask(agents),
         messages,
     )
 }
 
-fn tool(
+fn builtin_tool(
     name: &str,
     description: &str,
     input_schema: Value,
-    builtin: Builtin,
-    messages: &Messages,
+    builtin: BuiltinTool,
+    messages: &MessageTemplates,
 ) -> Tool {
     Tool {
         name: name.to_owned(),
@@ -121,17 +125,17 @@ fn tool(
         category: None,
         input_schema,
         describe: None,
-        safety: Safety::Declared(false),
+        safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,
-        timeout: limits::timeout([&Setting::default(), &Setting::default()]),
+        timeout: attempt_limits::resolve_timeout([&Field::default(), &Field::default()]),
         estimate: None,
         paths: Vec::new(),
-        status: Status::default(),
+        status: StatusTemplates::default(),
         backing: Some(Backing::Builtin(builtin)),
         output: OutputKind::Text,
-        max_output: limits::MAX_OUTPUT,
-        max_saved: limits::MAX_SAVED,
-        retry: limits::never(),
+        max_output: attempt_limits::DEFAULT_MAX_OUTPUT_BYTES,
+        max_saved: attempt_limits::DEFAULT_MAX_SAVED_BYTES,
+        retry: attempt_limits::no_retry(),
         on_failure: OnFailure::Continue,
         pause_after_failures: None,
         coerce: true,

@@ -1,42 +1,48 @@
-//! `command` as written → a program, its arguments and what it is given.
+//! Resolves `command` into a program with its arguments, input, environment and limits.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::template::parse_template;
-use crate::tools_file::argv::{Role, SCRIPT_BESIDE, base_name, roles, value_beside};
+use crate::tools_file::argv::{
+    ArgRole, SCRIPT_VALUE_HINT, base_name, classify_args, code_value_hint,
+};
 use crate::tools_file::keys::{Argv, CommandFile, CommandForm, Defaults};
-use crate::tools_file::resolve::context::Scope;
-use crate::tools_file::resolve::placeholders::Sink;
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::env_variables;
+use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::resource_limits;
-use crate::tools_file::resolve::schema_presence::{Declared, declared, may_begin_with_dash};
-use crate::tools_file::resolve::variables;
-use crate::tools_file::spanned::{Placed, Setting};
-use crate::types::{Argument, CommandBacking, Leftovers, Part, Span, Stdin, Template};
+use crate::tools_file::resolve::schema_presence::{
+    SchemaPresence, find_presence, may_start_with_dash,
+};
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::types::{
+    ArgumentTemplate, CommandBacking, Leftovers, Span, StdinSource, Template, TemplatePart,
+};
 
-const PROGRAM: Sink = Sink::ARGUMENT.refusing(
-    "a value of the input cannot name a program",
-    "name the program here; one tool for each program, or an `enum` that the program itself reads",
+const PROGRAM_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
+    "an input value can't name a program",
+    "name the program here; declare one tool per program, or pass an `enum` value to a program that picks one",
 );
-const SCRIPT: Sink = Sink::ARGUMENT.refusing(
-    "a value of the input cannot choose the file that an interpreter runs",
-    SCRIPT_BESIDE,
+const SCRIPT_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
+    "an input value can't choose the file that an interpreter runs",
+    SCRIPT_VALUE_HINT,
 );
 
-/// The backing; none where there is no usable argument list.
-pub(crate) fn resolved(
-    form: &Placed<CommandForm>,
+/// Returns the backing, or `None` if there is no usable argument list.
+pub(crate) fn resolve_command(
+    form: &Spanned<CommandForm>,
     defaults: &Defaults,
-    scope: &mut Scope<'_, '_>,
+    context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
-    let nothing = CommandFile::default();
+    let empty_table = CommandFile::default();
     let (file, argv) = match &form.value {
-        CommandForm::List(argv) => (&nothing, argv),
+        CommandForm::List(argv) => (&empty_table, argv),
         CommandForm::Table(file) => {
             if file.argv.is_missing() {
-                scope.findings.error(
-                    form.key,
+                context.diagnostics.error(
+                    form.key_span,
                     "`command` has no `argv`",
                     "no program",
                     "add the program and its arguments: `argv: [cat, --, \"{path}\"]`",
@@ -45,61 +51,64 @@ pub(crate) fn resolved(
             (&**file, file.argv.value()?)
         }
     };
-    resource_limits::check(&file.limits, scope.findings);
-    let (program, arguments) = arguments(argv, form.key, scope)?;
+    resource_limits::check_resource_limits(&file.limits, context.diagnostics);
+    let (program, arguments) = resolve_arguments(argv, form.key_span, context)?;
     Some(CommandBacking {
         program,
         arguments,
-        stdin: stdin(&file.stdin, scope),
-        env: variables::given(file, scope),
-        pass_env: variables::passed(file, scope),
-        cwd: folder(&file.cwd, scope),
-        success_exit: success(&file.success_exit, scope),
+        stdin: resolve_stdin(&file.stdin, context),
+        env: env_variables::resolve_env(file, context),
+        pass_env: env_variables::resolve_pass_env(file, context),
+        cwd: resolve_cwd(&file.cwd, context),
+        success_exit: resolve_success_exit(&file.success_exit, context),
         leftovers: file
             .leftovers
             .value()
             .or(defaults.leftovers.value())
             .copied()
             .unwrap_or_default(),
-        limits: resource_limits::limits(&file.limits, &defaults.limits),
+        limits: resource_limits::resolve_resource_limits(&file.limits, &defaults.limits),
     })
 }
 
-/// `probe`: a program with the variables, folder and limits of the tool's own command, if it has one.
-pub(crate) fn probe(
-    argv: &Placed<Argv>,
-    beside: Option<&CommandBacking>,
-    scope: &mut Scope<'_, '_>,
+/// Resolves `describe` or `probe`: a program that gets the variables, directory and limits of the tool's own command,
+/// if there is one.
+pub(crate) fn resolve_auxiliary_command(
+    argv: &Spanned<Argv>,
+    tool_command: Option<&CommandBacking>,
+    context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
-    let (program, arguments) = arguments(&argv.value, argv.key, scope)?;
+    let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, context)?;
     Some(CommandBacking {
         program,
         arguments,
-        stdin: Stdin::Input,
-        env: beside
+        stdin: StdinSource::Input,
+        env: tool_command
             .map(|command| command.env.clone())
             .unwrap_or_default(),
-        pass_env: beside
+        pass_env: tool_command
             .map(|command| command.pass_env.clone())
             .unwrap_or_default(),
-        cwd: beside.map_or_else(|| scope.root.to_owned(), |command| command.cwd.clone()),
+        cwd: tool_command.map_or_else(|| context.root.to_owned(), |command| command.cwd.clone()),
         success_exit: vec![0],
         leftovers: Leftovers::Kill,
-        limits: beside.map(|command| command.limits).unwrap_or_default(),
+        limits: tool_command
+            .map(|command| command.limits)
+            .unwrap_or_default(),
     })
 }
 
-/// The program and its arguments; none where there is no program.
-fn arguments(
-    argv: &[Setting<String>],
+/// Returns the program and its arguments, or `None` if there is no program.
+fn resolve_arguments(
+    argv: &[Field<String>],
     key: Span,
-    scope: &mut Scope<'_, '_>,
-) -> Option<(String, Vec<Argument>)> {
+    context: &mut ToolContext<'_, '_>,
+) -> Option<(String, Vec<ArgumentTemplate>)> {
     if argv
         .first()
         .is_none_or(|first| first.value().is_some_and(String::is_empty))
     {
-        scope.findings.error(
+        context.diagnostics.error(
             key,
             "there is no program to run",
             "empty",
@@ -110,30 +119,36 @@ fn arguments(
         .iter()
         .map(|element| element.value().map_or("", String::as_str))
         .collect();
-    let each = argv.iter().zip(roles(&texts));
-    let each: Vec<(&Placed<String>, Role)> = each
-        .filter_map(|(element, role)| Some((element.given()?, role)))
+    let each = argv.iter().zip(classify_args(&texts));
+    let each: Vec<(&Spanned<String>, ArgRole)> = each
+        .filter_map(|(element, role)| Some((element.spanned()?, role)))
         .collect();
-    scope.operators(&each);
+    context.warn_about_shell_operators(&each);
     let mut after_dashes = false;
     let mut arguments = Vec::with_capacity(argv.len());
     let mut program = String::new();
     for (element, role) in each {
-        if role == Role::Program {
+        if role == ArgRole::Program {
             program = base_name(&element.value);
         }
         // The `--` of `env -- cat {x}` ends the options of `env`, not those of `cat`.
-        after_dashes &= role != Role::Program;
-        let sink = match role {
-            Role::Program => PROGRAM,
-            Role::Code => Sink::code(
-                "a value of the input cannot stand in a text that is run",
-                value_beside(&program),
+        after_dashes &= role != ArgRole::Program;
+        let policy = match role {
+            ArgRole::Program => PROGRAM_POLICY,
+            ArgRole::Code => TemplatePolicy::for_code(
+                "an input value can't be part of code that is run",
+                code_value_hint(&program),
             ),
-            Role::Script => SCRIPT,
-            Role::Data => Sink::ARGUMENT,
+            ArgRole::Script => SCRIPT_POLICY,
+            ArgRole::Data => TemplatePolicy::ARGUMENT,
         };
-        arguments.push(argument(element, role, sink, after_dashes, scope));
+        arguments.push(resolve_argument(
+            element,
+            role,
+            policy,
+            after_dashes,
+            context,
+        ));
         after_dashes |= element.value == "--";
     }
     let mut arguments = arguments.into_iter();
@@ -141,94 +156,100 @@ fn arguments(
     Some((program.sole_text()?.to_owned(), arguments.collect()))
 }
 
-fn argument(
-    element: &Placed<String>,
-    role: Role,
-    sink: Sink,
+fn resolve_argument(
+    element: &Spanned<String>,
+    role: ArgRole,
+    policy: TemplatePolicy,
     after_dashes: bool,
-    scope: &mut Scope<'_, '_>,
-) -> Argument {
-    without_nul(element, scope);
-    scope.home(element);
-    let template = scope.template(element, sink);
-    if role == Role::Data && !after_dashes {
-        may_be_option(element, &template, scope);
+    context: &mut ToolContext<'_, '_>,
+) -> ArgumentTemplate {
+    check_no_nul(element, context);
+    context.warn_about_tilde(element);
+    let template = context.resolve_template(element, policy);
+    if role == ArgRole::Data && !after_dashes {
+        warn_about_leading_dash(element, &template, context);
     }
-    Argument {
+    ArgumentTemplate {
         template,
-        after_dashes,
+        after_double_dash: after_dashes,
     }
 }
 
-pub(crate) fn without_nul(text: &Placed<String>, scope: &mut Scope<'_, '_>) {
+pub(crate) fn check_no_nul(text: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
     if text.value.contains('\0') {
-        scope.findings.error(
+        context.diagnostics.error(
             text.span,
-            "a NUL character cannot be given to a program",
+            "a NUL character can't be passed to a program",
             "",
-            "leave it out",
+            "remove it",
         );
     }
 }
 
-/// A string at the start of an argument could be read as an option; such a call is refused unless `--` comes first.
-fn may_be_option(element: &Placed<String>, template: &Template, scope: &mut Scope<'_, '_>) {
-    let Some(Part::Value { path, splat, .. }) = template.parts.first() else {
+/// Warns about a string at the start of an argument. If it begins with `-`, the program could take it for an option, so
+/// the call is refused unless `--` comes first.
+fn warn_about_leading_dash(
+    element: &Spanned<String>,
+    template: &Template,
+    context: &mut ToolContext<'_, '_>,
+) {
+    let Some(TemplatePart::Value { path, splat, .. }) = template.parts.first() else {
         return;
     };
-    let begins = |schema: &Value| match schema.get("items") {
-        Some(items) if *splat => may_begin_with_dash(items),
-        _ => *splat || may_begin_with_dash(schema),
+    let allows_dash = |schema: &Value| match schema.get("items") {
+        Some(items) if *splat => may_start_with_dash(items),
+        _ => *splat || may_start_with_dash(schema),
     };
-    if let Declared::Always(schema) | Declared::Optional(schema) = declared(scope.schema, path)
-        && begins(schema)
+    if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) =
+        find_presence(context.schema, path)
+        && allows_dash(schema)
     {
         let name = path.join(".");
-        scope.findings.warning(
+        context.diagnostics.warning(
             element.span,
-            format!("`{name}` is refused here where it begins with `-`, since the program could take it for an option"),
+            format!("a call is refused if `{name}` begins with `-`, since the program could take it for an option"),
             "no `--` before it",
-            format!("put `--` before it where the program knows that, or write `--option={{{name}}}`"),
+            format!("put `--` before it if the program supports that, or write `--option={{{name}}}`"),
         );
     }
 }
 
-fn stdin(setting: &Setting<String>, scope: &mut Scope<'_, '_>) -> Stdin {
-    match setting.given() {
-        None => Stdin::Input,
-        Some(word) if word.value == "input" => Stdin::Input,
-        Some(word) if word.value == "none" => Stdin::None,
-        Some(text) => Stdin::Template(scope.template(text, Sink::TEXT)),
+fn resolve_stdin(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> StdinSource {
+    match field.spanned() {
+        None => StdinSource::Input,
+        Some(word) if word.value == "input" => StdinSource::Input,
+        Some(word) if word.value == "none" => StdinSource::None,
+        Some(text) => StdinSource::Template(context.resolve_template(text, TemplatePolicy::TEXT)),
     }
 }
 
-/// Where it runs: inside the root.
-fn folder(setting: &Setting<String>, scope: &mut Scope<'_, '_>) -> PathBuf {
-    let Some(cwd) = setting.given() else {
-        return scope.root.to_owned();
+/// Resolves the working directory, which must be inside the root.
+fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> PathBuf {
+    let Some(cwd) = field.spanned() else {
+        return context.root.to_owned();
     };
-    scope.home(cwd);
-    let inside = stays_inside(Path::new(&cwd.value), scope.root);
+    context.warn_about_tilde(cwd);
+    let inside = is_inside(Path::new(&cwd.value), context.root);
     let is_constant = parse_template(&cwd.value).sole_text().is_some();
     if !is_constant {
-        scope.findings.error(
+        context.diagnostics.error(
             cwd.span,
-            "`cwd` is no template",
-            "constant",
-            "write the folder out, or hand the value over as an argument",
+            "`cwd` can't be a template",
+            "must be constant",
+            "write the directory out, or pass the value as an argument",
         );
     } else if !inside {
-        scope.findings.error(
+        context.diagnostics.error(
             cwd.span,
             "`cwd` leads out of the root",
             "outside",
-            "write a folder below `root`",
+            "write a directory inside `root`",
         );
     }
-    scope.root.join(&cwd.value).components().collect()
+    context.root.join(&cwd.value).components().collect()
 }
 
-fn stays_inside(cwd: &Path, root: &Path) -> bool {
+fn is_inside(cwd: &Path, root: &Path) -> bool {
     let relative = if cwd.is_absolute() {
         match cwd.strip_prefix(root) {
             Ok(relative) => relative,
@@ -248,20 +269,23 @@ fn stays_inside(cwd: &Path, root: &Path) -> bool {
     })
 }
 
-fn success(setting: &Setting<Vec<Setting<i32>>>, scope: &mut Scope<'_, '_>) -> Vec<i32> {
-    if setting.is_missing() {
+fn resolve_success_exit(
+    field: &Field<Vec<Field<i32>>>,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<i32> {
+    if field.is_missing() {
         return vec![0];
     }
-    for code in setting
+    for code in field
         .items()
         .filter(|code| !(0..=255).contains(&code.value))
     {
-        scope.findings.error(
+        context.diagnostics.error(
             code.span,
-            format!("{} is no exit code", code.value),
+            format!("{} isn't an exit code", code.value),
             "",
             "exit codes are 0 to 255",
         );
     }
-    setting.items().map(|code| code.value).collect()
+    field.items().map(|code| code.value).collect()
 }

@@ -1,59 +1,59 @@
-//! What is at hand while a file, or one of its tools, is resolved.
+//! Context that is passed along while a file, or one of its tools, is resolved.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::json_schema::{schema_faults, strays};
-use crate::tools_file::resolve::diagnostics::Findings;
-use crate::tools_file::yaml::Node;
-use crate::types::Problem;
+use crate::json_schema::{find_schema_errors, find_unknown_keywords};
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::yaml::YamlNode;
+use crate::types::FileProblem;
 
-/// What checking a file needs everywhere.
-pub(crate) struct Checks<'c, 't> {
-    pub(crate) tree: &'c Node,
+/// What the checks of a file need.
+pub(crate) struct CheckContext<'c, 't> {
+    pub(crate) tree: &'c YamlNode,
     pub(crate) dir: &'c Path,
-    pub(crate) findings: &'c mut Findings<'t>,
+    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }
 
-impl Checks<'_, '_> {
-    /// Reports every fault of the schema that stands behind `keys` in the file; whether it has none.
-    pub(crate) fn schema(&mut self, schema: &Value, keys: &[&str]) -> bool {
-        let faults = schema_faults(schema, self.dir);
-        let holds = faults.is_empty();
-        for fault in faults {
-            let span = self.tree.place(keys, &fault.pointer);
-            let problem = Problem::error(span, fault.message, "in this schema");
-            self.findings.push(match fault.hint {
+impl CheckContext<'_, '_> {
+    /// Reports every error in the schema at `keys` in the file. Returns whether the schema is valid.
+    pub(crate) fn check_schema(&mut self, schema: &Value, keys: &[&str]) -> bool {
+        let errors = find_schema_errors(schema, self.dir);
+        let is_valid = errors.is_empty();
+        for error in errors {
+            let span = self.tree.span_at(keys, &error.pointer);
+            let problem = FileProblem::error(span, error.message, "in this schema");
+            self.diagnostics.push(match error.hint {
                 Some(hint) => problem.with_hint(hint),
                 None => problem,
             });
         }
-        holds
+        is_valid
     }
 
-    /// Warns of keys in the same schema that are almost keywords. Others are notes, as JSON Schema has it: vendors write
-    /// many.
-    pub(crate) fn misspelled(&mut self, schema: &Value, keys: &[&str]) {
-        for stray in strays(schema, self.dir) {
-            if let Some(meant) = stray.meant {
-                self.findings.warning(
-                    self.tree.key_place(keys, &stray.pointer),
+    /// Warns about keys in the schema that are almost keywords. JSON Schema treats all other unknown keys as
+    /// annotations, and vendors use many.
+    pub(crate) fn warn_about_misspelled_keywords(&mut self, schema: &Value, keys: &[&str]) {
+        for unknown in find_unknown_keywords(schema, self.dir) {
+            if let Some(suggestion) = unknown.suggestion {
+                self.diagnostics.warning(
+                    self.tree.key_span_at(keys, &unknown.pointer),
                     format!(
-                        "`{}` is no keyword of JSON Schema, so it checks nothing",
-                        stray.key
+                        "`{}` isn't a JSON Schema keyword, so it checks nothing",
+                        unknown.key
                     ),
                     "ignored",
-                    format!("did you mean `{meant}`?"),
+                    format!("did you mean `{suggestion}`?"),
                 );
             }
         }
     }
 }
 
-/// What resolving one tool needs everywhere.
-pub(crate) struct Scope<'c, 't> {
+/// What resolving one tool needs.
+pub(crate) struct ToolContext<'c, 't> {
     pub(crate) schema: &'c Value,
     pub(crate) root: &'c Path,
-    pub(crate) findings: &'c mut Findings<'t>,
+    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }

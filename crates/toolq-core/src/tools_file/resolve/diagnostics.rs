@@ -1,27 +1,27 @@
-//! What is found on the way, and where in a value it stands.
+//! Collects the problems of a file, and finds positions within values.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::tools_file::spanned::Placed;
-use crate::types::{Problem, Severity, Span};
+use crate::tools_file::spanned::Spanned;
+use crate::types::{FileProblem, Severity, Span};
 
 /// The problems of one file.
-pub(crate) struct Findings<'t> {
+pub(crate) struct Diagnostics<'t> {
     text: &'t str,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
-impl<'t> Findings<'t> {
-    pub(crate) fn new(text: &'t str, problems: Vec<Problem>) -> Self {
+impl<'t> Diagnostics<'t> {
+    pub(crate) fn new(text: &'t str, problems: Vec<FileProblem>) -> Self {
         Self { text, problems }
     }
 
-    pub(crate) fn push(&mut self, problem: Problem) {
+    pub(crate) fn push(&mut self, problem: FileProblem) {
         self.problems.push(problem);
     }
 
-    /// An error with what to do about it.
+    /// Adds an error with a hint.
     pub(crate) fn error(
         &mut self,
         span: Span,
@@ -29,10 +29,10 @@ impl<'t> Findings<'t> {
         label: &str,
         hint: impl Into<String>,
     ) {
-        self.push(Problem::error(span, message, label).with_hint(hint));
+        self.push(FileProblem::error(span, message, label).with_hint(hint));
     }
 
-    /// A warning with what to do about it.
+    /// Adds a warning with a hint.
     pub(crate) fn warning(
         &mut self,
         span: Span,
@@ -40,7 +40,7 @@ impl<'t> Findings<'t> {
         label: &str,
         hint: impl Into<String>,
     ) {
-        self.push(Problem::warning(span, message, label).with_hint(hint));
+        self.push(FileProblem::warning(span, message, label).with_hint(hint));
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -49,40 +49,44 @@ impl<'t> Findings<'t> {
             .any(|problem| problem.severity == Severity::Error)
     }
 
-    /// All of them, in the order of the file. What is wrong is not warned of, too.
-    pub(crate) fn sorted(mut self) -> Vec<Problem> {
-        let is_error = |problem: &&Problem| problem.severity == Severity::Error;
-        let wrong: HashSet<Span> = self
+    /// Returns all problems in the order of the file, without warnings at the span of an error.
+    pub(crate) fn into_sorted(mut self) -> Vec<FileProblem> {
+        let is_error = |problem: &&FileProblem| problem.severity == Severity::Error;
+        let error_spans: HashSet<Span> = self
             .problems
             .iter()
             .filter(is_error)
             .map(|problem| problem.span)
             .collect();
         self.problems
-            .retain(|problem| is_error(&problem) || !wrong.contains(&problem.span));
+            .retain(|problem| is_error(&problem) || !error_spans.contains(&problem.span));
         self.problems.sort_by_key(|problem| problem.span);
         self.problems
     }
 
-    /// The place in the file of `range`, which counts the bytes of a text. A text that YAML escapes or folds is longer
-    /// in the file: there, the same words are looked for.
-    pub(crate) fn within<T: AsRef<str>>(&self, placed: &Placed<T>, range: &Range<usize>) -> Span {
-        let value = placed.value.as_ref();
-        let (Some(source), Some(words)) = (self.source(placed.span), value.get(range.clone()))
+    /// Returns the span in the file of `range`, a range of bytes in the value. Escapes and folding make the two differ,
+    /// so the text of the range is searched for in the file. Falls back to the span of the whole value.
+    pub(crate) fn span_within<T: AsRef<str>>(
+        &self,
+        spanned: &Spanned<T>,
+        range: &Range<usize>,
+    ) -> Span {
+        let value = spanned.value.as_ref();
+        let (Some(source), Some(needle)) = (self.source_at(spanned.span), value.get(range.clone()))
         else {
-            return placed.span;
+            return spanned.span;
         };
-        let before = value[..range.start].matches(words).count();
-        match source.match_indices(words).nth(before) {
-            Some((at, _)) => Span {
-                start: placed.span.start + at,
-                len: words.len(),
+        let before = value[..range.start].matches(needle).count();
+        match source.match_indices(needle).nth(before) {
+            Some((offset, _)) => Span {
+                start: spanned.span.start + offset,
+                len: needle.len(),
             },
-            None => placed.span,
+            None => spanned.span,
         }
     }
 
-    fn source(&self, span: Span) -> Option<&'t str> {
+    fn source_at(&self, span: Span) -> Option<&'t str> {
         self.text.get(span.start..span.start + span.len)
     }
 }

@@ -1,24 +1,26 @@
-//! `http` as written → a request whose server no value of the input can change.
+//! Resolves `http` into a request. No value from the input can change its server, unless `hosts` allows it.
 
 use crate::template::parse_template;
-use crate::tools_file::keys::{BodyFile, HttpFile, Statuses};
-use crate::tools_file::resolve::context::Scope;
-use crate::tools_file::resolve::placeholders::Sink;
-use crate::tools_file::resolve::url::{address, hosts};
-use crate::tools_file::spanned::{Placed, Setting, Table};
-use crate::types::{Body, BodyTemplate, HttpBacking, HttpMethod, Span, StatusRange, Template};
+use crate::tools_file::keys::{BodyFile, HttpFile, StatusRangeText};
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::resolve::url_template::{resolve_hosts, resolve_url};
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
+use crate::types::{
+    BodyTemplate, HttpBacking, HttpMethod, RequestBody, Span, StatusRange, Template,
+};
 
-const PROXY: Sink = Sink::WITH_VARIABLES.refusing(
-    "a value of the input cannot choose the proxy",
+const PROXY_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
+    "an input value can't choose the proxy",
     "write it out, or take it from a variable: `${HTTPS_PROXY}`",
 );
-const FIXED_HEADER: Sink = Sink::WITH_VARIABLES.refusing(
-    "a value of the input cannot be this header",
-    "write it out, or take it from a variable of the environment: `${NAME}`",
+const FIXED_HEADER_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
+    "an input value can't be used in this header",
+    "write it out, or take it from an environment variable: `${NAME}`",
 );
 
-/// Headers that frame a message (RFC 9112): the client writes them.
-const FRAMING: [&str; 8] = [
+/// Headers that frame a message (RFC 9112). The HTTP client sets them.
+const FRAMING_HEADERS: [&str; 8] = [
     "connection",
     "content-length",
     "expect",
@@ -28,118 +30,130 @@ const FRAMING: [&str; 8] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// Headers that say who asks, or whom.
-const IDENTITY: [&str; 4] = ["authorization", "cookie", "host", "proxy-authorization"];
-/// Redirects beyond this are a loop.
+/// Headers that identify the client or the server.
+const IDENTITY_HEADERS: [&str; 4] = ["authorization", "cookie", "host", "proxy-authorization"];
+/// More redirects than this are most likely a loop.
 const MAX_REDIRECTS: u32 = 10;
 
-/// The backing; none where there is no URL.
-pub(crate) fn resolved(file: &Placed<HttpFile>, scope: &mut Scope<'_, '_>) -> Option<HttpBacking> {
+/// Returns the backing, or `None` if there is no URL.
+pub(crate) fn resolve_http(
+    file: &Spanned<HttpFile>,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<HttpBacking> {
     let http = &file.value;
     if http.url.is_missing() {
-        scope.findings.error(
-            file.key,
+        context.diagnostics.error(
+            file.key_span,
             "`http` has no `url`",
             "no address",
             "add `url: \"https://…\"`",
         );
     }
     let method = http.method.value().copied().unwrap_or(HttpMethod::Get);
-    let hosts = hosts(http, scope);
+    let hosts = resolve_hosts(http, context);
     let url = http
         .url
-        .given()
-        .map(|url| address(url, !http.hosts.is_missing(), scope));
-    let query = pairs(&http.query, scope, |_| Sink::WITH_VARIABLES);
-    let headers = headers(&http.headers, scope);
-    let body = body(&http.body, method, scope);
-    let proxy = http.proxy.given().map(|proxy| scope.template(proxy, PROXY));
-    if let Some(pointer) = http.select.given() {
-        check_pointer(pointer, scope);
+        .spanned()
+        .map(|url| resolve_url(url, !http.hosts.is_missing(), context));
+    let query = resolve_pairs(&http.query, context, |_| TemplatePolicy::WITH_VARIABLES);
+    let headers = resolve_headers(&http.headers, context);
+    let body = resolve_body(&http.body, method, context);
+    let proxy = http
+        .proxy
+        .spanned()
+        .map(|proxy| context.resolve_template(proxy, PROXY_POLICY));
+    if let Some(pointer) = http.select.spanned() {
+        check_json_pointer(pointer, context);
     }
     Some(HttpBacking {
         method,
         url: url?,
-        hosts,
+        allowed_hosts: hosts,
         query,
         headers,
         body,
-        success_status: statuses(&http.success_status),
+        success_status: resolve_success_status(&http.success_status),
         select: http.select.value().cloned(),
-        redirects: redirects(&http.redirects, scope),
+        max_redirects: resolve_redirects(&http.redirects, context),
         proxy,
     })
 }
 
-/// Pairs whose names are constant.
-fn pairs(
-    table: &Setting<Table<String>>,
-    scope: &mut Scope<'_, '_>,
-    sink: impl Fn(&str) -> Sink,
+/// Resolves pairs of a constant name and a template.
+fn resolve_pairs(
+    table: &Field<SpannedTable<String>>,
+    context: &mut ToolContext<'_, '_>,
+    policy_for: impl Fn(&str) -> TemplatePolicy,
 ) -> Vec<(String, Template)> {
     let mut pairs = Vec::new();
     for (name, value) in table.entries() {
-        constant(name, value.key, scope);
-        pairs.push((name.to_owned(), scope.template(value, sink(name))));
+        check_constant_name(name, value.key_span, context);
+        pairs.push((
+            name.to_owned(),
+            context.resolve_template(value, policy_for(name)),
+        ));
     }
     pairs
 }
 
-/// Reports a name that was meant to be a template.
-fn constant(name: &str, span: Span, scope: &mut Scope<'_, '_>) {
+/// Reports a name that looks like a template.
+fn check_constant_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>) {
     if parse_template(name).sole_text().is_none() && !name.is_empty() {
-        scope.findings.error(
+        context.diagnostics.error(
             span,
-            format!("the name `{name}` is no template"),
-            "constant",
-            "only values are templates",
+            format!("the name `{name}` can't be a template"),
+            "must be constant",
+            "only values can be templates",
         );
     }
 }
 
-/// Pairs with names in lower case.
-fn headers(table: &Setting<Table<String>>, scope: &mut Scope<'_, '_>) -> Vec<(String, Template)> {
+/// Resolves headers, and lowercases their names.
+fn resolve_headers(
+    table: &Field<SpannedTable<String>>,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<(String, Template)> {
     let mut headers: Vec<(String, Template)> = Vec::new();
     for (name, value) in table.entries() {
         let lower = name.to_ascii_lowercase();
         let mut refuse =
-            |span, message: String, hint| scope.findings.error(span, message, "", hint);
+            |span, message: String, hint| context.diagnostics.error(span, message, "", hint);
         if !is_token(name) {
-            let message = format!("`{name}` is no name of a header");
+            let message = format!("`{name}` isn't a valid header name");
             refuse(
-                value.key,
+                value.key_span,
                 message,
-                "names are constant and have letters, digits and `-`",
+                "names are constant and consist of letters, digits and `-`",
             );
-        } else if FRAMING.contains(&&*lower) {
+        } else if FRAMING_HEADERS.contains(&&*lower) {
             refuse(
-                value.key,
-                format!("`{name}` is written by toolq itself"),
+                value.key_span,
+                format!("`{name}` is set by toolq itself"),
                 "leave it out",
             );
         } else if headers.iter().any(|(other, _)| *other == lower) {
-            let message = format!("`{name}` stands twice");
-            refuse(value.key, message, "header names differ by more than case");
+            let message = format!("duplicate header `{name}`");
+            refuse(value.key_span, message, "header names are case-insensitive");
         }
         if value.value.contains(['\r', '\n', '\0']) {
-            let message = "a header has one line".to_owned();
-            refuse(value.span, message, "write its value in one line");
+            let message = "a header must be a single line".to_owned();
+            refuse(value.span, message, "write its value on one line");
         }
-        let template = scope.template(value, header_sink(&lower));
+        let template = context.resolve_template(value, header_policy(&lower));
         headers.push((lower, template));
     }
     headers
 }
 
-fn header_sink(name: &str) -> Sink {
-    if IDENTITY.contains(&name) || FRAMING.contains(&name) {
-        FIXED_HEADER
+fn header_policy(name: &str) -> TemplatePolicy {
+    if IDENTITY_HEADERS.contains(&name) || FRAMING_HEADERS.contains(&name) {
+        FIXED_HEADER_POLICY
     } else {
-        Sink::WITH_VARIABLES
+        TemplatePolicy::WITH_VARIABLES
     }
 }
 
-/// `token` of RFC 9110, section 5.6.2.
+/// Whether `name` is a `token` (RFC 9110, section 5.6.2).
 fn is_token(name: &str) -> bool {
     !name.is_empty()
         && name
@@ -147,84 +161,97 @@ fn is_token(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-fn body(setting: &Setting<BodyFile>, method: HttpMethod, scope: &mut Scope<'_, '_>) -> Body {
-    let Some(tree) = setting.given() else {
+fn resolve_body(
+    field: &Field<BodyFile>,
+    method: HttpMethod,
+    context: &mut ToolContext<'_, '_>,
+) -> RequestBody {
+    let Some(tree) = field.spanned() else {
         return if method.has_body() {
-            Body::Input
+            RequestBody::Input
         } else {
-            Body::None
+            RequestBody::None
         };
     };
     match &tree.value {
-        BodyFile::Text(word) if word == "input" => Body::Input,
-        BodyFile::Text(word) if word == "none" => Body::None,
-        _ => Body::Json(body_template(tree, scope)),
+        BodyFile::Text(word) if word == "input" => RequestBody::Input,
+        BodyFile::Text(word) if word == "none" => RequestBody::None,
+        _ => RequestBody::Json(resolve_body_template(tree, context)),
     }
 }
 
-fn body_template(node: &Placed<BodyFile>, scope: &mut Scope<'_, '_>) -> BodyTemplate {
+fn resolve_body_template(
+    node: &Spanned<BodyFile>,
+    context: &mut ToolContext<'_, '_>,
+) -> BodyTemplate {
     match &node.value {
         BodyFile::Null(()) => BodyTemplate::Literal(serde_json::Value::Null),
         BodyFile::Boolean(value) => BodyTemplate::Literal((*value).into()),
         BodyFile::Number(number) => BodyTemplate::Literal(number.clone().into()),
         BodyFile::Text(text) => {
-            let placed = Placed {
-                key: node.key,
+            let spanned = Spanned {
+                key_span: node.key_span,
                 span: node.span,
                 value: text,
             };
-            BodyTemplate::Template(scope.template(&placed, Sink::WITH_VARIABLES))
+            BodyTemplate::Template(
+                context.resolve_template(&spanned, TemplatePolicy::WITH_VARIABLES),
+            )
         }
         BodyFile::List(items) => {
-            let items = items.iter().filter_map(Setting::given);
-            BodyTemplate::Array(items.map(|item| body_template(item, scope)).collect())
+            let items = items.iter().filter_map(Field::spanned);
+            BodyTemplate::Array(
+                items
+                    .map(|item| resolve_body_template(item, context))
+                    .collect(),
+            )
         }
         BodyFile::Table(table) => {
             let mut object = Vec::new();
             for (name, value) in table.entries() {
-                constant(name, value.key, scope);
-                object.push((name.to_owned(), body_template(value, scope)));
+                check_constant_name(name, value.key_span, context);
+                object.push((name.to_owned(), resolve_body_template(value, context)));
             }
             BodyTemplate::Object(object)
         }
     }
 }
 
-fn statuses(setting: &Setting<Vec<Setting<Statuses>>>) -> Vec<StatusRange> {
-    if setting.is_missing() {
+fn resolve_success_status(field: &Field<Vec<Field<StatusRangeText>>>) -> Vec<StatusRange> {
+    if field.is_missing() {
         return vec![200..=299];
     }
-    setting.items().map(|range| range.value.0.clone()).collect()
+    field.items().map(|range| range.value.0.clone()).collect()
 }
 
-fn redirects(setting: &Setting<u32>, scope: &mut Scope<'_, '_>) -> u32 {
-    let Some(redirects) = setting.given() else {
+fn resolve_redirects(field: &Field<u32>, context: &mut ToolContext<'_, '_>) -> u32 {
+    let Some(redirects) = field.spanned() else {
         return 0;
     };
     if redirects.value > MAX_REDIRECTS {
-        scope.findings.error(
+        context.diagnostics.error(
             redirects.span,
-            "so many redirects are a loop",
+            format!("{} redirects are too many", redirects.value),
             "at most 10",
-            "3 are plenty",
+            "3 are usually enough",
         );
     }
     redirects.value
 }
 
-/// RFC 6901, section 3.
-fn check_pointer(pointer: &Placed<String>, scope: &mut Scope<'_, '_>) {
+/// Reports an invalid JSON pointer (RFC 6901, section 3).
+fn check_json_pointer(pointer: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
     let text = &pointer.value;
-    let escapes = text
+    let has_valid_escapes = text
         .split('~')
         .skip(1)
         .all(|rest| rest.starts_with(['0', '1']));
-    if !(text.is_empty() || text.starts_with('/')) || !escapes {
-        scope.findings.error(
+    if !(text.is_empty() || text.starts_with('/')) || !has_valid_escapes {
+        context.diagnostics.error(
             pointer.span,
-            format!("`{text}` is no JSON pointer"),
+            format!("`{text}` isn't a JSON pointer"),
             "",
-            "write `/` before each name: `/rate`, `/items/0`; `~1` is a `/` in a name and `~0` a `~`",
+            "put `/` before each name: `/rate`, `/items/0`; in a name, write `~1` for `/` and `~0` for `~`",
         );
     }
 }

@@ -1,77 +1,77 @@
-//! The schema that inputs of a tool are held against, as its author wrote it.
+//! Resolves the schema that the inputs of a tool must match.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::json_schema::bundled;
+use crate::json_schema::bundle_schema;
 use crate::tools_file::keys::ToolFile;
-use crate::tools_file::resolve::context::Checks;
-use crate::tools_file::spanned::Placed;
+use crate::tools_file::resolve::context::CheckContext;
+use crate::tools_file::spanned::Spanned;
 
-/// Leaves everything open.
-static ANYTHING: Value = Value::Bool(true);
+/// Accepts every value.
+static ANY_VALUE_SCHEMA: Value = Value::Bool(true);
 
-/// The schema of the tool's input, with the files that it refers to. Where there is none that could be used, one that
-/// leaves all open, so that the templates over it are not reported too.
-pub(crate) fn input_schema<'f>(
+/// Returns the schema of the tool's input, bundled with the files that it refers to. If there is none, returns a schema
+/// that accepts everything, so that the templates aren't reported too.
+pub(crate) fn resolve_input_schema<'f>(
     name: &str,
-    file: &'f Placed<ToolFile>,
-    checks: &mut Checks<'_, '_>,
+    file: &'f Spanned<ToolFile>,
+    context: &mut CheckContext<'_, '_>,
 ) -> Cow<'f, Value> {
-    let setting = &file.value.input_schema;
-    if file.value.describe.given().is_some() {
-        if let Some(schema) = setting.given() {
-            checks.findings.error(
-                schema.key,
+    let field = &file.value.input_schema;
+    if file.value.describe.spanned().is_some() {
+        if let Some(schema) = field.spanned() {
+            context.diagnostics.error(
+                schema.key_span,
                 format!("`{name}` has both `input_schema` and `describe`"),
-                "which of them holds?",
-                "leave one out: `describe` prints the schema",
+                "which one applies?",
+                "remove one of them: `describe` prints the schema",
             );
         }
         return Cow::Owned(json!({"type": "object"}));
     }
-    let Some(schema) = setting.given() else {
-        if setting.is_missing() {
-            checks.findings.error(
-                file.key,
+    let Some(schema) = field.spanned() else {
+        if field.is_missing() {
+            context.diagnostics.error(
+                file.key_span,
                 format!("`{name}` has no `input_schema`"),
                 "",
                 "a tool without inputs has `input_schema: {type: object, properties: {}}`",
             );
         }
-        return Cow::Borrowed(&ANYTHING);
+        return Cow::Borrowed(&ANY_VALUE_SCHEMA);
     };
     let keys = ["tools", name, "input_schema"];
-    let mut whole = Cow::Borrowed(&schema.value);
-    if checks.schema(&schema.value, &keys) {
-        checks.misspelled(&schema.value, &keys);
-        match bundled(&schema.value, checks.dir) {
+    let mut effective_schema = Cow::Borrowed(&schema.value);
+    if context.check_schema(&schema.value, &keys) {
+        context.warn_about_misspelled_keywords(&schema.value, &keys);
+        match bundle_schema(&schema.value, context.dir) {
             Ok(None) => {}
-            Ok(Some(bundled)) => whole = Cow::Owned(bundled),
-            Err(why) => checks.findings.warning(
-                schema.key,
+            Ok(Some(bundled)) => effective_schema = Cow::Owned(bundled),
+            Err(why) => context.diagnostics.warning(
+                schema.key_span,
                 format!(
-                    "`toolq tools` prints a reference to a file that no model can follow: {why}"
+                    "`toolq tools` prints a reference to a file, which no model can follow: {why}"
                 ),
                 "",
                 "copy what it refers to into `$defs`",
             ),
         }
     }
-    if !takes_objects(&whole) {
-        checks.findings.error(
-            checks.tree.place(&keys, "/type"),
+    if !is_object_schema(&effective_schema) {
+        context.diagnostics.error(
+            context.tree.span_at(&keys, "/type"),
             "an input is an object, so its schema must say `type: object`",
             "",
-            "inputs go into `properties`",
+            "declare the inputs under `properties`",
         );
     }
-    whole
+    effective_schema
 }
 
-/// Whether a schema is one of objects, as the APIs demand; a reference may say it elsewhere.
-fn takes_objects(schema: &Value) -> bool {
+/// Whether a schema is for objects, as the APIs require. With a `$ref`, the type may be declared elsewhere.
+fn is_object_schema(schema: &Value) -> bool {
     match (schema, schema.get("type")) {
         (Value::Object(_), Some(kind)) => kind == "object",
         (Value::Object(keywords), None) => keywords.contains_key("$ref"),

@@ -1,7 +1,8 @@
-//! The text of tools.yaml → tools that hold, or every problem of the file at once, each with its place and its cure.
+//! Resolves the text of tools.yaml into tools, or reports every problem in it at once, each with its position and a
+//! hint.
 //!
-//! In the order of the text's way: its form, its schemas, then what each setting means with the others. Nothing of the
-//! machine is asked here; what only it can tell is in `warnings`.
+//! Checks the structure first, then the schemas, then what the settings mean together. Whether programs, directories
+//! and variables exist on this machine is checked in `lints::environment`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -12,44 +13,45 @@ use sha2::{Digest, Sha256};
 
 use crate::template::is_variable_name;
 use crate::tools_file::keys::{Defaults, ToolsFile};
-use crate::tools_file::lints::when;
+use crate::tools_file::lints::when_schema;
 use crate::tools_file::resolve::agent;
+use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::builtins;
-use crate::tools_file::resolve::context::{Checks, Scope};
-use crate::tools_file::resolve::diagnostics::Findings;
+use crate::tools_file::resolve::context::{CheckContext, ToolContext};
+use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::input_schema;
-use crate::tools_file::resolve::limits;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::prices;
 use crate::tools_file::resolve::resource_limits;
-use crate::tools_file::resolve::rules::Rules;
+use crate::tools_file::resolve::safety_rules::SafetyRules;
 use crate::tools_file::resolve::tool;
-use crate::tools_file::resolve::tool::Shared;
-use crate::tools_file::spanned::Setting;
-use crate::tools_file::yaml::{Node, parse_yaml};
-use crate::types::{Backing, Messages, Problem, Span, Template, Tool, Tools};
+use crate::tools_file::resolve::tool::SharedSettings;
+use crate::tools_file::spanned::Field;
+use crate::tools_file::yaml::{YamlNode, parse_yaml};
+use crate::types::{Backing, FileProblem, MessageTemplates, Span, Template, Tool, ToolsConfig};
 
-/// Calls running at once where the file is silent.
-const CONCURRENCY: usize = 10;
+/// Calls that run at once if the file doesn't say.
+const DEFAULT_CONCURRENCY: usize = 10;
 const MAX_CONCURRENCY: u32 = 10_000;
 
-/// A tools.yaml that was read.
+/// The result of parsing a tools.yaml.
 #[derive(Debug)]
-pub struct Loaded {
-    /// The tools, if no problem is an error.
-    pub tools: Option<Tools>,
+pub struct ParsedToolsFile {
+    /// The tools, unless a problem is an error.
+    pub tools: Option<ToolsConfig>,
     /// In the order of the file.
-    pub problems: Vec<Problem>,
-    /// Where everything stands; none where the text is no YAML.
-    pub tree: Option<Node>,
+    pub problems: Vec<FileProblem>,
+    /// The nodes of the file with their positions, or `None` if the text isn't valid YAML.
+    pub tree: Option<YamlNode>,
 }
 
-/// Reads the text of a tools.yaml that lies in `dir`; its `root` starts from `current`. Both are absolute.
-pub fn load(text: &str, dir: &Path, current: &Path) -> Loaded {
+/// Parses the text of a tools.yaml in the directory `dir`. Its `root` is relative to `current_dir`. Both must be
+/// absolute.
+pub fn parse_tools_file(text: &str, dir: &Path, current_dir: &Path) -> ParsedToolsFile {
     let tree = match parse_yaml(text) {
         Ok(tree) => tree,
         Err(problems) => {
-            return Loaded {
+            return ParsedToolsFile {
                 tools: None,
                 problems,
                 tree: None,
@@ -57,107 +59,122 @@ pub fn load(text: &str, dir: &Path, current: &Path) -> Loaded {
         }
     };
     let (file, problems) = ToolsFile::read(&tree);
-    let mut findings = Findings::new(text, problems);
+    let mut diagnostics = Diagnostics::new(text, problems);
     let tools = file.value().map(|file| {
-        let mut checks = Checks {
+        let mut context = CheckContext {
             tree: &tree,
             dir,
-            findings: &mut findings,
+            diagnostics: &mut diagnostics,
         };
-        tools(file, text, current, &mut checks)
+        resolve_tools_file(file, text, current_dir, &mut context)
     });
-    Loaded {
-        tools: tools.filter(|_| !findings.has_errors()),
-        problems: findings.sorted(),
+    ParsedToolsFile {
+        tools: tools.filter(|_| !diagnostics.has_errors()),
+        problems: diagnostics.into_sorted(),
         tree: Some(tree),
     }
 }
 
-fn tools(file: &ToolsFile, text: &str, current: &Path, checks: &mut Checks<'_, '_>) -> Tools {
-    check_version(&file.version, checks.findings);
-    let root: PathBuf = current
+fn resolve_tools_file(
+    file: &ToolsFile,
+    text: &str,
+    current_dir: &Path,
+    context: &mut CheckContext<'_, '_>,
+) -> ToolsConfig {
+    check_version(&file.version, context.diagnostics);
+    let root: PathBuf = current_dir
         .join(file.root.value().map_or("", String::as_str))
         .components()
         .collect();
-    let messages = messages::read(&file.messages, checks.findings);
-    let mut tools = each_tool(file, &root, &messages, checks);
-    tools.extend(builtins::wanted(file, &tools, &messages, checks.findings));
-    let tools = Tools {
-        secrets: secrets(file, &tools, checks.findings),
-        concurrency: concurrency(&file.concurrency, checks.findings),
+    let messages = messages::resolve_messages(&file.messages, context.diagnostics);
+    let mut tools = resolve_tools(file, &root, &messages, context);
+    tools.extend(builtins::resolve_builtins(
+        file,
+        &tools,
+        &messages,
+        context.diagnostics,
+    ));
+    let tools = ToolsConfig {
+        secrets: resolve_secrets(file, &tools, context.diagnostics),
+        concurrency: resolve_concurrency(&file.concurrency, context.diagnostics),
         tools,
         root,
-        dir: checks.dir.to_owned(),
+        dir: context.dir.to_owned(),
         messages,
-        prices: prices::read(&file.prices, checks.findings),
-        digest: hex(&Sha256::digest(text)),
+        prices: prices::resolve_prices(&file.prices, context.diagnostics),
+        digest: encode_hex(&Sha256::digest(text)),
     };
-    agent::check_all(file, &tools, checks.findings);
+    agent::check_agents(file, &tools, context.diagnostics);
     tools
 }
 
-fn each_tool(
+fn resolve_tools(
     file: &ToolsFile,
     root: &Path,
-    messages: &Messages,
-    checks: &mut Checks<'_, '_>,
+    messages: &MessageTemplates,
+    context: &mut CheckContext<'_, '_>,
 ) -> Vec<Arc<Tool>> {
     if file.tools.is_missing() {
-        checks.findings.error(
+        context.diagnostics.error(
             Span::default(),
             "the file has no `tools`",
             "",
-            "add `tools:` and each tool below it by its name; `toolq init` writes an example",
+            "add `tools:` with each tool below it, by name; `toolq init` writes an example",
         );
     }
-    let nothing = Defaults::default();
-    let defaults = file.defaults.value().unwrap_or(&nothing);
-    limits::check_timeout(&defaults.timeout, checks.findings);
-    limits::check_retry(&defaults.retry, checks.findings);
-    limits::check_output(&defaults.max_output, checks.findings);
-    resource_limits::check(&defaults.limits, checks.findings);
-    let rules = Rules::read(&file.rules, checks.findings);
+    let no_defaults = Defaults::default();
+    let defaults = file.defaults.value().unwrap_or(&no_defaults);
+    attempt_limits::check_timeout(&defaults.timeout, context.diagnostics);
+    attempt_limits::check_retry(&defaults.retry, context.diagnostics);
+    attempt_limits::check_max_output(&defaults.max_output, context.diagnostics);
+    resource_limits::check_resource_limits(&defaults.limits, context.diagnostics);
+    let rules = SafetyRules::read(&file.rules, context.diagnostics);
     let names: Vec<&str> = file.tools.entries().map(|(name, _)| name).collect();
-    rules.warn_of_idle(&names, checks.findings);
-    let shared = Shared {
+    rules.warn_about_unused(&names, context.diagnostics);
+    let shared = SharedSettings {
         defaults,
         rules: &rules,
         messages,
     };
     let mut tools = Vec::new();
     for (name, tool) in file.tools.entries() {
-        let schema = input_schema::input_schema(name, tool, checks);
-        when::check(name, tool, &schema, checks);
-        let mut scope = Scope {
+        let schema = input_schema::resolve_input_schema(name, tool, context);
+        when_schema::check_when(name, tool, &schema, context);
+        let mut tool_context = ToolContext {
             schema: &schema,
             root,
-            findings: checks.findings,
+            diagnostics: context.diagnostics,
         };
-        tools.push(Arc::new(tool::resolved(name, tool, &shared, &mut scope)));
+        tools.push(Arc::new(tool::resolve_tool(
+            name,
+            tool,
+            &shared,
+            &mut tool_context,
+        )));
     }
     tools
 }
 
-fn check_version(setting: &Setting<u32>, findings: &mut Findings<'_>) {
-    if let Some(version) = setting.given().filter(|version| version.value != 1) {
-        findings.error(
+fn check_version(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) {
+    if let Some(version) = field.spanned().filter(|version| version.value != 1) {
+        diagnostics.error(
             version.span,
-            format!("version {} of tools.yaml is not known", version.value),
+            format!("version {} of tools.yaml isn't supported", version.value),
             "",
-            "this toolq reads version 1",
+            "this toolq supports version 1",
         );
     }
 }
 
-fn concurrency(setting: &Setting<u32>, findings: &mut Findings<'_>) -> NonZeroUsize {
-    let default = NonZeroUsize::new(CONCURRENCY).unwrap_or(NonZeroUsize::MIN);
-    let Some(given) = setting.given() else {
+fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) -> NonZeroUsize {
+    let default = NonZeroUsize::new(DEFAULT_CONCURRENCY).unwrap_or(NonZeroUsize::MIN);
+    let Some(given) = field.spanned() else {
         return default;
     };
     if !(1..=MAX_CONCURRENCY).contains(&given.value) {
-        findings.error(
+        diagnostics.error(
             given.span,
-            format!("{} calls cannot run at once", given.value),
+            format!("{} calls can't run at once", given.value),
             "1 to 10000",
             "1 turns parallelism off",
         );
@@ -165,29 +182,36 @@ fn concurrency(setting: &Setting<u32>, findings: &mut Findings<'_>) -> NonZeroUs
     NonZeroUsize::new(given.value as usize).unwrap_or(default)
 }
 
-/// The names under `secrets`, and those that stand where credentials do.
-fn secrets(file: &ToolsFile, tools: &[Arc<Tool>], findings: &mut Findings<'_>) -> Vec<String> {
+/// Returns the names under `secrets`, and those of the variables that are used for credentials.
+fn resolve_secrets(
+    file: &ToolsFile,
+    tools: &[Arc<Tool>],
+    diagnostics: &mut Diagnostics<'_>,
+) -> Vec<String> {
     let mut names = BTreeSet::new();
     for name in file.secrets.items() {
         if !is_variable_name(&name.value) {
-            findings.error(
+            diagnostics.error(
                 name.span,
-                format!("`{}` is no name of an environment variable", name.value),
+                format!(
+                    "`{}` isn't a valid name for an environment variable",
+                    name.value
+                ),
                 "",
-                "`secrets` has the names of variables, never their values",
+                "`secrets` lists the names of variables, never their values",
             );
         }
         names.insert(name.value.clone());
     }
     let backings = tools.iter().filter_map(|tool| tool.backing.as_ref());
-    for template in backings.flat_map(confidential) {
+    for template in backings.flat_map(confidential_templates) {
         names.extend(template.env_names().map(str::to_owned));
     }
     names.into_iter().collect()
 }
 
-/// The templates whose variables are secrets.
-fn confidential(backing: &Backing) -> Vec<&Template> {
+/// Returns the templates whose variables are secrets.
+fn confidential_templates(backing: &Backing) -> Vec<&Template> {
     let templates = |pairs| -> &[(String, Template)] { pairs };
     let (one, other) = match backing {
         Backing::Command(command) => (templates(&command.env), templates(&[])),
@@ -201,7 +225,7 @@ fn confidential(backing: &Backing) -> Vec<&Template> {
         .collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut hex, byte| {
         for digit in [byte >> 4, byte & 15] {
             hex.extend(char::from_digit(digit.into(), 16));

@@ -1,19 +1,22 @@
-//! The author's own texts for a model → templates over `{tool}`, `{error}`, `{timeout}` and `{details}`.
+//! Resolves the author's texts for the model into templates over `{tool}`, `{error}`, `{timeout}` and `{details}`.
 
-use crate::template::{MarkKind, Variables, parse};
-use crate::text::nearest;
+use crate::template::{MarkKind, VariableMode, parse_with_marks};
+use crate::text::suggest_name;
 use crate::tools_file::keys::MessagesFile;
-use crate::tools_file::resolve::diagnostics::Findings;
-use crate::tools_file::spanned::{Placed, Setting};
-use crate::types::{MessageKey, Messages, Part};
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::types::{MessageKey, MessageTemplates, TemplatePart};
 
-/// What a text may have in it.
-const KNOWN: [&str; 4] = ["tool", "error", "timeout", "details"];
+/// The placeholders that a text may contain.
+const MESSAGE_PLACEHOLDERS: [&str; 4] = ["tool", "error", "timeout", "details"];
 
-/// The texts given in `file`.
-pub(crate) fn read(file: &Setting<MessagesFile>, findings: &mut Findings<'_>) -> Messages {
+/// Returns the templates of the texts in `file`.
+pub(crate) fn resolve_messages(
+    file: &Field<MessagesFile>,
+    diagnostics: &mut Diagnostics<'_>,
+) -> MessageTemplates {
     let Some(file) = file.value() else {
-        return Messages::new();
+        return MessageTemplates::new();
     };
     let texts = [
         (MessageKey::Timeout, &file.timeout),
@@ -30,40 +33,48 @@ pub(crate) fn read(file: &Setting<MessagesFile>, findings: &mut Findings<'_>) ->
     ];
     let given = texts
         .into_iter()
-        .filter_map(|(key, text)| Some((key, text.given()?)));
+        .filter_map(|(key, text)| Some((key, text.spanned()?)));
     given
         .map(|(key, text)| {
-            check(text, findings);
-            (key, parse(&text.value, Variables::Text).template)
+            check_message(text, diagnostics);
+            (
+                key,
+                parse_with_marks(&text.value, VariableMode::Literal).template,
+            )
         })
         .collect()
 }
 
-fn check(text: &Placed<String>, findings: &mut Findings<'_>) {
-    let parsed = parse(&text.value, Variables::Text);
+fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics<'_>) {
+    let parsed = parse_with_marks(&text.value, VariableMode::Literal);
     for mark in parsed.marks {
         let MarkKind::Part(index) = mark.kind else {
             continue;
         };
-        let words = &text.value[mark.range.clone()];
+        let source = &text.value[mark.range.clone()];
         let name = match &parsed.template.parts[index] {
-            Part::Value {
+            TemplatePart::Value {
                 path,
                 optional: false,
                 splat: false,
             } => path.join("."),
             _ => String::new(),
         };
-        if KNOWN.contains(&name.as_str()) {
+        if MESSAGE_PLACEHOLDERS.contains(&name.as_str()) {
             continue;
         }
-        let hint = match nearest(&name, KNOWN) {
+        let hint = match suggest_name(&name, MESSAGE_PLACEHOLDERS) {
             Some(near) => format!("did you mean `{{{near}}}`?"),
             None => format!(
-                "there are `{{tool}}`, `{{error}}`, `{{timeout}}` and `{{details}}`; `{{{words}` is the text `{words}`"
+                "use `{{tool}}`, `{{error}}`, `{{timeout}}` or `{{details}}`; write `{{{source}` if you mean the text `{source}`"
             ),
         };
-        let span = findings.within(text, &mark.range);
-        findings.error(span, format!("messages have no `{words}`"), "unknown", hint);
+        let span = diagnostics.span_within(text, &mark.range);
+        diagnostics.error(
+            span,
+            format!("messages have no placeholder `{source}`"),
+            "unknown",
+            hint,
+        );
     }
 }

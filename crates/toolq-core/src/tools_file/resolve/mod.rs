@@ -1,29 +1,29 @@
-//! Keys as written → tools that calls are checked against, with all defaults applied.
+//! Resolves keys as written into the tools that calls are checked against, with all defaults applied.
 
 mod agent;
-mod agent_tools;
+mod agent_tool_checks;
+mod attempt_limits;
 mod builtins;
 mod command;
 mod context;
 mod diagnostics;
+mod env_variables;
 mod http;
 mod input_schema;
-mod limits;
 mod load;
 mod messages;
 mod placeholders;
 mod prices;
 mod resource_limits;
-mod rules;
+mod safety_rules;
 mod schema_presence;
 mod tool;
 mod tool_name;
-mod url;
-mod variables;
+mod url_template;
 
-pub(crate) use agent_tools::circles;
-pub(crate) use builtins::new_task;
-pub(crate) use context::{Checks, Scope};
-pub use load::{Loaded, load};
-pub(crate) use placeholders::Sink;
-pub(crate) use schema_presence::{Declared, declared, may_be};
+pub(crate) use agent_tool_checks::agent_cycle_warnings;
+pub(crate) use builtins::new_task_tool;
+pub(crate) use context::{CheckContext, ToolContext};
+pub use load::{ParsedToolsFile, parse_tools_file};
+pub(crate) use placeholders::TemplatePolicy;
+pub(crate) use schema_presence::{SchemaPresence, allows_type, find_presence};

@@ -1,109 +1,113 @@
-//! A template of the file → its parts, once everything in it may stand where it stands.
+//! Parses the templates in the file, and checks that they contain only what their position allows.
 
-use crate::template::{MarkKind, Variables, parse};
-use crate::text::nearest;
-use crate::tools_file::resolve::context::Scope;
-use crate::tools_file::resolve::schema_presence::{Declared, declared, may_be};
-use crate::tools_file::spanned::Placed;
-use crate::types::{Part, Span, Template};
+use crate::template::{MarkKind, VariableMode, parse_with_marks};
+use crate::text::suggest_name;
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::schema_presence::{SchemaPresence, allows_type, find_presence};
+use crate::tools_file::spanned::Spanned;
+use crate::types::{Span, Template, TemplatePart};
 
-/// A kind of place for a template.
+/// What a template may contain, depending on where it is used.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sink {
-    /// Whether `${NAME}` is read.
-    pub(crate) variables: Variables,
-    /// Whether `{name...}` may become several.
-    pub(crate) spreads: bool,
-    /// Why no value of the input may stand here, and what to do instead.
-    refused: Option<(&'static str, &'static str)>,
-    /// Whether what looks like a variable or placeholder is most likely the author's own text.
+pub(crate) struct TemplatePolicy {
+    /// Whether `${NAME}` is expanded.
+    pub(crate) variables: VariableMode,
+    /// Whether `{name...}` may become several elements.
+    pub(crate) allows_splat: bool,
+    /// Why no value from the input is allowed, and what to do instead.
+    value_refusal: Option<(&'static str, &'static str)>,
+    /// Whether text that looks like a variable or placeholder is most likely meant literally.
     pub(crate) is_code: bool,
-    /// Whether a missing value only leaves a gap.
-    is_lenient: bool,
+    /// Whether a missing value just leaves a gap.
+    allows_missing: bool,
 }
 
-impl Sink {
-    /// Text without variables: standard input, words for people.
+impl TemplatePolicy {
+    /// Text without variables, such as standard input.
     pub(crate) const TEXT: Self = Self {
-        variables: Variables::Text,
-        spreads: false,
-        refused: None,
+        variables: VariableMode::Literal,
+        allows_splat: false,
+        value_refusal: None,
         is_code: false,
-        is_lenient: false,
+        allows_missing: false,
     };
     /// An argument of a program.
     pub(crate) const ARGUMENT: Self = Self {
-        spreads: true,
+        allows_splat: true,
         ..Self::TEXT
     };
-    /// Text that may hold variables: of the environment, in a request.
+    /// Text that may contain environment variables, such as in `env` or in a request.
     pub(crate) const WITH_VARIABLES: Self = Self {
-        variables: Variables::Read,
+        variables: VariableMode::Expand,
         ..Self::TEXT
     };
 
-    /// Words for people, who do without a missing value.
-    pub(crate) const WORDS: Self = Self {
-        is_lenient: true,
+    /// Progress text, in which values may be missing.
+    pub(crate) const STATUS_TEXT: Self = Self {
+        allows_missing: true,
         ..Self::TEXT
     };
 
-    /// The same where no value of the input may stand.
-    pub(crate) const fn refusing(self, why: &'static str, instead: &'static str) -> Self {
+    /// The same policy, but without values from the input.
+    pub(crate) const fn without_values(self, why: &'static str, instead: &'static str) -> Self {
         Self {
-            refused: Some((why, instead)),
+            value_refusal: Some((why, instead)),
             ..self
         }
     }
 
-    /// The text of a program in another language, where no value of the input may stand.
-    pub(crate) const fn code(why: &'static str, instead: &'static str) -> Self {
+    /// Code in another language, without values from the input.
+    pub(crate) const fn for_code(why: &'static str, instead: &'static str) -> Self {
         Self {
             is_code: true,
-            ..Self::ARGUMENT.refusing(why, instead)
+            ..Self::ARGUMENT.without_values(why, instead)
         }
     }
 }
 
 /// A `{name}` in a template.
-struct Mention<'a> {
+struct PlaceholderUse<'a> {
     span: Span,
-    /// As it stands there.
-    words: &'a str,
+    /// Its text in the template.
+    source: &'a str,
     path: &'a [String],
     optional: bool,
     splat: bool,
-    /// The template is nothing else.
-    alone: bool,
+    /// Whether the template consists of nothing else.
+    is_whole_template: bool,
 }
 
-impl Scope<'_, '_> {
-    /// The template in `placed`, checked against the tool's schema and the place where it stands.
-    pub(crate) fn template<T: AsRef<str>>(&mut self, placed: &Placed<T>, sink: Sink) -> Template {
-        let text = placed.value.as_ref();
-        let parsed = parse(text, sink.variables);
+impl ToolContext<'_, '_> {
+    /// Parses the template, and checks it against the tool's schema and `policy`.
+    pub(crate) fn resolve_template<T: AsRef<str>>(
+        &mut self,
+        spanned: &Spanned<T>,
+        policy: TemplatePolicy,
+    ) -> Template {
+        let text = spanned.value.as_ref();
+        let parsed = parse_with_marks(text, policy.variables);
         for mark in &parsed.marks {
-            let span = self.findings.within(placed, &mark.range);
-            let words = &text[mark.range.clone()];
+            let span = self.diagnostics.span_within(spanned, &mark.range);
+            let source = &text[mark.range.clone()];
             match mark.kind {
                 MarkKind::Part(index) => {
-                    if let Some(mention) = mention(span, words, &parsed.template, index) {
-                        self.check(&mention, sink);
+                    if let Some(placeholder) = find_placeholder_use(span, source, &parsed.template, index) {
+                        self.check_placeholder(&placeholder, policy);
                     }
                 }
-                MarkKind::DoubleBraces => self.double_braces(span, words),
-                MarkKind::PlainVariable | MarkKind::OtherPlaceholder if sink.is_code => {}
-                MarkKind::PlainVariable => self.findings.warning(
+                MarkKind::DoubleBraces => self.warn_about_double_braces(span, source),
+                MarkKind::LiteralVariable | MarkKind::ForeignPlaceholder if policy.is_code => {}
+                MarkKind::LiteralVariable => self.diagnostics.warning(
                     span,
-                    format!("`{words}` stays text: variables of the environment are not read here"),
+                    format!("`{source}` stays text: environment variables aren't expanded here"),
                     "not replaced",
-                    "give the program the variable by `env` or `pass_env`; `$${` says that the text is meant",
+                    "pass the variable through `env` or `pass_env`; write `$${` if you mean the text `${`",
                 ),
-                MarkKind::ShellVariable => self.shell_variable(placed, mark, sink),
-                MarkKind::OtherPlaceholder => self.other_placeholder(span, words),
-                MarkKind::NoVariable => self.findings.error(
+                MarkKind::ShellVariable => self.warn_about_shell_variable(spanned, mark, policy),
+                MarkKind::ForeignPlaceholder => self.warn_about_foreign_placeholder(span, source),
+                MarkKind::InvalidVariable => self.diagnostics.error(
                     span,
-                    "`${` begins no variable here",
+                    "`${` doesn't begin a variable here",
                     "neither `${NAME}` nor `${NAME:-default}`",
                     "write `$${` for the text `${`",
                 ),
@@ -112,96 +116,107 @@ impl Scope<'_, '_> {
         parsed.template
     }
 
-    fn check(&mut self, mention: &Mention<'_>, sink: Sink) {
-        let found = declared(self.schema, mention.path);
-        if let Declared::Never { depth, known } = &found {
-            self.unknown(mention, *depth, known);
-        } else if let Some((why, instead)) = sink.refused {
-            let label = "a value of the input";
-            self.findings.error(mention.span, why, label, instead);
-        } else if mention.splat {
-            self.spread(mention, &found, sink);
+    fn check_placeholder(&mut self, placeholder: &PlaceholderUse<'_>, policy: TemplatePolicy) {
+        let presence = find_presence(self.schema, placeholder.path);
+        if let SchemaPresence::Absent { depth, known } = &presence {
+            self.report_unknown(placeholder, *depth, known);
+        } else if let Some((why, instead)) = policy.value_refusal {
+            let label = "an input value";
+            self.diagnostics
+                .error(placeholder.span, why, label, instead);
+        } else if placeholder.splat {
+            self.check_splat(placeholder, &presence, policy);
         }
-        let may_lack = sink.refused.is_some() || sink.is_lenient || mention.optional;
-        if matches!(found, Declared::Optional(_)) && !may_lack {
-            self.missing(mention);
+        let may_be_missing =
+            policy.value_refusal.is_some() || policy.allows_missing || placeholder.optional;
+        if matches!(presence, SchemaPresence::Optional(_)) && !may_be_missing {
+            self.warn_about_missing(placeholder);
         }
     }
 
-    /// `...` makes several arguments of an array, and is nothing anywhere else.
-    fn spread(&mut self, mention: &Mention<'_>, found: &Declared<'_>, sink: Sink) {
-        if !(mention.alone && sink.spreads) {
-            self.findings.error(
-                mention.span,
-                "`...` spreads an array over arguments, and this is not an argument by itself",
-                "nothing to spread over",
-                "without `...` the array stands here as JSON",
+    /// Checks that `...` is used to turn an array into several arguments, its only purpose.
+    fn check_splat(
+        &mut self,
+        placeholder: &PlaceholderUse<'_>,
+        presence: &SchemaPresence<'_>,
+        policy: TemplatePolicy,
+    ) {
+        if !(placeholder.is_whole_template && policy.allows_splat) {
+            self.diagnostics.error(
+                placeholder.span,
+                "`...` spreads an array over several arguments, and this isn't a whole argument",
+                "can't be spread here",
+                "without `...`, the array is written as JSON",
             );
-        } else if let Declared::Always(schema) | Declared::Optional(schema) = found
-            && !may_be(schema, "array")
+        } else if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) = presence
+            && !allows_type(schema, "array")
         {
-            self.findings.error(
-                mention.span,
-                format!("`{}` is no array", mention.path.join(".")),
+            self.diagnostics.error(
+                placeholder.span,
+                format!("`{}` isn't an array", placeholder.path.join(".")),
                 "only arrays can be spread",
                 "leave `...` out",
             );
         }
     }
 
-    /// No input has such a value.
-    fn unknown(&mut self, mention: &Mention<'_>, depth: usize, known: &[&str]) {
-        let Mention { words, path, .. } = mention;
+    /// Reports a value that no input can have.
+    fn report_unknown(&mut self, placeholder: &PlaceholderUse<'_>, depth: usize, known: &[&str]) {
+        let PlaceholderUse { source, path, .. } = placeholder;
         let name = &path[depth];
         let message = if depth == 0 {
             format!("the input has no `{name}`")
         } else {
             format!("`{}` has no `{name}`", path[..depth].join("."))
         };
-        let escaped = format!("write `{{{words}` if the text `{words}` is meant");
-        let hint = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`? Or {escaped}"),
-            None => escaped,
+        let escape_hint = format!("write `{{{source}` if you mean the text `{source}`");
+        let hint = match suggest_name(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`? Or {escape_hint}"),
+            None => escape_hint,
         };
-        self.findings
-            .error(mention.span, message, "not in `input_schema`", hint);
+        self.diagnostics
+            .error(placeholder.span, message, "not in `input_schema`", hint);
     }
 
-    /// A value that an input may lack wants `?`.
-    fn missing(&mut self, mention: &Mention<'_>) {
-        let name = mention.path.join(".");
-        let spread = if mention.splat { "..." } else { "" };
-        self.findings.warning(
-            mention.span,
-            format!("`{name}` is not required, and a call without it is refused"),
+    /// Warns about a value that an input may lack, which needs a `?`.
+    fn warn_about_missing(&mut self, placeholder: &PlaceholderUse<'_>) {
+        let name = placeholder.path.join(".");
+        let spread = if placeholder.splat { "..." } else { "" };
+        self.diagnostics.warning(
+            placeholder.span,
+            format!("`{name}` isn't required, but a call without it is refused"),
             "may be missing",
-            format!("write `{{{name}?{spread}}}` to leave this out, or add `{name}` to `required`"),
+            format!(
+                "write `{{{name}?{spread}}}` to leave this out then, or add `{name}` to `required`"
+            ),
         );
     }
 
-    /// Other template languages have two braces on each side.
-    fn double_braces(&mut self, span: Span, words: &str) {
-        let inner = words.trim_matches(['{', '}']);
+    /// Warns about two braces on each side, which other template languages use.
+    fn warn_about_double_braces(&mut self, span: Span, source: &str) {
+        let inner = source.trim_matches(['{', '}']);
         let path: Vec<String> = inner.split('.').map(str::to_owned).collect();
-        if let Declared::Always(_) | Declared::Optional(_) = declared(self.schema, &path) {
-            self.findings.warning(
+        if let SchemaPresence::Required(_) | SchemaPresence::Optional(_) =
+            find_presence(self.schema, &path)
+        {
+            self.diagnostics.warning(
                 span,
-                format!("`{words}` is the text `{}`", &words[1..]),
+                format!("`{source}` is the text `{}`", &source[1..]),
                 "not replaced",
-                format!("a value has one brace on each side: `{{{inner}}}`"),
+                format!("write one brace on each side: `{{{inner}}}`"),
             );
         }
     }
 }
 
-/// The part of `template` at `index`, where that is a value of the input.
-fn mention<'a>(
+/// Returns the part of `template` at `index`, if it is a value from the input.
+fn find_placeholder_use<'a>(
     span: Span,
-    words: &'a str,
+    source: &'a str,
     template: &'a Template,
     index: usize,
-) -> Option<Mention<'a>> {
-    let Part::Value {
+) -> Option<PlaceholderUse<'a>> {
+    let TemplatePart::Value {
         path,
         optional,
         splat,
@@ -209,12 +224,12 @@ fn mention<'a>(
     else {
         return None;
     };
-    Some(Mention {
+    Some(PlaceholderUse {
         span,
-        words,
+        source,
         path,
         optional: *optional,
         splat: *splat,
-        alone: template.parts.len() == 1,
+        is_whole_template: template.parts.len() == 1,
     })
 }

@@ -1,33 +1,37 @@
-//! `prices` as written → whole millionths of a dollar, so that sums are exact.
+//! Resolves `prices` into whole millionths of a dollar, so that sums are exact.
 
 use std::collections::BTreeMap;
 
 use crate::tools_file::keys::{PriceFile, PriceNumber};
-use crate::tools_file::resolve::diagnostics::Findings;
-use crate::tools_file::spanned::{Placed, Setting, Table};
-use crate::types::{MicroUsd, Price, Prices};
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
+use crate::types::{MicroUsd, ModelPrice, PriceTable};
 
-/// More than this for a million tokens is a mistake, in dollars.
-const HIGHEST: f64 = 1e6;
+/// A price of more dollars per million tokens than this is a mistake.
+const MAX_PRICE_USD: f64 = 1e6;
 
-/// What tokens cost, by the name of a model.
-pub(crate) fn read(file: &Setting<Table<PriceFile>>, findings: &mut Findings<'_>) -> Prices {
+/// Returns the token prices by model name.
+pub(crate) fn resolve_prices(
+    file: &Field<SpannedTable<PriceFile>>,
+    diagnostics: &mut Diagnostics<'_>,
+) -> PriceTable {
     let mut prices = BTreeMap::new();
     for (model, entry) in file.entries() {
         let price = &entry.value;
-        for (setting, key) in [(&price.input, "input"), (&price.output, "output")] {
-            if setting.is_missing() {
-                findings.error(
-                    entry.key,
+        for (field, key) in [(&price.input, "input"), (&price.output, "output")] {
+            if field.is_missing() {
+                diagnostics.error(
+                    entry.key_span,
                     format!("the price of {model} has no `{key}`"),
                     "",
-                    format!("add `{key}: …`, in US dollars for a million tokens"),
+                    format!("add `{key}: …`, in US dollars per million tokens"),
                 );
             }
         }
-        let mut read = |setting: &Setting<PriceNumber>| Some(micro(setting.given()?, findings));
+        let mut read =
+            |field: &Field<PriceNumber>| Some(to_micro_usd(field.spanned()?, diagnostics));
         let (input, output) = (read(&price.input), read(&price.output));
-        let price = Price {
+        let price = ModelPrice {
             input: input.unwrap_or_default(),
             output: output.unwrap_or_default(),
             cache_read: read(&price.cache_read),
@@ -35,17 +39,17 @@ pub(crate) fn read(file: &Setting<Table<PriceFile>>, findings: &mut Findings<'_>
         };
         prices.insert(model.to_owned(), price);
     }
-    Prices(prices)
+    PriceTable(prices)
 }
 
-fn micro(price: &Placed<PriceNumber>, findings: &mut Findings<'_>) -> MicroUsd {
+fn to_micro_usd(price: &Spanned<PriceNumber>, diagnostics: &mut Diagnostics<'_>) -> MicroUsd {
     let PriceNumber(usd) = price.value;
-    if !(0.0..=HIGHEST).contains(&usd) {
-        findings.error(
+    if !(0.0..=MAX_PRICE_USD).contains(&usd) {
+        diagnostics.error(
             price.span,
-            format!("{usd} is no price"),
+            format!("{usd} isn't a valid price"),
             "",
-            "write US dollars for a million tokens: `3.00`",
+            "write US dollars per million tokens: `3.00`",
         );
         return 0;
     }

@@ -1,85 +1,89 @@
-//! `limits`: what a program may use, the command's own over the file's defaults.
+//! Resolves `limits`, the resources that a program may use: from the command, else from the file's defaults.
 
 use std::time::Duration;
 
-use crate::tools_file::keys::{Bytes, DurationText, LimitsFile};
-use crate::tools_file::resolve::diagnostics::Findings;
-use crate::tools_file::spanned::Setting;
-use crate::types::{Limits, Span};
+use crate::tools_file::keys::{DurationText, LimitsFile, SizeText};
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::spanned::Field;
+use crate::types::{CommandLimits, Span};
 
-/// Standard input, output and error, and the status descriptor.
-const GIVEN_FILES: u64 = 4;
+/// Stdin, stdout, stderr and the status descriptor.
+const MIN_OPEN_FILES: u64 = 4;
 
-/// Reports limits under which no program could run. They are checked where they stand, once.
-pub(crate) fn check(setting: &Setting<LimitsFile>, findings: &mut Findings<'_>) {
-    let Some(limits) = setting.value() else {
+/// Reports limits under which no program could run. Defaults are checked once, where they are written.
+pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut Diagnostics<'_>) {
+    let Some(limits) = field.value() else {
         return;
     };
-    if let Some(cpu) = limits.cpu.given()
+    if let Some(cpu) = limits.cpu.spanned()
         && (cpu.value.0.subsec_nanos() > 0 || cpu.value.0.is_zero())
     {
-        findings.error(
+        diagnostics.error(
             cpu.span,
-            "processor time is limited in whole seconds",
+            "CPU time can only be limited in whole seconds",
             "at least 1s",
-            "write `1s`, or limit the time that passes by `timeout`",
+            "write `1s`, or limit the elapsed time with `timeout`",
         );
     }
     for (size, name) in [(&limits.memory, "memory"), (&limits.file_size, "file_size")] {
-        if let Some(size) = size.given().filter(|size| size.value.0 == 0) {
-            refuse(size.span, name, findings);
+        if let Some(size) = size.spanned().filter(|size| size.value.0 == 0) {
+            report_zero_limit(size.span, name, diagnostics);
         }
     }
     if let Some(files) = limits
         .files
-        .given()
-        .filter(|files| files.value < GIVEN_FILES)
+        .spanned()
+        .filter(|files| files.value < MIN_OPEN_FILES)
     {
-        findings.error(
+        diagnostics.error(
             files.span,
             format!(
-                "{} descriptors are less than a program is given",
+                "{} file descriptors are fewer than a program starts with",
                 files.value
             ),
             "at least 4",
-            "standard input, output and error and the status descriptor are open when it starts",
+            "stdin, stdout, stderr and the status descriptor are open when it starts",
         );
     }
     if let Some(processes) = limits
         .processes
-        .given()
+        .spanned()
         .filter(|processes| processes.value == 0)
     {
-        refuse(processes.span, "processes", findings);
+        report_zero_limit(processes.span, "processes", diagnostics);
     }
 }
 
-fn refuse(span: Span, name: &str, findings: &mut Findings<'_>) {
-    findings.error(
+fn report_zero_limit(span: Span, name: &str, diagnostics: &mut Diagnostics<'_>) {
+    diagnostics.error(
         span,
-        format!("no program runs with a `{name}` of 0"),
-        "nothing",
+        format!("no program can run with a `{name}` limit of 0"),
+        "must be greater than 0",
         "leave it out for no limit",
     );
 }
 
-/// The first given of each limit, else none.
-pub(crate) fn limits(own: &Setting<LimitsFile>, defaults: &Setting<LimitsFile>) -> Limits {
-    fn first<T: Copy>(
-        layers: [&Setting<LimitsFile>; 2],
-        of: fn(&LimitsFile) -> &Setting<T>,
+/// Returns each limit from the command, else from the defaults. A limit that neither has is not set.
+pub(crate) fn resolve_resource_limits(
+    own: &Field<LimitsFile>,
+    defaults: &Field<LimitsFile>,
+) -> CommandLimits {
+    fn first_limit<T: Copy>(
+        layers: [&Field<LimitsFile>; 2],
+        select: fn(&LimitsFile) -> &Field<T>,
     ) -> Option<T> {
-        let given = layers.into_iter().filter_map(Setting::value);
-        given.map(of).find_map(|limit| limit.value().copied())
+        let given = layers.into_iter().filter_map(Field::value);
+        given.map(select).find_map(|limit| limit.value().copied())
     }
     let layers = [own, defaults];
-    let bytes = |of: fn(&LimitsFile) -> &Setting<Bytes>| first(layers, of).map(|size| size.0);
-    let cpu: Option<DurationText> = first(layers, |limits| &limits.cpu);
-    Limits {
+    let bytes =
+        |of: fn(&LimitsFile) -> &Field<SizeText>| first_limit(layers, of).map(|size| size.0);
+    let cpu: Option<DurationText> = first_limit(layers, |limits| &limits.cpu);
+    CommandLimits {
         cpu: cpu.map(|cpu| Duration::from_secs(cpu.0.as_secs())),
         memory: bytes(|limits| &limits.memory),
-        files: first(layers, |limits| &limits.files),
-        processes: first(layers, |limits| &limits.processes),
+        files: first_limit(layers, |limits| &limits.files),
+        processes: first_limit(layers, |limits| &limits.processes),
         file_size: bytes(|limits| &limits.file_size),
     }
 }

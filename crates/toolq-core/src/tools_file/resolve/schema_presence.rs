@@ -1,12 +1,12 @@
-//! What a schema says of one value of the input: whether an input can have it, and whether it must.
+//! Looks up what a schema says about one value of the input: whether an input can have it, and whether it must.
 //!
-//! A name that a schema with `properties` doesn't list counts as a mistake, although JSON Schema would let it pass: no
-//! model is told of it. Where a schema leaves names open (`additionalProperties`, `$ref`, `anyOf` …), nothing is claimed.
+//! A name that a schema with `properties` doesn't list counts as a mistake. JSON Schema would accept it, but no model
+//! learns about it. If a schema leaves names open (`additionalProperties`, `$ref`, `anyOf` …), the result is unknown.
 
 use serde_json::Value;
 
 /// Keywords that may declare names elsewhere.
-const ELSEWHERE: [&str; 11] = [
+const INDIRECT_KEYWORDS: [&str; 11] = [
     "$ref",
     "$dynamicRef",
     "allOf",
@@ -20,76 +20,76 @@ const ELSEWHERE: [&str; 11] = [
     "dependencies",
 ];
 
-/// What is known of a value.
+/// What a schema says about a value.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Declared<'s> {
+pub(crate) enum SchemaPresence<'s> {
     /// No input can have it.
-    Never {
-        /// How much of the path there is.
+    Absent {
+        /// Number of names at the start of the path that can exist.
         depth: usize,
-        /// The names in its place.
+        /// The names that the schema lists instead of the next one.
         known: Vec<&'s str>,
     },
     /// An input may lack it.
     Optional(&'s Value),
     /// Every input has it.
-    Always(&'s Value),
+    Required(&'s Value),
     /// The schema leaves it open.
-    Open,
+    Unknown,
 }
 
-/// What `schema` says of the value at `path`.
-pub(crate) fn declared<'s>(schema: &'s Value, path: &[String]) -> Declared<'s> {
-    let mut here = schema;
-    let mut always = true;
+/// Returns what `schema` says about the value at `path`.
+pub(crate) fn find_presence<'s>(schema: &'s Value, path: &[String]) -> SchemaPresence<'s> {
+    let mut current = schema;
+    let mut all_required = true;
     for (depth, name) in path.iter().enumerate() {
-        let property = here.get("properties").and_then(|all| all.get(name));
+        let property = current.get("properties").and_then(|all| all.get(name));
         let Some(property) = property else {
-            return unlisted(here, depth);
+            return presence_of_unlisted(current, depth);
         };
-        always &= requires(here, name);
-        here = property;
+        all_required &= is_required(current, name);
+        current = property;
     }
-    if always {
-        Declared::Always(here)
+    if all_required {
+        SchemaPresence::Required(current)
     } else {
-        Declared::Optional(here)
+        SchemaPresence::Optional(current)
     }
 }
 
-fn unlisted(schema: &Value, depth: usize) -> Declared<'_> {
+fn presence_of_unlisted(schema: &Value, depth: usize) -> SchemaPresence<'_> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_closed = |keyword| schema.get(keyword) == Some(&Value::Bool(false));
     let is_open = |keyword| schema.get(keyword).is_some() && !is_closed(keyword);
-    let never = !may_be(schema, "object")
+    let is_absent = !allows_type(schema, "object")
         || is_closed("additionalProperties")
         || is_closed("unevaluatedProperties")
         || properties.is_some();
-    let open = ELSEWHERE
+    let is_unknown = INDIRECT_KEYWORDS
         .iter()
         .any(|keyword| schema.get(keyword).is_some())
         || is_open("additionalProperties")
         || is_open("unevaluatedProperties");
-    if open || !never {
-        return Declared::Open;
+    if is_unknown || !is_absent {
+        return SchemaPresence::Unknown;
     }
     let known = properties
         .into_iter()
         .flatten()
         .map(|(name, _)| name.as_str());
-    Declared::Never {
+    SchemaPresence::Absent {
         depth,
         known: known.collect(),
     }
 }
 
-fn requires(schema: &Value, name: &str) -> bool {
+fn is_required(schema: &Value, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// Whether the schema's `type` lets a value of `kind` pass.
-pub(crate) fn may_be(schema: &Value, kind: &str) -> bool {
+/// Whether the schema's `type` accepts a value of `kind`.
+pub(crate) fn allows_type(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == kind,
         Some(Value::Array(kinds)) => kinds.iter().any(|other| other == kind),
@@ -97,31 +97,31 @@ pub(crate) fn may_be(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// Whether a string that begins with `-` may pass: neither type nor fixed values nor the pattern's beginning are against
-/// it.
-pub(crate) fn may_begin_with_dash(schema: &Value) -> bool {
-    let dashed = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('-'));
+/// Whether a schema accepts a string that begins with `-`, judging by its `type`, its fixed values and the start of its
+/// `pattern`.
+pub(crate) fn may_start_with_dash(schema: &Value) -> bool {
+    let starts_with_dash = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('-'));
     let pattern = schema.get("pattern").and_then(Value::as_str);
-    may_be(schema, "string")
-        && schema.get("const").is_none_or(dashed)
+    allows_type(schema, "string")
+        && schema.get("const").is_none_or(starts_with_dash)
         && match schema.get("enum") {
-            Some(Value::Array(all)) => all.iter().any(dashed),
+            Some(Value::Array(all)) => all.iter().any(starts_with_dash),
             _ => true,
         }
-        && pattern.is_none_or(may_match_dash)
+        && pattern.is_none_or(pattern_may_match_dash)
 }
 
-/// Whether a pattern may match a text that begins with `-`; only `^a…` and `^[a-z…]…` are known not to.
-fn may_match_dash(pattern: &str) -> bool {
+/// Whether a pattern may match a text that begins with `-`. Only `^a…` and `^[a-z…]…` are known not to.
+fn pattern_may_match_dash(pattern: &str) -> bool {
     let Some(rest) = pattern.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
         return true;
     };
-    let (first, behind) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    let (first, after) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some(class) => class,
         None => rest.split_at(rest.chars().next().map_or(0, char::len_utf8)),
     };
-    let lets_dash = first.ends_with('-') || first.contains("\\-");
-    !first.starts_with(char::is_alphanumeric) || lets_dash || behind.starts_with(['*', '?', '{'])
+    let allows_dash = first.ends_with('-') || first.contains("\\-");
+    !first.starts_with(char::is_alphanumeric) || allows_dash || after.starts_with(['*', '?', '{'])
 }
 
 #[cfg(test)]
@@ -130,18 +130,20 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: &Value, dotted: &str) -> String {
+    fn describe_presence(schema: &Value, dotted: &str) -> String {
         let path: Vec<String> = dotted.split('.').map(str::to_owned).collect();
-        match declared(schema, &path) {
-            Declared::Never { depth, known } => format!("never at {depth}, known {known:?}"),
-            Declared::Optional(_) => "optional".to_owned(),
-            Declared::Always(_) => "always".to_owned(),
-            Declared::Open => "open".to_owned(),
+        match find_presence(schema, &path) {
+            SchemaPresence::Absent { depth, known } => {
+                format!("absent at {depth}, known {known:?}")
+            }
+            SchemaPresence::Optional(_) => "optional".to_owned(),
+            SchemaPresence::Required(_) => "required".to_owned(),
+            SchemaPresence::Unknown => "unknown".to_owned(),
         }
     }
 
     #[test]
-    fn what_a_schema_says_of_a_value() {
+    fn presence_follows_the_schema() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -153,37 +155,37 @@ mod tests {
             "required": ["a"],
         });
         for (dotted, expected) in [
-            ("a", "always"),
-            ("a.b", "always"),
+            ("a", "required"),
+            ("a.b", "required"),
             ("a.c", "optional"),
-            ("a.d", r#"never at 1, known ["b", "c"]"#),
+            ("a.d", r#"absent at 1, known ["b", "c"]"#),
             ("s", "optional"),
-            ("s.x", "never at 1, known []"),
-            ("x", r#"never at 0, known ["a", "s", "any", "ref"]"#),
-            ("any.x", "open"),
-            ("ref.x.y", "open"),
+            ("s.x", "absent at 1, known []"),
+            ("x", r#"absent at 0, known ["a", "s", "any", "ref"]"#),
+            ("any.x", "unknown"),
+            ("ref.x.y", "unknown"),
         ] {
-            assert_eq!(of(&schema, dotted), expected, "{dotted}");
+            assert_eq!(describe_presence(&schema, dotted), expected, "{dotted}");
         }
         for (schema, expected) in [
-            (json!({"type": "object"}), "open"),
+            (json!({"type": "object"}), "unknown"),
             (
                 json!({"properties": {}, "additionalProperties": true}),
-                "open",
+                "unknown",
             ),
-            (json!({"properties": {}, "anyOf": [{}]}), "open"),
+            (json!({"properties": {}, "anyOf": [{}]}), "unknown"),
             (
                 json!({"additionalProperties": false}),
-                "never at 0, known []",
+                "absent at 0, known []",
             ),
-            (json!(true), "open"),
+            (json!(true), "unknown"),
         ] {
-            assert_eq!(of(&schema, "x"), expected, "{schema}");
+            assert_eq!(describe_presence(&schema, "x"), expected, "{schema}");
         }
     }
 
     #[test]
-    fn a_dash_may_come_first_unless_the_schema_is_against_it() {
+    fn a_leading_dash_is_possible_unless_the_schema_excludes_it() {
         for (schema, may) in [
             (json!({}), true),
             (json!({"type": "string"}), true),
@@ -199,7 +201,7 @@ mod tests {
             (json!({"pattern": "^v[0-9]"}), false),
             (json!({"pattern": "x"}), true),
         ] {
-            assert_eq!(may_begin_with_dash(&schema), may, "{schema}");
+            assert_eq!(may_start_with_dash(&schema), may, "{schema}");
         }
     }
 }

@@ -1,121 +1,135 @@
-//! One tool as written → the tool that calls are checked against, the file's defaults applied.
+//! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::template::dotted_path;
-use crate::text::nearest;
+use crate::template::parse_dotted_path;
+use crate::text::suggest_name;
 use crate::tools_file::keys::{Defaults, ToolFile};
 use crate::tools_file::resolve::agent;
+use crate::tools_file::resolve::attempt_limits;
+use crate::tools_file::resolve::attempt_limits::{
+    DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_MAX_SAVED_BYTES,
+};
 use crate::tools_file::resolve::command;
-use crate::tools_file::resolve::context::Scope;
-use crate::tools_file::resolve::diagnostics::Findings;
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::http;
-use crate::tools_file::resolve::limits;
-use crate::tools_file::resolve::limits::{MAX_OUTPUT, MAX_SAVED};
 use crate::tools_file::resolve::messages;
-use crate::tools_file::resolve::placeholders::Sink;
-use crate::tools_file::resolve::rules::Rules;
-use crate::tools_file::resolve::schema_presence::{Declared, declared};
-use crate::tools_file::resolve::tool_name::check_name;
-use crate::tools_file::spanned::{Placed, Setting};
+use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::resolve::safety_rules::SafetyRules;
+use crate::tools_file::resolve::schema_presence::{SchemaPresence, find_presence};
+use crate::tools_file::resolve::tool_name::check_tool_name;
+use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
-    Backing, CommandBacking, Compare, Describe, Effect, Ignored, Messages, OnFailure, OutputKind,
-    Span, Status, Stdin, Template, Tool,
+    Backing, CommandBacking, Compare, DescribeCommand, Effect, IgnorePattern, MessageTemplates,
+    OnFailure, OutputKind, Span, StatusTemplates, StdinSource, Template, Tool,
 };
 
 /// What all tools of a file share.
-pub(crate) struct Shared<'f> {
+pub(crate) struct SharedSettings<'f> {
     pub(crate) defaults: &'f Defaults,
-    pub(crate) rules: &'f Rules,
-    pub(crate) messages: &'f Messages,
+    pub(crate) rules: &'f SafetyRules,
+    pub(crate) messages: &'f MessageTemplates,
 }
 
-/// The tool `name`. What is wrong with it is in the findings; the tool is then not to be used.
-pub(crate) fn resolved(
+/// Resolves the tool `name`. Problems are added to the diagnostics; if one of them is an error, the tool must not be
+/// used.
+pub(crate) fn resolve_tool(
     name: &str,
-    file: &Placed<ToolFile>,
-    shared: &Shared<'_>,
-    scope: &mut Scope<'_, '_>,
+    file: &Spanned<ToolFile>,
+    shared: &SharedSettings<'_>,
+    context: &mut ToolContext<'_, '_>,
 ) -> Tool {
-    check_name(name, file.key, scope);
+    check_tool_name(name, file.key_span, context);
     let tool = &file.value;
     let defaults = shared.defaults;
-    check_limits(tool, scope);
+    check_attempt_limits(tool, context);
     let declared_effect = tool.effect.value().copied();
     let effect = declared_effect.unwrap_or(Effect::Write);
-    let backing = backing(file, defaults, scope);
+    let backing = resolve_backing(file, defaults, context);
     let mut messages = shared.messages.clone();
-    messages.extend(messages::read(&tool.messages, scope.findings));
+    messages.extend(messages::resolve_messages(
+        &tool.messages,
+        context.diagnostics,
+    ));
     Tool {
         name: name.to_owned(),
         description: tool.description.value().cloned().unwrap_or_default(),
         display_name: tool.display_name.value().cloned(),
         category: tool.category.value().cloned(),
-        input_schema: scope.schema.clone(),
-        describe: describe(tool, backing.as_ref(), scope),
+        input_schema: context.schema.clone(),
+        describe: resolve_describe(tool, backing.as_ref(), context),
         safety: shared
             .rules
-            .safety(name, tool.concurrency_safe.value(), declared_effect),
+            .resolve_safety(name, tool.concurrency_safe.value(), declared_effect),
         effect,
-        timeout: limits::timeout([&tool.timeout, &defaults.timeout]),
+        timeout: attempt_limits::resolve_timeout([&tool.timeout, &defaults.timeout]),
         estimate: tool.estimate.value().map(|estimate| estimate.0),
-        paths: paths(&tool.paths, scope),
-        status: status(tool, scope),
-        probe: probe(tool, effect, backing.as_ref(), scope),
+        paths: resolve_paths(&tool.paths, context),
+        status: resolve_status(tool, context),
+        probe: resolve_probe(tool, effect, backing.as_ref(), context),
         backing,
-        output: pick(&tool.output, &defaults.output, OutputKind::Text),
-        max_output: first(&tool.max_output, &defaults.max_output).map_or(MAX_OUTPUT, |size| size.0),
-        max_saved: first(&tool.max_saved, &defaults.max_saved).map_or(MAX_SAVED, |size| size.0),
-        retry: limits::retry(
+        output: pick_or(&tool.output, &defaults.output, OutputKind::Text),
+        max_output: first_valid(&tool.max_output, &defaults.max_output)
+            .map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0),
+        max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
+            .map_or(DEFAULT_MAX_SAVED_BYTES, |size| size.0),
+        retry: attempt_limits::resolve_retry(
             &tool.retry,
             &defaults.retry,
             tool.agent.is_missing().then_some(effect),
-            scope.findings,
+            context.diagnostics,
         ),
-        on_failure: pick(&tool.on_failure, &defaults.on_failure, OnFailure::Continue),
-        pause_after_failures: first(&tool.pause_after_failures, &defaults.pause_after_failures)
-            .copied(),
-        coerce: pick(&tool.coerce, &defaults.coerce, true),
+        on_failure: pick_or(&tool.on_failure, &defaults.on_failure, OnFailure::Continue),
+        pause_after_failures: first_valid(
+            &tool.pause_after_failures,
+            &defaults.pause_after_failures,
+        )
+        .copied(),
+        coerce: pick_or(&tool.coerce, &defaults.coerce, true),
         compare: tool.compare.value().copied().unwrap_or(Compare::Json),
-        ignore: ignored(tool, scope.findings),
+        ignore: resolve_ignored(tool, context.diagnostics),
         messages,
     }
 }
 
-fn first<'s, T>(own: &'s Setting<T>, default: &'s Setting<T>) -> Option<&'s T> {
+fn first_valid<'s, T>(own: &'s Field<T>, default: &'s Field<T>) -> Option<&'s T> {
     own.value().or(default.value())
 }
 
-fn pick<T: Copy>(own: &Setting<T>, default: &Setting<T>, otherwise: T) -> T {
-    first(own, default).copied().unwrap_or(otherwise)
+fn pick_or<T: Copy>(own: &Field<T>, default: &Field<T>, otherwise: T) -> T {
+    first_valid(own, default).copied().unwrap_or(otherwise)
 }
 
-fn check_limits(tool: &ToolFile, scope: &mut Scope<'_, '_>) {
-    limits::check_timeout(&tool.timeout, scope.findings);
-    limits::check_retry(&tool.retry, scope.findings);
-    limits::check_output(&tool.max_output, scope.findings);
+fn check_attempt_limits(tool: &ToolFile, context: &mut ToolContext<'_, '_>) {
+    attempt_limits::check_timeout(&tool.timeout, context.diagnostics);
+    attempt_limits::check_retry(&tool.retry, context.diagnostics);
+    attempt_limits::check_max_output(&tool.max_output, context.diagnostics);
 }
 
-fn paths(setting: &Setting<Vec<Setting<String>>>, scope: &mut Scope<'_, '_>) -> Vec<Vec<String>> {
+fn resolve_paths(
+    field: &Field<Vec<Field<String>>>,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
-    for dotted in setting.items() {
-        let Some(path) = dotted_path(&dotted.value) else {
-            scope.findings.error(
+    for dotted in field.items() {
+        let Some(path) = parse_dotted_path(&dotted.value) else {
+            context.diagnostics.error(
                 dotted.span,
-                format!("`{}` is no name of an input", dotted.value),
+                format!("`{}` isn't a valid name of an input", dotted.value),
                 "",
-                "write `path`, or `file.path` for a value inside another",
+                "write `path`, or `file.path` for a nested value",
             );
             continue;
         };
-        if let Declared::Never { depth, known } = declared(scope.schema, &path) {
-            let hint = match nearest(&path[depth], known.iter().copied()) {
+        if let SchemaPresence::Absent { depth, known } = find_presence(context.schema, &path) {
+            let hint = match suggest_name(&path[depth], known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "only inputs that the schema has can be kept inside the root".to_owned(),
+                None => "only inputs in the schema can be kept inside the root".to_owned(),
             };
-            scope.findings.error(
+            context.diagnostics.error(
                 dotted.span,
                 format!("the input has no `{}`", dotted.value),
                 "not in `input_schema`",
@@ -127,134 +141,142 @@ fn paths(setting: &Setting<Vec<Setting<String>>>, scope: &mut Scope<'_, '_>) -> 
     paths
 }
 
-/// The parts that `replay` leaves out; only JSON has parts.
-fn ignored(tool: &ToolFile, findings: &mut Findings<'_>) -> Vec<Ignored> {
-    let whole = matches!(tool.compare.value(), Some(Compare::Exact | Compare::None));
+/// Returns the parts of a result that `replay` ignores. Only JSON has parts.
+fn resolve_ignored(tool: &ToolFile, diagnostics: &mut Diagnostics<'_>) -> Vec<IgnorePattern> {
+    let compares_whole = matches!(tool.compare.value(), Some(Compare::Exact | Compare::None));
     let mut parts = Vec::new();
     for part in tool.ignore.items() {
-        match Ignored::parse(&part.value) {
+        match IgnorePattern::parse(&part.value) {
             Ok(ignored) => parts.push(ignored),
-            Err(message) => findings.error(
+            Err(message) => diagnostics.error(
                 part.span,
                 message,
                 "",
-                "`/meta/took_ms` is a place from the top, `//took_ms` one at any depth",
+                "`/meta/took_ms` is a path from the top, `//took_ms` a name at any depth",
             ),
         }
-        if whole {
-            findings.warning(
+        if compares_whole {
+            diagnostics.warning(
                 part.span,
-                "nothing is left out of results that are compared as a whole, or not at all",
-                "ignored",
-                "write `compare: json`, or take it away",
+                "`ignore` does nothing for results that are compared as a whole, or not at all",
+                "has no effect",
+                "write `compare: json`, or remove `ignore`",
             );
         }
     }
     parts
 }
 
-fn status(tool: &ToolFile, scope: &mut Scope<'_, '_>) -> Status {
+fn resolve_status(tool: &ToolFile, context: &mut ToolContext<'_, '_>) -> StatusTemplates {
     let Some(file) = tool.status.value() else {
-        return Status::default();
+        return StatusTemplates::default();
     };
-    let mut read =
-        |text: &Setting<String>| text.given().map(|text| scope.template(text, Sink::WORDS));
-    Status {
+    let mut read = |text: &Field<String>| {
+        text.spanned()
+            .map(|text| context.resolve_template(text, TemplatePolicy::STATUS_TEXT))
+    };
+    StatusTemplates {
         wait: read(&file.wait),
         doing: read(&file.doing),
     }
 }
 
-/// Who knows the tool's schema, where the file leaves it to the tool.
-fn describe(
+/// Returns the command that prints the tool's schema, if the tool describes itself.
+fn resolve_describe(
     tool: &ToolFile,
     backing: Option<&Backing>,
-    scope: &mut Scope<'_, '_>,
-) -> Option<Box<Describe>> {
-    let argv = tool.describe.given()?;
-    let beside = match backing {
+    context: &mut ToolContext<'_, '_>,
+) -> Option<Box<DescribeCommand>> {
+    let argv = tool.describe.spanned()?;
+    let tool_command = match backing {
         Some(Backing::Command(command)) => Some(command),
         _ => None,
     };
-    // There is no input yet, so that no argument can hold one.
-    let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    let mut scope = Scope {
-        schema: &nothing,
-        root: scope.root,
-        findings: scope.findings,
+    // The command runs before any call, so its arguments can't contain values from an input.
+    let empty_schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let mut context = ToolContext {
+        schema: &empty_schema,
+        root: context.root,
+        diagnostics: context.diagnostics,
     };
-    let mut command = command::probe(argv, beside, &mut scope)?;
-    command.stdin = Stdin::None;
-    // Variables with a value of the input come with a call.
-    let fixed = |template: &Template| template.parts.iter().all(|part| part.as_piece().is_some());
-    command.env.retain(|(_, template)| fixed(template));
-    Some(Box::new(Describe {
+    let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;
+    command.stdin = StdinSource::None;
+    // The same goes for variables, so those with a value from the input are left out.
+    let has_no_values = |template: &Template| {
+        template
+            .parts
+            .iter()
+            .all(|part| part.as_segment().is_some())
+    };
+    command.env.retain(|(_, template)| has_no_values(template));
+    Some(Box::new(DescribeCommand {
         command,
-        said: Arc::default(),
+        result: Arc::default(),
     }))
 }
 
-/// What is asked on resume; a tool that may simply run again has no use for it.
-fn probe(
+/// Returns the command that tells resume whether an interrupted call did its work. Only `write` tools need one: calls
+/// of other tools simply run again.
+fn resolve_probe(
     tool: &ToolFile,
     effect: Effect,
     backing: Option<&Backing>,
-    scope: &mut Scope<'_, '_>,
+    context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
-    let argv = tool.probe.given()?;
+    let argv = tool.probe.spanned()?;
     if effect != Effect::Write {
-        scope.findings.warning(
-            argv.key,
+        context.diagnostics.warning(
+            argv.key_span,
             format!(
-                "this `probe` is never asked: the tool's effect is `{}`",
+                "this `probe` never runs: the tool's effect is `{}`",
                 effect.name()
             ),
             "",
-            "such a call just runs again on resume; leave the probe out",
+            "such a call simply runs again on resume; remove the probe",
         );
     }
-    let beside = match backing {
+    let tool_command = match backing {
         Some(Backing::Command(command)) => Some(command),
         _ => None,
     };
-    command::probe(argv, beside, scope)
+    command::resolve_auxiliary_command(argv, tool_command, context)
 }
 
-fn backing(
-    file: &Placed<ToolFile>,
+fn resolve_backing(
+    file: &Spanned<ToolFile>,
     defaults: &Defaults,
-    scope: &mut Scope<'_, '_>,
+    context: &mut ToolContext<'_, '_>,
 ) -> Option<Backing> {
     let tool = &file.value;
     let mut given: Vec<Span> = [
-        tool.command.given().map(|command| command.key),
-        tool.http.given().map(|http| http.key),
-        tool.agent.given().map(|agent| agent.key),
+        tool.command.spanned().map(|command| command.key_span),
+        tool.http.spanned().map(|http| http.key_span),
+        tool.agent.spanned().map(|agent| agent.key_span),
     ]
     .into_iter()
     .flatten()
     .collect();
     given.sort_unstable();
     for second in given.into_iter().skip(1) {
-        scope.findings.error(
+        context.diagnostics.error(
             second,
-            "a tool has one backing",
+            "a tool can only have one backing",
             "the second one",
-            "keep `command`, `http` or `agent`, or make two tools",
+            "keep one of `command`, `http` and `agent`, or declare two tools",
         );
     }
     let command = tool
         .command
-        .given()
-        .and_then(|form| command::resolved(form, defaults, scope));
+        .spanned()
+        .and_then(|form| command::resolve_command(form, defaults, context));
     let http = tool
         .http
-        .given()
-        .and_then(|file| http::resolved(file, scope));
+        .spanned()
+        .and_then(|file| http::resolve_http(file, context));
     let agent = tool
         .agent
-        .given()
-        .and_then(|file| agent::resolved(file, scope));
+        .spanned()
+        .and_then(|file| agent::resolve_agent(file, context));
     command
         .map(Backing::Command)
         .or(http.map(Backing::Http))

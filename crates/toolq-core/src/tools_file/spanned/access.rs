@@ -1,4 +1,4 @@
-//! serde's view of what is in a node. Here a wrong setting is reported and passed over.
+//! serde's access to the contents of a node. Invalid fields are reported here and skipped.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -6,40 +6,44 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-use crate::tools_file::spanned::fault::Fault;
-use crate::tools_file::spanned::reader::Reader;
-use crate::tools_file::yaml::{Entry, Node};
+use crate::tools_file::spanned::field_error::FieldError;
+use crate::tools_file::spanned::node_deserializer::NodeDeserializer;
+use crate::tools_file::yaml::{YamlEntry, YamlNode};
 
-/// A setting: the start and length of its key and of itself, then its value.
-pub(crate) struct Parts<'de> {
-    reader: Reader<'de>,
-    next: u8,
+/// Presents a field as five elements: the start and length of its key, the start and length of its value, and the
+/// value, which is omitted if it is invalid.
+pub(crate) struct FieldAccess<'de> {
+    deserializer: NodeDeserializer<'de>,
+    next_index: u8,
 }
 
-impl<'de> Parts<'de> {
-    pub(crate) fn new(reader: Reader<'de>) -> Self {
-        Self { reader, next: 0 }
+impl<'de> FieldAccess<'de> {
+    pub(crate) fn new(deserializer: NodeDeserializer<'de>) -> Self {
+        Self {
+            deserializer,
+            next_index: 0,
+        }
     }
 }
 
-impl<'de> SeqAccess<'de> for Parts<'de> {
-    type Error = Fault;
+impl<'de> SeqAccess<'de> for FieldAccess<'de> {
+    type Error = FieldError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
-    ) -> Result<Option<S::Value>, Fault> {
-        let reader = self.reader;
-        let (key, own) = reader.places();
-        self.next += 1;
-        let number = match self.next {
-            1 => key.start,
-            2 => key.len,
-            3 => own.start,
-            4 => own.len,
+    ) -> Result<Option<S::Value>, FieldError> {
+        let deserializer = self.deserializer;
+        let (key_span, value_span) = deserializer.spans();
+        self.next_index += 1;
+        let number = match self.next_index {
+            1 => key_span.start,
+            2 => key_span.len,
+            3 => value_span.start,
+            4 => value_span.len,
             _ => {
-                let value = seed.deserialize(reader);
-                return Ok(value.map_err(|fault| reader.report(fault)).ok());
+                let value = seed.deserialize(deserializer);
+                return Ok(value.map_err(|error| deserializer.report(error)).ok());
             }
         };
         seed.deserialize(number.into_deserializer()).map(Some)
@@ -47,93 +51,105 @@ impl<'de> SeqAccess<'de> for Parts<'de> {
 }
 
 /// The elements of a list.
-pub(crate) struct Items<'de> {
-    reader: Reader<'de>,
-    items: std::slice::Iter<'de, Node>,
+pub(crate) struct ListAccess<'de> {
+    deserializer: NodeDeserializer<'de>,
+    items: std::slice::Iter<'de, YamlNode>,
 }
 
-impl<'de> Items<'de> {
-    pub(crate) fn new(reader: Reader<'de>, items: &'de [Node]) -> Self {
+impl<'de> ListAccess<'de> {
+    pub(crate) fn new(deserializer: NodeDeserializer<'de>, items: &'de [YamlNode]) -> Self {
         Self {
-            reader,
+            deserializer,
             items: items.iter(),
         }
     }
 }
 
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = Fault;
+impl<'de> SeqAccess<'de> for ListAccess<'de> {
+    type Error = FieldError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
-    ) -> Result<Option<S::Value>, Fault> {
+    ) -> Result<Option<S::Value>, FieldError> {
         let Some(item) = self.items.next() else {
             return Ok(None);
         };
-        seed.deserialize(self.reader.element(item)).map(Some)
+        seed.deserialize(self.deserializer.for_element(item))
+            .map(Some)
     }
 }
 
 /// The entries of a table.
-pub(crate) struct Entries<'de> {
-    reader: Reader<'de>,
-    rest: std::vec::IntoIter<&'de Entry>,
-    value: Option<&'de Entry>,
+pub(crate) struct TableAccess<'de> {
+    deserializer: NodeDeserializer<'de>,
+    remaining: std::vec::IntoIter<&'de YamlEntry>,
+    current: Option<&'de YamlEntry>,
 }
 
-impl<'de> Entries<'de> {
-    pub(crate) fn new(reader: Reader<'de>, entries: Vec<&'de Entry>) -> Self {
+impl<'de> TableAccess<'de> {
+    pub(crate) fn new(deserializer: NodeDeserializer<'de>, entries: Vec<&'de YamlEntry>) -> Self {
         Self {
-            reader,
-            rest: entries.into_iter(),
-            value: None,
+            deserializer,
+            remaining: entries.into_iter(),
+            current: None,
         }
     }
 }
 
-impl<'de> MapAccess<'de> for Entries<'de> {
-    type Error = Fault;
+impl<'de> MapAccess<'de> for TableAccess<'de> {
+    type Error = FieldError;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
-    ) -> Result<Option<S::Value>, Fault> {
-        self.value = self.rest.next();
-        let key = |entry: &'de Entry| seed.deserialize(StrDeserializer::new(&entry.key));
-        self.value.map(key).transpose()
+    ) -> Result<Option<S::Value>, FieldError> {
+        self.current = self.remaining.next();
+        let key = |entry: &'de YamlEntry| seed.deserialize(StrDeserializer::new(&entry.key));
+        self.current.map(key).transpose()
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
-        let entry = self.value.ok_or_else(|| Fault::custom("no value"))?;
-        seed.deserialize(self.reader.value(entry))
+    fn next_value_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<S::Value, FieldError> {
+        let entry = self
+            .current
+            .ok_or_else(|| FieldError::custom("value requested before its key"))?;
+        seed.deserialize(self.deserializer.for_value(entry))
     }
 }
 
-/// An enum's variant: its name, and the node again as its value.
-pub(crate) struct Variant<'de>(pub(crate) Reader<'de>, pub(crate) &'de str);
+/// An enum variant: the node is its value, and the text its name.
+pub(crate) struct NodeVariantAccess<'de>(pub(crate) NodeDeserializer<'de>, pub(crate) &'de str);
 
-impl<'de> EnumAccess<'de> for Variant<'de> {
-    type Error = Fault;
+impl<'de> EnumAccess<'de> for NodeVariantAccess<'de> {
+    type Error = FieldError;
     type Variant = Self;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Fault> {
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Self), FieldError> {
         Ok((seed.deserialize(StrDeserializer::new(self.1))?, self))
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant<'de> {
-    type Error = Fault;
+impl<'de> VariantAccess<'de> for NodeVariantAccess<'de> {
+    type Error = FieldError;
 
-    fn unit_variant(self) -> Result<(), Fault> {
+    fn unit_variant(self) -> Result<(), FieldError> {
         Ok(())
     }
 
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<S::Value, FieldError> {
         seed.deserialize(self.0)
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, FieldError> {
         self.0.deserialize_seq(visitor)
     }
 
@@ -141,7 +157,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
         self,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, FieldError> {
         self.0.deserialize_struct("", fields, visitor)
     }
 }

@@ -1,8 +1,8 @@
-//! A tree of nodes → typed structs, every wrong value reported and none in the way of the others.
+//! Deserializes a tree of nodes into typed structs. Every invalid value is reported, and none hides the others.
 //!
-//! serde stops at the first error. Here each value that may be wrong stands in a [`Setting`]: its error becomes a
-//! problem at its place, and reading goes on behind it. Unknown keys are found from the fields that the derived code
-//! names, so a struct is all that is to write.
+//! serde stops at the first error. Here each value that may be invalid is wrapped in a [`Field`]: its error becomes a
+//! problem with a span, and deserialization continues with the next value. Unknown keys are found from the field names
+//! that the derived code passes, so a struct definition is all it takes.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,101 +11,103 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::tools_file::spanned::reader::Reader;
-use crate::tools_file::yaml::Node;
-use crate::types::{Problem, Span};
+use crate::tools_file::spanned::node_deserializer::NodeDeserializer;
+use crate::tools_file::yaml::YamlNode;
+use crate::types::{FileProblem, Span};
 
-/// The name by which an enum asks to be read by the kind of its node: its variants are named `null`, `boolean`,
+/// The serde name of enums that are deserialized by the kind of their node. Their variants are named `null`, `boolean`,
 /// `number`, `text`, `list` or `table`.
-pub(crate) const BY_KIND: &str = "$kind";
-/// The name by which a setting asks for its places.
-pub(crate) const SETTING: &str = "$setting";
+pub(crate) const KIND_MARKER: &str = "$kind";
+/// The serde name with which a [`Field`] requests its spans.
+pub(crate) const FIELD_MARKER: &str = "$setting";
 
-/// What to do about an unknown key of a table with these fields, where more is known than that it is like one of them.
-pub type Cure = fn(key: &str, fields: &[&str]) -> Option<&'static str>;
+/// Returns a hint for an unknown key of a table with these fields, or `None` to suggest the most similar field.
+pub type KeyHint = fn(key: &str, fields: &[&str]) -> Option<&'static str>;
 
-/// Reads `node` as a `T`, whose fields are settings; `file` is what a person calls the whole.
-pub fn read<T: DeserializeOwned>(
-    node: &Node,
-    file: &str,
-    cure: Cure,
-) -> (Setting<T>, Vec<Problem>) {
+/// Deserializes `node` as a `T` whose fields are [`Field`]s, and returns every problem along with it. `file_name` is
+/// the name of the whole file in messages.
+pub fn deserialize_node<T: DeserializeOwned>(
+    node: &YamlNode,
+    file_name: &str,
+    key_hint: KeyHint,
+) -> (Field<T>, Vec<FileProblem>) {
     let problems = RefCell::new(Vec::new());
-    let setting = Setting::deserialize(Reader::root(node, file, cure, &problems));
-    (setting.unwrap_or_default(), problems.into_inner())
+    let field = Field::deserialize(NodeDeserializer::for_root(
+        node, file_name, key_hint, &problems,
+    ));
+    (field.unwrap_or_default(), problems.into_inner())
 }
 
-/// What stands, or does not stand, behind a key or in a list.
+/// The value of a key or list element, which may be missing or invalid.
 #[derive(Debug, Clone, Default)]
-pub enum Setting<T> {
-    /// The key is not there.
+pub enum Field<T> {
+    /// The key is missing.
     #[default]
     Missing,
-    /// It is there, but its value is none, and that is reported.
-    Wrong,
+    /// The value is invalid, which has been reported.
+    Invalid,
     /// A value of the right type.
-    Given(Placed<T>),
+    Valid(Spanned<T>),
 }
 
-/// A value and its places in the text.
+/// A value and its position in the text.
 #[derive(Debug, Clone)]
-pub struct Placed<T> {
-    /// The key that it stands behind; in a list, the value itself.
-    pub key: Span,
-    /// The value itself.
+pub struct Spanned<T> {
+    /// The span of its key; for an element of a list, of the element itself.
+    pub key_span: Span,
+    /// The span of the value.
     pub span: Span,
-    /// What it is.
+    /// The deserialized value.
     pub value: T,
 }
 
-impl<T> Setting<T> {
-    /// The value with its places, where there is a right one.
-    pub fn given(&self) -> Option<&Placed<T>> {
+impl<T> Field<T> {
+    /// Returns the value with its spans, if it is valid.
+    pub fn spanned(&self) -> Option<&Spanned<T>> {
         match self {
-            Self::Given(placed) => Some(placed),
+            Self::Valid(spanned) => Some(spanned),
             _ => None,
         }
     }
 
-    /// The value, where there is a right one.
+    /// Returns the value, if it is valid.
     pub fn value(&self) -> Option<&T> {
-        self.given().map(|placed| &placed.value)
+        self.spanned().map(|spanned| &spanned.value)
     }
 
-    /// Whether the key is not there at all.
+    /// Whether the key is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)
     }
 }
 
-impl<T> Setting<Vec<Setting<T>>> {
-    /// The right elements of a list; none where there is no list.
-    pub fn items(&self) -> impl Iterator<Item = &Placed<T>> {
+impl<T> Field<Vec<Field<T>>> {
+    /// Returns the valid elements of the list. Without a valid list, it is empty.
+    pub fn items(&self) -> impl Iterator<Item = &Spanned<T>> {
         self.value()
             .into_iter()
             .flatten()
-            .filter_map(Setting::given)
+            .filter_map(Field::spanned)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_newtype_struct(SETTING, SettingVisitor(PhantomData))
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Field<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(FIELD_MARKER, FieldVisitor(PhantomData))
     }
 }
 
-struct SettingVisitor<T>(PhantomData<T>);
+struct FieldVisitor<T>(PhantomData<T>);
 
-/// The reader shows a setting as five elements: the start and length of its key and of itself, and its value, which is
-/// left out where it is wrong.
-impl<'de, T: Deserialize<'de>> Visitor<'de> for SettingVisitor<T> {
-    type Value = Setting<T>;
+/// Reads the five elements that `FieldAccess` presents.
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
+    type Value = Field<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value and its places")
+        f.write_str("a value with its spans")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Setting<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Field<T>, A::Error> {
         let mut span = || -> Result<Span, A::Error> {
             Ok(Span {
                 start: parts.next_element()?.unwrap_or_default(),
@@ -113,13 +115,17 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for SettingVisitor<T> {
             })
         };
         let (key, span) = (span()?, span()?);
-        Ok(parts.next_element()?.map_or(Setting::Wrong, |value| {
-            Setting::Given(Placed { key, span, value })
+        Ok(parts.next_element()?.map_or(Field::Invalid, |value| {
+            Field::Valid(Spanned {
+                key_span: key,
+                span,
+                value,
+            })
         }))
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Setting<T> {
+impl<T: JsonSchema> JsonSchema for Field<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
@@ -134,51 +140,51 @@ impl<T: JsonSchema> JsonSchema for Setting<T> {
     }
 }
 
-/// A table whose keys are names that its author chose, in the order of the file.
+/// A table whose keys are names chosen by the author, in the order of the file.
 #[derive(Debug, Clone)]
-pub struct Table<T>(pub Vec<(String, Setting<T>)>);
+pub struct SpannedTable<T>(pub Vec<(String, Field<T>)>);
 
-impl<T> Table<T> {
-    /// The entries with right values.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Placed<T>)> {
+impl<T> SpannedTable<T> {
+    /// Returns the entries with valid values.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Spanned<T>)> {
         self.0
             .iter()
-            .filter_map(|(name, setting)| Some((name.as_str(), setting.given()?)))
+            .filter_map(|(name, field)| Some((name.as_str(), field.spanned()?)))
     }
 }
 
-impl<T> Setting<Table<T>> {
-    /// The entries with right values; none where there is no table.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Placed<T>)> {
-        self.value().into_iter().flat_map(Table::entries)
+impl<T> Field<SpannedTable<T>> {
+    /// Returns the entries with valid values. Without a valid table, there are no entries.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Spanned<T>)> {
+        self.value().into_iter().flat_map(SpannedTable::entries)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_map(TableVisitor(PhantomData))
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for SpannedTable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(TableVisitor(PhantomData))
     }
 }
 
 struct TableVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for TableVisitor<T> {
-    type Value = Table<T>;
+    type Value = SpannedTable<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a table")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table<T>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SpannedTable<T>, A::Error> {
         let mut entries = Vec::with_capacity(map.size_hint().unwrap_or_default());
         while let Some(entry) = map.next_entry()? {
             entries.push(entry);
         }
-        Ok(Table(entries))
+        Ok(SpannedTable(entries))
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Table<T> {
+impl<T: JsonSchema> JsonSchema for SpannedTable<T> {
     fn inline_schema() -> bool {
         true
     }

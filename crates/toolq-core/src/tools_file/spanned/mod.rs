@@ -1,8 +1,9 @@
-//! YAML nodes → typed fields that know their position. Every wrong value is reported, and none hides another.
+//! Deserializes YAML nodes into typed fields that know their position. Every invalid value is reported, and none hides
+//! the others.
 
 mod access;
-mod fault;
 mod field;
-mod reader;
+mod field_error;
+mod node_deserializer;
 
-pub(crate) use field::{Placed, Setting, Table, read};
+pub(crate) use field::{Field, Spanned, SpannedTable, deserialize_node};

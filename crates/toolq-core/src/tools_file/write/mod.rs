@@ -1,6 +1,6 @@
-//! Declarations of another program → the text of a tools.yaml to start from.
+//! Generates a starter tools.yaml from existing tool declarations.
 
 mod starter;
-mod yaml;
+mod yaml_writer;
 
-pub use starter::tools_file;
+pub use starter::starter_tools_file;

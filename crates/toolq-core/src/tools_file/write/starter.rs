@@ -1,12 +1,12 @@
-//! Declarations → the text of a tools.yaml to start from.
+//! Builds the text of the starter tools.yaml.
 
 #[cfg(test)]
 mod tests;
 
-use crate::tools_file::write::yaml::Block;
-use crate::transcript::Declaration;
+use crate::tools_file::write::yaml_writer::YamlValue;
+use crate::transcript::ToolDeclaration;
 
-const HEAD: &str = "\
+const FILE_HEADER: &str = "\
 # yaml-language-server: $schema=./tools.schema.json
 # The schema for your editor: toolq generate schema > tools.schema.json
 version: 1
@@ -14,24 +14,24 @@ version: 1
 tools:
 ";
 
-/// Stands where a declaration has nothing: what a tool runs is never declared to a model.
-const BACKING: &str = "    # What does the work: a program, or a request (`http:`). Without one the tool can be planned, not run.
-    # command: [./program]   # gets the input as JSON on stdin, or in its arguments as {name}
+/// Placeholder for the backing, which declarations for a model never contain.
+const BACKING_COMMENT: &str = "    # What runs the tool: a program, or an HTTP request (`http:`). Without one, calls can be planned but not run.
+    # command: [./program]   # reads the input as JSON from stdin, or takes it in its arguments as {name}
 ";
 
-/// A tools.yaml that declares the same tools, each with a place for its backing.
-pub fn tools_file(declarations: &[Declaration]) -> String {
-    let mut text = HEAD.to_owned();
+/// Returns the text of a tools.yaml that declares the same tools, each with a placeholder for its backing.
+pub fn starter_tools_file(declarations: &[ToolDeclaration]) -> String {
+    let mut text = FILE_HEADER.to_owned();
     for (index, declaration) in declarations.iter().enumerate() {
         if index > 0 {
             text.push('\n');
         }
-        add_tool(&mut text, declaration);
+        write_tool(&mut text, declaration);
     }
     text
 }
 
-fn add_tool(text: &mut String, tool: &Declaration) {
+fn write_tool(text: &mut String, tool: &ToolDeclaration) {
     let schema = serde_json::from_str(tool.input_schema.get());
     let effect = match (tool.read_only, tool.idempotent) {
         (true, _) => "read",
@@ -41,15 +41,15 @@ fn add_tool(text: &mut String, tool: &Declaration) {
     let members = vec![
         (
             "description".to_owned(),
-            Block::Text(tool.description.clone()),
+            YamlValue::Text(tool.description.clone()),
         ),
         (
             "input_schema".to_owned(),
-            schema.unwrap_or(Block::Map(Vec::new())),
+            schema.unwrap_or(YamlValue::Table(Vec::new())),
         ),
-        ("effect".to_owned(), Block::Text(effect.to_owned())),
+        ("effect".to_owned(), YamlValue::Text(effect.to_owned())),
     ];
-    let entry = Block::Map(vec![(tool.name.clone(), Block::Map(members))]);
+    let entry = YamlValue::Table(vec![(tool.name.clone(), YamlValue::Table(members))]);
     entry.write(text, 1);
-    text.push_str(BACKING);
+    text.push_str(BACKING_COMMENT);
 }

@@ -1,10 +1,10 @@
-//! YAML text → one tree of nodes with their positions, or every syntax problem.
+//! Parses YAML text into a tree of nodes with their positions, or reports every syntax problem.
 
 mod parse;
-mod reader;
+mod raw_node;
 mod syntax_error;
 mod tree;
 
 pub use parse::parse_yaml;
-pub use tree::Data;
-pub(crate) use tree::{Entry, Node};
+pub use tree::YamlContent;
+pub(crate) use tree::{YamlEntry, YamlNode};

@@ -1,61 +1,62 @@
-//! YAML text → one tree of nodes with their places, or every problem of the text.
+//! Parses YAML text into a tree of nodes with their positions, or reports every problem in the text.
 //!
-//! Only what JSON can say is taken: no tags, no merge keys, text as keys, each key once. Aliases are taken within a
-//! budget. What the keys mean is not known here.
+//! Accepts only what JSON can express: no tags, no merge keys, only text as keys, no duplicate keys. Aliases may expand
+//! only so far. This stage doesn't know what the keys mean.
 
 use std::collections::HashMap;
 
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Options, alias_limits, budget, options};
 
-use crate::tools_file::yaml::reader::{Raw, RawData};
+use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
 use crate::tools_file::yaml::syntax_error;
-use crate::tools_file::yaml::tree::{Data, Entry, Node};
-use crate::types::{Problem, Span};
+use crate::tools_file::yaml::tree::{YamlContent, YamlEntry, YamlNode};
+use crate::types::{FileProblem, Span};
 
-/// How deep a file may be nested.
-pub(crate) const MAX_DEPTH: usize = 64;
-/// How many nodes a file may have, those behind aliases counted each time.
+/// Maximum nesting depth of a file.
+pub(crate) const MAX_NESTING_LEVELS: usize = 64;
+/// Maximum number of nodes in a file. Nodes reached through an alias count each time.
 pub(crate) const MAX_NODES: usize = 1_000_000;
-/// How many aliases a file may use.
+/// Maximum number of aliases in a file.
 const MAX_ALIASES: usize = 1_000;
-/// How many parser events all aliases together may repeat.
-const MAX_REPEATED: usize = 20_000;
+/// Maximum number of parser events that all aliases together may replay.
+const MAX_REPLAYED_EVENTS: usize = 20_000;
 
-pub(crate) const NO_TAGS: &str = "write the value without a tag; quotes make anything text";
+pub(crate) const NO_TAGS_HINT: &str =
+    "write the value without a tag; put it in quotes to make it text";
 
-/// Reads one YAML 1.2 document. It recurses into nested values, at most 64 levels.
+/// Parses one YAML 1.2 document. Recurses into nested values, at most 64 levels deep.
 ///
 /// # Errors
-/// The one problem of a text that is no YAML or is over a budget; else every tag, every key that is no text and every
-/// key that its table already has.
-pub fn parse_yaml(text: &str) -> Result<Node, Vec<Problem>> {
-    let raw: Raw = serde_saphyr::from_str_with_options(text, settings())
-        .map_err(|error| vec![syntax_error::problem(&error, text)])?;
-    let mut settling = Settling {
+/// A single problem if the text isn't valid YAML or exceeds a limit. Otherwise one problem for each tag, each key that
+/// isn't text and each duplicate key.
+pub fn parse_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
+    let raw: RawNode = serde_saphyr::from_str_with_options(text, parser_options())
+        .map_err(|error| vec![syntax_error::to_problem(&error, text)])?;
+    let mut builder = NodeBuilder {
         text,
         problems: Vec::new(),
     };
-    let node = settling.node(raw);
-    if settling.problems.is_empty() {
+    let node = builder.build_node(raw);
+    if builder.problems.is_empty() {
         Ok(node)
     } else {
-        Err(settling.problems)
+        Err(builder.problems)
     }
 }
 
-/// Strict readings, so that `no` is text and `012` keeps its zero. Duplicate keys pass: they are found all at once
-/// later.
-fn settings() -> Options {
+/// Uses strict scalar rules, so that `no` is text and `012` keeps its zero. Lets duplicate keys pass, because
+/// [`NodeBuilder`] reports all of them at once.
+fn parser_options() -> Options {
     options! {
         budget: budget! {
             max_documents: 1,
-            max_depth: MAX_DEPTH,
+            max_depth: MAX_NESTING_LEVELS,
             max_nodes: MAX_NODES,
             max_events: 4 * MAX_NODES,
             max_aliases: MAX_ALIASES,
         },
-        alias_limits: alias_limits! { max_total_replayed_events: MAX_REPEATED },
+        alias_limits: alias_limits! { max_total_replayed_events: MAX_REPLAYED_EVENTS },
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         merge_keys: MergeKeyPolicy::Error,
         strict_booleans: true,
@@ -66,53 +67,58 @@ fn settings() -> Options {
     }
 }
 
-/// Raw nodes → nodes without the faults that a raw one may have; each fault becomes a problem.
-struct Settling<'t> {
+/// Converts raw nodes to checked ones, and collects a problem for each tag, non-text key and duplicate key.
+struct NodeBuilder<'t> {
     text: &'t str,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
-impl Settling<'_> {
-    fn node(&mut self, raw: Raw) -> Node {
-        if tagged(self.text, raw.span.start) {
-            self.problems
-                .push(Problem::error(raw.span, "tags are not taken", "tagged").with_hint(NO_TAGS));
+impl NodeBuilder<'_> {
+    fn build_node(&mut self, raw: RawNode) -> YamlNode {
+        if has_tag(self.text, raw.span.start) {
+            self.problems.push(
+                FileProblem::error(raw.span, "tags are not supported", "tagged")
+                    .with_hint(NO_TAGS_HINT),
+            );
         }
-        let data = match raw.data {
-            RawData::Null => Data::Null,
-            RawData::Bool(bool) => Data::Bool(bool),
-            RawData::Number(number) => Data::Number(number),
-            RawData::Text(text) => Data::Text(text),
-            RawData::List(items) => {
-                Data::List(items.into_iter().map(|item| self.node(item)).collect())
-            }
-            RawData::Table(entries) => Data::Table(self.table(entries)),
+        let content = match raw.content {
+            RawContent::Null => YamlContent::Null,
+            RawContent::Bool(bool) => YamlContent::Bool(bool),
+            RawContent::Number(number) => YamlContent::Number(number),
+            RawContent::Text(text) => YamlContent::Text(text),
+            RawContent::List(items) => YamlContent::List(
+                items
+                    .into_iter()
+                    .map(|item| self.build_node(item))
+                    .collect(),
+            ),
+            RawContent::Table(entries) => YamlContent::Table(self.build_entries(entries)),
         };
-        Node {
+        YamlNode {
             span: raw.span,
-            data,
+            content,
         }
     }
 
-    fn table(&mut self, raw: Vec<(Raw, Raw)>) -> Vec<Entry> {
+    fn build_entries(&mut self, raw: Vec<(RawNode, RawNode)>) -> Vec<YamlEntry> {
         let mut first: HashMap<String, Span> = HashMap::with_capacity(raw.len());
         let mut entries = Vec::with_capacity(raw.len());
         for (raw_key, raw_value) in raw {
-            let key = self.node(raw_key);
-            let value = self.node(raw_value);
-            let Data::Text(name) = key.data else {
-                let message = format!("a key must be text, not {}", key.kind());
-                let problem = Problem::error(key.span, message, "this key");
-                self.problems.push(problem.with_hint("put it into quotes"));
+            let key = self.build_node(raw_key);
+            let value = self.build_node(raw_value);
+            let YamlContent::Text(name) = key.content else {
+                let message = format!("a key must be text, not {}", key.kind_phrase());
+                let problem = FileProblem::error(key.span, message, "this key");
+                self.problems.push(problem.with_hint("put it in quotes"));
                 continue;
             };
             if let Some(earlier) = first.get(&name) {
                 self.problems
-                    .push(duplicate(&name, *earlier, key.span, self.text));
+                    .push(duplicate_key_problem(&name, *earlier, key.span, self.text));
                 continue;
             }
             first.insert(name.clone(), key.span);
-            entries.push(Entry {
+            entries.push(YamlEntry {
                 key: name,
                 key_span: key.span,
                 value,
@@ -122,9 +128,9 @@ impl Settling<'_> {
     }
 }
 
-/// Whether a tag stands right before `start` in the same line. The reader refuses unknown tags itself but takes YAML's
-/// own (`!!str`, `!!binary`) without a word.
-fn tagged(text: &str, start: usize) -> bool {
+/// Whether a tag directly precedes `start` on the same line. The parser rejects unknown tags itself but silently
+/// accepts YAML's own (`!!str`, `!!binary`).
+fn has_tag(text: &str, start: usize) -> bool {
     let line = text[..start].rsplit('\n').next().unwrap_or_default();
     line.split_whitespace()
         .rev()
@@ -136,10 +142,10 @@ fn tagged(text: &str, start: usize) -> bool {
         })
 }
 
-fn duplicate(name: &str, earlier: Span, span: Span, text: &str) -> Problem {
-    let line = 1 + text[..earlier.start].matches('\n').count();
-    Problem::error(span, format!("`{name}` stands twice"), "again here")
-        .with_hint(format!("the first one is in line {line}; keep one of them"))
+fn duplicate_key_problem(name: &str, first_span: Span, span: Span, text: &str) -> FileProblem {
+    let line = 1 + text[..first_span.start].matches('\n').count();
+    FileProblem::error(span, format!("duplicate key `{name}`"), "repeated here")
+        .with_hint(format!("the first one is on line {line}; keep one of them"))
 }
 
 #[cfg(test)]
@@ -155,11 +161,11 @@ mod tests {
             .collect()
     }
 
-    /// FAULTS 22: only what is written as a boolean or a number is one.
+    /// YAML 1.1 would read most of these as booleans, octal numbers or times.
     #[test]
-    fn words_stay_words() {
+    fn yaml_1_1_scalars_stay_text() {
         let node = parse_yaml("[no, on, 012, 1_000, 12:30, 1e3, 0o17, true, ~]").unwrap();
-        let json = node.to_value().to_string();
+        let json = node.to_json().to_string();
         assert_eq!(
             json,
             r#"["no","on","012","1_000","12:30",1000.0,15,true,null]"#
@@ -167,30 +173,29 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bytes() {
+    fn spans_are_in_bytes() {
         let text = "é: {b: [ü, x]}\nc: |\n  two\n  lines\n";
         let tree = parse_yaml(text).unwrap();
-        let at = |pointer: &str| {
-            let span = tree.place(&[], pointer);
+        let text_at = |pointer: &str| {
+            let span = tree.span_at(&[], pointer);
             &text[span.start..span.start + span.len]
         };
-        assert_eq!(at("/é/b/1"), "x");
-        assert_eq!(at("/é/b/7"), "b");
-        assert_eq!(at("/é/b"), "b");
-        assert_eq!(at("/c"), "two\n  lines\n");
+        assert_eq!(text_at("/é/b/1"), "x");
+        assert_eq!(text_at("/é/b/7"), "b");
+        assert_eq!(text_at("/é/b"), "b");
+        assert_eq!(text_at("/c"), "two\n  lines\n");
     }
 
-    /// FAULTS 20: the last of two keys would win silently.
+    /// Otherwise the last of several equal keys would silently win.
     #[test]
-    fn every_duplicate_is_found() {
+    fn every_duplicate_key_is_found() {
         let found = problems("a: 1\nb:\n  c: {d: 1, d: 2}\na: 3\n1: x\n");
-        let keys: Vec<&str> = found.iter().map(|(_, place)| place.as_str()).collect();
+        let keys: Vec<&str> = found.iter().map(|(_, key)| key.as_str()).collect();
         assert_eq!(keys, ["d", "a", "1"]);
     }
 
-    /// FAULTS 19, 23.
     #[test]
-    fn what_is_no_plain_yaml_is_refused_where_it_stands() {
+    fn unsupported_yaml_is_rejected_at_its_position() {
         let bomb = (1..10).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
             let aliases = vec![format!("*a{}", n - 1); 10].join(", ");
             text + &format!("a{n}: &a{n} [{aliases}]\n")
@@ -199,34 +204,34 @@ mod tests {
         let deep = format!("a: {}{}", "[".repeat(40), "]".repeat(40));
         assert!(parse_yaml(&deep).is_ok());
         let bracket_bomb = "[".repeat(100_000);
-        for (text, words) in [
-            (bomb.as_str(), "aliases repeat"),
-            (&wide, "aliases repeat"),
+        for (text, expected) in [
+            (bomb.as_str(), "aliases expand"),
+            (&wide, "aliases expand"),
             (&bracket_bomb, "recursion limit"),
-            ("a: &a [*a]", "an anchor holds itself"),
+            ("a: &a [*a]", "an anchor contains itself"),
             ("a: *b", "unknown anchor"),
-            ("a: !!python/object:os.system x", "tags are not taken"),
-            ("a: !!str x", "tags are not taken"),
-            ("a: !include other.yaml", "tags are not taken"),
+            ("a: !!python/object:os.system x", "tags are not supported"),
+            ("a: !!str x", "tags are not supported"),
+            ("a: !include other.yaml", "tags are not supported"),
             ("a: &x {b: 1}\nc:\n  <<: *x", "merge keys"),
             ("a: 1\n---\nb: 2", "second document"),
             ("a:\n\tb: 1", "tab"),
             ("a: {b: 1\n", "unclosed"),
-            ("a: .inf", "no such number"),
+            ("a: .inf", "can't represent this number"),
             ("a: \u{1}", "unexpected character"),
             ("? [a, b]\n: c", "must be text, not a list"),
         ] {
             let found = problems(text);
             assert_eq!(found.len(), 1, "{found:?}");
-            assert!(found[0].0.contains(words), "{found:?}");
+            assert!(found[0].0.contains(expected), "{found:?}");
         }
         assert_eq!(problems("a: !!str x")[0].1, "x");
         assert_eq!(problems("ab: {b: 1\n")[0].1, "");
     }
 
-    /// FAULTS 23: the limit of 64 levels fits the 8 MiB of a main thread even in an unoptimised build.
+    /// 64 levels fit on the 8 MiB stack of a main thread, even in an unoptimized build.
     #[test]
-    fn too_deep_is_refused() {
+    fn too_deep_nesting_is_rejected() {
         let nested = |levels: usize| format!("{}x{}", "{a: ".repeat(levels), "}".repeat(levels));
         let check = move || {
             assert!(parse_yaml(&nested(63)).is_ok());

@@ -1,99 +1,110 @@
-//! What stopped the YAML reader → a problem at its place, in words that name the limit or the cure.
+//! Converts the error that stopped the YAML parser into a problem with a position and, where possible, a hint.
 
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-use crate::tools_file::yaml::parse::{MAX_DEPTH, MAX_NODES};
-use crate::tools_file::yaml::reader;
-use crate::types::{Problem, Span};
+use crate::tools_file::yaml::parse::{MAX_NESTING_LEVELS, MAX_NODES};
+use crate::tools_file::yaml::raw_node;
+use crate::types::{FileProblem, Span};
 
-/// The problem that stopped the reader.
-pub(crate) fn problem(error: &Error, text: &str) -> Problem {
-    let (message, hint) = words(error);
-    let problem = Problem::error(place(error, text), message, "");
+/// Converts the error that stopped the parser into a problem.
+pub(crate) fn to_problem(error: &Error, text: &str) -> FileProblem {
+    let (message, hint) = message_and_hint(error);
+    let problem = FileProblem::error(error_span(error, text), message, "");
     match hint {
         Some(hint) => problem.with_hint(hint),
         None => problem,
     }
 }
 
-fn words(error: &Error) -> (String, Option<&'static str>) {
+fn message_and_hint(error: &Error) -> (String, Option<&'static str>) {
     let (message, hint) = match error {
-        Error::AliasError { error, .. } => return words(error),
+        Error::AliasError { error, .. } => return message_and_hint(error),
         Error::Budget {
             breach: BudgetBreach::Documents { .. },
             ..
-        } => ("a second document begins", "tools.yaml is one document"),
+        } => (
+            "a second document starts here",
+            "tools.yaml must be a single document",
+        ),
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
             ..
-        } => return (format!("nested deeper than {MAX_DEPTH} levels"), None),
+        } => {
+            return (
+                format!("nested deeper than {MAX_NESTING_LEVELS} levels"),
+                None,
+            );
+        }
         Error::Budget {
             breach: BudgetBreach::Aliases { .. },
             ..
         }
         | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => (
-            "aliases repeat more than a file of tools can mean",
-            "write the values out",
-        ),
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            ("aliases expand to too many values", "write the values out")
+        }
         Error::Budget { .. } => return (format!("more than {MAX_NODES} values"), None),
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            ("an anchor holds itself", "write the value out")
+            ("an anchor contains itself", "write the value out")
         }
         Error::MergeKeyNotAllowed { .. } => (
-            "merge keys are not taken",
-            "write the keys out, or put what tools share into `defaults`",
+            "merge keys are not supported",
+            "write the keys out, or move settings that tools share to `defaults`",
         ),
         Error::UnsupportedTag { .. } => (
-            "tags are not taken",
-            crate::tools_file::yaml::parse::NO_TAGS,
+            "tags are not supported",
+            crate::tools_file::yaml::parse::NO_TAGS_HINT,
         ),
-        Error::NonFiniteFloat { .. } => ("JSON has no such number", "quote it where it is text"),
-        _ => return own_words(error),
+        Error::NonFiniteFloat { .. } => (
+            "JSON can't represent this number",
+            "put it in quotes if it is text",
+        ),
+        _ => return library_message_and_hint(error),
     };
     (message.to_owned(), Some(hint))
 }
 
-/// The library's words, and what is to be done where they are of something that happens often.
-fn own_words(error: &Error) -> (String, Option<&'static str>) {
-    let words = bare(error);
+/// Returns the library's message, with a hint for common mistakes.
+fn library_message_and_hint(error: &Error) -> (String, Option<&'static str>) {
+    let message = message_without_location(error);
     let hint = [
         ("tabs disallowed", "indent with spaces"),
-        ("quoted scalar", "is a quote before it not closed?"),
+        ("quoted scalar", "is there an unclosed quote before this?"),
     ];
-    let hint = hint.iter().find(|(said, _)| words.contains(said));
-    (words, hint.map(|(_, hint)| *hint))
+    let hint = hint.iter().find(|(phrase, _)| message.contains(phrase));
+    (message, hint.map(|(_, hint)| *hint))
 }
 
-/// The library's own words without the place that it puts behind them.
-fn bare(error: &Error) -> String {
-    let words = error.to_string();
-    let end = words.find(" at line ").unwrap_or(words.len());
-    words[..end].to_owned()
+/// Returns the library's message without the position at its end.
+fn message_without_location(error: &Error) -> String {
+    let message = error.to_string();
+    let end = message.find(" at line ").unwrap_or(message.len());
+    message[..end].to_owned()
 }
 
-/// Where the reader stopped: in bytes where it tells them, else by line and column, both counted from 1.
-fn place(error: &Error, text: &str) -> Span {
+/// Returns where the parser stopped: at the byte offset if the library reports one, else at the 1-based line and
+/// column.
+fn error_span(error: &Error, text: &str) -> Span {
     let Some(location) = error.location() else {
         return Span::default();
     };
-    let bytes = reader::span(location);
+    let bytes = raw_node::to_span(location);
     let start = if location.span().byte_offset().is_some() {
         bytes.start
     } else {
-        offset(text, location.line(), location.column())
+        offset_of_position(text, location.line(), location.column())
     };
     let start = text.floor_char_boundary(start.min(text.len()));
     let len = text.ceil_char_boundary((start + bytes.len).min(text.len())) - start;
     Span { start, len }
 }
 
-fn offset(text: &str, line: u64, column: u64) -> usize {
+fn offset_of_position(text: &str, line: u64, column: u64) -> usize {
     let before = |count: u64| usize::try_from(count.saturating_sub(1)).unwrap_or(usize::MAX);
     let mut lines = text.split_inclusive('\n');
     let start: usize = lines.by_ref().take(before(line)).map(str::len).sum();
-    let inside = lines.next().unwrap_or_default();
-    let column = inside.char_indices().nth(before(column));
-    start + column.map_or(inside.trim_end().len(), |(index, _)| index)
+    let line_text = lines.next().unwrap_or_default();
+    let column = line_text.char_indices().nth(before(column));
+    start + column.map_or(line_text.trim_end().len(), |(index, _)| index)
 }

@@ -1,47 +1,47 @@
-//! The calls of an answer that is arriving, read by the same reader as those of the body that it adds up to.
+//! The calls of a response that is arriving, parsed by the same reader as those of a complete body.
 
-use crate::json::Object;
-use crate::transcript::assembly::body::Assembly;
+use crate::json::ParsedObject;
+use crate::transcript::assembly::assembler::ResponseAssembler;
+use crate::transcript::build_call::build_call;
 use crate::transcript::formats::dispatch;
-use crate::transcript::ids::finish;
 use crate::types::{Api, Call, Dialect};
 
-impl Assembly {
-    /// How many calls have begun so far.
-    pub fn calls_begun(&self) -> usize {
-        self.begun
+impl ResponseAssembler {
+    /// Returns the number of calls that have started so far.
+    pub fn calls_started(&self) -> usize {
+        self.calls_started
     }
 
-    /// The next call in call order, once it is whole, in the turn of this number. A piece of it that comes later is an
-    /// error.
+    /// Returns the next call in call order, as a call of turn number `turn`, if it's complete. Input for it that
+    /// arrives later is an error.
     pub fn next_call(&mut self, turn: usize) -> Option<Call> {
         self.take_call(turn, false)
     }
 
-    /// The calls that are left when no more comes of the answer, whole or not.
-    pub fn abandon(&mut self, turn: usize) -> Vec<Call> {
+    /// Gives up on the rest of the response and returns the remaining calls, complete or not.
+    pub fn abort(&mut self, turn: usize) -> Vec<Call> {
         std::iter::from_fn(|| self.take_call(turn, true)).collect()
     }
 
-    fn take_call(&mut self, turn: usize, unfinished: bool) -> Option<Call> {
+    fn take_call(&mut self, turn: usize, include_unfinished: bool) -> Option<Call> {
         loop {
-            let block = self.blocks.get(self.seen)?;
-            if block.is_use && !block.whole && !unfinished {
+            let block = self.blocks.get(self.scanned_blocks)?;
+            if block.is_call && !block.is_complete && !include_unfinished {
                 return None;
             }
-            self.seen += 1;
-            if block.is_use {
+            self.scanned_blocks += 1;
+            if block.is_call {
                 break;
             }
         }
-        let (block, position) = (&self.blocks[self.seen - 1], self.taken);
-        self.taken += 1;
+        let (block, position) = (&self.blocks[self.scanned_blocks - 1], self.taken_calls);
+        self.taken_calls += 1;
         let (dialect, json) = match self.api {
-            Api::Anthropic => (Dialect::Anthropic, block.json()),
-            Api::OpenAiChat => (Dialect::OpenAiChat, block.function_call()),
+            Api::Anthropic => (Dialect::Anthropic, block.to_json()),
+            Api::OpenAiChat => (Dialect::OpenAiChat, block.to_function_call()),
         };
-        let object = Object::read(&json).ok()??;
-        let asked = dispatch::asked(dialect, &object);
-        Some(finish(turn, position, asked, object.json()))
+        let object = ParsedObject::parse(&json).ok()??;
+        let raw = dispatch::parse_call(dialect, &object);
+        Some(build_call(turn, position, raw, object.json()))
     }
 }

@@ -1,8 +1,8 @@
-//! The events of a streamed response → the body that the API would have sent at once.
+//! Assembles the events of a streamed response into the body that the API would have sent without streaming.
 
-mod block;
-mod body;
+mod assembler;
 mod calls;
-mod chunks;
+mod openai_chunks;
+mod partial_block;
 
-pub use body::Assembly;
+pub use assembler::ResponseAssembler;

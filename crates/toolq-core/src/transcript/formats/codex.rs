@@ -1,14 +1,14 @@
-//! Codex rollouts: lines that wrap the items of `OpenAI` responses, among lines about the session.
+//! Codex rollouts: lines that wrap items of the `OpenAI` responses API, mixed with lines about the session.
 
-use crate::json::{Json, Object};
-use crate::transcript::document::Document;
-use crate::transcript::formats::common::Read;
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::formats::common::DocumentResult;
 use crate::transcript::formats::openai_responses;
-use crate::transcript::index_builder::Turns;
-use crate::types::{Content, Recorded};
+use crate::transcript::index_builder::IndexBuilder;
+use crate::types::{RecordedResult, ResultContent};
 
-/// The lines of a rollout.
-const LINES: [&str; 5] = [
+/// Types of lines in a rollout.
+const LINE_TYPES: [&str; 5] = [
     "session_meta",
     "response_item",
     "event_msg",
@@ -16,42 +16,46 @@ const LINES: [&str; 5] = [
     "compacted",
 ];
 
-/// Whether an object is a line of a rollout.
-pub fn is_line(object: &Object) -> bool {
-    let kind = object.text("type");
-    object.has("payload") && kind.is_some_and(|kind| LINES.contains(&&*kind))
+/// Returns whether an object is a line of a rollout.
+pub fn is_log_line(object: &ParsedObject) -> bool {
+    let kind = object.get_text("type");
+    object.has_value("payload") && kind.is_some_and(|kind| LINE_TYPES.contains(&&*kind))
 }
 
-pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads a line into the index.
+pub fn read_document<'a>(
+    document: &InputDocument<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     let Some(line) = &document.object else {
         return Ok(());
     };
-    let kind = line.text_once("type")?;
-    match line.once("payload")?.and_then(Json::object) {
+    let kind = line.get_unique_text("type")?;
+    match line.get_unique("payload")?.and_then(JsonText::object) {
         Some(item) if kind.as_deref() == Some("response_item") => {
-            openai_responses::item(&item, turns)
+            openai_responses::read_item(&item, builder)
         }
         _ => Ok(()),
     }
 }
 
-/// Reads a `function_call_output` item. Where its text is JSON of an output and how it ended, the output is the result.
-pub fn answered(item: &Object) -> Recorded {
-    let whole = openai_responses::answered(item);
-    let Content::Text(text) = &whole.content else {
-        return whole;
+/// Parses a `function_call_output` item. If its text is JSON with an output and an exit code, the output is the result.
+pub fn parse_result(item: &ParsedObject) -> RecordedResult {
+    let unwrapped = openai_responses::parse_result(item);
+    let ResultContent::Text(text) = &unwrapped.content else {
+        return unwrapped;
     };
-    let Ok(Some(wrapped)) = Object::read(text) else {
-        return whole;
+    let Ok(Some(wrapped)) = ParsedObject::parse(text) else {
+        return unwrapped;
     };
-    let metadata = wrapped.object("metadata");
-    let exit = metadata.and_then(|metadata| metadata.get("exit_code"));
-    match (wrapped.text("output"), exit) {
-        (Some(output), Some(exit)) => Recorded {
-            content: Content::Text(output.into_owned()),
-            is_error: Some(exit.get() != "0"),
+    let metadata = wrapped.get_object("metadata");
+    let exit_code = metadata.and_then(|metadata| metadata.get("exit_code"));
+    match (wrapped.get_text("output"), exit_code) {
+        (Some(output), Some(exit_code)) => RecordedResult {
+            content: ResultContent::Text(output.into_owned()),
+            is_error: Some(exit_code.get() != "0"),
             skipped: false,
         },
-        _ => whole,
+        _ => unwrapped,
     }
 }

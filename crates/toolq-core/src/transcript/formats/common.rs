@@ -1,62 +1,68 @@
-use crate::json::{Input, InputFault, Json, Object};
-use crate::transcript::document_error::Complaint;
-use crate::transcript::stream::Messages;
-use crate::types::{Content, Recorded};
+//! What the readers of several dialects have in common.
+
+use crate::json::{Input, InvalidInput, JsonText, ParsedObject};
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::stream::MessageTracker;
+use crate::types::{RecordedResult, ResultContent};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Whether a document was read, or why it is no form of its dialect.
-pub(crate) type Read<'a> = Result<(), Complaint<'a>>;
+/// The result of reading a document or an event: an error if it doesn't have a form of its dialect.
+pub(crate) type DocumentResult<'a> = Result<(), DocumentError<'a>>;
 
-/// Adds a piece, which stands in `around`, to the input of the call at a position.
-pub(crate) fn piece<'a>(
-    around: &Object<'a>,
+/// Adds a piece to the input of the call at position `call`. `enclosing` is the object with the piece, for the error.
+pub(crate) fn add_piece<'a>(
+    enclosing: &ParsedObject<'a>,
     call: usize,
     piece: &str,
-    messages: &mut Messages,
-) -> Read<'a> {
-    if messages.piece(call, piece) {
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
+    if messages.add_piece(call, piece) {
         return Ok(());
     }
-    let what = "a piece of a call that was whole already";
-    Err(Complaint::new(around.json(), what))
+    let message = "a piece of a call that was already complete";
+    Err(DocumentError::new(enclosing.json(), message))
 }
 
-/// The content of a result: a text, a list of blocks or parts, or whatever else stands there, as its JSON.
-fn content(value: Option<Json>) -> Content {
+/// Parses the content of a result: a text, a list of blocks or parts, or the JSON of anything else as text.
+fn parse_content(value: Option<JsonText>) -> ResultContent {
     let Some(value) = value.filter(|value| !value.is_null()) else {
-        return Content::Text(String::new());
+        return ResultContent::Text(String::new());
     };
-    if let Some(parts) = value.list() {
-        let raw = |part: Json| RawValue::from_string(part.get().to_owned());
+    if let Some(parts) = value.elements() {
+        let raw = |part: JsonText| RawValue::from_string(part.get().to_owned());
         let blocks: Result<Vec<_>, _> = parts.into_iter().map(raw).collect();
-        return blocks.map_or(Content::Text(value.get().to_owned()), Content::Blocks);
+        return blocks.map_or(
+            ResultContent::Text(value.get().to_owned()),
+            ResultContent::Blocks,
+        );
     }
-    let text = value.text().unwrap_or(Cow::Borrowed(value.get()));
-    Content::Text(text.into_owned())
+    let text = value.to_text().unwrap_or(Cow::Borrowed(value.get()));
+    ResultContent::Text(text.into_owned())
 }
 
-/// A result of a form that knows no errors.
-pub(crate) fn plain(value: Option<Json>) -> Recorded {
-    Recorded {
-        content: content(value),
+/// Creates a result in a form that doesn't say whether the call failed.
+pub(crate) fn plain_result(value: Option<JsonText>) -> RecordedResult {
+    RecordedResult {
+        content: parse_content(value),
         is_error: None,
         skipped: false,
     }
 }
 
-/// An input that stands there as an object.
-pub(crate) fn input(value: Option<Json>) -> Result<Input, InputFault> {
-    value.map_or(Err(InputFault::Missing), Input::of)
+/// Parses an input that is given as an object.
+pub(crate) fn parse_input(value: Option<JsonText>) -> Result<Input, InvalidInput> {
+    value.map_or(Err(InvalidInput::Missing), Input::from_json)
 }
 
-/// An input that stands there as a string of JSON. `OpenAI` sends `""` for no arguments; some servers send an object.
-pub(crate) fn arguments(value: Option<Json>) -> Result<Input, InputFault> {
+/// Parses an input that is given as a string of JSON. `OpenAI` sends `""` for no arguments, and some servers send an
+/// object instead of a string.
+pub(crate) fn parse_arguments(value: Option<JsonText>) -> Result<Input, InvalidInput> {
     let Some(string) = value.filter(|value| value.get().starts_with('"')) else {
-        return input(value);
+        return parse_input(value);
     };
-    match string.text() {
-        None => Err(InputFault::NotJson("a lone surrogate".to_owned())),
+    match string.to_text() {
+        None => Err(InvalidInput::NotJson("a lone surrogate".to_owned())),
         Some(json) if json.trim().is_empty() => Ok(Input::empty()),
         Some(json) => Input::parse(&json),
     }

@@ -1,49 +1,52 @@
-//! One file for each wire form: what its documents look like, which calls and results they hold, how one of each is read.
+//! Dispatches to the reader of a dialect.
 //!
-//! A new dialect is a file here, a line in each of the functions below and in `recognise`, and its word in
-//! `model::Dialect`; its stream has a file beside it. What belongs to the API itself (server tools, MCP connectors), text and
-//! reasoning are left alone.
+//! Readers only look for calls and their results. They ignore text, reasoning, and what the API runs itself (server
+//! tools, MCP connectors).
 
-use crate::json::Object;
-use crate::transcript::document::Document;
+use crate::json::ParsedObject;
+use crate::transcript::document::InputDocument;
 use crate::transcript::formats::anthropic;
 use crate::transcript::formats::claude_code;
 use crate::transcript::formats::codex;
-use crate::transcript::formats::common::Read;
+use crate::transcript::formats::common::DocumentResult;
 use crate::transcript::formats::openai_chat;
 use crate::transcript::formats::openai_responses;
-use crate::transcript::index_builder::Turns;
-use crate::transcript::raw_call::Asked;
-use crate::transcript::stream::Messages;
-use crate::types::{Dialect, Recorded};
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::RawCall;
+use crate::transcript::stream::MessageTracker;
+use crate::types::{Dialect, RecordedResult};
 
 /// Reads one document of `dialect` into the index.
 ///
 /// # Errors
-/// It is no form of that dialect. The lines of a session log that are no messages are passed over.
-pub(crate) fn read<'a>(dialect: Dialect, document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+/// The document doesn't have a form of that dialect. A session log's lines other than messages are skipped.
+pub(crate) fn read_document<'a>(
+    dialect: Dialect,
+    document: &InputDocument<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     match dialect {
-        Dialect::Anthropic => anthropic::read(document, turns),
-        Dialect::OpenAiChat => openai_chat::read(document, turns),
-        Dialect::OpenAiResponses => openai_responses::read(document, turns),
-        Dialect::ClaudeCode => claude_code::read(document, turns),
-        Dialect::Codex => codex::read(document, turns),
-        Dialect::Toolq => crate::transcript::formats::session_log::read(document, turns),
+        Dialect::Anthropic => anthropic::read_document(document, builder),
+        Dialect::OpenAiChat => openai_chat::read_document(document, builder),
+        Dialect::OpenAiResponses => openai_responses::read_document(document, builder),
+        Dialect::ClaudeCode => claude_code::read_document(document, builder),
+        Dialect::Codex => codex::read_document(document, builder),
+        Dialect::Toolq => crate::transcript::formats::session_log::read_document(document, builder),
     }
 }
 
-/// Reads the JSON of one call.
-pub(crate) fn asked(dialect: Dialect, call: &Object) -> Asked {
+/// Parses the JSON of one call.
+pub(crate) fn parse_call(dialect: Dialect, call: &ParsedObject) -> RawCall {
     match dialect {
-        Dialect::Anthropic | Dialect::ClaudeCode => anthropic::asked(call),
-        Dialect::OpenAiChat => openai_chat::asked(call),
-        Dialect::OpenAiResponses | Dialect::Codex => openai_responses::asked(call),
-        Dialect::Toolq => crate::transcript::formats::session_log::asked(call),
+        Dialect::Anthropic | Dialect::ClaudeCode => anthropic::parse_call(call),
+        Dialect::OpenAiChat => openai_chat::parse_call(call),
+        Dialect::OpenAiResponses | Dialect::Codex => openai_responses::parse_call(call),
+        Dialect::Toolq => crate::transcript::formats::session_log::parse_call(call),
     }
 }
 
-/// The dialect that has such an event in its streams; none where several or none have.
-pub(crate) fn of_event(event: &Object) -> Option<Dialect> {
+/// Returns the dialect whose streams have such an event, or `None` if no dialect or several have it.
+pub(crate) fn event_dialect(event: &ParsedObject) -> Option<Dialect> {
     if anthropic::is_event(event) {
         Some(Dialect::Anthropic)
     } else if openai_responses::is_event(event) {
@@ -56,27 +59,32 @@ pub(crate) fn of_event(event: &Object) -> Option<Dialect> {
 /// Reads one event of a stream.
 ///
 /// # Errors
-/// It is no form of such an event, or what it says can't follow what was said before.
-pub(crate) fn event<'a>(dialect: Dialect, event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
+/// The event is malformed, or can't follow the events before it.
+pub(crate) fn read_event<'a>(
+    dialect: Dialect,
+    event: &ParsedObject<'a>,
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
     match dialect {
-        Dialect::OpenAiChat => openai_chat::event(event, messages),
-        Dialect::OpenAiResponses => openai_responses::event(event, messages),
-        _ => anthropic::event(event, messages),
+        Dialect::OpenAiChat => openai_chat::read_event(event, messages),
+        Dialect::OpenAiResponses => openai_responses::read_event(event, messages),
+        _ => anthropic::read_event(event, messages),
     }
 }
 
-/// Reads the JSON of one result, whose form says what it is. `log` is the session log that it stands in.
-pub(crate) fn answered(log: Dialect, result: &Object) -> Recorded {
-    if log == Dialect::Toolq {
-        crate::transcript::formats::session_log::answered(result)
-    } else if result.has("tool_use_id") {
-        anthropic::answered(result)
-    } else if result.has("call_id") {
-        match log {
-            Dialect::Codex => codex::answered(result),
-            _ => openai_responses::answered(result),
+/// Parses the JSON of one result. Except in toolq's own log, its form decides how it's parsed: a recording may mix
+/// dialects. `dialect` is that of the recording.
+pub(crate) fn parse_result(dialect: Dialect, result: &ParsedObject) -> RecordedResult {
+    if dialect == Dialect::Toolq {
+        crate::transcript::formats::session_log::parse_result(result)
+    } else if result.has_value("tool_use_id") {
+        anthropic::parse_result(result)
+    } else if result.has_value("call_id") {
+        match dialect {
+            Dialect::Codex => codex::parse_result(result),
+            _ => openai_responses::parse_result(result),
         }
     } else {
-        openai_chat::answered(result)
+        openai_chat::parse_result(result)
     }
 }

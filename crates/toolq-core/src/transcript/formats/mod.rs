@@ -12,5 +12,5 @@ pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 mod session_log;
 
-pub(crate) use openai_chat::begins_another;
+pub(crate) use openai_chat::begins_another_call;
 pub(crate) use session_log::is_record;

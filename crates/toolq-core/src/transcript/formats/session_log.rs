@@ -1,87 +1,96 @@
-//! toolq's own session log: a call names its turn by `parentId`, and a result its call.
+//! toolq's own session log. By `parentId`, a call refers to its turn, and a result to its call.
 
-use crate::json::{Json, Object};
-use crate::transcript::document::Document;
-use crate::transcript::formats::common::Read;
-use crate::transcript::index_builder::Turns;
-use crate::transcript::raw_call::Asked;
-use crate::types::{Dialect, Form, Recorded};
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::RawCall;
+use crate::types::{AnswerForm, Dialect, RecordedResult};
 
-/// What every record has.
-const KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
+/// Keys that every record has, besides `parentId`.
+const RECORD_KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
 
-/// Whether an object is a record of such a log.
-pub fn is_record(object: &Object) -> bool {
-    object.get("parentId").is_some() && KEYS.iter().all(|key| object.has(key))
+/// Returns whether an object is a record of such a log.
+pub fn is_record(object: &ParsedObject) -> bool {
+    object.get("parentId").is_some() && RECORD_KEYS.iter().all(|key| object.has_value(key))
 }
 
-pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads a record into the index.
+pub fn read_document<'a>(
+    document: &InputDocument<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     let Some(record) = &document.object else {
         return Ok(());
     };
-    let kind = record.text_once("type")?;
-    let id = record.text_once("id")?;
-    let parent = record.text_once("parentId")?;
+    let kind = record.get_unique_text("type")?;
+    let id = record.get_unique_text("id")?;
+    let parent = record.get_unique_text("parentId")?;
     match (kind.as_deref(), id, parent) {
-        // A turn of an agent, whose calls are no calls of an input: their agent asks for them again.
-        (Some("turn"), ..) if is_of_agent(record) => Ok(()),
+        // The calls of an agent's turn aren't calls of the input: if needed, the agent makes them again.
+        (Some("turn"), ..) if is_agent_turn(record) => Ok(()),
         (Some("turn"), Some(id), _) => {
-            turns.open_named(&id, Dialect::Toolq, Form::Message);
+            builder.open_named_turn(&id, Dialect::Toolq, AnswerForm::Message);
             Ok(())
         }
-        (Some("tool_call"), Some(id), Some(parent)) => match turns.named(&parent) {
-            Some(turn) => turns.call(turn, document.json, Some(&*id)),
+        (Some("tool_call"), Some(id), Some(parent)) => match builder.find_named_turn(&parent) {
+            Some(turn) => builder.add_call(turn, document.json, Some(&*id)),
             None => Ok(()),
         },
         (Some(kind), _, Some(parent)) => {
-            of_call(kind, &parent, (record, document.json), turns);
+            read_call_record(kind, &parent, (record, document.json), builder);
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
-fn is_of_agent(turn: &Object) -> bool {
-    let metadata = turn.object("metadata");
-    metadata.is_some_and(|metadata| metadata.has("agent"))
+fn is_agent_turn(turn: &ParsedObject) -> bool {
+    let metadata = turn.get_object("metadata");
+    metadata.is_some_and(|metadata| metadata.has_value("agent"))
 }
 
-/// A record that belongs to the call `id`. What is in doubt may have run and is not asked again; what was skipped is.
-fn of_call(kind: &str, id: &str, (record, json): (&Object, Json), turns: &mut Turns) {
+/// Reads a record that belongs to the call `id`. A call in doubt may have run, so it isn't open; a skipped call is.
+fn read_call_record(
+    kind: &str,
+    id: &str,
+    (record, json): (&ParsedObject, JsonText),
+    builder: &mut IndexBuilder,
+) {
     match kind {
-        "tool_start" => turns.started(id),
-        "tool_result" => turns.result(id, json),
-        "tool_in_doubt" => turns.in_doubt(id, json),
-        "tool_skipped" => turns.skipped(id, json),
+        "tool_start" => builder.mark_started(id),
+        "tool_result" => builder.add_result(id, json),
+        "tool_in_doubt" => builder.mark_in_doubt(id, json),
+        "tool_skipped" => builder.mark_skipped(id, json),
         "resolve" => {
-            let metadata = record.object("metadata");
-            let done = metadata.and_then(|metadata| metadata.get("done").map(Json::get));
-            turns.resolved(id, json, done == Some("true"));
+            let metadata = record.get_object("metadata");
+            let done = metadata.and_then(|metadata| metadata.get("done").map(JsonText::get));
+            builder.resolve_doubt(id, json, done == Some("true"));
         }
         _ => {}
     }
 }
 
-/// Reads a `tool_call` record.
-pub fn asked(record: &Object) -> Asked {
-    let metadata = record.object("metadata");
-    let id = metadata.and_then(|metadata| metadata.text("tool_use_id"));
-    let Some(content) = record.object("content") else {
-        return Asked::new(id, None, Ok(crate::json::Input::empty()));
+/// Parses a `tool_call` record.
+pub fn parse_call(record: &ParsedObject) -> RawCall {
+    let metadata = record.get_object("metadata");
+    let id = metadata.and_then(|metadata| metadata.get_text("tool_use_id"));
+    let Some(content) = record.get_object("content") else {
+        return RawCall::new(id, None, Ok(crate::json::Input::empty()));
     };
-    let input = crate::transcript::formats::common::input(content.get("input"));
-    // Where the id is long, metadata has only a part of it.
-    let id = content.text("id").or(id);
-    Asked::new(id, content.text("name"), input)
+    let input = crate::transcript::formats::common::parse_input(content.get("input"));
+    // Metadata has only part of a long id.
+    let id = content.get_text("id").or(id);
+    RawCall::new(id, content.get_text("name"), input)
 }
 
-/// Reads a `tool_result`, `tool_in_doubt` or `tool_skipped` record.
-pub fn answered(record: &Object) -> Recorded {
-    let metadata = record.object("metadata");
+/// Parses a `tool_result`, `tool_in_doubt`, or `tool_skipped` record.
+pub fn parse_result(record: &ParsedObject) -> RecordedResult {
+    let metadata = record.get_object("metadata");
     let is_error = metadata.and_then(|metadata| metadata.get("is_error"));
-    Recorded {
+    RecordedResult {
         is_error: is_error.map(|is_error| is_error.get() == "true"),
-        skipped: record.text("type").as_deref() == Some("tool_skipped"),
-        ..crate::transcript::formats::common::plain(record.get("content"))
+        skipped: record.get_text("type").as_deref() == Some("tool_skipped"),
+        ..crate::transcript::formats::common::plain_result(record.get("content"))
     }
 }

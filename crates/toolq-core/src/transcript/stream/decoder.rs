@@ -1,160 +1,173 @@
-//! A stream of server-sent events: bytes in, as they arrive; what is known of messages and calls out, as soon as it is
-//! known. A state machine without input or output of its own: however the bytes are cut, the same is told.
+//! Decodes a stream of server-sent events: bytes in as they arrive, events about messages and calls out as soon as
+//! they're known.
 //!
-//! An event belongs to the message that is arriving. Between messages the dialect is recognised anew, so that streams may
-//! stand one behind another.
+//! A state machine that does no I/O itself. Its events don't depend on where the bytes are cut. While a message is
+//! open, its dialect applies to all events; between messages the dialect is detected again, so that streams of
+//! different vendors can be concatenated.
 
 #[cfg(test)]
 mod tests;
 
-use crate::json::Object;
+use crate::json::ParsedObject;
 use crate::text::format_bytes;
 use crate::transcript::detect;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::error::{InputError, Place};
+use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::dispatch;
-use crate::transcript::stream::event::Told;
-use crate::transcript::stream::messages::Messages;
-use crate::transcript::stream::sse::{Data, Events, Fault};
+use crate::transcript::input_error::{InputError, LineCol};
+use crate::transcript::stream::event::StreamEvent;
+use crate::transcript::stream::message_tracker::MessageTracker;
+use crate::transcript::stream::sse::{SseDecoder, SseError, SseEvent};
 use crate::types::{Call, Dialect};
 
-/// Whose stream it is, where that is said and not recognised.
+/// The vendor of a stream, if given instead of detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vendor {
+pub enum StreamVendor {
     /// The Messages API.
     Anthropic,
     /// Chat completions and responses.
     OpenAi,
 }
 
-impl Vendor {
-    fn speaks(self, dialect: Dialect) -> bool {
+impl StreamVendor {
+    fn uses_dialect(self, dialect: Dialect) -> bool {
         (self == Self::Anthropic) == (dialect == Dialect::Anthropic)
     }
 }
 
-/// A stream that is being read.
+/// Decodes a stream. Iterate over it for its events.
 #[derive(Debug)]
-pub struct Stream {
+pub struct StreamDecoder {
     name: String,
-    from: Option<Vendor>,
-    events: Events,
-    messages: Messages,
-    /// The dialect of the message that is arriving, or of the last one.
+    vendor: Option<StreamVendor>,
+    sse_decoder: SseDecoder,
+    tracker: MessageTracker,
+    /// The dialect of the open message, or of the last one.
     dialect: Option<Dialect>,
-    /// Bytes of the message that is arriving.
-    size: u64,
-    /// Bytes that a message may have.
-    max: u64,
-    broke: Option<InputError>,
-    over: bool,
+    /// Size of the open message so far, in bytes.
+    message_bytes: u64,
+    /// Maximum size of a message, in bytes.
+    max_message_bytes: u64,
+    failure: Option<InputError>,
+    is_finished: bool,
 }
 
-impl Stream {
-    /// A stream of which nothing came yet; `name` is shown to people. No message may have more than `max` bytes.
-    pub fn new(name: impl Into<String>, from: Option<Vendor>, max: u64) -> Self {
+impl StreamDecoder {
+    /// Creates a decoder. `name` is the display name of the stream, and a message may have at most `max_message_bytes`
+    /// bytes. Without `vendor`, the dialect is detected.
+    pub fn new(
+        name: impl Into<String>,
+        vendor: Option<StreamVendor>,
+        max_message_bytes: u64,
+    ) -> Self {
         Self {
             name: name.into(),
-            from,
-            events: Events::new(max),
-            messages: Messages::default(),
+            vendor,
+            sse_decoder: SseDecoder::new(max_message_bytes),
+            tracker: MessageTracker::default(),
             dialect: None,
-            size: 0,
-            max,
-            broke: None,
-            over: false,
+            message_bytes: 0,
+            max_message_bytes,
+            failure: None,
+            is_finished: false,
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, mut bytes: &[u8]) {
-        while self.broke.is_none() {
-            match self.events.next(&mut bytes) {
-                Ok(Some(data)) => self.event(&data, false),
+        while self.failure.is_none() {
+            match self.sse_decoder.next_event(&mut bytes) {
+                Ok(Some(data)) => self.handle_event(&data, false),
                 Ok(None) => return,
-                Err(fault) => self.fail(fault),
+                Err(error) => self.fail_with_sse_error(error),
             }
         }
     }
 
-    /// No more bytes come.
-    pub fn end(&mut self) {
-        match self.events.rest() {
-            _ if self.broke.is_some() => return,
-            Ok(Some(data)) => self.event(&data, true),
+    /// Ends the stream. It fails if the stream has no message or ends in the middle of one.
+    pub fn finish(&mut self) {
+        match self.sse_decoder.finish() {
+            _ if self.failure.is_some() => return,
+            Ok(Some(data)) => self.handle_event(&data, true),
             Ok(None) => {}
-            Err(fault) => self.fail(fault),
+            Err(error) => self.fail_with_sse_error(error),
         }
-        let message = if self.messages.is_open() {
-            "the stream breaks off in the middle of a message"
-        } else if self.messages.opened() == 0 {
-            "the stream holds no answer of a model"
+        let message = if self.tracker.is_open() {
+            "the stream ends in the middle of a message"
+        } else if self.tracker.message_count() == 0 {
+            "the stream has no model response"
         } else {
             return;
         };
-        self.stop(self.events.line(), 1, message, None);
+        self.set_failure(self.sse_decoder.line_number(), 1, message, None);
     }
 
-    /// The bytes that are to come can't be had.
-    pub fn lost(&mut self, error: &std::io::Error) {
-        self.stop(
-            self.events.line(),
+    /// Ends the stream because its remaining bytes can't be read.
+    pub fn fail_with_io_error(&mut self, error: &std::io::Error) {
+        self.set_failure(
+            self.sse_decoder.line_number(),
             1,
-            &format!("the stream can't be read on: {error}"),
+            &format!("can't read the rest of the stream: {error}"),
             None,
         );
     }
 
-    /// Reads on no further: the calls that had begun and were not told to be whole.
-    pub fn abandon(&mut self) -> Vec<Call> {
-        self.over = true;
-        self.messages.abandon()
+    /// Stops decoding and returns the calls that started and weren't reported as complete.
+    pub fn abort(&mut self) -> Vec<Call> {
+        self.is_finished = true;
+        self.tracker.abort()
     }
 
-    /// How many messages began so far.
-    pub fn messages(&self) -> usize {
-        self.messages.opened()
+    /// Returns the number of messages that have started so far.
+    pub fn message_count(&self) -> usize {
+        self.tracker.message_count()
     }
 
-    /// Takes an event. The `last` one may have been cut.
-    fn event(&mut self, data: &Data, last: bool) {
-        if let Err((message, hint, column)) = self.read(data, last) {
-            self.stop(data.line, data.column + column, &message, hint);
+    /// Handles an event. The `last` one may have been cut off.
+    fn handle_event(&mut self, data: &SseEvent, last: bool) {
+        if let Err((message, hint, column)) = self.read_event(data, last) {
+            self.set_failure(data.line, data.column + column, &message, hint);
         }
-        self.size = if self.messages.is_open() {
-            self.size + data.text.len() as u64
+        self.message_bytes = if self.tracker.is_open() {
+            self.message_bytes + data.text.len() as u64
         } else {
             0
         };
-        if self.size > self.max {
-            let message = format!("a message of more than {}", format_bytes(self.max));
-            self.stop(data.line, 1, &message, None);
+        if self.message_bytes > self.max_message_bytes {
+            let message = format!(
+                "the message is larger than {}",
+                format_bytes(self.max_message_bytes)
+            );
+            self.set_failure(data.line, 1, &message, None);
         }
     }
 
-    /// Reads an event, or says what is wrong with it, with a hint and the place in its first line.
-    fn read(&mut self, data: &Data, last: bool) -> Result<(), (String, Option<String>, usize)> {
+    /// Reads an event. The error is a message, a hint, and the column in the first line of the event's data.
+    fn read_event(
+        &mut self,
+        data: &SseEvent,
+        last: bool,
+    ) -> Result<(), (String, Option<String>, usize)> {
         let text = data.text.trim();
         if text.is_empty() {
             return Ok(());
         }
         if text == "[DONE]" {
             if self.dialect == Some(Dialect::OpenAiChat) {
-                self.messages.close();
+                self.tracker.close_message();
             }
-            self.messages.forget();
+            self.tracker.forget_last_closed();
             return Ok(());
         }
-        let object = match Object::read(text) {
+        let object = match ParsedObject::parse(text) {
             Ok(Some(object)) => object,
-            Ok(None) => return Err(("an event that is no object".to_owned(), None, 0)),
-            // What was cut behind the last message is missed by nobody.
-            Err(_) if last && !self.messages.is_open() && "[DONE]".starts_with(text) => {
+            Ok(None) => return Err(("the event is not a JSON object".to_owned(), None, 0)),
+            // A `[DONE]` that was cut off after the last message isn't needed.
+            Err(_) if last && !self.tracker.is_open() && "[DONE]".starts_with(text) => {
                 return Ok(());
             }
             Err(error) if last && error.is_eof() => {
                 return Err((
-                    "the stream breaks off in the middle of an event".to_owned(),
+                    "the stream ends in the middle of an event".to_owned(),
                     None,
                     0,
                 ));
@@ -165,70 +178,84 @@ impl Stream {
                 } else {
                     0
                 };
-                let said = error.to_string();
-                let what = said.split(" at line ").next().unwrap_or_default();
-                return Err((format!("an event that is no JSON: {what}"), None, column));
+                let error_text = error.to_string();
+                let cause = error_text.split(" at line ").next().unwrap_or_default();
+                return Err((
+                    format!("the event is not valid JSON: {cause}"),
+                    None,
+                    column,
+                ));
             }
         };
-        self.object(&object)
-            .map_err(|complaint| (complaint.message, complaint.hint, 0))
+        self.handle_object(&object)
+            .map_err(|error| (error.message, error.hint, 0))
     }
 
-    fn object<'a>(&mut self, object: &Object<'a>) -> Result<(), Complaint<'a>> {
-        if object.has("error") || object.text_once("type")?.as_deref() == Some("error") {
-            return Err(detect::error_event(object));
+    fn handle_object<'a>(&mut self, object: &ParsedObject<'a>) -> Result<(), DocumentError<'a>> {
+        if object.has_value("error") || object.get_unique_text("type")?.as_deref() == Some("error")
+        {
+            return Err(detect::stream_error(object));
         }
-        if !self.messages.is_open() {
-            let found = dispatch::of_event(object);
-            let found = found.filter(|dialect| self.from.is_none_or(|from| from.speaks(*dialect)));
+        if !self.tracker.is_open() {
+            let found = dispatch::event_dialect(object);
+            let found = found.filter(|dialect| {
+                self.vendor
+                    .is_none_or(|vendor| vendor.uses_dialect(*dialect))
+            });
             self.dialect = found.or(self.dialect);
         }
         match self.dialect {
-            Some(dialect) => dispatch::event(dialect, object, &mut self.messages),
+            Some(dialect) => dispatch::read_event(dialect, object, &mut self.tracker),
             None if object
-                .text("type")
+                .get_text("type")
                 .is_some_and(|kind| matches!(&*kind, "ping" | "keepalive")) =>
             {
                 Ok(())
             }
-            None => Err(detect::unknown_event(object)),
+            None => Err(detect::unrecognized_event(object)),
         }
     }
 
-    fn fail(&mut self, fault: Fault) {
-        let (line, message) = match fault {
-            Fault::NotUtf8 { line } => (line, "a byte that is no UTF-8".to_owned()),
-            Fault::TooLarge { line } => (
+    fn fail_with_sse_error(&mut self, error: SseError) {
+        let (line, message) = match error {
+            SseError::NotUtf8 { line } => (line, "invalid UTF-8".to_owned()),
+            SseError::TooLarge { line } => (
                 line,
-                format!("an event of more than {}", format_bytes(self.max)),
+                format!(
+                    "the event is larger than {}",
+                    format_bytes(self.max_message_bytes)
+                ),
             ),
         };
-        self.stop(line, 1, &message, None);
+        self.set_failure(line, 1, &message, None);
     }
 
-    /// Nothing is read any more.
-    fn stop(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        self.broke.get_or_insert_with(|| InputError {
-            source: self.name.clone(),
-            place: Some(Place { line, column }),
+    /// Ends decoding with an error, unless there was one before.
+    fn set_failure(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
+        self.failure.get_or_insert_with(|| InputError {
+            input_name: self.name.clone(),
+            position: Some(LineCol { line, column }),
             message: message.to_owned(),
             hint,
         });
     }
 }
 
-/// What is known, in its order; none until more bytes came.
-impl Iterator for Stream {
-    type Item = Told;
+/// Yields the events in order, and `None` until more bytes arrive.
+impl Iterator for StreamDecoder {
+    type Item = StreamEvent;
 
-    fn next(&mut self) -> Option<Told> {
-        let told = self.messages.next();
-        if told.is_some() || self.over {
-            return told;
+    fn next(&mut self) -> Option<StreamEvent> {
+        let event = self.tracker.next_event();
+        if event.is_some() || self.is_finished {
+            return event;
         }
-        let error = self.broke.clone()?;
-        self.over = true;
-        let unfinished = self.messages.abandon();
-        Some(Told::Broke { unfinished, error })
+        let error = self.failure.clone()?;
+        self.is_finished = true;
+        let unfinished = self.tracker.abort();
+        Some(StreamEvent::Aborted {
+            unfinished_calls: unfinished,
+            error,
+        })
     }
 }

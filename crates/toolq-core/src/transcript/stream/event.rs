@@ -1,47 +1,50 @@
-use crate::transcript::error::InputError;
-use crate::types::{Call, Form};
+//! The events of a stream.
 
-/// What a stream tells, in its order. Of calls it is told in call order.
+use crate::transcript::input_error::InputError;
+use crate::types::{AnswerForm, Call};
+
+/// What has become known of a stream. Completed calls are reported in call order.
 #[derive(Debug, Clone)]
-pub enum Told {
-    /// A call begins in the message of this number.
-    Begun {
-        /// Counted from 0 among the messages of the stream, those without calls included.
+pub enum StreamEvent {
+    /// A call started.
+    CallStarted {
+        /// Number of its message, counted from 0 among all messages of the stream, even those without calls.
         turn: usize,
-        /// The form in which the message asks, and so the form of its answer.
-        form: Form,
+        /// The form that the results of this message will have.
+        form: AnswerForm,
     },
-    /// More is known of the input of a call.
-    Part(Part),
-    /// A call is whole. Whether the message was cut off inside it is not known yet.
-    Whole(Call),
-    /// A message is over.
-    Closed {
-        /// Its number.
+    /// More of a call's input arrived.
+    PartialInput(PartialCall),
+    /// A call is complete. It isn't known yet whether the message was cut off inside it.
+    CallComplete(Call),
+    /// A message ended.
+    MessageEnd {
+        /// Number of the message.
         turn: usize,
-        /// It ended at a token limit, and its last block is a call.
+        /// The message ended at a token limit, and its last block is a call.
         cut_off: bool,
     },
-    /// The stream can't be read on. Nothing follows.
-    Broke {
-        /// The calls that had begun and were not told to be whole.
-        unfinished: Vec<Call>,
-        /// Why, and where.
+    /// The rest of the stream can't be read. This is the last event.
+    Aborted {
+        /// Calls that started and weren't reported as complete.
+        unfinished_calls: Vec<Call>,
+        /// What went wrong, and where.
         error: InputError,
     },
 }
 
-/// A call that is arriving.
+/// A call whose input is still arriving.
 #[derive(Debug, Clone)]
-pub struct Part {
-    /// The number of its message.
+pub struct PartialCall {
+    /// Number of its message.
     pub turn: usize,
-    /// Counted from 0 among the calls of its message.
+    /// Position among the calls of its message, counted from 0.
     pub position: usize,
     /// Its id.
     pub id: String,
-    /// The name that it asks for.
+    /// Name of the tool that it calls.
     pub name: String,
-    /// The JSON of its input as far as it is there; [`completed`] makes a value of it.
-    pub text: String,
+    /// The JSON of its input so far, to be completed with
+    /// [`complete_partial_json`](crate::transcript::complete_partial_json).
+    pub input_so_far: String,
 }

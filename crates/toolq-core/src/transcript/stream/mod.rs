@@ -1,16 +1,17 @@
-//! Server-sent events: bytes in as they arrive, events about messages and calls out as soon as they are certain.
+//! Decodes streams of server-sent events: bytes in as they arrive, events about messages and calls out as soon as
+//! they're certain.
 
+mod collect_turns;
 mod decoder;
 mod event;
-mod messages;
+mod message_tracker;
 mod partial_json;
 mod sse;
-mod turns;
 
-pub use decoder::{Stream, Vendor};
-pub use event::{Part, Told};
-pub(crate) use messages::{Arriving, Messages};
-pub use partial_json::completed;
-pub use sse::is_stream;
-pub(crate) use sse::{Events, Fault};
-pub use turns::turns;
+pub use collect_turns::collect_turns;
+pub use decoder::{StreamDecoder, StreamVendor};
+pub use event::{PartialCall, StreamEvent};
+pub(crate) use message_tracker::{CallBuilder, MessageTracker};
+pub use partial_json::complete_partial_json;
+pub use sse::is_event_stream;
+pub(crate) use sse::{SseDecoder, SseError};

@@ -1,136 +1,147 @@
-//! JSON that is still arriving → the value known so far.
+//! Completes JSON that is still arriving to the value known so far.
 
-/// Where a text stands, in the value that it begins.
+/// What the scanner expects next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    /// Before a value.
+enum ScanState {
+    /// A value.
     Value,
-    /// Before a key, or the end of the object.
+    /// A key, or the end of the object.
     Key,
-    /// Behind a key.
-    Colon,
-    /// Behind a value.
-    Behind,
+    /// The colon after a key.
+    AfterKey,
+    /// A comma, or the end of the array or object.
+    AfterValue,
 }
 
-/// The object that `text`, the begin of one, tells by now, as JSON: strings end where the text does, and what is not
-/// surely known yet is left out: keys without a value, numbers and words that may go on. So it is a begin of the whole:
-/// every string of it begins the string there, every list the list. None where nothing is known, or `text` begins no object.
-pub fn completed(text: &str) -> Option<String> {
-    let mut walk = Walk {
+/// Completes `text`, a prefix of a JSON object, to the JSON of the object as far as it's known.
+///
+/// A string that isn't closed ends where the text does. Whatever isn't certain yet is left out: a key without a value,
+/// and a number or literal that may continue. So the result is a prefix of the final object in every part: each string
+/// is a prefix of the final string, each array of the final array.
+///
+/// Returns `None` if `text` isn't a prefix of an object, or is too short to tell.
+pub fn complete_partial_json(text: &str) -> Option<String> {
+    let mut scanner = PartialJsonScanner {
         text,
-        at: text.len() - text.trim_start().len(),
-        open: Vec::new(),
-        known: 0,
+        position: text.len() - text.trim_start().len(),
+        open_closers: Vec::new(),
+        known_end: 0,
     };
     if !text.trim_start().starts_with('{') {
         return None;
     }
-    let begin = walk.at;
-    let ending = walk.run()?;
-    let mut value = text[begin..walk.known.max(begin)].to_owned();
-    value.push_str(ending);
-    value.extend(walk.open.iter().rev().map(|&open| char::from(open)));
-    // The walk follows brackets and strings; whether all between is JSON, the parser knows.
+    let begin = scanner.position;
+    let string_end = scanner.scan()?;
+    let mut value = text[begin..scanner.known_end.max(begin)].to_owned();
+    value.push_str(string_end);
+    value.extend(
+        scanner
+            .open_closers
+            .iter()
+            .rev()
+            .map(|&open| char::from(open)),
+    );
+    // The scanner only follows brackets and strings; the parser validates the rest.
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&value).is_ok();
     is_json.then_some(value)
 }
 
-struct Walk<'a> {
+struct PartialJsonScanner<'a> {
     text: &'a str,
-    at: usize,
-    /// What ends the lists and objects that are open.
-    open: Vec<u8>,
-    /// Up to here everything is known: what is open is closed right behind.
-    known: usize,
+    position: usize,
+    /// Closing brackets of the open arrays and objects.
+    open_closers: Vec<u8>,
+    /// End of the text that is certain. Open arrays and objects are closed after it.
+    known_end: usize,
 }
 
-impl Walk<'_> {
-    /// Walks to the end; what ends the string in which the text ends. None where the text is no begin of JSON.
-    fn run(&mut self) -> Option<&'static str> {
-        let mut at = At::Value;
-        while let Some(&byte) = self.text.as_bytes().get(self.at) {
-            at = match (at, byte) {
+impl PartialJsonScanner<'_> {
+    /// Scans to the end and returns what closes the string that the text ends in, if any; `None` if the text isn't a
+    /// prefix of JSON.
+    fn scan(&mut self) -> Option<&'static str> {
+        let mut state = ScanState::Value;
+        while let Some(&byte) = self.text.as_bytes().get(self.position) {
+            state = match (state, byte) {
                 (_, b' ' | b'\t' | b'\r' | b'\n') => {
-                    self.at += 1;
+                    self.position += 1;
                     continue;
                 }
-                (At::Value, b'{') => self.enter(b'}', At::Key),
-                (At::Value, b'[') => self.enter(b']', At::Value),
-                (At::Value | At::Behind, b']') | (At::Key | At::Behind, b'}') => {
-                    self.leave(byte)?
-                }
-                (At::Key, b'"') => match self.string() {
+                (ScanState::Value, b'{') => self.open_nested(b'}', ScanState::Key),
+                (ScanState::Value, b'[') => self.open_nested(b']', ScanState::Value),
+                (ScanState::Value | ScanState::AfterValue, b']')
+                | (ScanState::Key | ScanState::AfterValue, b'}') => self.close_nested(byte)?,
+                (ScanState::Key, b'"') => match self.string_end() {
                     Ok(end) => {
-                        self.at = end;
-                        At::Colon
+                        self.position = end;
+                        ScanState::AfterKey
                     }
                     Err(_) => return Some(""),
                 },
-                (At::Value, b'"') => match self.string() {
+                (ScanState::Value, b'"') => match self.string_end() {
                     Ok(end) => {
-                        (self.at, self.known) = (end, end);
-                        At::Behind
+                        (self.position, self.known_end) = (end, end);
+                        ScanState::AfterValue
                     }
                     Err(end) => {
-                        self.known = end;
+                        self.known_end = end;
                         return Some("\"");
                     }
                 },
-                (At::Colon, b':') => self.pass(At::Value),
-                (At::Behind, b',') => match self.open.last()? {
-                    b'}' => self.pass(At::Key),
-                    _ => self.pass(At::Value),
+                (ScanState::AfterKey, b':') => self.advance(ScanState::Value),
+                (ScanState::AfterValue, b',') => match self.open_closers.last()? {
+                    b'}' => self.advance(ScanState::Key),
+                    _ => self.advance(ScanState::Value),
                 },
-                (At::Value, _) => {
-                    let rest = &self.text[self.at..];
+                (ScanState::Value, _) => {
+                    let rest = &self.text[self.position..];
                     let Some(end) = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']) else {
-                        // It may go on.
+                        // It may continue.
                         return Some("");
                     };
-                    self.at += end;
-                    self.known = self.at;
-                    At::Behind
+                    self.position += end;
+                    self.known_end = self.position;
+                    ScanState::AfterValue
                 }
                 _ => return None,
             };
-            if self.open.is_empty() {
+            if self.open_closers.is_empty() {
                 break;
             }
         }
         Some("")
     }
 
-    fn pass(&mut self, next: At) -> At {
-        self.at += 1;
+    fn advance(&mut self, next: ScanState) -> ScanState {
+        self.position += 1;
         next
     }
 
-    fn enter(&mut self, end: u8, next: At) -> At {
-        self.open.push(end);
-        self.at += 1;
-        self.known = self.at;
+    fn open_nested(&mut self, end: u8, next: ScanState) -> ScanState {
+        self.open_closers.push(end);
+        self.position += 1;
+        self.known_end = self.position;
         next
     }
 
-    fn leave(&mut self, end: u8) -> Option<At> {
-        if self.open.pop()? != end {
+    fn close_nested(&mut self, end: u8) -> Option<ScanState> {
+        if self.open_closers.pop()? != end {
             return None;
         }
-        self.at += 1;
-        self.known = self.at;
-        Some(At::Behind)
+        self.position += 1;
+        self.known_end = self.position;
+        Some(ScanState::AfterValue)
     }
 
-    /// The end of the string that begins here, behind its quote; else the end of the last character that is there.
-    fn string(&self) -> Result<usize, usize> {
+    /// Returns the end of the string that starts here, after its closing quote. If it isn't closed, the error is the
+    /// end of its last complete character.
+    fn string_end(&self) -> Result<usize, usize> {
         let bytes = self.text.as_bytes();
-        let mut at = self.at + 1;
+        let mut at = self.position + 1;
         loop {
             match bytes.get(at) {
                 None => return Err(at),
                 Some(b'"') => return Ok(at + 1),
-                Some(b'\\') => match escape(&bytes[at..]) {
+                Some(b'\\') => match escape_len(&bytes[at..]) {
                     Some(len) => at += len,
                     None => return Err(at),
                 },
@@ -140,8 +151,9 @@ impl Walk<'_> {
     }
 }
 
-/// The bytes of the escape that begins here; none where it goes on. Two halves of one character are one.
-fn escape(bytes: &[u8]) -> Option<usize> {
+/// Returns the length of the escape at the start of `bytes`, or `None` if it's incomplete. A surrogate pair counts as
+/// one escape.
+fn escape_len(bytes: &[u8]) -> Option<usize> {
     match bytes.get(1)? {
         b'u' => {
             let digits = str::from_utf8(bytes.get(2..6)?).ok();
@@ -162,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    fn value() -> impl Strategy<Value = Value> {
+    fn any_json_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
@@ -179,8 +191,8 @@ mod tests {
         })
     }
 
-    /// Whether `part` is what a reader of the whole has met somewhere on the way.
-    fn begins(part: &Value, whole: &Value) -> bool {
+    /// Returns whether `part` is what is known of `whole` at some point while it arrives.
+    fn is_prefix_of(part: &Value, whole: &Value) -> bool {
         match (part, whole) {
             (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
             (Value::Array(part), Value::Array(whole)) => {
@@ -188,21 +200,20 @@ mod tests {
                     && part
                         .iter()
                         .zip(whole)
-                        .all(|(part, whole)| begins(part, whole))
+                        .all(|(part, whole)| is_prefix_of(part, whole))
             }
             (Value::Object(part), Value::Object(whole)) => {
                 part.len() <= whole.len()
-                    && part
-                        .iter()
-                        .zip(whole)
-                        .all(|((key, part), (name, whole))| key == name && begins(part, whole))
+                    && part.iter().zip(whole).all(|((key, part), (name, whole))| {
+                        key == name && is_prefix_of(part, whole)
+                    })
             }
             _ => part == whole,
         }
     }
 
-    /// As some models write it: other white space, every character beyond ASCII escaped.
-    fn escaped(text: &str) -> String {
+    /// Escapes all non-ASCII characters, as some models do.
+    fn escape_non_ascii(text: &str) -> String {
         let written = text.encode_utf16().map(|unit| match u8::try_from(unit) {
             Ok(byte) if byte.is_ascii() => char::from(byte).to_string(),
             _ => format!("\\u{unit:04x}"),
@@ -212,30 +223,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_begin_of_an_object_is_a_begin_of_its_value(
-            members in prop::collection::btree_map("[a-c\"é]{0,2}", value(), 0..4),
+        fn a_prefix_of_an_object_completes_to_a_prefix_of_its_value(
+            members in prop::collection::btree_map("[a-c\"é]{0,2}", any_json_value(), 0..4),
         ) {
             let whole = Value::Object(members.into_iter().collect());
-            for text in [whole.to_string(), escaped(&whole.to_string()), format!(" {whole:#} ")] {
+            for text in [whole.to_string(), escape_non_ascii(&whole.to_string()), format!(" {whole:#} ")] {
                 let whole: Value = serde_json::from_str(&text).unwrap();
                 let mut known = 0;
                 for cut in (0..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
-                    let begun = text[..cut].trim_start().starts_with('{');
-                    let part = completed(&text[..cut]);
-                    prop_assert_eq!(part.is_some(), begun, "{}", &text[..cut]);
+                    let has_started = text[..cut].trim_start().starts_with('{');
+                    let part = complete_partial_json(&text[..cut]);
+                    prop_assert_eq!(part.is_some(), has_started, "{}", &text[..cut]);
                     let Some(part) = part else { continue };
-                    prop_assert!(begins(&serde_json::from_str(&part).unwrap(), &whole), "{} of {}", part, text);
+                    prop_assert!(is_prefix_of(&serde_json::from_str(&part).unwrap(), &whole), "{} of {}", part, text);
                     prop_assert!(part.len() >= known, "{} forgets", part);
                     known = part.len();
                 }
-                prop_assert_eq!(completed(&text), Some(text.trim().to_owned()));
+                prop_assert_eq!(complete_partial_json(&text), Some(text.trim().to_owned()));
             }
         }
 
         #[test]
-        fn anything_is_survived(text in "[{}\\[\\]:,\"\\\\ua0d81 -]{0,24}", other in ".*") {
+        fn arbitrary_text_does_not_panic(text in "[{}\\[\\]:,\"\\\\ua0d81 -]{0,24}", other in ".*") {
             for text in [text, other] {
-                if let Some(part) = completed(&text) {
+                if let Some(part) = complete_partial_json(&text) {
                     prop_assert!(serde_json::from_str::<Value>(&part).is_ok());
                 }
             }
@@ -243,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_go_on_is_left_out() {
+    fn incomplete_tokens_are_left_out() {
         for (text, part) in [
             ("{", "{}"),
             (r#"{"pa"#, "{}"),
@@ -254,7 +265,7 @@ mod tests {
             (r#"{"a":{"b":["x","#, r#"{"a":{"b":["x"]}}"#),
             (r#"{"a":"x\ud83d\ude"#, r#"{"a":"x"}"#),
         ] {
-            assert_eq!(completed(text).as_deref(), Some(part), "{text}");
+            assert_eq!(complete_partial_json(text).as_deref(), Some(part), "{text}");
         }
         for text in [
             "",
@@ -265,7 +276,7 @@ mod tests {
             r#"{"a":]"#,
             r#"{"a":nonsense,"#,
         ] {
-            assert_eq!(completed(text), None, "{text}");
+            assert_eq!(complete_partial_json(text), None, "{text}");
         }
     }
 }

@@ -1,43 +1,43 @@
-//! An output that must be parsed as a whole: JSON or content blocks.
+//! Captures an output that must be parsed as a whole: JSON or content blocks.
 
-/// A document that is still coming.
+/// A document that is still arriving.
 #[derive(Debug, Default)]
-pub(crate) struct Document {
+pub(crate) struct DocumentCapture {
     bytes: Vec<u8>,
-    total: u64,
+    total_bytes: u64,
 }
 
-impl Document {
-    /// No document of more bytes is read: it would have to be held in memory.
-    pub(crate) const LARGEST: usize = 16 << 20;
+impl DocumentCapture {
+    /// Larger documents aren't parsed: they would have to be kept in memory.
+    pub(crate) const MAX_BYTES: usize = 16 << 20;
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.total += bytes.len() as u64;
-        let room = (Self::LARGEST - self.bytes.len()).min(bytes.len());
+        self.total_bytes += bytes.len() as u64;
+        let room = (Self::MAX_BYTES - self.bytes.len()).min(bytes.len());
         self.bytes.extend_from_slice(&bytes[..room]);
     }
 
-    /// Bytes that came.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
+    /// Returns how many bytes were received, including those that weren't kept.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
-    /// What is here: the whole document, or its beginning.
+    /// Returns the bytes that were kept: the whole document, or its beginning.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The text, without the mark that some programs put before UTF-8.
+    /// Returns the document as text, without the byte order mark that some programs write.
     ///
     /// # Errors
-    /// Why it can't be parsed.
+    /// Why it can't be parsed: it is too large, or not valid UTF-8.
     pub(crate) fn text(&self) -> Result<&str, String> {
-        if self.total > self.bytes.len() as u64 {
+        if self.total_bytes > self.bytes.len() as u64 {
             return Err(format!(
-                "the output has {} bytes; at most {} can be parsed",
-                self.total,
-                Self::LARGEST
+                "the output is {} bytes long; at most {} can be parsed",
+                self.total_bytes,
+                Self::MAX_BYTES
             ));
         }
         let bytes = self
@@ -46,7 +46,7 @@ impl Document {
             .unwrap_or(&self.bytes);
         str::from_utf8(bytes).map_err(|error| {
             format!(
-                "the output is no UTF-8: byte {} begins no character",
+                "the output is not valid UTF-8: invalid byte at offset {}",
                 error.valid_up_to()
             )
         })

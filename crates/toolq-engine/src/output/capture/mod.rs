@@ -1,4 +1,4 @@
-//! Bytes of an output as they come → what is kept of them. Memory stays flat however much comes.
+//! Captures an output as it arrives. Memory use is bounded, however much arrives.
 
 mod document;
 mod saved_file;
@@ -6,6 +6,6 @@ mod tail;
 mod text;
 mod window;
 
-pub(crate) use document::Document;
-pub(crate) use tail::Tail;
-pub(crate) use text::{Limits, TextCapture};
+pub(crate) use document::DocumentCapture;
+pub(crate) use tail::TailCapture;
+pub(crate) use text::{CaptureLimits, TextCapture};

@@ -1,4 +1,4 @@
-//! The whole of an output that was cut, in a file for whoever wants to read on.
+//! Saves the complete text of an output that was cut, so that the rest can be read from a file.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};
@@ -8,52 +8,52 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::digests::hex;
-use toolq_core::os::make_private_folder;
+use crate::digests::hex_digest;
+use toolq_core::os::create_private_dir;
 
-/// A file that is being written. Dropping it without [`Self::keep`] removes it.
+/// A file that is being written. It is removed if it is dropped without [`Self::persist`].
 #[derive(Debug)]
-pub(crate) struct WholeFile {
+pub(crate) struct SavedFile {
     file: NamedTempFile,
     dir: PathBuf,
     digest: Sha256,
-    /// How many bytes it may still take.
-    room: u64,
+    /// How many more bytes may be written.
+    remaining_bytes: u64,
 }
 
-impl WholeFile {
-    /// A new file in `dir` (made if need be), for at most `limit` bytes. Only its owner can read either.
+impl SavedFile {
+    /// Creates a file for at most `limit` bytes in `dir`, which is created if missing. Only their owner can read them.
     pub(super) fn create(dir: &Path, limit: u64) -> io::Result<Self> {
-        make_private_folder(dir)?;
+        create_private_dir(dir)?;
         let file = tempfile::Builder::new()
             .prefix(".")
             .suffix(".part")
             .permissions(Permissions::from_mode(0o600))
             .tempfile_in(dir)?;
-        // The umask may have taken more than it should.
+        // The umask may have removed permissions of the owner.
         file.as_file()
             .set_permissions(Permissions::from_mode(0o600))?;
         Ok(Self {
             file,
             dir: dir.to_owned(),
             digest: Sha256::new(),
-            room: limit,
+            remaining_bytes: limit,
         })
     }
 
-    /// Appends what there is room for.
+    /// Appends as many bytes as the limit allows.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        let bytes = &bytes[..bytes.len().min(room)];
+        let remaining = usize::try_from(self.remaining_bytes).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(remaining)];
         self.file.write_all(bytes)?;
         self.digest.update(bytes);
-        self.room -= bytes.len() as u64;
+        self.remaining_bytes -= bytes.len() as u64;
         Ok(())
     }
 
-    /// Gives it its name, the SHA-256 of what it holds.
-    pub(super) fn keep(self) -> io::Result<PathBuf> {
-        let path = self.dir.join(format!("{}.txt", hex(self.digest)));
+    /// Gives the file its final name, the SHA-256 of its contents, and returns its path.
+    pub(super) fn persist(self) -> io::Result<PathBuf> {
+        let path = self.dir.join(format!("{}.txt", hex_digest(self.digest)));
         self.file.persist(&path)?;
         Ok(path)
     }

@@ -1,37 +1,37 @@
-//! The end of an output of which only the end is wanted.
+//! Captures the end of an output.
 
 use std::sync::Arc;
 
-use crate::output::capture::window::Window;
+use crate::output::capture::window::HeadTailWindow;
 use redact::{Mask, MaskedStream};
 
 /// The last bytes of a stream, masked.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct TailCapture {
     masked: MaskedStream,
-    window: Window,
+    window: HeadTailWindow,
 }
 
-impl Tail {
-    /// Keeps the last `limit` bytes.
+impl TailCapture {
+    /// Creates a capture of the last `limit` bytes.
     pub(crate) fn new(limit: usize, mask: Arc<Mask>) -> Self {
         Self {
             masked: MaskedStream::new(mask),
-            window: Window::tail(limit),
+            window: HeadTailWindow::tail(limit),
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let Self { masked, window } = self;
         masked.push(bytes, |bytes| window.push(bytes));
     }
 
-    /// The end as text, without one trailing line break.
+    /// Returns the end of the output as text, without one trailing newline.
     pub(crate) fn finish(mut self) -> String {
         let Self { masked, window } = &mut self;
         masked.finish(|bytes| window.push(bytes));
-        let mut text = self.window.view().text;
+        let mut text = self.window.into_text().text;
         if text.ends_with('\n') {
             text.pop();
         }

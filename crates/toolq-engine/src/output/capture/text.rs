@@ -1,158 +1,162 @@
-//! An output that is text: masked, its head and tail kept, the whole in a file once it is more.
+//! Captures an output that is text: masks it, keeps its head and tail, and saves the whole to a file if it is cut.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::output::capture::saved_file::WholeFile;
-use crate::output::capture::window::Window;
+use crate::output::capture::saved_file::SavedFile;
+use crate::output::capture::window::HeadTailWindow;
 use redact::{Mask, MaskedStream};
-use toolq_core::types::{Captured, Tool};
+use toolq_core::types::{CaptureStats, Tool};
 
-/// How much of an output is kept, and where.
+/// How much of an output is kept, and where it is saved.
 #[derive(Debug, Clone)]
-pub(crate) struct Limits {
-    /// Bytes for the model.
-    pub(crate) shown: u64,
-    /// Bytes in a file.
-    pub(crate) saved: u64,
-    /// The folder of such files; none keeps none.
-    pub(crate) outputs: Option<PathBuf>,
+pub(crate) struct CaptureLimits {
+    /// How many bytes to show to the model.
+    pub(crate) max_shown: u64,
+    /// How many bytes to save to a file.
+    pub(crate) max_saved: u64,
+    /// The directory for saved outputs. `None` saves nothing.
+    pub(crate) save_dir: Option<PathBuf>,
 }
 
-impl Limits {
+impl CaptureLimits {
     pub(crate) fn new(tool: &Tool, outputs: Option<&PathBuf>) -> Self {
         Self {
-            shown: tool.max_output,
-            saved: tool.max_saved,
-            outputs: outputs.cloned(),
+            max_shown: tool.max_output,
+            max_saved: tool.max_saved,
+            save_dir: outputs.cloned(),
         }
     }
 }
 
-/// A text that is still coming.
+/// A text that is still arriving.
 #[derive(Debug)]
 pub(crate) struct TextCapture {
-    bytes: u64,
+    total_bytes: u64,
     masked: MaskedStream,
-    kept: Kept,
+    retained: RetainedText,
 }
 
 #[derive(Debug)]
-struct Kept {
-    window: Window,
-    limits: Limits,
-    whole: Option<WholeFile>,
-    /// A line break came last. It may be none of the text's, so that it is passed on with what comes behind it.
-    newline: bool,
+struct RetainedText {
+    window: HeadTailWindow,
+    limits: CaptureLimits,
+    file: Option<SavedFile>,
+    /// The last byte was a newline. It may have to be trimmed, so it is held back until more bytes follow it.
+    pending_newline: bool,
 }
 
 impl TextCapture {
-    pub(crate) fn new(limits: Limits, mask: Arc<Mask>) -> Self {
-        let shown = usize::try_from(limits.shown).unwrap_or(usize::MAX);
+    pub(crate) fn new(limits: CaptureLimits, mask: Arc<Mask>) -> Self {
+        let max_shown = usize::try_from(limits.max_shown).unwrap_or(usize::MAX);
         Self {
-            bytes: 0,
+            total_bytes: 0,
             masked: MaskedStream::new(mask),
-            kept: Kept {
-                window: Window::new(shown),
+            retained: RetainedText {
+                window: HeadTailWindow::new(max_shown),
                 limits,
-                whole: None,
-                newline: false,
+                file: None,
+                pending_newline: false,
             },
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        let Self { masked, kept, .. } = self;
-        masked.push(bytes, |bytes| kept.push(bytes));
+        self.total_bytes += bytes.len() as u64;
+        let Self {
+            masked, retained, ..
+        } = self;
+        masked.push(bytes, |bytes| retained.push(bytes));
     }
 
-    /// The text, without one trailing line break where `trim` says so, and what was done to it.
-    pub(crate) fn finish(mut self, trim: bool) -> (String, Captured) {
-        let Self { masked, kept, .. } = &mut self;
-        masked.finish(|bytes| kept.push(bytes));
-        kept.finish(trim);
-        let view = self.kept.window.view();
-        let text = view.text;
-        let captured = Captured {
-            bytes: self.bytes,
-            cut: view.cut,
-            cut_at: view.cut_at,
-            // A file that could not be written is as if none were kept, and the text says so.
-            saved: self.kept.whole.and_then(|whole| whole.keep().ok()),
-            lossy: view.lossy,
-            leftovers: 0,
+    /// Returns the text, without one trailing newline if `trim_newline`, and what was cut, saved or replaced.
+    pub(crate) fn finish(mut self, trim_newline: bool) -> (String, CaptureStats) {
+        let Self {
+            masked, retained, ..
+        } = &mut self;
+        masked.finish(|bytes| retained.push(bytes));
+        retained.finish(trim_newline);
+        let window_text = self.retained.window.into_text();
+        let text = window_text.text;
+        let stats = CaptureStats {
+            total_bytes: self.total_bytes,
+            cut_bytes: window_text.cut,
+            cut_offset: window_text.cut_at,
+            // If the file couldn't be written, none was saved, and the text says so.
+            saved_path: self.retained.file.and_then(|file| file.persist().ok()),
+            lossy: window_text.lossy,
+            killed_leftovers: 0,
         };
-        (text, captured)
+        (text, stats)
     }
 }
 
-impl Kept {
+impl RetainedText {
     fn push(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.newline) {
-            self.take(b"\n");
+        if std::mem::take(&mut self.pending_newline) {
+            self.append(b"\n");
         }
         let text = bytes.strip_suffix(b"\n");
-        self.newline = text.is_some();
-        self.take(text.unwrap_or(bytes));
+        self.pending_newline = text.is_some();
+        self.append(text.unwrap_or(bytes));
     }
 
-    /// A line break at the very end is a part of the whole, but of the text only where it is not trimmed.
-    fn finish(&mut self, trim: bool) {
-        if !std::mem::take(&mut self.newline) {
+    /// Handles a trailing newline: it always belongs to the file, but to the text only if it isn't trimmed.
+    fn finish(&mut self, trim_newline: bool) {
+        if !std::mem::take(&mut self.pending_newline) {
             return;
         }
-        if !trim {
-            return self.take(b"\n");
+        if !trim_newline {
+            return self.append(b"\n");
         }
-        if let Some(whole) = &mut self.whole
-            && whole.push(b"\n").is_err()
+        if let Some(file) = &mut self.file
+            && file.push(b"\n").is_err()
         {
-            self.whole = None;
+            self.file = None;
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        let was_whole = self.window.is_whole();
-        if was_whole && bytes.len() as u64 > self.room() {
-            self.open();
+    fn append(&mut self, bytes: &[u8]) {
+        let was_complete = self.window.is_complete();
+        if was_complete && bytes.len() as u64 > self.window_room() {
+            self.open_file();
         }
-        if let Some(whole) = &mut self.whole
-            && whole.push(bytes).is_err()
+        if let Some(file) = &mut self.file
+            && file.push(bytes).is_err()
         {
-            self.whole = None;
+            self.file = None;
         }
         self.window.push(bytes);
     }
 
-    /// How many bytes more the window can keep without a cut.
-    fn room(&self) -> u64 {
+    /// Returns how many more bytes the window can keep without a cut.
+    fn window_room(&self) -> u64 {
         let kept: usize = self.window.parts().iter().map(|part| part.len()).sum();
-        self.limits.shown.saturating_sub(kept as u64)
+        self.limits.max_shown.saturating_sub(kept as u64)
     }
 
-    /// Begins the file with all that the window still holds.
-    fn open(&mut self) {
+    /// Creates the file, starting with everything that is in the window.
+    fn open_file(&mut self) {
         let Some(dir) = self
             .limits
-            .outputs
+            .save_dir
             .as_ref()
-            .filter(|_| self.limits.saved > 0)
+            .filter(|_| self.limits.max_saved > 0)
         else {
             return;
         };
-        let opened = WholeFile::create(dir, self.limits.saved).and_then(|mut whole| {
+        let opened = SavedFile::create(dir, self.limits.max_saved).and_then(|mut file| {
             self.window
                 .parts()
                 .iter()
-                .try_for_each(|part| whole.push(part))?;
-            Ok(whole)
+                .try_for_each(|part| file.push(part))?;
+            Ok(file)
         });
-        self.whole = opened.ok();
+        self.file = opened.ok();
     }
 }
 
@@ -160,24 +164,24 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn captured(pieces: &[&str], shown: u64, trim: bool) -> (String, u64) {
-        let limits = Limits {
-            shown,
-            saved: 0,
-            outputs: None,
+    fn capture_text(pieces: &[&str], max_shown: u64, trim_newline: bool) -> (String, u64) {
+        let limits = CaptureLimits {
+            max_shown,
+            max_saved: 0,
+            save_dir: None,
         };
         let mut capture = TextCapture::new(limits, Arc::default());
         for piece in pieces {
             capture.push(piece.as_bytes());
         }
-        let (text, captured) = capture.finish(trim);
-        (text, captured.cut)
+        let (text, captured) = capture.finish(trim_newline);
+        (text, captured.cut_bytes)
     }
 
-    /// FAULTS 75: a line break that is taken off takes no place.
+    /// A trimmed newline doesn't count toward the limit.
     #[test]
-    fn the_last_line_break_is_no_part_of_a_text() {
-        for (pieces, trim, expected) in [
+    fn a_trimmed_final_newline_takes_no_room() {
+        for (pieces, trim_newline, expected) in [
             (&["abcd\n"][..], true, ("abcd", 0)),
             (&["ab", "cd", "\n"], true, ("abcd", 0)),
             (&["abc\n", "\n"], true, ("abc\n", 0)),
@@ -187,7 +191,7 @@ mod tests {
             (&["abcd\n", "\n"], true, ("abd\n", 1)),
             (&["abcd\n", "e"], true, ("ab\ne", 2)),
         ] {
-            let (text, cut) = captured(pieces, 4, trim);
+            let (text, cut) = capture_text(pieces, 4, trim_newline);
             assert_eq!((&*text, cut), expected, "{pieces:?}");
         }
     }

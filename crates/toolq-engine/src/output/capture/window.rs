@@ -1,40 +1,40 @@
-//! The first and the last bytes of a stream.
+//! Keeps the first and the last bytes of a stream.
 
-/// Keeps as many bytes of the beginning and of the end as it is told, at any length of the stream.
+/// Keeps a fixed number of bytes from the beginning and from the end of a stream of any length.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct HeadTailWindow {
     head_limit: usize,
     tail_limit: usize,
     head: Vec<u8>,
-    /// Up to twice the limit: cut back in one go, so that each byte is moved once.
+    /// May grow to twice the limit before it is cut back, so that each byte is moved only once.
     tail: Vec<u8>,
     total: u64,
 }
 
-/// What a window kept.
+/// The text that a window kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct WindowText {
     pub(crate) text: String,
-    /// Where in `text` bytes are left out.
+    /// The offset in `text` at which bytes are missing.
     pub(crate) cut_at: usize,
-    /// How many bytes are left out there.
+    /// How many bytes are missing there.
     pub(crate) cut: u64,
-    /// Some bytes were no UTF-8 and stand as U+FFFD.
+    /// Some bytes weren't valid UTF-8, and were replaced with U+FFFD.
     pub(crate) lossy: bool,
 }
 
-impl Window {
-    /// A window that keeps a stream of up to `limit` bytes whole, and half of that from either end of a longer one.
+impl HeadTailWindow {
+    /// Creates a window that keeps up to `limit` bytes: all of a stream, or equal parts of its beginning and its end.
     pub(crate) fn new(limit: usize) -> Self {
-        Self::of(limit - limit / 2, limit / 2)
+        Self::with_limits(limit - limit / 2, limit / 2)
     }
 
-    /// A window on the last bytes only.
+    /// Creates a window that keeps only the last `limit` bytes.
     pub(crate) fn tail(limit: usize) -> Self {
-        Self::of(0, limit)
+        Self::with_limits(0, limit)
     }
 
-    fn of(head_limit: usize, tail_limit: usize) -> Self {
+    fn with_limits(head_limit: usize, tail_limit: usize) -> Self {
         Self {
             head_limit,
             tail_limit,
@@ -44,7 +44,7 @@ impl Window {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = (self.head_limit - self.head.len()).min(bytes.len());
@@ -52,43 +52,43 @@ impl Window {
         self.head.extend_from_slice(head);
         let rest = &rest[rest.len().saturating_sub(self.tail_limit)..];
         if self.tail.len() + rest.len() > 2 * self.tail_limit {
-            self.tail.drain(..self.excess());
+            self.tail.drain(..self.tail_excess());
         }
         self.tail.extend_from_slice(rest);
     }
 
-    /// Whether all bytes of the stream are still here.
-    pub(crate) fn is_whole(&self) -> bool {
+    /// Returns whether the window still has all bytes of the stream.
+    pub(crate) fn is_complete(&self) -> bool {
         self.total <= (self.head_limit + self.tail_limit) as u64
     }
 
-    /// The bytes that are here, in order; all of them while [`Self::is_whole`].
+    /// Returns the bytes that are kept, in order. That's the whole stream while [`Self::is_complete`].
     pub(crate) fn parts(&self) -> [&[u8]; 2] {
         [&self.head, &self.tail]
     }
 
-    /// The bytes as text, cut between characters.
-    pub(crate) fn view(mut self) -> View {
-        self.tail.drain(..self.excess());
-        if self.is_whole() {
+    /// Returns the bytes as text, cut at character boundaries.
+    pub(crate) fn into_text(mut self) -> WindowText {
+        self.tail.drain(..self.tail_excess());
+        if self.is_complete() {
             self.head.append(&mut self.tail);
-            let (text, lossy) = text_of(self.head);
-            return View {
+            let (text, lossy) = decode_lossy(self.head);
+            return WindowText {
                 cut_at: text.len(),
                 text,
                 cut: 0,
                 lossy,
             };
         }
-        self.head.truncate(whole_characters(&self.head));
-        self.tail.drain(..continuation(&self.tail));
+        self.head.truncate(complete_chars_len(&self.head));
+        self.tail.drain(..leading_continuation_len(&self.tail));
         let kept = self.head.len() + self.tail.len();
-        let (mut text, lossy_head) = text_of(self.head);
-        let (tail, lossy_tail) = text_of(self.tail);
+        let (mut text, lossy_head) = decode_lossy(self.head);
+        let (tail, lossy_tail) = decode_lossy(self.tail);
         let cut_at = text.len();
         text.push_str(&tail);
         let cut = self.total - kept as u64;
-        View {
+        WindowText {
             text,
             cut_at,
             cut,
@@ -96,21 +96,21 @@ impl Window {
         }
     }
 
-    /// How many bytes of the tail are more than it keeps.
-    fn excess(&self) -> usize {
+    /// Returns by how many bytes the tail exceeds its limit.
+    fn tail_excess(&self) -> usize {
         self.tail.len().saturating_sub(self.tail_limit)
     }
 }
 
-fn text_of(bytes: Vec<u8>) -> (String, bool) {
+fn decode_lossy(bytes: Vec<u8>) -> (String, bool) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, false),
         Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
     }
 }
 
-/// The length without a character that was cut off at the end.
-fn whole_characters(bytes: &[u8]) -> usize {
+/// Returns the length without an incomplete character at the end.
+fn complete_chars_len(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(4);
     let start = (tail..bytes.len()).rfind(|at| !is_continuation(bytes[*at]));
     match start {
@@ -121,8 +121,8 @@ fn whole_characters(bytes: &[u8]) -> usize {
     }
 }
 
-/// The length of the rest of a character whose beginning was cut off.
-fn continuation(bytes: &[u8]) -> usize {
+/// Returns how many leading bytes belong to a character whose start is missing.
+fn leading_continuation_len(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .take(3)
@@ -140,20 +140,20 @@ mod tests {
 
     use super::*;
 
-    fn window(limit: usize, chunks: &[Vec<u8>]) -> View {
-        let mut window = Window::new(limit);
+    fn window_text(limit: usize, chunks: &[Vec<u8>]) -> WindowText {
+        let mut window = HeadTailWindow::new(limit);
         for chunk in chunks {
             window.push(chunk);
         }
-        window.view()
+        window.into_text()
     }
 
     proptest! {
-        /// FAULTS 74, 75: any bytes, cut anywhere, are text; nothing is lost uncounted.
+        /// A text can be cut anywhere without broken characters, and every missing byte is counted.
         #[test]
         fn head_and_tail_of_any_text(text in "\\PC{0,60}", limit in 0_usize..80, size in 1_usize..9) {
             let chunks: Vec<Vec<u8>> = text.as_bytes().chunks(size).map(<[u8]>::to_vec).collect();
-            let view = window(limit, &chunks);
+            let view = window_text(limit, &chunks);
             prop_assert!(!view.lossy);
             let (head, tail) = view.text.split_at(view.cut_at);
             prop_assert!(text.starts_with(head) && text.ends_with(tail));
@@ -166,15 +166,15 @@ mod tests {
         #[test]
         fn any_bytes_are_text(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..9)) {
             let all = chunks.concat();
-            let view = window(16, &chunks);
+            let view = window_text(16, &chunks);
             prop_assert!(all.len() > 16 || view.lossy == str::from_utf8(&all).is_err());
         }
     }
 
     #[test]
-    fn only_the_end() {
-        let mut window = Window::tail(4);
+    fn a_tail_window_keeps_only_the_end() {
+        let mut window = HeadTailWindow::tail(4);
         (0..100).for_each(|_| window.push(b"0123456789"));
-        assert_eq!(window.view().text, "6789");
+        assert_eq!(window.into_text().text, "6789");
     }
 }

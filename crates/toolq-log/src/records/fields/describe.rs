@@ -1,18 +1,20 @@
+//! Metadata of a `describe_start` and a `describe_end`.
+
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::records::fields::ms;
-use crate::records::fields::result::ending;
-use crate::records::truncated_text::Brief;
+use crate::records::fields::result::exit_codes;
+use crate::records::fields::to_millis;
+use crate::records::truncated_text::TruncatedText;
 use redact::Mask;
-use toolq_core::types::{Outcome, Said};
+use toolq_core::types::{DescribeResult, Outcome};
 
-/// Metadata of a `describe_start`, and, with how it ended, of a `describe_end`.
+/// Metadata of a `describe_start`; a `describe_end` also has how the program ended.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DescribeFields<'a> {
-    tool_name: Brief<'a>,
+    tool_name: TruncatedText<'a>,
     /// How the program ended, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
@@ -24,17 +26,17 @@ pub(crate) struct DescribeFields<'a> {
     exit: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    /// Why it said nothing that can be used, so that none of the tool's calls runs.
+    /// Why the output can't be used. If set, none of the tool's calls run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Brief<'a>>,
+    error: Option<TruncatedText<'a>>,
     #[serde(skip)]
     mask: &'a Mask,
 }
 
 impl<'a> DescribeFields<'a> {
-    pub(crate) fn of(tool: &'a str, mask: &'a Mask) -> Self {
+    pub(crate) fn new(tool: &'a str, mask: &'a Mask) -> Self {
         Self {
-            tool_name: Brief(tool, mask),
+            tool_name: TruncatedText(tool, mask),
             status: None,
             duration_ms: None,
             attempts: None,
@@ -45,22 +47,22 @@ impl<'a> DescribeFields<'a> {
         }
     }
 
-    pub(crate) fn ended(
+    pub(crate) fn with_result(
         self,
-        said: Option<&'a Said>,
+        result: Option<&'a DescribeResult>,
         outcome: &Outcome,
         (duration, attempts): (Duration, u32),
     ) -> Self {
-        let (exit, signal, _) = ending(outcome);
+        let (exit, signal, _) = exit_codes(outcome);
         Self {
             status: Some(outcome.status()),
-            duration_ms: Some(ms(duration)),
+            duration_ms: Some(to_millis(duration)),
             attempts: Some(attempts),
             exit,
             signal,
-            error: match said {
-                Some(Said::Nothing(why)) => Some(Brief(why, self.mask)),
-                Some(Said::Well(_)) | None => None,
+            error: match result {
+                Some(DescribeResult::Err(why)) => Some(TruncatedText(why, self.mask)),
+                Some(DescribeResult::Ok(_)) | None => None,
             },
             ..self
         }

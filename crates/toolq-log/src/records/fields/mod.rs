@@ -1,5 +1,5 @@
-//! Content and metadata of each type of record, in the order in which their members are written. What a release adds
-//! stands behind what is there.
+//! Content and metadata of each record type, as they are written. Members are written in the order of their
+//! declaration; a release adds new ones after the existing ones.
 
 mod agent;
 mod call;
@@ -9,7 +9,7 @@ mod result;
 mod session;
 
 pub(crate) use agent::ResponseFields;
-pub(crate) use call::{Before, CallContent, CallFields, tool_sha256};
+pub(crate) use call::{CallContent, CallFields, InputBeforeCoercion, digest_tool};
 pub(crate) use describe::DescribeFields;
 pub(crate) use probe::{ProbeFields, ResolveFields};
 pub(crate) use result::{AttemptFields, ResultFields, ResultKind, StartFields};
@@ -18,7 +18,7 @@ pub use session::{EndFields, TurnFields};
 
 use std::time::Duration;
 
-/// Whole milliseconds.
-fn ms(duration: Duration) -> u64 {
+/// Converts a duration to whole milliseconds.
+fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,19 +1,21 @@
+//! Metadata of records that settle a call in doubt: `probe_start`, `probe_end` and `resolve`.
+
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::records::fields::ms;
-use crate::records::fields::result::ending;
-use crate::records::truncated_text::Brief;
+use crate::records::fields::result::exit_codes;
+use crate::records::fields::to_millis;
+use crate::records::truncated_text::TruncatedText;
 use redact::Mask;
-use toolq_core::types::{CallRef, Finding, Outcome};
+use toolq_core::types::{CallRef, Outcome, ProbeFinding};
 
-/// Metadata of a `probe_start`, and, with what the probe found, of a `probe_end`.
+/// Metadata of a `probe_start`; a `probe_end` also has what the probe found.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProbeFields<'a> {
-    tool_use_id: Brief<'a>,
-    tool_name: Brief<'a>,
+    tool_use_id: TruncatedText<'a>,
+    tool_name: TruncatedText<'a>,
     /// `done`, `not_done` or `unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<&'static str>,
@@ -29,10 +31,10 @@ pub(crate) struct ProbeFields<'a> {
 }
 
 impl<'a> ProbeFields<'a> {
-    pub(crate) fn of(call: &'a CallRef, mask: &'a Mask) -> Self {
+    pub(crate) fn new(call: &'a CallRef, mask: &'a Mask) -> Self {
         Self {
-            tool_use_id: Brief(&call.tool_use_id, mask),
-            tool_name: Brief(&call.tool_name, mask),
+            tool_use_id: TruncatedText(&call.tool_use_id, mask),
+            tool_name: TruncatedText(&call.tool_name, mask),
             finding: None,
             status: None,
             duration_ms: None,
@@ -41,12 +43,17 @@ impl<'a> ProbeFields<'a> {
         }
     }
 
-    pub(crate) fn ended(self, finding: Finding, outcome: &Outcome, duration: Duration) -> Self {
-        let (exit, signal, _) = ending(outcome);
+    pub(crate) fn with_finding(
+        self,
+        finding: ProbeFinding,
+        outcome: &Outcome,
+        duration: Duration,
+    ) -> Self {
+        let (exit, signal, _) = exit_codes(outcome);
         Self {
             finding: Some(finding.name()),
             status: Some(outcome.status()),
-            duration_ms: Some(ms(duration)),
+            duration_ms: Some(to_millis(duration)),
             exit,
             signal,
             ..self
@@ -54,7 +61,7 @@ impl<'a> ProbeFields<'a> {
     }
 }
 
-/// Metadata of a `resolve`. Its content is the result that the call has from then on.
+/// Metadata of a `resolve`. Its content is the result that the call has from now on.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ResolveFields<'a> {
     pub(crate) tool_use_id: &'a str,
@@ -62,7 +69,7 @@ pub(crate) struct ResolveFields<'a> {
     pub(crate) done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) is_error: Option<bool>,
-    /// Why somebody thinks so.
+    /// The user's reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<&'a str>,
 }

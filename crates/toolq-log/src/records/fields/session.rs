@@ -1,26 +1,28 @@
+//! Metadata of a session, its turns and its end.
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use uuid::Uuid;
 
-use crate::FORMAT;
+use crate::FORMAT_VERSION;
 use crate::records::fields::result::ResultKind;
-use crate::write::Session;
+use crate::records::session_header::SessionHeader;
 use redact::Mask;
-use toolq_core::os::Process;
+use toolq_core::os::ProcessIdentity;
 use toolq_core::types::MaskedText;
 
-/// Of a `session`: who runs with what.
+/// Metadata of a `session`: the process, and what it runs with.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionFields<'a> {
     toolq: &'static str,
     format: FormatFields,
     tools: ToolsFields<'a>,
-    /// None where it is not known before the run, as for a stream.
+    /// Missing if the input isn't known before the run, as with a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_sha256: Option<&'a str>,
     cwd: MaskedText<'a>,
-    /// Where commands run, and paths of inputs begin.
+    /// The directory in which commands run, and the base of relative paths in inputs.
     root: MaskedText<'a>,
     jobs: usize,
     pid: u32,
@@ -28,11 +30,11 @@ pub(crate) struct SessionFields<'a> {
     pid_started: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     boot_id: Option<String>,
-    /// The session that began the task.
+    /// The session that began the task, if this session resumes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     resumes: Option<Uuid>,
-    /// How many sessions have worked on the task, this one included.
+    /// How many sessions have worked on the task, including this one.
     epoch: u32,
     sync: &'static str,
 }
@@ -50,72 +52,76 @@ struct ToolsFields<'a> {
 }
 
 impl<'a> SessionFields<'a> {
-    /// `earlier` is the task that it resumes, and how many sessions have worked on it.
-    pub(crate) fn of(session: &'a Session, earlier: Option<(Uuid, u32)>, mask: &'a Mask) -> Self {
-        let (major, minor) = FORMAT;
-        let process = Process::current();
+    /// `resumed` is the task that the session resumes, and how many sessions have worked on it so far.
+    pub(crate) fn new(
+        header: &'a SessionHeader,
+        resumed: Option<(Uuid, u32)>,
+        mask: &'a Mask,
+    ) -> Self {
+        let (major, minor) = FORMAT_VERSION;
+        let process = ProcessIdentity::current();
         Self {
             toolq: env!("CARGO_PKG_VERSION"),
             format: FormatFields { major, minor },
             tools: ToolsFields {
-                path: MaskedText(&session.tools_path, mask),
-                sha256: &session.tools_sha256,
+                path: MaskedText(&header.tools_path, mask),
+                sha256: &header.tools_sha256,
             },
-            input_sha256: session.input_sha256.as_deref(),
-            cwd: MaskedText(&session.cwd, mask),
-            root: MaskedText(&session.root, mask),
-            jobs: session.jobs.get(),
+            input_sha256: header.input_sha256.as_deref(),
+            cwd: MaskedText(&header.cwd, mask),
+            root: MaskedText(&header.root, mask),
+            jobs: header.jobs.get(),
             pid: process.pid,
-            pid_started: process.started,
+            pid_started: process.start_ticks,
             boot_id: process.boot_id,
-            resumes: earlier.map(|(task, _)| task),
-            epoch: earlier.map_or(0, |(_, epoch)| epoch) + 1,
-            sync: session.sync.name(),
+            resumes: resumed.map(|(task, _)| task),
+            epoch: resumed.map_or(0, |(_, epoch)| epoch) + 1,
+            sync: header.sync.name(),
         }
     }
 }
 
-/// Of a `turn`.
+/// Metadata of a `turn`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFields {
-    /// Its number, counted from 0; those of an agent are counted apart.
+    /// Number of the turn, counted from 0. The turns of an agent are counted separately.
     pub turn: usize,
     /// The tool of the call that an agent works on in this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
 
-/// Of a `session_end`: what the session was told.
+/// Metadata of a `session_end`: what the session recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndFields {
-    /// `turn` records.
+    /// Number of `turn` records.
     pub turns: usize,
-    /// `tool_call` records.
+    /// Number of `tool_call` records.
     pub calls: usize,
-    /// `tool_result` records.
+    /// Number of `tool_result` records.
     pub results: usize,
-    /// Those of them that are errors.
+    /// Number of `tool_result` records that are errors.
     pub errors: usize,
-    /// `tool_skipped` records.
+    /// Number of `tool_skipped` records.
     pub skipped: usize,
-    /// From its begin to its end.
+    /// Duration of the session.
     pub duration_ms: u64,
-    /// How the program ended.
+    /// Exit code of the program.
     pub exit_code: u8,
-    /// `tool_in_doubt` records.
+    /// Number of `tool_in_doubt` records.
     #[serde(default)]
     pub in_doubt: usize,
-    /// Calls whose answer was printed from the log.
+    /// Number of calls whose result was restored from the log.
     #[serde(default)]
     pub recalled: usize,
-    /// Calls that were answered, those included whose answer the log had already.
+    /// Number of calls that were answered, including those whose result was already in the log.
     #[serde(default)]
     pub answered: usize,
 }
 
 impl EndFields {
-    /// Counts a call's end.
-    pub(crate) fn add(&mut self, kind: ResultKind, is_error: bool) {
+    /// Counts the end of a call.
+    pub(crate) fn count_call_end(&mut self, kind: ResultKind, is_error: bool) {
         match kind {
             ResultKind::Skipped => self.skipped += 1,
             ResultKind::InDoubt => self.in_doubt += 1,

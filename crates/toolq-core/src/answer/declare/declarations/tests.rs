@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::answer::declare::declarations::{Declare, declare};
+use crate::answer::declare::declarations::{DeclarationFormat, render_declarations};
 use crate::types::{
-    Compare, Effect, OnFailure, OutputKind, Retry, Safety, Status, Timeout, Tool, Tools,
+    CallTimeouts, Compare, Effect, OnFailure, OutputKind, RetryPolicy, SafetyPolicy,
+    StatusTemplates, Tool, ToolsConfig,
 };
 
 fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value) -> Arc<Tool> {
@@ -18,26 +19,26 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         category: category.map(str::to_owned),
         input_schema,
         describe: None,
-        safety: Safety::Default,
+        safety: SafetyPolicy::Default,
         effect,
-        timeout: Timeout {
+        timeout: CallTimeouts {
             after: Duration::ZERO,
-            grace: Duration::ZERO,
-            slow: None,
+            kill_grace: Duration::ZERO,
+            slow_after: None,
             total: None,
         },
         estimate: None,
         paths: Vec::new(),
-        status: Status::default(),
+        status: StatusTemplates::default(),
         backing: None,
         probe: None,
         output: OutputKind::Text,
         max_output: 0,
         max_saved: 0,
-        retry: Retry {
-            times: 0,
-            on: Vec::new(),
-            backoff: Duration::ZERO,
+        retry: RetryPolicy {
+            max_retries: 0,
+            conditions: Vec::new(),
+            initial_backoff: Duration::ZERO,
             max_backoff: Duration::ZERO,
         },
         on_failure: OnFailure::Continue,
@@ -49,7 +50,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
     })
 }
 
-fn tools() -> Tools {
+fn tools() -> ToolsConfig {
     let schema = json!({
         "type": "object",
         "required": ["path"],
@@ -60,7 +61,7 @@ fn tools() -> Tools {
             "any": {"anyOf": [{"type": "string"}, {}]},
         },
     });
-    Tools {
+    ToolsConfig {
         tools: vec![
             tool("now", None, Effect::Idempotent, json!({"type": "object"})),
             tool("read", Some("files"), Effect::Read, schema.clone()),
@@ -71,27 +72,34 @@ fn tools() -> Tools {
         dir: PathBuf::new(),
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
-        prices: crate::types::Prices::default(),
+        prices: crate::types::PriceTable::default(),
         digest: String::new(),
     }
 }
 
 #[test]
 fn the_prompt_section_groups_by_category() {
-    insta::assert_snapshot!(declare(&tools(), Declare::Markdown));
+    insta::assert_snapshot!(render_declarations(&tools(), DeclarationFormat::Markdown));
 }
 
 #[test]
 fn each_api_gets_its_own_keys() {
-    let declared = |how| serde_json::from_str::<Value>(&declare(&tools(), how)).unwrap();
+    let declared =
+        |how| serde_json::from_str::<Value>(&render_declarations(&tools(), how)).unwrap();
     let schema = &tools().tools[1].input_schema;
-    assert_eq!(&declared(Declare::Anthropic)[1]["input_schema"], schema);
     assert_eq!(
-        &declared(Declare::OpenAiChat)[1]["function"]["parameters"],
+        &declared(DeclarationFormat::Anthropic)[1]["input_schema"],
         schema
     );
-    assert_eq!(declared(Declare::OpenAiResponses)[1]["strict"], false);
-    let mcp = declared(Declare::Mcp);
+    assert_eq!(
+        &declared(DeclarationFormat::OpenAiChat)[1]["function"]["parameters"],
+        schema
+    );
+    assert_eq!(
+        declared(DeclarationFormat::OpenAiResponses)[1]["strict"],
+        false
+    );
+    let mcp = declared(DeclarationFormat::Mcp);
     let hints = |index: usize| mcp["tools"][index]["annotations"].clone();
     assert_eq!(
         hints(0),
@@ -108,9 +116,9 @@ fn each_api_gets_its_own_keys() {
     assert_eq!(mcp["tools"][1]["title"], "Reading");
 }
 
-/// What stands inside of an input is shown, also where it is named elsewhere; what contains itself, once.
+/// Nested fields are shown, even through a `$ref`; recursive schemas are expanded once.
 #[test]
-fn a_prompt_names_every_field() {
+fn the_prompt_section_lists_every_field() {
     let schema = json!({
         "type": "object",
         "required": ["node"],
@@ -131,11 +139,11 @@ fn a_prompt_names_every_field() {
             "kind": {"enum": ["a", "b"]},
         },
     });
-    let one = Tools {
+    let one = ToolsConfig {
         tools: vec![tool("t", None, Effect::Write, schema)],
         ..tools()
     };
-    insta::assert_snapshot!(declare(&one, Declare::Markdown), @r#"
+    insta::assert_snapshot!(render_declarations(&one, DeclarationFormat::Markdown), @r#"
     # Available Tools
 
     ## t

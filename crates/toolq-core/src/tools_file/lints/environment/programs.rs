@@ -1,49 +1,53 @@
-//! Programs that a tool names and that can't be started: that of its command, and those that describe and probe it.
+//! Warns about programs that can't be started: those of a tool's `command`, `describe` and `probe`.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::os::Environment;
-use crate::tools_file::yaml::Node;
-use crate::types::{Backing, CommandBacking, Problem, Span, Tool, Tools};
+use crate::tools_file::yaml::YamlNode;
+use crate::types::{Backing, CommandBacking, FileProblem, Span, Tool, ToolsConfig};
 
-/// What keeps the programs of `tool` from being started, each at its place.
-pub(crate) fn faults(
+/// Returns a warning for each program of `tool` that can't be started.
+pub(crate) fn program_warnings(
     tool: &Tool,
-    tools: &Tools,
-    tree: &Node,
+    tools: &ToolsConfig,
+    tree: &YamlNode,
     environment: &Environment,
-) -> Vec<Problem> {
-    let place = |pointer: &str| tree.place(&["tools", &tool.name], pointer);
-    let missing = |command: &CommandBacking, span: Span, hint: &str| {
-        let why = program_fault(command, tools, environment)?;
-        let hint = cure(&command.program, &tools.dir).unwrap_or_else(|| hint.to_owned());
+) -> Vec<FileProblem> {
+    let span_at = |pointer: &str| tree.span_at(&["tools", &tool.name], pointer);
+    let program_warning = |command: &CommandBacking, span: Span, hint: &str| {
+        let why = program_start_obstacle(command, tools, environment)?;
+        let hint = program_hint(&command.program, &tools.dir).unwrap_or_else(|| hint.to_owned());
         let message = format!("`{}` {why}", command.program);
-        Some(Problem::warning(span, message, "").with_hint(hint))
+        Some(FileProblem::warning(span, message, "").with_hint(hint))
     };
     let mut found = Vec::new();
     if let Some(describe) = &tool.describe {
-        let hint = "calls of this tool can't be checked, and don't run, until it is there";
-        found.extend(missing(&describe.command, place("/describe/0"), hint));
+        let hint = "until this is fixed, calls of this tool can't be checked and don't run";
+        found.extend(program_warning(
+            &describe.command,
+            span_at("/describe/0"),
+            hint,
+        ));
     }
     if let Some(probe) = &tool.probe {
-        let hint = "a call that was interrupted stays in doubt on resume until it is there";
-        found.extend(missing(probe, place("/probe/0"), hint));
+        let hint = "until this is fixed, an interrupted call stays in doubt on resume";
+        found.extend(program_warning(probe, span_at("/probe/0"), hint));
     }
     if let Some(Backing::Command(command)) = &tool.backing {
-        let span = place("/command/argv/0").max(place("/command/0"));
-        let hint = "calls of this tool will fail until it is there";
-        found.extend(missing(command, span, hint));
-        found.extend(cwd_fault(command, tools, place("/command/cwd")));
+        let span = span_at("/command/argv/0").max(span_at("/command/0"));
+        let hint = "until this is fixed, calls of this tool will fail";
+        found.extend(program_warning(command, span, hint));
+        found.extend(cwd_warning(command, tools, span_at("/command/cwd")));
     }
     found
 }
 
-/// Why the program of a command can't be started, if so.
-fn program_fault(
+/// Returns why the program of a command can't be started, or `None` if it can.
+fn program_start_obstacle(
     command: &CommandBacking,
-    tools: &Tools,
+    tools: &ToolsConfig,
     environment: &Environment,
 ) -> Option<&'static str> {
     let program = Path::new(&command.program);
@@ -51,10 +55,10 @@ fn program_fault(
         vec![tools.dir.join(program)]
     } else {
         let path = environment
-            .raw("PATH")
+            .get_os("PATH")
             .unwrap_or(OsStr::new("/usr/bin:/bin"));
         std::env::split_paths(path)
-            .map(|folder| folder.join(program))
+            .map(|directory| directory.join(program))
             .collect()
     };
     let files = || candidates.iter().filter(|path| path.is_file());
@@ -65,30 +69,30 @@ fn program_fault(
     match (files().any(is_executable), files().next().is_some()) {
         (true, _) => None,
         (false, true) => Some("is not executable"),
-        (false, false) => Some("is not there"),
+        (false, false) => Some("was not found"),
     }
 }
 
-/// What makes a program be found that is there.
-fn cure(program: &str, dir: &Path) -> Option<String> {
-    let is_beside = !program.contains('/') && dir.join(program).is_file();
-    is_beside.then(|| {
+/// Returns a hint for a program next to tools.yaml that isn't found because its name has no slash.
+fn program_hint(program: &str, dir: &Path) -> Option<String> {
+    let lacks_slash = !program.contains('/') && dir.join(program).is_file();
+    lacks_slash.then(|| {
         format!(
-            "write `./{program}`: without a slash it is looked for in PATH, not beside tools.yaml"
+            "write `./{program}`: without a slash it is looked up in PATH, not next to tools.yaml"
         )
     })
 }
 
-/// What is wrong with the folder that a command runs in; of the root it is said elsewhere.
-fn cwd_fault(command: &CommandBacking, tools: &Tools, place: Span) -> Option<Problem> {
+/// Returns a warning if the working directory of a command doesn't exist. The root is checked elsewhere.
+fn cwd_warning(command: &CommandBacking, tools: &ToolsConfig, span: Span) -> Option<FileProblem> {
     if command.cwd == tools.root || command.cwd.is_dir() {
         return None;
     }
     let cwd = command.cwd.strip_prefix(&tools.root);
     let message = format!(
-        "there is no folder `{}` in the root",
+        "there is no directory `{}` in the root",
         cwd.unwrap_or(&command.cwd).display()
     );
-    let hint = "`cwd` is seen from the root; calls of this tool will fail until it is there";
-    Some(Problem::warning(place, message, "").with_hint(hint))
+    let hint = "`cwd` is relative to the root; until this is fixed, calls of this tool will fail";
+    Some(FileProblem::warning(span, message, "").with_hint(hint))
 }

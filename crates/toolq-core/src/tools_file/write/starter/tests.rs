@@ -2,11 +2,11 @@ use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::tools_file::write::starter::tools_file;
-use crate::transcript::Declaration;
+use crate::tools_file::write::starter::starter_tools_file;
+use crate::transcript::ToolDeclaration;
 
-fn tool(name: &str, description: &str, schema: &str) -> Declaration {
-    Declaration {
+fn tool(name: &str, description: &str, schema: &str) -> ToolDeclaration {
+    ToolDeclaration {
         name: name.to_owned(),
         description: description.to_owned(),
         input_schema: RawValue::from_string(schema.to_owned()).unwrap(),
@@ -20,20 +20,20 @@ fn load(text: &str) -> Value {
 }
 
 #[test]
-fn it_is_written_for_people() {
+fn the_file_is_readable() {
     let schema = r#"{"type":"object","required":["path"],"properties":{"path":{"type":"string","description":"Where.\n- relative","default":"no","enum":["a: b",""],"minimum":-1.50,"x":[],"y":[[1],{"z":null}]}}}"#;
-    insta::assert_snapshot!(tools_file(&[
+    insta::assert_snapshot!(starter_tools_file(&[
         tool("read_file", "Reads #1: a file.", schema),
         tool("b", "", "{}")
     ]));
 }
 
 proptest! {
-    /// FAULTS 45: any name, description and schema that an API takes is the same after it was loaded.
+    /// Any name, description and schema that an API accepts must survive.
     #[test]
-    fn what_was_declared_is_loaded(name in ".{1,40}", text in "(.|\n|\t| |\r|\u{85}|\u{2028}|\"|\\\\|: |#|- ){0,40}", key in ".{0,1200}") {
+    fn declarations_survive_writing_and_loading(name in ".{1,40}", text in "(.|\n|\t| |\r|\u{85}|\u{2028}|\"|\\\\|: |#|- ){0,40}", key in ".{0,1200}") {
         let schema = serde_json::json!({"type": "object", "properties": {key: {"description": text}, "a": {"enum": [text, 1.5, -3, null, true, [], {}]}}});
-        let written = tools_file(&[tool(&name, &text, &schema.to_string())]);
+        let written = starter_tools_file(&[tool(&name, &text, &schema.to_string())]);
         let loaded = load(&written);
         prop_assert_eq!(loaded["tools"][&name]["description"].as_str(), Some(&*text), "{}", written);
         prop_assert_eq!(&loaded["tools"][&name]["input_schema"], &schema, "{}", written);
@@ -42,7 +42,7 @@ proptest! {
 }
 
 #[test]
-fn words_that_mean_something_to_yaml_stay_text() {
+fn yaml_keywords_stay_text() {
     for word in [
         "true",
         "No",
@@ -81,7 +81,11 @@ fn words_that_mean_something_to_yaml_stay_text() {
         "_1",
     ] {
         let schema = serde_json::json!({"enum": [word], word: word});
-        let loaded = load(&tools_file(&[tool(word, word, &schema.to_string())]));
+        let loaded = load(&starter_tools_file(&[tool(
+            word,
+            word,
+            &schema.to_string(),
+        )]));
         assert_eq!(loaded["tools"][word]["description"], word);
         assert_eq!(loaded["tools"][word]["input_schema"], schema, "{word}");
     }

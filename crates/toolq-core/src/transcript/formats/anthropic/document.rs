@@ -1,18 +1,19 @@
-//! Anthropic's Messages API: a response or message, a request, an array of messages or of content blocks, one block.
+//! Documents of Anthropic's Messages API: a response or message, a request, an array of messages or content blocks, or
+//! a single block.
 
-use crate::json::{Json, Object, Objects};
-use crate::transcript::document::Document;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::formats::common::Read;
-use crate::transcript::index_builder::Turns;
-use crate::transcript::raw_call::Asked;
-use crate::types::{Dialect, Form, Recorded};
+use crate::json::{JsonText, ObjectIter, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::RawCall;
+use crate::types::{AnswerForm, Dialect, RecordedResult};
 
-/// Reasons to stop in the middle: what the model meant to say is longer.
-const CUT_OFF: [&str; 2] = ["max_tokens", "model_context_window_exceeded"];
+/// Stop reasons of a message that was cut off by a limit.
+const CUT_OFF_REASONS: [&str; 2] = ["max_tokens", "model_context_window_exceeded"];
 
-/// The content blocks of messages and answers, besides the results of server tools.
-const BLOCKS: [&str; 10] = [
+/// Types of content blocks, other than those that end in `tool_result`.
+const BLOCK_TYPES: [&str; 10] = [
     "text",
     "thinking",
     "redacted_thinking",
@@ -25,162 +26,182 @@ const BLOCKS: [&str; 10] = [
     "container_upload",
 ];
 
-/// Whether a value of this `type` is a content block.
+/// Returns whether a value with this `type` is a content block.
 pub fn is_block(kind: &str) -> bool {
-    BLOCKS.contains(&kind) || kind.ends_with("tool_result")
+    BLOCK_TYPES.contains(&kind) || kind.ends_with("tool_result")
 }
 
-pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads a document into the index.
+pub fn read_document<'a>(
+    document: &InputDocument<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     if let Some(items) = document.json.objects() {
-        return list(items, turns);
+        return read_list(items, builder);
     }
     let Some(object) = &document.object else {
-        return Err(Complaint::no_object("a message", document.json));
+        return Err(DocumentError::not_an_object("a message", document.json));
     };
-    match object.once("messages")? {
+    match object.get_unique("messages")? {
         Some(history) => {
-            turns.request();
+            builder.mark_request();
             let messages = history
                 .objects()
-                .ok_or_else(|| Complaint::no_list("messages", history))?;
-            all(messages, turns)
+                .ok_or_else(|| DocumentError::not_an_array("messages", history))?;
+            read_messages(messages, builder)
         }
-        None if object.has("role") => message(object, turns),
-        None => block(object, turns),
+        None if object.has_value("role") => read_message(object, builder),
+        None => read_block(object, builder),
     }
 }
 
-/// An array of messages, or of blocks.
-fn list<'a>(mut items: Objects<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads an array of messages or of content blocks.
+fn read_list<'a>(mut items: ObjectIter<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
     let first = items.next();
-    let is_message = |item: &Result<Object, _>| item.as_ref().is_ok_and(|item| item.has("role"));
+    let is_message =
+        |item: &Result<ParsedObject, _>| item.as_ref().is_ok_and(|item| item.has_value("role"));
     if first.as_ref().is_some_and(is_message) {
-        return all(first.into_iter().chain(items), turns);
+        return read_messages(first.into_iter().chain(items), builder);
     }
-    let turn = turns.open(Dialect::Anthropic, Form::Blocks);
-    blocks(first.into_iter().chain(items), turn, turns).map(drop)
+    let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Blocks);
+    add_blocks(first.into_iter().chain(items), turn, builder).map(drop)
 }
 
-/// The messages of a conversation.
-fn all<'a>(
-    messages: impl IntoIterator<Item = Result<Object<'a>, Json<'a>>>,
-    turns: &mut Turns,
-) -> Read<'a> {
+/// Reads the messages of a conversation.
+fn read_messages<'a>(
+    messages: impl IntoIterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     messages.into_iter().try_for_each(|object| {
-        let object = object.map_err(|other| Complaint::no_object("a message", other))?;
-        message(&object, turns)
+        let object = object.map_err(|other| DocumentError::not_an_object("a message", other))?;
+        read_message(&object, builder)
     })
 }
 
-/// One block by itself.
-fn block<'a>(block: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    match block.text_once("type")?.as_deref() {
+/// Reads a single block.
+fn read_block<'a>(block: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    match block.get_unique_text("type")?.as_deref() {
         Some("tool_result") => {
-            result(block, turns);
+            add_result(block, builder);
             Ok(())
         }
         Some(kind) if is_block(kind) => {
-            let turn = turns.open(Dialect::Anthropic, Form::Block);
-            add(block, turn, turns).map(drop)
+            let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Block);
+            add_block(block, turn, builder).map(drop)
         }
-        _ => Err(Complaint::new(
+        _ => Err(DocumentError::new(
             block.json(),
-            "this is no message, request or content block",
+            "this isn't a message, request, or content block",
         )),
     }
 }
 
-fn message<'a>(message: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    if message.text_once("role")?.as_deref() != Some("assistant") {
-        return results(message, turns);
+fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    if message.get_unique_text("role")?.as_deref() != Some("assistant") {
+        return read_results(message, builder);
     }
-    let turn = turns.open(Dialect::Anthropic, Form::Message);
-    answer(message, turn, turns)
+    let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Message);
+    read_assistant_message(message, turn, builder)
 }
 
-/// Adds the calls of an assistant message, or of a part of one, to its turn.
-pub fn answer<'a>(message: &Object<'a>, turn: usize, turns: &mut Turns) -> Read<'a> {
-    let content = content(message)?.into_iter().flatten();
-    let ends_in_call = blocks(content, turn, turns)?;
-    let reason = message.text_once("stop_reason")?;
-    let stopped = reason.is_some_and(|reason| cuts_off(&reason));
-    turns.cut_off(turn, stopped && ends_in_call);
+/// Adds the calls of an assistant message, or of part of one, to its turn.
+pub fn read_assistant_message<'a>(
+    message: &ParsedObject<'a>,
+    turn: usize,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    let content = content_blocks(message)?.into_iter().flatten();
+    let ends_in_call = add_blocks(content, turn, builder)?;
+    let reason = message.get_unique_text("stop_reason")?;
+    let stopped = reason.is_some_and(|reason| is_cut_off_reason(&reason));
+    builder.set_cut_off(turn, stopped && ends_in_call);
     Ok(())
 }
 
-/// Whether a message that stopped for this reason ends in the middle.
-pub fn cuts_off(reason: &str) -> bool {
-    CUT_OFF.contains(&reason)
+/// Returns whether a message with this stop reason was cut off.
+pub fn is_cut_off_reason(reason: &str) -> bool {
+    CUT_OFF_REASONS.contains(&reason)
 }
 
-/// Tells of the results in a message of the user.
-pub fn results<'a>(message: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    for block in content(message)?.into_iter().flatten().flatten() {
-        if block.text_once("type")?.as_deref() == Some("tool_result") {
-            result(&block, turns);
+/// Adds the results in a user message.
+pub fn read_results<'a>(
+    message: &ParsedObject<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    for block in content_blocks(message)?.into_iter().flatten().flatten() {
+        if block.get_unique_text("type")?.as_deref() == Some("tool_result") {
+            add_result(&block, builder);
         }
     }
     Ok(())
 }
 
-fn result(block: &Object, turns: &mut Turns) {
-    if let Some(id) = block.text("tool_use_id") {
-        turns.result(&id, block.json());
+fn add_result(block: &ParsedObject, builder: &mut IndexBuilder) {
+    if let Some(id) = block.get_text("tool_use_id") {
+        builder.add_result(&id, block.json());
     }
 }
 
-/// The blocks of a message; none where a text stands in their place, which asks nothing.
-fn content<'a>(message: &Object<'a>) -> Result<Option<Objects<'a>>, Complaint<'a>> {
-    let Some(content) = message.once("content")? else {
+/// Returns the blocks of a message, or `None` if it has a text instead.
+fn content_blocks<'a>(
+    message: &ParsedObject<'a>,
+) -> Result<Option<ObjectIter<'a>>, DocumentError<'a>> {
+    let Some(content) = message.get_unique("content")? else {
         return Ok(None);
     };
     match (content.objects(), content.kind()) {
         (Some(blocks), _) => Ok(Some(blocks)),
         (None, "a string" | "null") => Ok(None),
         (None, other) => {
-            let message = format!("`content` must be a text or an array of blocks, not {other}");
-            Err(Complaint::new(content, message))
+            let message = format!("`content` must be a string or an array of blocks, not {other}");
+            Err(DocumentError::new(content, message))
         }
     }
 }
 
-/// Adds the calls among `blocks` to a turn; whether the last block is one.
-fn blocks<'a>(
-    blocks: impl IntoIterator<Item = Result<Object<'a>, Json<'a>>>,
+/// Adds the calls and results among `blocks`, and returns whether the last block is a call.
+fn add_blocks<'a>(
+    blocks: impl IntoIterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
     turn: usize,
-    turns: &mut Turns,
-) -> Result<bool, Complaint<'a>> {
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
     blocks.into_iter().try_fold(false, |_, block| {
-        let block = block.map_err(|other| Complaint::no_object("a content block", other))?;
-        add(&block, turn, turns)
+        let block =
+            block.map_err(|other| DocumentError::not_an_object("a content block", other))?;
+        add_block(&block, turn, builder)
     })
 }
 
-/// Adds a block to a turn if it is a call; whether it is one.
-fn add<'a>(block: &Object<'a>, turn: usize, turns: &mut Turns) -> Result<bool, Complaint<'a>> {
-    let kind = block.text_once("type")?;
-    let kind = kind.ok_or_else(|| Complaint::new(block.json(), "a content block has no `type`"))?;
+/// Adds a block if it's a call or a result, and returns whether it's a call.
+fn add_block<'a>(
+    block: &ParsedObject<'a>,
+    turn: usize,
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
+    let kind = block.get_unique_text("type")?;
+    let kind =
+        kind.ok_or_else(|| DocumentError::new(block.json(), "a content block has no `type`"))?;
     if kind == "tool_use" {
-        turns.call(turn, block.json(), block.text("id").as_deref())?;
+        builder.add_call(turn, block.json(), block.get_text("id").as_deref())?;
     } else if kind == "tool_result" {
-        result(block, turns);
+        add_result(block, builder);
     }
     Ok(kind == "tool_use")
 }
 
-/// Reads a `tool_use` block.
-pub fn asked(block: &Object) -> Asked {
-    let input = crate::transcript::formats::common::input(block.get("input"));
-    Asked::new(block.text("id"), block.text("name"), input).unless_twice(block)
+/// Parses a `tool_use` block.
+pub fn parse_call(block: &ParsedObject) -> RawCall {
+    let input = crate::transcript::formats::common::parse_input(block.get("input"));
+    RawCall::new(block.get_text("id"), block.get_text("name"), input).reject_duplicate_keys(block)
 }
 
-/// Reads a `tool_result` block.
-pub fn answered(block: &Object) -> Recorded {
+/// Parses a `tool_result` block.
+pub fn parse_result(block: &ParsedObject) -> RecordedResult {
     let is_error = block
         .get("is_error")
         .is_some_and(|json| json.get() == "true");
-    Recorded {
+    RecordedResult {
         is_error: Some(is_error),
-        ..crate::transcript::formats::common::plain(block.get("content"))
+        ..crate::transcript::formats::common::plain_result(block.get("content"))
     }
 }

@@ -1,146 +1,165 @@
-//! `OpenAI` chat completions, which many servers speak: a response, a message, an array of messages, a request; also the
-//! trajectories of benchmarks, which keep such an array under `traj` or `history`.
+//! Documents of `OpenAI` chat completions: a response, a message, an array of messages, or a request. Also the
+//! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
-use crate::json::{Input, Json, Object, Objects};
-use crate::transcript::document::Document;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::formats::common::Read;
-use crate::transcript::index_builder::Turns;
-use crate::transcript::raw_call::Asked;
-use crate::types::{Dialect, Form, Recorded};
+use crate::json::{Input, JsonText, ObjectIter, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::RawCall;
+use crate::types::{AnswerForm, Dialect, RecordedResult};
 
-/// Where a request or a trajectory keeps its messages.
-const HISTORIES: [&str; 3] = ["messages", "traj", "history"];
+/// Keys of the messages in a request or a trajectory.
+const HISTORY_KEYS: [&str; 3] = ["messages", "traj", "history"];
 
-/// Whether only this dialect has such an object.
-pub fn is_document(object: &Object) -> bool {
-    let trajectory = |key| {
+/// Returns whether only this dialect has such an object.
+pub fn is_document(object: &ParsedObject) -> bool {
+    let has_array = |key| {
         object
             .get(key)
             .is_some_and(|list| list.kind() == "an array")
     };
-    object.has("choices") || trajectory("traj") || trajectory("history")
+    object.has_value("choices") || has_array("traj") || has_array("history")
 }
 
-pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads a document into the index.
+pub fn read_document<'a>(
+    document: &InputDocument<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     if let Some(mut items) = document.json.objects() {
-        return items.try_for_each(|item| value(&an_object(item)?, turns));
+        return items.try_for_each(|item| read_value(&expect_object(item)?, builder));
     }
     match &document.object {
-        Some(object) => value(object, turns),
-        None => Err(Complaint::no_object("a message", document.json)),
+        Some(object) => read_value(object, builder),
+        None => Err(DocumentError::not_an_object("a message", document.json)),
     }
 }
 
-pub fn an_object<'a>(item: Result<Object<'a>, Json<'a>>) -> Result<Object<'a>, Complaint<'a>> {
-    item.map_err(|other| Complaint::no_object("a message or tool call", other))
+/// Returns the object, or an error for any other value.
+pub fn expect_object<'a>(
+    item: Result<ParsedObject<'a>, JsonText<'a>>,
+) -> Result<ParsedObject<'a>, DocumentError<'a>> {
+    item.map_err(|other| DocumentError::not_an_object("a message or tool call", other))
 }
 
-/// A response, a message, or what holds messages.
-fn value<'a>(object: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    if object.has("choices") {
-        return response(object, turns);
+/// Reads a response, a message, or an object with messages.
+fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    if object.has_value("choices") {
+        return read_response(object, builder);
     }
-    if object.has("role") {
-        return message(object, turns);
+    if object.has_value("role") {
+        return read_message(object, builder);
     }
-    let Some(mut history) = history(object)? else {
-        let what = "this is no response, message or request";
-        return Err(Complaint::new(object.json(), what));
+    let Some(mut history) = find_history(object)? else {
+        let text = "this isn't a response, message, or request";
+        return Err(DocumentError::new(object.json(), text));
     };
-    turns.request();
-    history.try_for_each(|entry| message(&an_object(entry)?, turns))
+    builder.mark_request();
+    history.try_for_each(|entry| read_message(&expect_object(entry)?, builder))
 }
 
-/// The messages that an object holds.
-fn history<'a>(object: &Object<'a>) -> Result<Option<Objects<'a>>, Complaint<'a>> {
-    for key in HISTORIES {
-        if let Some(messages) = object.once(key)?.and_then(Json::objects) {
+/// Returns the messages of a request or a trajectory.
+fn find_history<'a>(
+    object: &ParsedObject<'a>,
+) -> Result<Option<ObjectIter<'a>>, DocumentError<'a>> {
+    for key in HISTORY_KEYS {
+        if let Some(messages) = object.get_unique(key)?.and_then(JsonText::objects) {
             return Ok(Some(messages));
         }
     }
     Ok(None)
 }
 
-/// The first choice: the others are other answers to the same question.
-fn response<'a>(response: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    let choices = response.once("choices")?.unwrap_or(response.json());
+/// Reads the first choice of a response. The others are alternative responses to the same request.
+fn read_response<'a>(
+    response: &ParsedObject<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    let choices = response.get_unique("choices")?.unwrap_or(response.json());
     let choice = choices
         .objects()
         .and_then(|mut choices| choices.next()?.ok())
-        .ok_or_else(|| Complaint::new(choices, "there is no choice among `choices`"))?;
+        .ok_or_else(|| DocumentError::new(choices, "`choices` has no choice"))?;
     let message = choice
-        .once("message")?
-        .and_then(Json::object)
+        .get_unique("message")?
+        .and_then(JsonText::object)
         .ok_or_else(|| {
-            Complaint::new(choice.json(), "the choice has no `message`")
-                .with_hint("of a stream, the whole answer is needed, not its chunks")
+            DocumentError::new(choice.json(), "the choice has no `message`")
+                .with_hint("a single chunk of a stream isn't enough: pass the complete response")
         })?;
-    let reason = choice.text_once("finish_reason")?;
-    answer(&message, reason.as_deref() == Some("length"), turns)
+    let reason = choice.get_unique_text("finish_reason")?;
+    add_turn(&message, reason.as_deref() == Some("length"), builder)
 }
 
-fn message<'a>(message: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    match message.text_once("role")?.as_deref() {
-        Some("assistant") => answer(message, false, turns),
+fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    match message.get_unique_text("role")?.as_deref() {
+        Some("assistant") => add_turn(message, false, builder),
         Some("tool") => {
-            results(message, turns);
+            add_results(message, builder);
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
-/// A turn of the calls of one message. They stand behind its text, so where it was cut off, the last one was.
-fn answer<'a>(message: &Object<'a>, cut_off: bool, turns: &mut Turns) -> Read<'a> {
-    let turn = turns.open(Dialect::OpenAiChat, Form::OpenAiChat);
-    let Some(calls) = message.once("tool_calls")?.filter(|calls| !calls.is_null()) else {
-        return no_old_call(message);
+/// Adds a turn with the calls of one message. Calls follow the text, so a `cut_off` message was cut in its last call.
+fn add_turn<'a>(
+    message: &ParsedObject<'a>,
+    cut_off: bool,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    let turn = builder.open_turn(Dialect::OpenAiChat, AnswerForm::OpenAiChat);
+    let Some(calls) = message
+        .get_unique("tool_calls")?
+        .filter(|calls| !calls.is_null())
+    else {
+        return reject_legacy_call(message);
     };
     let calls = calls
         .objects()
-        .ok_or_else(|| Complaint::no_list("tool_calls", calls))?;
+        .ok_or_else(|| DocumentError::not_an_array("tool_calls", calls))?;
     for call in calls {
-        let call = an_object(call)?;
-        turns.call(turn, call.json(), call.text("id").as_deref())?;
-        turns.cut_off(turn, cut_off);
+        let call = expect_object(call)?;
+        builder.add_call(turn, call.json(), call.get_text("id").as_deref())?;
+        builder.set_cut_off(turn, cut_off);
     }
     Ok(())
 }
 
-/// The call of 2023, which has no id to answer to, is refused rather than overlooked.
-pub fn no_old_call<'a>(message: &Object<'a>) -> Read<'a> {
+/// Rejects a legacy `function_call` instead of ignoring it. It has no id that a result could refer to.
+pub fn reject_legacy_call<'a>(message: &ParsedObject<'a>) -> DocumentResult<'a> {
     match message.get("function_call") {
         Some(call) if call.kind() == "an object" => {
-            let complaint = Complaint::new(call, "`function_call` was replaced by `tool_calls`");
-            Err(complaint.with_hint("declare the functions under `tools` of the request"))
+            let error = DocumentError::new(call, "`function_call` was replaced by `tool_calls`");
+            Err(error.with_hint("declare the functions under `tools` in the request"))
         }
         _ => Ok(()),
     }
 }
 
-/// Tells of the call that a `tool` message answers, or of several (SWE-agent).
-fn results(message: &Object, turns: &mut Turns) {
-    let several = message.list("tool_call_ids").unwrap_or_default();
+/// Adds a `tool` message as the result of its call, or of several calls (SWE-agent).
+fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
+    let several = message.get_elements("tool_call_ids").unwrap_or_default();
     let one = message.get("tool_call_id");
-    for id in several.into_iter().chain(one).filter_map(Json::text) {
-        turns.result(&id, message.json());
+    for id in several.into_iter().chain(one).filter_map(JsonText::to_text) {
+        builder.add_result(&id, message.json());
     }
 }
 
-/// Reads an entry of `tool_calls`.
-pub fn asked(call: &Object) -> Asked {
-    let id = call.text("id");
-    let Some(function) = call.object("function") else {
-        return Asked::new(id, None, Ok(Input::empty()));
+/// Parses an entry of `tool_calls`.
+pub fn parse_call(call: &ParsedObject) -> RawCall {
+    let id = call.get_text("id");
+    let Some(function) = call.get_object("function") else {
+        return RawCall::new(id, None, Ok(Input::empty()));
     };
-    let arguments = crate::transcript::formats::common::arguments(function.get("arguments"));
-    Asked::new(id, function.text("name"), arguments)
-        .unless_twice(&function)
-        .unless_twice(call)
+    let arguments = crate::transcript::formats::common::parse_arguments(function.get("arguments"));
+    RawCall::new(id, function.get_text("name"), arguments)
+        .reject_duplicate_keys(&function)
+        .reject_duplicate_keys(call)
 }
 
-/// Reads a `tool` message.
-pub fn answered(message: &Object) -> Recorded {
-    crate::transcript::formats::common::plain(message.get("content"))
+/// Parses a `tool` message.
+pub fn parse_result(message: &ParsedObject) -> RecordedResult {
+    crate::transcript::formats::common::plain_result(message.get("content"))
 }

@@ -3,5 +3,7 @@
 mod document;
 mod sse;
 
-pub(crate) use document::{an_object, answered, asked, is_document, no_old_call, read};
-pub(crate) use sse::{begins_another, event, is_event};
+pub(crate) use document::{
+    expect_object, is_document, parse_call, parse_result, read_document, reject_legacy_call,
+};
+pub(crate) use sse::{begins_another_call, is_event, read_event};

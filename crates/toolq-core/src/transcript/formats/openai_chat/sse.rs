@@ -1,112 +1,120 @@
-//! The stream of chat completions: chunks, in which calls are told apart by `index`. Servers differ: a call comes whole or
-//! in pieces; some repeat ids and names, some count every call 0, some send a chunk behind the last.
+//! Streams of chat completions: chunks that refer to a call by its `index`.
 //!
-//! Nothing says that a call is whole but the begin of the next one, or the reason to stop.
+//! Servers differ: calls arrive whole or in pieces; some servers repeat ids and names, some use index 0 for every call,
+//! and some send another chunk after the last one. Nothing marks the end of a call but the start of the next one, or
+//! the finish reason.
 
-use crate::json::{Json, Object};
-use crate::transcript::document_error::Complaint;
-use crate::transcript::formats::common::Read;
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::formats::common::DocumentResult;
 use crate::transcript::formats::openai_chat;
-use crate::transcript::stream::{Arriving, Messages};
-use crate::types::Form;
+use crate::transcript::stream::{CallBuilder, MessageTracker};
+use crate::types::AnswerForm;
 
-/// Whether only this dialect has such an event.
-pub fn is_event(event: &Object) -> bool {
-    event.has("choices")
+/// Returns whether only this dialect has such an event.
+pub fn is_event(event: &ParsedObject) -> bool {
+    event.has_value("choices")
 }
 
-/// Reads one chunk: what it has of the first choice, the others being other answers to the same question.
-pub fn event<'a>(chunk: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let choices = chunk.once("choices")?.and_then(Json::objects);
+/// Reads the first choice of a chunk. The others are alternative responses to the same request.
+pub fn read_event<'a>(
+    chunk: &ParsedObject<'a>,
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
+    let choices = chunk.get_unique("choices")?.and_then(JsonText::objects);
     let mut choices = choices.into_iter().flatten().flatten();
-    let is_first = |choice: &Object| choice.get("index").is_none_or(|index| index.get() == "0");
+    let is_first =
+        |choice: &ParsedObject| choice.get("index").is_none_or(|index| index.get() == "0");
     let Some(choice) = choices.find(is_first) else {
         return Ok(());
     };
-    let delta = choice.once("delta")?.and_then(Json::object);
-    let asks = delta.as_ref().and_then(|delta| delta.get("tool_calls"));
-    let calls = asks.and_then(Json::objects);
-    if !belongs(chunk, calls.is_some(), messages)? {
+    let delta = choice.get_unique("delta")?.and_then(JsonText::object);
+    let tool_calls = delta.as_ref().and_then(|delta| delta.get("tool_calls"));
+    let calls = tool_calls.and_then(JsonText::objects);
+    if !belongs_to_message(chunk, calls.is_some(), messages)? {
         return Ok(());
     }
     if let Some(delta) = &delta {
-        delta.once("tool_calls")?;
-        openai_chat::no_old_call(delta)?;
+        delta.get_unique("tool_calls")?;
+        openai_chat::reject_legacy_call(delta)?;
     }
     for piece in calls.into_iter().flatten() {
-        call(&openai_chat::an_object(piece)?, messages)?;
+        read_call_piece(&openai_chat::expect_object(piece)?, messages)?;
     }
-    match choice.text_once("finish_reason")?.as_deref() {
-        // Some servers send an empty one until there is one.
+    match choice.get_unique_text("finish_reason")?.as_deref() {
+        // Some servers send an empty reason until there is one.
         None | Some("") => {}
         Some("error") => {
-            return Err(Complaint::new(
+            return Err(DocumentError::new(
                 choice.json(),
                 "the server ended the stream with an error",
             ));
         }
         Some(reason) => {
-            messages.cut_off(reason == "length");
-            messages.close();
+            messages.set_cut_off(reason == "length");
+            messages.close_message();
         }
     }
     Ok(())
 }
 
-/// Whether a chunk belongs to the message that is open, which is opened where there is none. Behind the end of a message
-/// some servers send one more chunk of it, which asks for nothing.
-fn belongs<'a>(
-    chunk: &Object<'a>,
-    asks: bool,
-    messages: &mut Messages,
-) -> Result<bool, Complaint<'a>> {
-    let id = chunk.text_once("id")?;
+/// Returns whether a chunk belongs to the open message, opening one if there is none. After the end of a message, some
+/// servers send another chunk of it, without calls.
+fn belongs_to_message<'a>(
+    chunk: &ParsedObject<'a>,
+    has_calls: bool,
+    messages: &mut MessageTracker,
+) -> Result<bool, DocumentError<'a>> {
+    let id = chunk.get_unique_text("id")?;
     let name = id.as_deref().unwrap_or_default();
-    let complaint = |what| Err(Complaint::new(chunk.json(), what));
+    let failure = |message| Err(DocumentError::new(chunk.json(), message));
     if messages.is_open() {
-        if messages.name() == name {
+        if messages.open_message_id() == name {
             return Ok(true);
         }
-        return complaint("another message begins before the end of this one");
+        return failure("another message begins before the end of this one");
     }
-    if messages.closed() == Some(name) {
-        if asks {
-            return complaint("a call behind the end of its message");
+    if messages.last_closed_id() == Some(name) {
+        if has_calls {
+            return failure("a call after the end of its message");
         }
         return Ok(false);
     }
-    messages.open(Form::OpenAiChat, name.to_owned());
+    messages.open_message(AnswerForm::OpenAiChat, name.to_owned());
     Ok(true)
 }
 
 /// Reads an entry of `tool_calls`.
-fn call<'a>(call: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let function = call.once("function")?.and_then(Json::object);
-    let given = |text: Option<std::borrow::Cow<str>>| {
+fn read_call_piece<'a>(
+    call: &ParsedObject<'a>,
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
+    let function = call.get_unique("function")?.and_then(JsonText::object);
+    let non_empty = |text: Option<std::borrow::Cow<str>>| {
         text.filter(|text| !text.is_empty())
             .map(Into::<String>::into)
     };
-    let id = given(call.text_once("id")?);
+    let id = non_empty(call.get_unique_text("id")?);
     let name = function
         .as_ref()
-        .map(|function| function.text_once("name"))
+        .map(|function| function.get_unique_text("name"))
         .transpose()?;
-    let name = given(name.flatten());
+    let name = non_empty(name.flatten());
     let index = call
-        .once("index")?
+        .get_unique("index")?
         .and_then(|index| index.get().parse().ok());
     let arguments = function
         .as_ref()
-        .map(|function| function.once("arguments"))
+        .map(|function| function.get_unique("arguments"))
         .transpose()?;
     let arguments = arguments.flatten().filter(|arguments| !arguments.is_null());
-    let begins = name.is_some() && arguments.is_some_and(has_input);
-    let known = known(index, id.as_deref(), begins, messages);
-    let at = known.unwrap_or_else(|| {
-        messages.seal_all();
-        messages.begin(Arriving::new(index, id.clone(), name.clone()))
+    let may_begin = name.is_some() && arguments.is_some_and(has_arguments);
+    let known_call = find_call(index, id.as_deref(), may_begin, messages);
+    let at = known_call.unwrap_or_else(|| {
+        messages.complete_all_calls();
+        messages.begin_call(CallBuilder::new(index, id.clone(), name.clone()))
     });
-    if let Some(call) = messages.call(at) {
+    if let Some(call) = messages.call_mut(at) {
         call.id = call.id.take().or(id);
         call.name = call.name.take().or(name);
     }
@@ -114,38 +122,43 @@ fn call<'a>(call: &Object<'a>, messages: &mut Messages) -> Read<'a> {
         None => Ok(()),
         Some(json) if json.kind() == "a string" => {
             let piece = json
-                .text()
-                .ok_or_else(|| Complaint::new(json, "`arguments` is no text"))?;
-            crate::transcript::formats::common::piece(call, at, &piece, messages)
+                .to_text()
+                .ok_or_else(|| DocumentError::new(json, "`arguments` has a lone surrogate"))?;
+            crate::transcript::formats::common::add_piece(call, at, &piece, messages)
         }
-        // Some servers send an object, which is whole.
-        Some(json) => crate::transcript::formats::common::piece(call, at, json.get(), messages),
+        // Some servers send an object, which is complete.
+        Some(json) => crate::transcript::formats::common::add_piece(call, at, json.get(), messages),
     }
 }
 
-/// The call that a piece belongs to; none where it begins one. `begins` is whether it has what a call begins with.
-fn known(
+/// Returns the position of the call that a piece belongs to, or `None` if the piece starts a new call. `may_begin` says
+/// whether it has everything that a new call needs.
+fn find_call(
     index: Option<u64>,
     id: Option<&str>,
-    begins: bool,
-    messages: &mut Messages,
+    may_begin: bool,
+    messages: &mut MessageTracker,
 ) -> Option<usize> {
-    let at = messages.find(index)?;
-    let known = messages.call(at)?;
-    let begins = begins && known.seems_whole();
-    (!begins_another((known.id.as_deref(), id), begins)).then_some(at)
+    let at = messages.find_call(index)?;
+    let known = messages.call_mut(at)?;
+    let begins = may_begin && known.seems_complete();
+    (!begins_another_call((known.id.as_deref(), id), begins)).then_some(at)
 }
 
-/// Whether a piece begins another call than the known one of its index. Ids say so, that of the known call and that of
-/// the piece, if it has one; else `begins`: the piece has a name and arguments, and those of the known call are at their end.
-pub fn begins_another(ids: (Option<&str>, Option<&str>), begins: bool) -> bool {
+/// Returns whether a piece starts a new call instead of continuing the known one with its index.
+///
+/// `ids` are those of the known call and of the piece. If both have one, the ids decide. Otherwise `may_begin` does: the
+/// piece has a name and arguments, and the arguments of the known call have their end.
+pub fn begins_another_call(ids: (Option<&str>, Option<&str>), may_begin: bool) -> bool {
     match ids {
         (Some(known), Some(id)) => known != id,
-        (_, None) | (None, Some(_)) => begins,
+        (_, None) | (None, Some(_)) => may_begin,
     }
 }
 
-/// Whether there is more than white space.
-fn has_input(arguments: Json) -> bool {
-    arguments.text().is_none_or(|text| !text.trim().is_empty())
+/// Returns whether arguments are more than whitespace.
+fn has_arguments(arguments: JsonText) -> bool {
+    arguments
+        .to_text()
+        .is_none_or(|text| !text.trim().is_empty())
 }

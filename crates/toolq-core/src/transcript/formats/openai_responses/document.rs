@@ -1,125 +1,140 @@
-//! `OpenAI` responses: a response, a request, an array of items, one item. Calls are items of their own: a turn is the run
-//! of the model's items between two that are not the model's.
+//! Documents of the `OpenAI` responses API: a response, a request, an array of items, or a single item. Calls are
+//! separate items, so a turn is a run of consecutive items from the model.
 
-use crate::json::{Json, Object};
-use crate::transcript::document::Document;
-use crate::transcript::document_error::Complaint;
-use crate::transcript::formats::common::Read;
-use crate::transcript::index_builder::Turns;
-use crate::transcript::raw_call::Asked;
-use crate::types::{Dialect, Form, Recorded};
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::RawCall;
+use crate::types::{AnswerForm, Dialect, RecordedResult};
 
-/// Whether a value of this `type` is an item of a conversation.
+/// Returns whether a value with this `type` is an item of a conversation.
 fn is_item(kind: &str) -> bool {
     matches!(kind, "reasoning" | "item_reference")
         || kind.ends_with("_call")
         || kind.ends_with("_call_output")
 }
 
-/// Whether only this dialect has such an object.
-pub fn is_document(object: &Object) -> bool {
-    let kind_of = |key| object.get(key).map(Json::kind);
-    match object.text("type") {
+/// Returns whether only this dialect has such an object.
+pub fn is_document(object: &ParsedObject) -> bool {
+    let kind_of = |key| object.get(key).map(JsonText::kind);
+    match object.get_text("type") {
         Some(kind) => is_item(&kind),
         None => {
-            object.text("object").as_deref() == Some("response")
+            object.get_text("object").as_deref() == Some("response")
                 || kind_of("output") == Some("an array")
                 || matches!(kind_of("input"), Some("an array" | "a string"))
         }
     }
 }
 
-pub fn read<'a>(document: &Document<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads a document into the index.
+pub fn read_document<'a>(
+    document: &InputDocument<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     if let Some(found) = document.json.objects() {
-        return items(found, turns);
+        return read_items(found, builder);
     }
     let Some(object) = &document.object else {
-        return Err(Complaint::no_object("an item", document.json));
+        return Err(DocumentError::not_an_object("an item", document.json));
     };
-    if object.has("type") || object.has("role") {
-        return item(object, turns);
+    if object.has_value("type") || object.has_value("role") {
+        return read_item(object, builder);
     }
-    if let Some(output) = object.once("output")? {
-        return response(object, output, turns);
+    if let Some(output) = object.get_unique("output")? {
+        return read_response(object, output, builder);
     }
-    let Some(input) = object.once("input")? else {
-        let what = "this is no response, request or item";
-        return Err(Complaint::new(document.json, what));
+    let Some(input) = object.get_unique("input")? else {
+        let message = "this isn't a response, request, or item";
+        return Err(DocumentError::new(document.json, message));
     };
-    turns.request();
-    items(input.objects().into_iter().flatten(), turns)
+    builder.mark_request();
+    read_items(input.objects().into_iter().flatten(), builder)
 }
 
-/// Its output is one turn, whatever the API did by itself in between.
-fn response<'a>(response: &Object<'a>, output: Json<'a>, turns: &mut Turns) -> Read<'a> {
+/// Reads a response. Its output is one turn, even if the API ran tools of its own in between.
+fn read_response<'a>(
+    response: &ParsedObject<'a>,
+    output: JsonText<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
     if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-        return Err(Complaint::new(error, "the API answered with an error"));
+        return Err(DocumentError::new(error, "the API returned an error"));
     }
     let output = output
         .objects()
-        .ok_or_else(|| Complaint::no_list("output", output))?;
-    let turn = turns.open(Dialect::OpenAiResponses, Form::OpenAiResponses);
+        .ok_or_else(|| DocumentError::not_an_array("output", output))?;
+    let turn = builder.open_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
     let mut ends_in_call = false;
     for item in output {
-        ends_in_call = call(&an_item(item)?, turn, turns)?;
+        ends_in_call = add_call(&expect_item(item)?, turn, builder)?;
     }
-    if response.text_once("status")?.as_deref() == Some("incomplete") {
-        turns.cut_off(turn, ends_in_call);
+    if response.get_unique_text("status")?.as_deref() == Some("incomplete") {
+        builder.set_cut_off(turn, ends_in_call);
     }
     Ok(())
 }
 
-fn items<'a>(
-    items: impl IntoIterator<Item = Result<Object<'a>, Json<'a>>>,
-    turns: &mut Turns,
-) -> Read<'a> {
-    turns.close_running();
+fn read_items<'a>(
+    items: impl IntoIterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    builder.close_running_turn();
     for next in items {
-        item(&an_item(next)?, turns)?;
+        read_item(&expect_item(next)?, builder)?;
     }
-    turns.close_running();
+    builder.close_running_turn();
     Ok(())
 }
 
-fn an_item<'a>(item: Result<Object<'a>, Json<'a>>) -> Result<Object<'a>, Complaint<'a>> {
-    item.map_err(|other| Complaint::no_object("an item", other))
+fn expect_item<'a>(
+    item: Result<ParsedObject<'a>, JsonText<'a>>,
+) -> Result<ParsedObject<'a>, DocumentError<'a>> {
+    item.map_err(|other| DocumentError::not_an_object("an item", other))
 }
 
-/// One item of a conversation.
-pub fn item<'a>(item: &Object<'a>, turns: &mut Turns) -> Read<'a> {
-    let others = item
-        .text_once("role")?
+/// Reads one item of a conversation.
+pub fn read_item<'a>(item: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    let is_not_from_model = item
+        .get_unique_text("role")?
         .is_some_and(|role| role != "assistant");
-    let result = item.text_once("type")?.as_deref() == Some("function_call_output");
-    if others || result {
-        turns.close_running();
-        if let Some(id) = item.text("call_id").filter(|_| result) {
-            turns.result(&id, item.json());
+    let is_result = item.get_unique_text("type")?.as_deref() == Some("function_call_output");
+    if is_not_from_model || is_result {
+        builder.close_running_turn();
+        if let Some(id) = item.get_text("call_id").filter(|_| is_result) {
+            builder.add_result(&id, item.json());
         }
         return Ok(());
     }
-    let turn = turns.open_running(Dialect::OpenAiResponses, Form::OpenAiResponses);
-    call(item, turn, turns).map(drop)
+    let turn = builder.open_running_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
+    add_call(item, turn, builder).map(drop)
 }
 
-/// Adds `item` to its turn if it is a call; whether it is one.
-fn call<'a>(item: &Object<'a>, turn: usize, turns: &mut Turns) -> Result<bool, Complaint<'a>> {
-    let is_call = item.text_once("type")?.as_deref() == Some("function_call");
+/// Adds `item` to its turn if it's a call, and returns whether it's one.
+fn add_call<'a>(
+    item: &ParsedObject<'a>,
+    turn: usize,
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
+    let is_call = item.get_unique_text("type")?.as_deref() == Some("function_call");
     if is_call {
-        turns.call(turn, item.json(), item.text("call_id").as_deref())?;
+        builder.add_call(turn, item.json(), item.get_text("call_id").as_deref())?;
     }
-    let incomplete = item.text_once("status")?.as_deref() == Some("incomplete");
-    turns.cut_off(turn, is_call && incomplete);
+    let incomplete = item.get_unique_text("status")?.as_deref() == Some("incomplete");
+    builder.set_cut_off(turn, is_call && incomplete);
     Ok(is_call)
 }
 
-/// Reads a `function_call` item. Results name its `call_id`; its `id` is the item's own.
-pub fn asked(item: &Object) -> Asked {
-    let arguments = crate::transcript::formats::common::arguments(item.get("arguments"));
-    Asked::new(item.text("call_id"), item.text("name"), arguments).unless_twice(item)
+/// Parses a `function_call` item. Results refer to its `call_id`; its `id` identifies the item itself.
+pub fn parse_call(item: &ParsedObject) -> RawCall {
+    let arguments = crate::transcript::formats::common::parse_arguments(item.get("arguments"));
+    RawCall::new(item.get_text("call_id"), item.get_text("name"), arguments)
+        .reject_duplicate_keys(item)
 }
 
-/// Reads a `function_call_output` item.
-pub fn answered(item: &Object) -> Recorded {
-    crate::transcript::formats::common::plain(item.get("output"))
+/// Parses a `function_call_output` item.
+pub fn parse_result(item: &ParsedObject) -> RecordedResult {
+    crate::transcript::formats::common::plain_result(item.get("output"))
 }

@@ -1,7 +1,7 @@
-//! `OpenAI` responses.
+//! The `OpenAI` responses API.
 
 mod document;
 mod sse;
 
-pub(crate) use document::{answered, asked, is_document, item, read};
-pub(crate) use sse::{event, is_event};
+pub(crate) use document::{is_document, parse_call, parse_result, read_document, read_item};
+pub(crate) use sse::{is_event, read_event};

@@ -1,142 +1,159 @@
-//! The stream of `OpenAI` responses: items are added, grow and are done by their `output_index`, each ending with all of
-//! it once more.
+//! Streams of the `OpenAI` responses API. Events refer to an item by its `output_index`, and the last event of an item
+//! repeats it completely.
 
-use crate::json::{InputFault, Json, Object};
-use crate::transcript::document_error::Complaint;
-use crate::transcript::formats::common::Read;
-use crate::transcript::stream::{Arriving, Messages};
-use crate::types::Form;
+use crate::json::{InvalidInput, JsonText, ParsedObject};
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::stream::{CallBuilder, MessageTracker};
+use crate::types::AnswerForm;
 
-/// Whether only this dialect has such an event.
-pub fn is_event(event: &Object) -> bool {
+/// Returns whether only this dialect has such an event.
+pub fn is_event(event: &ParsedObject) -> bool {
     event
-        .text("type")
+        .get_text("type")
         .is_some_and(|kind| kind.starts_with("response."))
 }
 
-/// Reads one event; those that are not about calls or the end are passed over.
-pub fn event<'a>(event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let kind = event.text_once("type")?;
+/// Reads one event. Events that aren't about calls or the start or end of a response are ignored.
+pub fn read_event<'a>(
+    event: &ParsedObject<'a>,
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
+    let kind = event.get_unique_text("type")?;
     let kind = kind
         .as_deref()
         .and_then(|kind| kind.strip_prefix("response."));
     match kind {
-        Some("created" | "queued" | "in_progress") => start(event, messages),
+        Some("created" | "queued" | "in_progress") => start_response(event, messages),
         Some(_) if !messages.is_open() => Ok(()),
-        Some("output_item.added") => added(event, messages),
-        Some("output_item.done") => done(event, messages),
-        Some("function_call_arguments.delta") => piece(event, messages),
-        Some("function_call_arguments.done") => match messages.find(Some(index(event)?)) {
-            Some(call) => arguments(event, call, messages),
-            None => Ok(()),
-        },
+        Some("output_item.added") => add_item(event, messages),
+        Some("output_item.done") => finish_item(event, messages),
+        Some("function_call_arguments.delta") => add_piece(event, messages),
+        Some("function_call_arguments.done") => {
+            match messages.find_call(Some(item_index(event)?)) {
+                Some(call) => replace_arguments(event, call, messages),
+                None => Ok(()),
+            }
+        }
         Some("completed") => {
-            messages.close();
+            messages.close_message();
             Ok(())
         }
         Some("incomplete") => {
-            messages.cut_off(true);
-            messages.close();
+            messages.set_cut_off(true);
+            messages.close_message();
             Ok(())
         }
-        Some("failed" | "cancelled") => Err(failed(event)),
+        Some("failed" | "cancelled") => Err(failure_error(event)),
         _ => Ok(()),
     }
 }
 
-fn start<'a>(event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let response = event.once("response")?.and_then(Json::object);
-    let id = response.as_ref().map(|response| response.text_once("id"));
+fn start_response<'a>(
+    event: &ParsedObject<'a>,
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
+    let response = event.get_unique("response")?.and_then(JsonText::object);
+    let id = response
+        .as_ref()
+        .map(|response| response.get_unique_text("id"));
     let id = id.transpose()?.flatten();
     let name = id.as_deref().unwrap_or_default();
     if !messages.is_open() {
-        messages.open(Form::OpenAiResponses, name.to_owned());
-    } else if messages.name() != name {
-        let what = "another response begins before the end of this one";
-        return Err(Complaint::new(event.json(), what));
+        messages.open_message(AnswerForm::OpenAiResponses, name.to_owned());
+    } else if messages.open_message_id() != name {
+        let text = "another response begins before the end of this one";
+        return Err(DocumentError::new(event.json(), text));
     }
     Ok(())
 }
 
-fn added<'a>(event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let index = index(event)?;
-    match item(event)? {
+fn add_item<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
+    let index = item_index(event)?;
+    match call_item(event)? {
         Some(item) => {
-            begin(&item, index, messages);
+            begin_call(&item, index, messages);
         }
-        None => messages.other(),
+        None => messages.begin_other_block(),
     }
     Ok(())
 }
 
-/// The whole item. What it says counts, whatever pieces came.
-fn done<'a>(event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let index = index(event)?;
-    let Some(item) = item(event)? else {
+/// Reads a complete item, which overrides the pieces that arrived before.
+fn finish_item<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
+    let index = item_index(event)?;
+    let Some(item) = call_item(event)? else {
         return Ok(());
     };
-    let call = messages.find(Some(index));
-    let call = call.unwrap_or_else(|| begin(&item, index, messages));
-    arguments(&item, call, messages)?;
-    messages.cut_off(item.text_once("status")?.as_deref() == Some("incomplete"));
-    if let Some(call) = messages.call(call) {
-        call.fault = item.twice().map(InputFault::twice);
+    let call = messages.find_call(Some(index));
+    let call = call.unwrap_or_else(|| begin_call(&item, index, messages));
+    replace_arguments(&item, call, messages)?;
+    messages.set_cut_off(item.get_unique_text("status")?.as_deref() == Some("incomplete"));
+    if let Some(call) = messages.call_mut(call) {
+        call.input_error = item.duplicate_key().map(InvalidInput::duplicate_key);
     }
-    messages.seal(call);
+    messages.complete_call(call);
     Ok(())
 }
 
-/// The item of an event, if it is a call.
-fn item<'a>(event: &Object<'a>) -> Result<Option<Object<'a>>, Complaint<'a>> {
-    let item = event.once("item")?.and_then(Json::object);
-    let item = item.ok_or_else(|| Complaint::new(event.json(), "the event has no `item`"))?;
-    let is_call = item.text_once("type")?.as_deref() == Some("function_call");
+/// Returns the item of an event if it's a call.
+fn call_item<'a>(event: &ParsedObject<'a>) -> Result<Option<ParsedObject<'a>>, DocumentError<'a>> {
+    let item = event.get_unique("item")?.and_then(JsonText::object);
+    let item = item.ok_or_else(|| DocumentError::new(event.json(), "the event has no `item`"))?;
+    let is_call = item.get_unique_text("type")?.as_deref() == Some("function_call");
     Ok(is_call.then_some(item))
 }
 
-fn begin(item: &Object, index: u64, messages: &mut Messages) -> usize {
-    let text = |key| item.text(key).map(Into::into);
-    messages.begin(Arriving::new(Some(index), text("call_id"), text("name")))
+fn begin_call(item: &ParsedObject, index: u64, messages: &mut MessageTracker) -> usize {
+    let text = |key| item.get_text(key).map(Into::into);
+    messages.begin_call(CallBuilder::new(Some(index), text("call_id"), text("name")))
 }
 
-fn piece<'a>(event: &Object<'a>, messages: &mut Messages) -> Read<'a> {
-    let (Some(call), Some(delta)) = (messages.find(Some(index(event)?)), event.once("delta")?)
-    else {
+fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
+    let (Some(call), Some(delta)) = (
+        messages.find_call(Some(item_index(event)?)),
+        event.get_unique("delta")?,
+    ) else {
         return Ok(());
     };
     let piece = delta
-        .text()
-        .ok_or_else(|| Complaint::new(delta, "`delta` must be a text"))?;
-    crate::transcript::formats::common::piece(event, call, &piece, messages)
+        .to_text()
+        .ok_or_else(|| DocumentError::new(delta, "`delta` must be a string"))?;
+    crate::transcript::formats::common::add_piece(event, call, &piece, messages)
 }
 
-/// The whole arguments, which stand in `object`.
-fn arguments<'a>(object: &Object<'a>, call: usize, messages: &mut Messages) -> Read<'a> {
-    let Some(arguments) = object.once("arguments")? else {
+/// Replaces the arguments of a call by the complete ones in `object`.
+fn replace_arguments<'a>(
+    object: &ParsedObject<'a>,
+    call: usize,
+    messages: &mut MessageTracker,
+) -> DocumentResult<'a> {
+    let Some(arguments) = object.get_unique("arguments")? else {
         return Ok(());
     };
     match arguments.kind() {
         "a string" => {
-            let text = arguments.text();
-            let text = text.ok_or_else(|| Complaint::new(arguments, "`arguments` is no text"))?;
-            messages.replace(call, &text);
+            let text = arguments.to_text();
+            let text = text
+                .ok_or_else(|| DocumentError::new(arguments, "`arguments` has a lone surrogate"))?;
+            messages.replace_input(call, &text);
         }
-        _ => messages.replace(call, arguments.get()),
+        _ => messages.replace_input(call, arguments.get()),
     }
     Ok(())
 }
 
-/// Which item an event is about.
-fn index<'a>(event: &Object<'a>) -> Result<u64, Complaint<'a>> {
+/// Returns the index of the item that an event is about.
+fn item_index<'a>(event: &ParsedObject<'a>) -> Result<u64, DocumentError<'a>> {
     let index = event
-        .once("output_index")?
+        .get_unique("output_index")?
         .and_then(|index| index.get().parse().ok());
-    index.ok_or_else(|| Complaint::new(event.json(), "the event has no `output_index`"))
+    index.ok_or_else(|| DocumentError::new(event.json(), "the event has no `output_index`"))
 }
 
-fn failed<'a>(event: &Object<'a>) -> Complaint<'a> {
-    match event.get("response").and_then(Json::object) {
-        Some(response) => crate::transcript::detect::error_event(&response),
-        None => Complaint::new(event.json(), "the response failed"),
+fn failure_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
+    match event.get("response").and_then(JsonText::object) {
+        Some(response) => crate::transcript::detect::stream_error(&response),
+        None => DocumentError::new(event.json(), "the response failed"),
     }
 }

@@ -1,41 +1,44 @@
-//! What streams tell, cut anywhere.
+//! The events of streams, cut anywhere.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A line for each thing told: parts as far as they are known.
-fn told(pieces: &[&[u8]]) -> Vec<String> {
-    let mut stream = Stream::new("stream", None, 1 << 20);
+/// Decodes a stream from pieces and returns a line per event.
+fn decode_lines(pieces: &[&[u8]]) -> Vec<String> {
+    let mut stream = StreamDecoder::new("stream", None, 1 << 20);
     let mut lines = Vec::new();
     for piece in pieces {
         stream.push(piece);
-        lines.extend(stream.by_ref().map(line));
+        lines.extend(stream.by_ref().map(describe_event));
     }
-    stream.end();
-    lines.extend(stream.by_ref().map(line));
+    stream.finish();
+    lines.extend(stream.by_ref().map(describe_event));
     lines
 }
 
-fn line(told: Told) -> String {
-    match told {
-        Told::Begun { turn, form } => format!("{turn} begun {form:?}"),
-        Told::Part(part) => format!(
+fn describe_event(event: StreamEvent) -> String {
+    match event {
+        StreamEvent::CallStarted { turn, form } => format!("{turn} started {form:?}"),
+        StreamEvent::PartialInput(part) => format!(
             "{} part {} {} {}",
-            part.turn, part.position, part.name, part.text
+            part.turn, part.position, part.name, part.input_so_far
         ),
-        Told::Whole(call) => whole(&call),
-        Told::Closed { turn, cut_off } => {
-            format!("{turn} closed{}", if cut_off { ", cut off" } else { "" })
+        StreamEvent::CallComplete(call) => describe_call(&call),
+        StreamEvent::MessageEnd { turn, cut_off } => {
+            format!("{turn} ended{}", if cut_off { ", cut off" } else { "" })
         }
-        Told::Broke { unfinished, error } => {
-            let calls: Vec<String> = unfinished.iter().map(whole).collect();
-            format!("broke {calls:?} {error}")
+        StreamEvent::Aborted {
+            unfinished_calls: unfinished,
+            error,
+        } => {
+            let calls: Vec<String> = unfinished.iter().map(describe_call).collect();
+            format!("aborted {calls:?} {error}")
         }
     }
 }
 
-fn whole(call: &Call) -> String {
+fn describe_call(call: &Call) -> String {
     let input = call
         .input
         .as_ref()
@@ -46,8 +49,8 @@ fn whole(call: &Call) -> String {
     )
 }
 
-/// Events as a vendor writes them.
-fn events(data: &[&str]) -> String {
+/// Returns a stream with an event for each `data`.
+fn sse_text(data: &[&str]) -> String {
     let events: Vec<String> = data
         .iter()
         .map(|data| format!("data: {data}\n\n"))
@@ -73,49 +76,49 @@ const ANTHROPIC: [&str; 14] = [
 ];
 
 #[test]
-fn a_message_is_told_as_it_arrives() {
+fn calls_are_emitted_as_they_arrive() {
     assert_eq!(
-        told(&[events(&ANTHROPIC).as_bytes()]),
+        decode_lines(&[sse_text(&ANTHROPIC).as_bytes()]),
         [
-            "0 begun Message",
+            "0 started Message",
             r#"0 part 0 read {"p":"#,
             r#"0 part 0 read {"p":"é"}"#,
             r#"0 call 0 a read {"p":"é"}"#,
-            "0 begun Message",
+            "0 started Message",
             "0 call 1 b none {}",
-            "0 closed, cut off",
+            "0 ended, cut off",
         ]
     );
 }
 
-/// A stream that ends between two events, or in one, broke off: nothing but the whole message is over.
+/// A stream that ends before the message does is aborted, after the same events as in the complete stream.
 #[test]
-fn a_stream_cut_anywhere_tells_what_it_had() {
-    let text = events(&ANTHROPIC);
-    let whole = told(&[text.as_bytes()]);
+fn a_truncated_stream_is_aborted_after_the_same_events() {
+    let text = sse_text(&ANTHROPIC);
+    let whole = decode_lines(&[text.as_bytes()]);
     let last =
         text.find(r#"{"type":"message_stop"}"#).unwrap() + r#"{"type":"message_stop"}"#.len();
     for cut in (0..last).filter(|&cut| text.is_char_boundary(cut)) {
-        let mut part = told(&[&text.as_bytes()[..cut]]);
+        let mut part = decode_lines(&[&text.as_bytes()[..cut]]);
         let end = part.pop().unwrap();
         assert!(whole.starts_with(&part), "{cut}: {part:?}");
-        assert!(end.starts_with("broke "), "{cut}: {end}");
+        assert!(end.starts_with("aborted "), "{cut}: {end}");
     }
-    assert_eq!(told(&[&text.as_bytes()[..last]]), whole);
+    assert_eq!(decode_lines(&[&text.as_bytes()[..last]]), whole);
 }
 
-/// Chunks of one message.
-fn chunks(id: &str, data: &[&str]) -> String {
+/// Returns a stream of chat completion chunks with the id `id`, one for each choice in `data`.
+fn chunk_text(id: &str, data: &[&str]) -> String {
     let chunk = |choice: &&str| {
         format!(r#"{{"id":"{id}","object":"chat.completion.chunk","choices":[{choice}]}}"#)
     };
     let chunks: Vec<String> = data.iter().map(chunk).collect();
-    events(&chunks.iter().map(String::as_str).collect::<Vec<_>>())
+    sse_text(&chunks.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[test]
-fn servers_differ_in_how_they_tell_calls_apart() {
-    let pieces = chunks(
+fn calls_are_distinguished_whatever_the_server_sends() {
+    let pieces = chunk_text(
         "x",
         &[
             r#"{"index":0,"delta":{"role":"assistant","content":null}}"#,
@@ -128,11 +131,11 @@ fn servers_differ_in_how_they_tell_calls_apart() {
             r#"{"index":0,"delta":{"content":""},"finish_reason":null}"#,
         ],
     );
-    let calls: Vec<String> = told(&[pieces.as_bytes(), b"data: [DONE]\n\n"])
+    let calls: Vec<String> = decode_lines(&[pieces.as_bytes(), b"data: [DONE]\n\n"])
         .into_iter()
-        .filter(|line| !line.contains("part") && !line.contains("begun"))
+        .filter(|line| !line.contains("part") && !line.contains("started"))
         .collect();
-    let made = made_id_of(&calls[3]);
+    let made = call_id_of(&calls[3]);
     assert_eq!(
         calls,
         [
@@ -140,13 +143,13 @@ fn servers_differ_in_how_they_tell_calls_apart() {
             "0 call 1 b g {}",
             r#"0 call 2 c h {"y":2}"#,
             &format!("0 call 3 {made} i {{}}"),
-            "0 closed",
+            "0 ended",
         ]
     );
     assert!(made.starts_with("toolq_"));
 }
 
-fn made_id_of(line: &str) -> String {
+fn call_id_of(line: &str) -> String {
     line.split(' ').nth(3).unwrap().to_owned()
 }
 
@@ -162,50 +165,50 @@ const RESPONSES: [&str; 8] = [
 ];
 
 #[test]
-fn streams_of_several_vendors_stand_one_behind_another() {
+fn streams_of_several_vendors_may_follow_each_other() {
     let last = r#"{"index":0,"delta":{"tool_calls":[{"index":0,"id":"z","function":{"name":"f","arguments":"{"}}]},"finish_reason":"length"}"#;
     let text = [
-        events(&RESPONSES),
-        chunks("x", &[last]),
-        events(&ANTHROPIC),
-        events(&["[DONE]"]),
-        chunks("x", &[last]),
+        sse_text(&RESPONSES),
+        chunk_text("x", &[last]),
+        sse_text(&ANTHROPIC),
+        sse_text(&["[DONE]"]),
+        chunk_text("x", &[last]),
     ]
     .concat();
-    let lines = told(&[text.as_bytes()]);
+    let lines = decode_lines(&[text.as_bytes()]);
     let kinds: Vec<&String> = lines.iter().filter(|line| !line.contains("part")).collect();
     assert_eq!(
         kinds,
         [
-            "0 begun OpenAiResponses",
+            "0 started OpenAiResponses",
             r#"0 call 0 a f {"x":1}"#,
-            "0 closed",
-            "1 begun OpenAiChat",
-            "1 call 0 z f the input is no JSON: EOF while parsing an object at line 1 column 1",
-            "1 closed, cut off",
-            "2 begun Message",
+            "0 ended",
+            "1 started OpenAiChat",
+            "1 call 0 z f the input is not valid JSON: EOF while parsing an object at line 1 column 1",
+            "1 ended, cut off",
+            "2 started Message",
             r#"2 call 0 a read {"p":"é"}"#,
-            "2 begun Message",
+            "2 started Message",
             "2 call 1 b none {}",
-            "2 closed, cut off",
-            "3 begun OpenAiChat",
-            "3 call 0 z f the input is no JSON: EOF while parsing an object at line 1 column 1",
-            "3 closed, cut off",
+            "2 ended, cut off",
+            "3 started OpenAiChat",
+            "3 call 0 z f the input is not valid JSON: EOF while parsing an object at line 1 column 1",
+            "3 ended, cut off",
         ]
     );
 }
 
-/// FAULTS 103: an error after the stream had begun, and whatever else ends it in the middle.
+/// An API error, or anything else that ends the stream in the middle of a message, is reported with its line.
 #[test]
-fn what_breaks_a_stream_is_said_with_its_place() {
-    let begun = &ANTHROPIC[..8];
-    for (event, says) in [
+fn a_broken_stream_reports_its_position() {
+    let start = &ANTHROPIC[..8];
+    for (event, expected) in [
         (
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
             "an error (overloaded_error: Overloaded)",
         ),
-        ("{\"type\":", "no JSON"),
-        ("[]", "no object"),
+        ("{\"type\":", "is not valid JSON"),
+        ("[]", "is not a JSON object"),
         (
             r#"{"type":"message_start","message":{}}"#,
             "another message",
@@ -213,53 +216,52 @@ fn what_breaks_a_stream_is_said_with_its_place() {
         (r#"{"type":"content_block_stop"}"#, "no `index`"),
         (
             r#"{"type":"content_block_stop","index":1,"index":2}"#,
-            "stands twice",
+            "appears twice",
         ),
         (
             r#"{"type":"content_block_delta","index":1,"delta":{"partial_json":1}}"#,
-            "must be a text",
+            "must be a string",
         ),
     ] {
-        let text = events(&[begun, &[event], &ANTHROPIC[8..]].concat());
-        let end = told(&[text.as_bytes()]).pop().unwrap();
+        let text = sse_text(&[start, &[event], &ANTHROPIC[8..]].concat());
+        let end = decode_lines(&[text.as_bytes()]).pop().unwrap();
         assert!(
-            end.contains(says) && end.contains("stream:17:"),
+            end.contains(expected) && end.contains("stream:17:"),
             "{event}: {end}"
         );
-        assert!(end.starts_with(r#"broke ["0 call 0 a read "#), "{end}");
+        assert!(end.starts_with(r#"aborted ["0 call 0 a read "#), "{end}");
     }
-    for nobodys in [r#"{"jsonrpc":"2.0"}"#, r#"{"type":"strange"}"#, "x"] {
-        let text = events(&[nobodys, ANTHROPIC[0]]);
-        let lines = told(&[text.as_bytes()]);
+    for unrecognized in [r#"{"jsonrpc":"2.0"}"#, r#"{"type":"strange"}"#, "x"] {
+        let text = sse_text(&[unrecognized, ANTHROPIC[0]]);
+        let lines = decode_lines(&[text.as_bytes()]);
         assert!(
-            lines.len() == 1 && lines[0].starts_with("broke [] stream:1:"),
+            lines.len() == 1 && lines[0].starts_with("aborted [] stream:1:"),
             "{lines:?}"
         );
     }
-    assert!(told(&[]).concat().contains("holds no answer"));
+    assert!(decode_lines(&[]).concat().contains("has no model response"));
 }
 
 #[test]
-fn a_late_piece_is_no_second_call() {
+fn a_late_piece_is_an_error() {
     let late = [&ANTHROPIC[..10], &[ANTHROPIC[8]]].concat();
-    let end = told(&[events(&late).as_bytes()]).pop().unwrap();
-    assert!(end.contains("whole already"), "{end}");
+    let end = decode_lines(&[sse_text(&late).as_bytes()]).pop().unwrap();
+    assert!(end.contains("already complete"), "{end}");
 }
 
 proptest! {
-    /// FAULTS 17.
     #[test]
-    fn where_bytes_are_cut_changes_nothing(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), ends in "\r\n|\r|\n") {
-        let text = [events(&ANTHROPIC), events(&RESPONSES)].concat().replace('\n', &ends);
+    fn events_do_not_depend_on_where_bytes_are_cut(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), ends in "\r\n|\r|\n") {
+        let text = [sse_text(&ANTHROPIC), sse_text(&RESPONSES)].concat().replace('\n', &ends);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
-        prop_assert_eq!(told(&pieces), told(&[text.as_bytes()]));
+        prop_assert_eq!(decode_lines(&pieces), decode_lines(&[text.as_bytes()]));
     }
 
     #[test]
-    fn anything_is_survived(text in "(data: ?)?(\\{\"type\":\"(message|content_block|response)_?[a-z.]{0,8}\"|[\\[\\]{}:,\"a0\n\r]){0,20}") {
-        told(&[text.as_bytes()]);
+    fn arbitrary_text_does_not_panic(text in "(data: ?)?(\\{\"type\":\"(message|content_block|response)_?[a-z.]{0,8}\"|[\\[\\]{}:,\"a0\n\r]){0,20}") {
+        decode_lines(&[text.as_bytes()]);
     }
 }

@@ -1,0 +1,235 @@
+//! A program that does a row's work: how to start it, and what one run of it took.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use aho_corasick::AhoCorasick;
+
+use crate::Result;
+use crate::log_timing;
+use crate::resource_usage::{self, ResourceUsage};
+
+/// The measurements of one run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunSample {
+    /// Duration of the timed part of the run.
+    pub time: Duration,
+    /// Resources that the whole run used.
+    pub usage: ResourceUsage,
+}
+
+/// A program with its arguments, environment, and checks.
+#[derive(Debug)]
+pub struct BenchProgram {
+    /// Name in the table.
+    pub name: &'static str,
+    program: OsString,
+    arguments: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+    stdin: Option<PathBuf>,
+    log: Option<PathBuf>,
+    timing: TimingScope,
+    output_check: Option<OutputCheck>,
+    install_check: Option<InstallCheck>,
+}
+
+/// Which part of a run is timed.
+#[derive(Debug, Clone, Copy)]
+enum TimingScope {
+    /// From before the start until the process was waited for and all its output was read.
+    WholeRun,
+    /// From the start of the first call to the last result, according to the session log.
+    Calls,
+}
+
+/// A text that must appear in the output once per unit of work, so that no program is fast because it does less.
+#[derive(Debug)]
+struct OutputCheck {
+    pattern: AhoCorasick,
+    count: usize,
+}
+
+/// Arguments with which the program succeeds only if it's installed, and how to install it.
+#[derive(Debug)]
+struct InstallCheck {
+    arguments: Vec<OsString>,
+    hint: &'static str,
+}
+
+impl RunSample {
+    /// Returns the time in ms.
+    pub fn ms(&self) -> f64 {
+        self.time.as_secs_f64() * 1e3
+    }
+}
+
+impl BenchProgram {
+    /// Creates a program: its name in the table, and the executable.
+    pub fn new(name: &'static str, program: impl Into<OsString>) -> Self {
+        Self {
+            name,
+            program: program.into(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            stdin: None,
+            log: None,
+            timing: TimingScope::WholeRun,
+            output_check: None,
+            install_check: None,
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the file to use as stdin. The default is an empty stdin.
+    pub fn stdin(self, file: impl Into<PathBuf>) -> Self {
+        Self {
+            stdin: Some(file.into()),
+            ..self
+        }
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Sets the session log that it writes, which is removed before each run.
+    pub fn log(self, file: impl Into<PathBuf>) -> Self {
+        Self {
+            log: Some(file.into()),
+            ..self
+        }
+    }
+
+    /// Times only the span from the first start of a call to the last result, according to the log.
+    pub fn timed_by_log(self) -> Self {
+        Self {
+            timing: TimingScope::Calls,
+            ..self
+        }
+    }
+
+    /// Requires `pattern` to appear exactly `count` times in the output; otherwise the run fails.
+    pub fn expect_output(self, pattern: &str, count: usize) -> Result<Self> {
+        let pattern = AhoCorasick::new([pattern])?;
+        Ok(Self {
+            output_check: Some(OutputCheck { pattern, count }),
+            ..self
+        })
+    }
+
+    /// Requires the program to succeed with the arguments `probe`; otherwise it's skipped, with `hint`.
+    pub fn require<A: Into<OsString>>(
+        self,
+        probe: impl IntoIterator<Item = A>,
+        hint: &'static str,
+    ) -> Self {
+        let arguments = probe.into_iter().map(Into::into).collect();
+        Self {
+            install_check: Some(InstallCheck { arguments, hint }),
+            ..self
+        }
+    }
+
+    /// Returns how to install it, if it isn't installed.
+    pub fn missing_hint(&self) -> Option<&'static str> {
+        let check = self.install_check.as_ref()?;
+        let mut probe = self.command_with(&check.arguments);
+        let status = probe.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        (!status.is_ok_and(|status| status.success())).then_some(check.hint)
+    }
+
+    /// Runs it once.
+    ///
+    /// # Errors
+    /// It can't be started, fails, or doesn't do all its work.
+    pub fn run(&self) -> Result<RunSample> {
+        if let Some(log) = self.log.as_ref().filter(|log| log.exists()) {
+            fs::remove_file(log)?;
+        }
+        let mut stderr = tempfile::tempfile()?;
+        let mut command = self.command_with(&self.arguments);
+        command.stdout(Stdio::piped()).stderr(stderr.try_clone()?);
+        if let Some(file) = &self.stdin {
+            command.stdin(File::open(file)?);
+        }
+
+        let start = Instant::now();
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.name))?;
+        let count = self.count_matches(&mut child)?;
+        let (status, usage) = resource_usage::wait_with_usage(&child)?;
+        let elapsed = start.elapsed();
+
+        if !status.success() {
+            let mut stderr_text = String::new();
+            stderr.rewind()?;
+            stderr.read_to_string(&mut stderr_text)?;
+            return Err(format!("{} ended with {status}: {stderr_text}", self.name).into());
+        }
+        match &self.output_check {
+            Some(check) if check.count != count => {
+                Err(format!("{} did {count} of {} units of work", self.name, check.count).into())
+            }
+            _ => Ok(RunSample {
+                time: self.timed_duration(elapsed)?,
+                usage,
+            }),
+        }
+    }
+
+    fn timed_duration(&self, elapsed: Duration) -> Result<Duration> {
+        match (self.timing, &self.log) {
+            (TimingScope::Calls, Some(log)) => log_timing::calls_duration(log),
+            _ => Ok(elapsed),
+        }
+    }
+
+    /// Returns the command that starts it, for a row that communicates with it while it runs.
+    pub fn command(&self) -> Command {
+        self.command_with(&self.arguments)
+    }
+
+    fn command_with(&self, arguments: &[OsString]) -> Command {
+        let mut prepared = Command::new(&self.program);
+        prepared
+            .args(arguments)
+            .envs(self.variables.iter().cloned())
+            .stdin(Stdio::null());
+        prepared
+    }
+
+    /// Reads all output without keeping it, and counts the units of work in it.
+    fn count_matches(&self, child: &mut Child) -> Result<usize> {
+        let Some(mut stdout) = child.stdout.take() else {
+            return Ok(0);
+        };
+        let Some(check) = &self.output_check else {
+            io::copy(&mut stdout, &mut io::sink())?;
+            return Ok(0);
+        };
+        let mut count = 0;
+        for hit in check.pattern.stream_find_iter(stdout) {
+            hit?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}

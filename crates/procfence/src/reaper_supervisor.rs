@@ -1,0 +1,206 @@
+//! The process that forks reapers, and kills what outlives one.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use rustix::io::DupFlags;
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, kill_process, set_child_subreaper,
+    set_dumpable_behavior, setrlimit,
+};
+
+use crate::descendants;
+use crate::exit::ProgramExit;
+use crate::fd_passing::receive_with_fds;
+use crate::protocol::ReaperReply;
+use crate::reaper::Reaper;
+use crate::signal_fd::SignalFd;
+use crate::sys;
+use crate::timing::{ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT};
+
+/// Size of a request to a supervisor: a letter and a reaper's number.
+pub(crate) const REQUEST_BYTES: usize = 9;
+
+/// A request of the host to a supervisor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SupervisorRequest {
+    /// Fork a reaper with this number. Its socket is attached.
+    SpawnReaper(u64),
+    /// Kill this reaper, which doesn't respond.
+    KillReaper(u64),
+}
+
+impl SupervisorRequest {
+    pub(crate) fn encode(self) -> [u8; REQUEST_BYTES] {
+        let (letter, number) = match self {
+            Self::SpawnReaper(number) => (b'N', number),
+            Self::KillReaper(number) => (b'K', number),
+        };
+        let mut bytes = [letter; REQUEST_BYTES];
+        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    fn parse([letter, number @ ..]: [u8; REQUEST_BYTES]) -> Option<Self> {
+        let number = u64::from_le_bytes(number);
+        match letter {
+            b'N' => Some(Self::SpawnReaper(number)),
+            b'K' => Some(Self::KillReaper(number)),
+            _ => None,
+        }
+    }
+}
+
+struct ReaperSupervisor {
+    control: OwnedFd,
+    signals: SignalFd,
+    /// By the number that the host gave them.
+    reapers: BTreeMap<u64, Pid>,
+    /// Whether orphans are killed.
+    strict: bool,
+}
+
+/// Runs a supervisor until the host is gone and nothing is left of what it started. If it isn't `strict`, processes
+/// that reapers released are left alone.
+///
+/// # Errors
+/// A system call failed, or this process wasn't started by a host.
+pub(crate) fn serve(strict: bool) -> io::Result<()> {
+    let control = sys::control_socket()?.into();
+    // Other processes must not inspect its memory, and no core dump may write it to disk.
+    let _ = rustix::thread::set_name(c"reapers");
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )?;
+    if strict {
+        become_subreaper()?;
+    }
+    let signals = SignalFd::new()?;
+    let supervisor = ReaperSupervisor {
+        control,
+        signals,
+        reapers: BTreeMap::new(),
+        strict,
+    };
+    supervisor.serve()
+}
+
+/// Replies in place of a reaper that couldn't be forked, so that only its call fails.
+fn reply_not_started(socket: OwnedFd, error: &io::Error) {
+    let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+    // If the host has closed the socket, it doesn't need the reply.
+    let _ = UnixStream::from(socket).write_all(&ReaperReply::NotStarted(errno).encode());
+}
+
+/// Makes this process a child subreaper: orphaned descendants are reparented to it (`PR_SET_CHILD_SUBREAPER`).
+fn become_subreaper() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+impl ReaperSupervisor {
+    fn serve(mut self) -> io::Result<()> {
+        loop {
+            let wakeup = self.signals.wait(self.control.as_fd(), None)?;
+            if wakeup.child_exited {
+                self.reap_exited()?;
+            }
+            if wakeup.socket_ready {
+                let mut bytes = [0; REQUEST_BYTES];
+                let (read, descriptors) = receive_with_fds(&self.control, &mut bytes)?;
+                if read == 0 {
+                    return self.shut_down();
+                }
+                match (
+                    SupervisorRequest::parse(bytes),
+                    descriptors.into_iter().next(),
+                ) {
+                    (Some(SupervisorRequest::SpawnReaper(number)), Some(socket)) => {
+                        match sys::fork() {
+                            Ok(None) => return self.become_reaper(socket),
+                            Ok(Some(reaper)) => {
+                                self.reapers.insert(number, reaper);
+                            }
+                            Err(error) => reply_not_started(socket, &error),
+                        }
+                    }
+                    (Some(SupervisorRequest::KillReaper(number)), _) => self.kill_reaper(number),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Turns this fork into a reaper. Its socket replaces the supervisor's control socket.
+    fn become_reaper(self, socket: OwnedFd) -> io::Result<()> {
+        let Self {
+            mut control,
+            signals,
+            ..
+        } = self;
+        rustix::io::dup3(&socket, &mut control, DupFlags::CLOEXEC)?;
+        drop(socket);
+        become_subreaper()?;
+        Reaper::new(UnixStream::from(control), signals).serve()
+    }
+
+    fn kill_reaper(&mut self, number: u64) {
+        if let Some(reaper) = self.reapers.get(&number) {
+            let _ = kill_process(*reaper, Signal::KILL);
+        }
+    }
+
+    /// Reaps exited children. In strict mode, kills all orphans if one of the children was an orphan or a reaper that
+    /// didn't exit cleanly.
+    fn reap_exited(&mut self) -> io::Result<()> {
+        let Self { reapers, .. } = self;
+        let mut has_orphans = false;
+        descendants::reap_exited(|child| {
+            let mut entries = reapers.iter();
+            let number = entries
+                .find(|(_, reaper)| **reaper == child.pid)
+                .map(|(number, _)| *number);
+            let reaper = number.and_then(|number| reapers.remove(&number));
+            has_orphans |= reaper.is_none() || child.exit != ProgramExit::Code(0);
+        });
+        if has_orphans && self.strict {
+            self.kill_orphans()?;
+        }
+        Ok(())
+    }
+
+    fn kill_orphans(&mut self) -> io::Result<()> {
+        let reapers: Vec<Pid> = self.reapers.values().copied().collect();
+        let mut reaped = Vec::new();
+        descendants::kill_until_gone(
+            &self.signals,
+            ORPHAN_KILL_TIMEOUT,
+            |pid| !reapers.contains(&pid),
+            |child| reaped.push(child.pid),
+        )?;
+        self.reapers.retain(|_, reaper| !reaped.contains(reaper));
+        Ok(())
+    }
+
+    /// The host is gone. Waits for the reapers, which notice it as well, and kills what they leave.
+    fn shut_down(mut self) -> io::Result<()> {
+        let started = Instant::now();
+        while !self.reapers.is_empty() && started.elapsed() < REAPER_EXIT_TIMEOUT {
+            self.signals
+                .wait_for_child(REAPER_EXIT_TIMEOUT.saturating_sub(started.elapsed()))?;
+            self.reap_exited()?;
+        }
+        if self.strict {
+            self.reapers.clear();
+            self.kill_orphans()?;
+        }
+        Ok(())
+    }
+}

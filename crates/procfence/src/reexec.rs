@@ -1,0 +1,31 @@
+//! The entry point of supervisors: the host's own executable, started again with a hidden argument.
+//!
+//! Supervisors and reapers have a single thread and little memory, so they fork quickly no matter how much memory the
+//! host uses.
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+
+use crate::reaper_supervisor;
+
+/// The first argument of a supervisor. It isn't the name of a command, and people have no use for it.
+pub(crate) const SUPERVISE_ARGUMENT: &str = "__supervise";
+/// The second argument of a supervisor whose reapers may release what they started.
+pub(crate) const LENIENT_ARGUMENT: &str = "lenient";
+
+/// Runs a supervisor if `arguments` (of this process, with its name first) request one, and returns the exit code when
+/// it's done. Otherwise returns `None` at once.
+pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
+    let argument_is = |at: usize, word: &str| {
+        arguments.get(at).map(OsString::as_os_str) == Some(OsStr::new(word))
+    };
+    if !argument_is(1, SUPERVISE_ARGUMENT) {
+        return None;
+    }
+    Some(
+        match reaper_supervisor::serve(!argument_is(2, LENIENT_ARGUMENT)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(2),
+        },
+    )
+}

@@ -1,0 +1,39 @@
+//! Every timeout and interval, with the relations between them.
+//!
+//! The kill of a process tree is a cascade: each level must wait longer than the level below it may take. A program
+//! that embeds this crate checks its own timeouts against these.
+
+use std::time::Duration;
+
+/// How often a reaper looks again while processes that it killed still exist.
+pub const KILL_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How often the processes of a call are counted if their number is limited.
+pub const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a reaper waits for killed processes to disappear. It leaves those that don't to its supervisor.
+pub const REAPER_KILL_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long a supervisor waits for its reapers to exit once the host is gone.
+pub const REAPER_EXIT_TIMEOUT: Duration = Duration::from_millis(800);
+/// How long a supervisor waits for orphans to disappear after SIGKILL.
+pub const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a host waits for its supervisor when it closes the pool. All programs are gone by then; the wait only
+/// prevents a zombie.
+pub const SUPERVISOR_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause between two looks for orphans of a supervisor that was killed.
+pub const SWEEP_INTERVAL: Duration = Duration::from_millis(10);
+/// How many times to look for them.
+pub const MAX_SWEEPS: u32 = 100;
+
+/// The longest time from the end of a host to the end of its supervisor.
+pub const MAX_CLEANUP: Duration =
+    Duration::from_millis(millis(REAPER_EXIT_TIMEOUT) + millis(ORPHAN_KILL_TIMEOUT));
+
+const fn millis(duration: Duration) -> u64 {
+    duration.as_secs() * 1000 + duration.subsec_millis() as u64
+}
+
+// A killed process gets several looks before its reaper gives up.
+const _: () = assert!(millis(REAPER_KILL_TIMEOUT) >= 10 * millis(KILL_POLL_INTERVAL));
+// A supervisor outwaits a reaper that waits for what it killed.
+const _: () = assert!(millis(REAPER_EXIT_TIMEOUT) > 2 * millis(REAPER_KILL_TIMEOUT));
+// The sweep for orphans lasts as long as a supervisor may take to kill them.
+const _: () = assert!(MAX_SWEEPS as u64 * millis(SWEEP_INTERVAL) >= millis(ORPHAN_KILL_TIMEOUT));

@@ -1,0 +1,47 @@
+//! Renders the results of calls in a given form: this is what goes to stdout.
+//!
+//! A tool's output is always a string inside its own result: it can't add, end or forge a result.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::answer::render::anthropic;
+use crate::answer::render::openai;
+use crate::types::{AnswerForm, CallAnswer, ResultContent};
+
+/// Renders the results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without
+/// a trailing newline. [`AnswerForm::BlockLines`] has one line per result, and is empty without results. Any other form
+/// without results is an empty list.
+pub fn render_answers(form: AnswerForm, answers: &[CallAnswer]) -> String {
+    match (form, answers) {
+        (AnswerForm::BlockLines, _) => {
+            let lines: Vec<String> = answers
+                .iter()
+                .map(|answer| to_compact_json(&anthropic::build_block(answer)))
+                .collect();
+            lines.join("\n")
+        }
+        (_, []) => "[]".to_owned(),
+        (AnswerForm::Message, _) => to_compact_json(&anthropic::build_message(answers)),
+        (AnswerForm::Block, [answer]) => to_compact_json(&anthropic::build_block(answer)),
+        (AnswerForm::Blocks | AnswerForm::Block, _) => {
+            to_compact_json(&anthropic::build_blocks(answers))
+        }
+        (AnswerForm::OpenAiChat, _) => to_compact_json(&openai::build_messages(answers)),
+        (AnswerForm::OpenAiResponses, _) => to_compact_json(&openai::build_outputs(answers)),
+    }
+}
+
+/// Converts content to text, for forms that only carry text.
+pub fn content_as_text(content: &ResultContent) -> Cow<'_, str> {
+    openai::content_text(content)
+}
+
+/// Serializes results. Strings and raw JSON can always be serialized.
+fn to_compact_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,251 @@
+//! Renders what a model reads about an outcome: a successful result verbatim; otherwise what happened, the output, and
+//! a hint about what to do next. A text under `messages` in tools.yaml replaces all three.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::answer::texts::agent;
+use crate::answer::texts::command;
+use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::halted;
+use crate::answer::texts::http;
+use crate::answer::texts::leftovers;
+use crate::answer::texts::limits;
+use crate::answer::texts::pieces::join_lines;
+use crate::answer::texts::rejected;
+use crate::answer::texts::truncation;
+use crate::text::{format_duration, truncate};
+use crate::types::{
+    Call, CallAnswer, CallEnding, DoubtCause, MessageKey, MessageTemplates, Outcome, ResultContent,
+    Template, TemplatePart, Tool,
+};
+use redact::Mask;
+
+/// The start of the last line.
+const HINT_PREFIX: &str = "Hint: ";
+
+/// Maximum length of a name made up by a model, in characters.
+const MAX_NAME_CHARS: usize = 100;
+
+/// Builds the result of `call`, with secrets masked. `tool` is `None` if no tool has the requested name; `messages` are
+/// the texts that replace the built-in ones.
+pub fn build_answer(
+    call: &Call,
+    tool: Option<&Tool>,
+    outcome: &Outcome,
+    messages: &MessageTemplates,
+    mask: &Mask,
+) -> CallAnswer {
+    let content = match outcome {
+        Outcome::Succeeded {
+            content, captured, ..
+        } => truncation::mark_content(content, captured, tool),
+        Outcome::Restored(restored) => restored.content.clone(),
+        _ => ResultContent::Text(render_error(call, tool, outcome, messages)),
+    };
+    let content = leftovers::append_notice(content, outcome, tool);
+    CallAnswer {
+        tool_use_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        content: mask_content(content, mask),
+        is_error: outcome.is_error(),
+    }
+}
+
+fn render_error(
+    call: &Call,
+    tool: Option<&Tool>,
+    outcome: &Outcome,
+    messages: &MessageTemplates,
+) -> String {
+    let name = truncate(&call.name, MAX_NAME_CHARS);
+    let error_text = error_text(&name, tool, outcome);
+    if let Some(template) = messages.get(&message_key(outcome)) {
+        return fill_message(template, &name, outcome, tool, &error_text);
+    }
+    let hint = format!("{HINT_PREFIX}{}", error_text.hint);
+    join_lines([error_text.error.as_str(), &error_text.details, &hint])
+}
+
+/// Strips the hint, which is meant only for the model.
+pub fn strip_hint(text: &str) -> &str {
+    match text.rsplit_once('\n') {
+        Some((rest, last)) if last.starts_with(HINT_PREFIX) => rest,
+        _ => text,
+    }
+}
+
+fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
+    match outcome {
+        Outcome::Succeeded { .. } | Outcome::Restored(_) => ErrorText::default(),
+        Outcome::Failed {
+            output,
+            stderr,
+            captured,
+            ending,
+        } => {
+            let output = truncation::mark_text(output, captured, tool);
+            let error_text = match ending {
+                CallEnding::ExitCode(code) => command::explain_exit(*code, &output, stderr),
+                CallEnding::Signal(signal) => command::explain_signal(*signal, &output, stderr),
+                CallEnding::LimitExceeded(limit) => {
+                    command::explain_exceeded_limit(*limit, tool, &output, stderr)
+                }
+                CallEnding::HttpStatus(status) => http::explain_status(tool, *status, &output),
+                CallEnding::Answered | CallEnding::Unfinished => ErrorText::default(),
+            };
+            match limits::suspect_limit(tool, *ending, stderr) {
+                Some(limit) => error_text.with_hint(limits::suspicion_hint(limit, tool)),
+                None => error_text,
+            }
+        }
+        Outcome::BadOutput {
+            problem,
+            output,
+            stderr,
+            captured,
+            ..
+        } => command::explain_bad_output(
+            name,
+            problem,
+            &truncation::mark_text(output, captured, tool),
+            stderr,
+        ),
+        Outcome::TimedOut {
+            limit,
+            no_calls_started: idle,
+            output,
+            stderr,
+            captured,
+        } => {
+            let output = truncation::mark_text(output, captured, tool);
+            command::explain_timeout(name, tool.filter(|_| !idle), *limit, &output, stderr)
+        }
+        Outcome::NotStarted(fault) => command::explain_spawn_error(fault),
+        Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
+        Outcome::InDoubt {
+            cause: doubt,
+            output,
+            captured,
+        } => http::explain_in_doubt(name, doubt)
+            .with_details(truncation::mark_text(output, captured, tool).into_owned()),
+        Outcome::AgentFailed {
+            failure: fault,
+            output,
+            captured,
+        } => agent::explain_agent_failure(
+            name,
+            fault,
+            &truncation::mark_text(output, captured, tool),
+        ),
+        Outcome::MissingVariable(_)
+        | Outcome::NoBacking
+        | Outcome::LogRefused(_)
+        | Outcome::InternalError(_) => rejected::explain_unable(name, outcome),
+        Outcome::Cancelled {
+            failed_tool: by,
+            output,
+            stderr,
+            captured,
+        } => {
+            let output = truncation::mark_text(output, captured, tool);
+            rejected::explain_cancelled(by, tool, command::partial_output_text(&output, stderr))
+        }
+        Outcome::Interrupted {
+            cause: by,
+            output,
+            stderr,
+            captured,
+        } => {
+            let output = truncation::mark_text(output, captured, tool);
+            halted::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
+        }
+        Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
+        Outcome::Paused { failures } => rejected::explain_paused(name, *failures),
+        Outcome::Rejected(rejection) => rejected::explain_rejection(name, rejection),
+    }
+}
+
+/// Returns the key of `messages` for an outcome.
+fn message_key(outcome: &Outcome) -> MessageKey {
+    match outcome {
+        Outcome::TimedOut { .. } => MessageKey::Timeout,
+        Outcome::Failed {
+            ending: CallEnding::HttpStatus(status),
+            ..
+        } => http::message_key(*status),
+        Outcome::Succeeded { .. }
+        | Outcome::Restored(_)
+        | Outcome::Failed { .. }
+        | Outcome::BadOutput { .. }
+        | Outcome::InternalError(_) => MessageKey::Failed,
+        Outcome::AgentFailed { .. } => MessageKey::AgentFailed,
+        Outcome::NotStarted(_)
+        | Outcome::TransportFailed(_)
+        | Outcome::MissingVariable(_)
+        | Outcome::NoBacking => MessageKey::Unavailable,
+        Outcome::LogRefused(_) | Outcome::NotExecuted(_) => MessageKey::NotExecuted,
+        Outcome::Cancelled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
+        Outcome::InDoubt { .. } => MessageKey::InDoubt,
+        Outcome::Paused { .. } => MessageKey::Paused,
+        Outcome::Rejected(rejection) => rejected::message_key(rejection.reason),
+    }
+}
+
+/// Fills in a text from `messages`. Inserted values are never expanded again.
+fn fill_message(
+    template: &Template,
+    name: &str,
+    outcome: &Outcome,
+    tool: Option<&Tool>,
+    error_text: &ErrorText,
+) -> String {
+    let limit = match outcome {
+        Outcome::TimedOut { limit, .. }
+        | Outcome::InDoubt {
+            cause: DoubtCause::TimedOut(limit),
+            ..
+        } => Some(*limit),
+        _ => tool.map(|tool| tool.timeout.after),
+    };
+    let value = |key: &str| match key {
+        "tool" => name.to_owned(),
+        "error" => error_text.error.clone(),
+        "details" => error_text.details.clone(),
+        "timeout" => limit.map(format_duration).unwrap_or_default(),
+        _ => String::new(),
+    };
+    let parts = template.parts.iter().map(|part| match part {
+        TemplatePart::Text(text) => text.clone(),
+        TemplatePart::Value { path, .. } => value(&path.join(".")),
+        TemplatePart::Env { name, .. } => format!("${{{name}}}"),
+    });
+    parts.collect()
+}
+
+fn mask_content(content: ResultContent, mask: &Mask) -> ResultContent {
+    match content {
+        ResultContent::Text(text) => ResultContent::Text(match mask.apply(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(masked) => masked,
+        }),
+        ResultContent::Blocks(blocks) => ResultContent::Blocks(
+            blocks
+                .into_iter()
+                .filter_map(|block| mask_block(block, mask))
+                .collect(),
+        ),
+    }
+}
+
+/// Masks a block; drops it if the masked text is no longer JSON.
+fn mask_block(block: Box<RawValue>, mask: &Mask) -> Option<Box<RawValue>> {
+    match mask.apply(block.get()) {
+        Cow::Borrowed(_) => Some(block),
+        Cow::Owned(masked) => RawValue::from_string(masked).ok(),
+    }
+}

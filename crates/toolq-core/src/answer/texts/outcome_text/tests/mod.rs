@@ -1,0 +1,98 @@
+//! Every text that a model reads, verbatim.
+
+mod halted;
+mod http;
+mod limits;
+mod program;
+mod rejected;
+mod truncation;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::answer::texts::outcome_text::build_answer;
+use crate::json::Input;
+use crate::testing::{sample_template, tool_with_schema};
+use crate::types::{
+    Backing, BudgetLimit, Call, CallEnding, CaptureStats, CommandBacking, CommandLimits,
+    DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey, NotExecutedCause, Outcome,
+    OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent, SpawnError, StdinSource,
+    Tool, TransportError, TransportPhase,
+};
+use redact::Mask;
+
+fn call(name: &str) -> Call {
+    Call {
+        turn: 0,
+        position: 0,
+        id: "toolu_1".to_owned(),
+        name: name.to_owned(),
+        input: Ok(Input::empty()),
+        parent: None,
+    }
+}
+
+fn read_tool() -> Tool {
+    Tool {
+        effect: Effect::Read,
+        ..tool_with_schema("search", json!(true))
+    }
+}
+
+fn answer_text(tool: Option<&Tool>, outcome: &Outcome) -> String {
+    let name = tool.map_or("serch", |tool| &tool.name);
+    let words = tool.map(|tool| tool.messages.clone()).unwrap_or_default();
+    let answer = build_answer(
+        &call(name),
+        tool,
+        outcome,
+        &words,
+        &Mask::new(["s3cr3t-value"]),
+    );
+    assert_eq!(answer.is_error, outcome.is_error());
+    match answer.content {
+        ResultContent::Text(text) => text,
+        ResultContent::Blocks(blocks) => blocks
+            .iter()
+            .map(|block| block.get().to_owned() + "\n")
+            .collect(),
+    }
+}
+
+/// Renders several outcomes of a `read` tool, with separators between them.
+fn answer_texts(outcomes: &[Outcome]) -> String {
+    let texts: Vec<String> = outcomes
+        .iter()
+        .map(|outcome| answer_text(Some(&read_tool()), outcome))
+        .collect();
+    texts.join("\n---\n")
+}
+
+fn failed(ending: CallEnding, output: &str, stderr: &str) -> Outcome {
+    Outcome::Failed {
+        output: output.to_owned(),
+        stderr: stderr.to_owned(),
+        captured: CaptureStats::default(),
+        ending,
+    }
+}
+
+fn rejected(reason: RejectionReason, details: &[(&str, &str)]) -> Outcome {
+    let detail = |(path, message): &(&str, &str)| ProblemDetail {
+        path: (*path).to_owned(),
+        message: (*message).to_owned(),
+    };
+    Outcome::Rejected(Rejection {
+        reason,
+        details: details.iter().map(detail).collect(),
+    })
+}
+
+fn transport(phase: TransportPhase, detail: &str) -> Outcome {
+    Outcome::TransportFailed(TransportError {
+        phase,
+        origin: "http://127.0.0.1:8080".to_owned(),
+        detail: detail.to_owned(),
+    })
+}

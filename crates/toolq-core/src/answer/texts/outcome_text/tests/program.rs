@@ -1,0 +1,163 @@
+//! Programs that fail, time out, or don't start.
+
+use super::*;
+
+#[test]
+fn exit_codes_come_with_output_and_hint() {
+    insta::assert_snapshot!(answer_texts(&[
+        failed(CallEnding::ExitCode(1), "", "cat: notes.txt: No such file or directory\n"),
+        failed(CallEnding::ExitCode(1), "", "cat: /etc/shadow: Permission denied\n"),
+        failed(CallEnding::ExitCode(127), "", "sh: 1: foo: command not found\n"),
+        failed(CallEnding::ExitCode(127), "", ""),
+        failed(CallEnding::ExitCode(2), "3 tests passed, 1 failed\n", "warning: unused\n"),
+        failed(CallEnding::ExitCode(3), "", ""),
+        failed(CallEnding::ExitCode(7), "", "curl: (7) Failed to connect to localhost port 1: Connection refused"),
+    ]), @"
+        Exit code 1.
+        cat: notes.txt: No such file or directory
+        Hint: nothing exists at this path. Check the spelling, or list the directory first.
+        ---
+        Exit code 1.
+        cat: /etc/shadow: Permission denied
+        Hint: this isn't permitted, and calling again won't change that. Use another path or another approach, or ask the user.
+        ---
+        Exit code 127.
+        sh: 1: foo: command not found
+        Hint: a program that it needs isn't installed. Use another tool, or tell the user.
+        ---
+        Exit code 127.
+        Hint: a program that it needs isn't installed. Use another tool, or tell the user.
+        ---
+        Exit code 2.
+        stderr:
+        warning: unused
+        stdout:
+        3 tests passed, 1 failed
+        Hint: read its output, and change the input before calling it again.
+        ---
+        Exit code 3.
+        Hint: it didn't say why. Check the input, or try another approach.
+        ---
+        Exit code 7.
+        curl: (7) Failed to connect to localhost port 1: Connection refused
+        Hint: nothing is listening at this address. The service may not be running: check the address, or try again later.
+        ");
+}
+
+#[test]
+fn signals_are_named() {
+    insta::assert_snapshot!(answer_texts(&[
+        failed(CallEnding::Signal(libc::SIGSEGV), "half", ""),
+        failed(CallEnding::Signal(libc::SIGKILL), "", ""),
+        failed(CallEnding::Signal(libc::SIGTERM), "", ""),
+        failed(CallEnding::Signal(libc::SIGXFSZ), "", ""),
+        failed(CallEnding::Signal(64), "", ""),
+    ]), @"
+        Killed by SIGSEGV.
+        half
+        Hint: the program crashed. Try another input or another tool.
+        ---
+        Killed by SIGKILL.
+        Hint: it may have used too much memory. Ask for less at a time.
+        ---
+        Killed by SIGTERM.
+        Hint: something outside of toolq terminated it. It may work if you call it again.
+        ---
+        Killed by SIGXFSZ.
+        Hint: it wrote a file that is too large. Ask for less at a time.
+        ---
+        Killed by signal 64.
+        Hint: the program crashed. Try another input or another tool.
+        ");
+}
+
+#[test]
+fn timeouts_come_with_partial_output() {
+    let outcome = |output: &str, stderr: &str| Outcome::TimedOut {
+        no_calls_started: false,
+        limit: Duration::from_secs(30),
+        output: output.to_owned(),
+        stderr: stderr.to_owned(),
+        captured: CaptureStats::default(),
+    };
+    let write = tool_with_schema("save", json!(true));
+    insta::assert_snapshot!(
+        answer_texts(&[outcome("", ""), outcome("line 1\n", ""), outcome("line 1\n", "waiting for the lock\n")])
+            + "\n---\n"
+            + &answer_text(Some(&write), &outcome("", "")),
+        @"
+        search timed out after 30s and was stopped.
+        Hint: ask for less at a time (a narrower search, a smaller range), or use another tool.
+        ---
+        search timed out after 30s and was stopped.
+        Output until then:
+        line 1
+        Hint: ask for less at a time (a narrower search, a smaller range), or use another tool.
+        ---
+        search timed out after 30s and was stopped.
+        Output until then:
+        stderr:
+        waiting for the lock
+        stdout:
+        line 1
+        Hint: ask for less at a time (a narrower search, a smaller range), or use another tool.
+        ---
+        save timed out after 30s and was stopped.
+        Hint: it may have done part of its work: check before calling it again, and ask for less at a time.
+        "
+    );
+}
+
+#[test]
+fn spawn_errors_are_explained() {
+    let errnos = [
+        libc::ENOENT,
+        libc::EACCES,
+        libc::ENOEXEC,
+        libc::EISDIR,
+        libc::ENOTDIR,
+        libc::ELOOP,
+        libc::E2BIG,
+        libc::ETXTBSY,
+        libc::EAGAIN,
+        libc::EIO,
+    ];
+    let outcomes = errnos.map(|errno| {
+        Outcome::NotStarted(SpawnError {
+            program: "ripgrep".to_owned(),
+            directory: None,
+            errno,
+        })
+    });
+    insta::assert_snapshot!(answer_texts(&outcomes), @"
+        The program `ripgrep` was not found.
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ---
+        The program `ripgrep` can't be executed (permission denied).
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ---
+        `ripgrep` isn't an executable for this machine, nor a script with a `#!` line.
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ---
+        `ripgrep` is a directory, not a program.
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ---
+        Part of the path `ripgrep` is a file, not a directory.
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ---
+        `ripgrep` is a symlink that points to itself.
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ---
+        The arguments for `ripgrep` are too long.
+        Hint: nothing ran. Call it with a shorter input, or split it.
+        ---
+        The program `ripgrep` is being written to right now.
+        Hint: nothing ran. Call it again in a moment.
+        ---
+        The system doesn't have the resources to start `ripgrep` right now.
+        Hint: nothing ran. Call it again in a moment, with fewer calls at once.
+        ---
+        The program `ripgrep` could not be started: Input/output error (os error 5).
+        Hint: another input won't change that. Use another tool, or tell the user.
+        ");
+}

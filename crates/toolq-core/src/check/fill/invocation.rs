@@ -1,0 +1,73 @@
+//! Builds what a call runs from its tool's templates and its input. A value becomes part of exactly one argument,
+//! variable, header, query pair or JSON value. It is never split, never scanned for placeholders, and never put where
+//! it could be read as something else. Environment variables aren't resolved here.
+
+#[cfg(test)]
+mod tests;
+
+use crate::check::fill::command;
+use crate::check::fill::request;
+use crate::check::fill::template_values::{ProblemCollector, fill_template, value_text};
+use crate::json::Input;
+use crate::template::TemplateTarget;
+use crate::types::{
+    AgentInvocation, Backing, BuiltinTool, CommandInvocation, Invocation, PartialTemplate,
+    ProblemDetail, Segment, Tool,
+};
+
+/// Builds what a call of `tool` runs; `None` if the tool has no backing.
+///
+/// # Errors
+/// Every value that is missing, or isn't allowed where the templates put it.
+pub(crate) fn build_invocation(
+    tool: &Tool,
+    input: &Input,
+) -> Result<Option<Invocation>, Vec<ProblemDetail>> {
+    let mut problems = ProblemCollector::default();
+    let invocation = match &tool.backing {
+        Some(Backing::Command(command)) => {
+            Invocation::Command(command::fill_command(command, input, &mut problems))
+        }
+        Some(Backing::Http(http)) => {
+            Invocation::Http(request::fill_request(http, input, &mut problems))
+        }
+        Some(Backing::Agent(agent)) => Invocation::Agent(AgentInvocation {
+            prompt: agent.prompt.as_ref().and_then(|prompt| {
+                let filled = fill_template(prompt, input, TemplateTarget::Text);
+                problems.record(filled.map(|filled| Some(filled.unwrap_or_default())))
+            }),
+        }),
+        Some(Backing::Builtin(BuiltinTool::AttemptCompletion)) => {
+            Invocation::Completion(builtin_argument(input, "result"))
+        }
+        Some(Backing::Builtin(BuiltinTool::NewTask(_))) => Invocation::Agent(AgentInvocation {
+            prompt: Some(PartialTemplate(vec![Segment::Text(builtin_argument(
+                input, "task",
+            ))])),
+        }),
+        None => return Ok(None),
+    };
+    problems.into_result(Some(invocation))
+}
+
+/// Builds the command that the `probe` of `tool` runs; `None` if the tool has no probe.
+///
+/// # Errors
+/// As for [`build_invocation`].
+pub(crate) fn build_probe(
+    tool: &Tool,
+    input: &Input,
+) -> Result<Option<CommandInvocation>, Vec<ProblemDetail>> {
+    let Some(probe) = &tool.probe else {
+        return Ok(None);
+    };
+    let mut problems = ProblemCollector::default();
+    let filled = command::fill_command(probe, input, &mut problems);
+    problems.into_result(Some(filled))
+}
+
+/// Returns a value that the schema of a built-in tool requires.
+fn builtin_argument(input: &Input, name: &str) -> String {
+    let value = input.value_at(&[name.to_owned()]);
+    value.map(|raw| value_text(raw.into())).unwrap_or_default()
+}

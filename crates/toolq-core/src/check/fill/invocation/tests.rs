@@ -1,0 +1,380 @@
+//! Hostile values in every place that a value can go.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::check::fill::invocation::build_invocation;
+use crate::json::Input;
+use crate::testing::{sample_template, tool_with_backing};
+use crate::types::{
+    ArgumentTemplate, Backing, BodyTemplate, CommandBacking, CommandInvocation, CommandLimits,
+    HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, PartialJson, ProblemDetail,
+    RequestBody, Segment, StdinContent, StdinSource,
+};
+use crate::url::{RequestUrlError, build_request_url};
+
+fn command_backing(arguments: &[&str]) -> CommandBacking {
+    let mut after_dashes = false;
+    let argument = |text: &&str| {
+        let argument = ArgumentTemplate {
+            template: sample_template(text),
+            after_double_dash: after_dashes,
+        };
+        after_dashes |= *text == "--";
+        argument
+    };
+    CommandBacking {
+        program: "prog".to_owned(),
+        arguments: arguments.iter().map(argument).collect(),
+        stdin: StdinSource::None,
+        env: Vec::new(),
+        pass_env: Vec::new(),
+        cwd: "/".into(),
+        success_exit: vec![0],
+        leftovers: Leftovers::default(),
+        limits: CommandLimits::default(),
+    }
+}
+
+fn http_backing(url: &str) -> HttpBacking {
+    HttpBacking {
+        method: HttpMethod::Post,
+        url: sample_template(url),
+        allowed_hosts: None,
+        query: Vec::new(),
+        headers: Vec::new(),
+        body: RequestBody::None,
+        success_status: Vec::new(),
+        select: None,
+        max_redirects: 0,
+        proxy: None,
+    }
+}
+
+fn fill_command(
+    backing: CommandBacking,
+    input: &Value,
+) -> Result<CommandInvocation, Vec<ProblemDetail>> {
+    let input = Input::parse(&input.to_string()).unwrap();
+    match build_invocation(&tool_with_backing(Backing::Command(backing)), &input)? {
+        Some(Invocation::Command(command)) => Ok(command),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fill_request(
+    backing: &HttpBacking,
+    input: &Value,
+) -> Result<HttpInvocation, Vec<ProblemDetail>> {
+    let input = Input::parse(&input.to_string()).unwrap();
+    match build_invocation(&tool_with_backing(Backing::Http(backing.clone())), &input)? {
+        Some(Invocation::Http(request)) => Ok(request),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fill_argv(arguments: &[&str], input: &Value) -> Result<Vec<String>, Vec<ProblemDetail>> {
+    Ok(fill_command(command_backing(arguments), input)?
+        .argv
+        .split_off(1))
+}
+
+fn detail_lines(details: Vec<ProblemDetail>) -> Vec<String> {
+    details
+        .into_iter()
+        .map(|detail| format!("{}: {}", detail.path, detail.message))
+        .collect()
+}
+
+/// 18 × 6 × 6 texts that shells, URLs, JSON, templates, option parsers or terminals could misread.
+fn hostile_texts() -> impl Iterator<Item = String> {
+    let cores = [
+        "",
+        "a b",
+        "$(touch x)",
+        "`touch x`",
+        "; touch x",
+        "| tee x",
+        "${HOME}",
+        "{b}",
+        "{{b}}",
+        "%s%n",
+        "../..",
+        "\"},\"admin\":true",
+        "\r\nX-Evil: 1",
+        "\u{202e}txt",
+        "\u{1b}]52;c;x\u{7}",
+        "*?[a-z]~",
+        "\\",
+        "é\u{301}\u{0}",
+    ];
+    let ends = ["", "'", "\"", "\n", "-", "%2e%2e/"];
+    cores.into_iter().flat_map(move |core| {
+        ends.into_iter().flat_map(move |before| {
+            ends.into_iter()
+                .map(move |after| format!("{before}{core}{after}"))
+        })
+    })
+}
+
+fn hostile_text() -> impl Strategy<Value = String> {
+    let corpus: Vec<String> = hostile_texts().collect();
+    assert!(corpus.len() >= 500);
+    prop_oneof![prop::sample::select(corpus), any::<String>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// An array of n items becomes n arguments, and no value is expanded twice.
+    #[test]
+    fn a_value_stays_within_one_argument(a in hostile_text(), b in hostile_text(), items in prop::collection::vec(hostile_text(), 0..4)) {
+        let input = json!({"a": a, "b": b, "items": items});
+        let filled = fill_argv(&["{b} is text", "--x={a}", "--", "{a}", "{items...}", "{none?}", "{a}{b}"], &input);
+        let all = [&a, &b].into_iter().chain(&items);
+        if all.clone().any(|text| text.contains('\0')) {
+            prop_assert!(detail_lines(filled.unwrap_err()).iter().any(|line| line.contains("NUL")));
+        } else if b.starts_with('-') {
+            prop_assert_eq!(filled.unwrap_err().len(), 1);
+        } else {
+            let mut expected = vec![format!("{b} is text"), format!("--x={a}"), "--".to_owned(), a.clone()];
+            expected.extend(items.iter().cloned());
+            expected.push(format!("{a}{b}"));
+            prop_assert_eq!(filled.unwrap(), expected);
+        }
+    }
+
+    /// The server is always the declared one, and a value is one path segment.
+    #[test]
+    fn a_value_stays_within_one_url_segment(a in hostile_text(), b in hostile_text()) {
+        let mut backing = http_backing("${BASE}/rates/{a}/to-{b}");
+        backing.query = vec![("q".to_owned(), sample_template("{b}"))];
+        let env = |name: &str| (name == "BASE").then(|| "http://u:p@127.0.0.1:8080/v1".to_owned());
+        match fill_request(&backing, &json!({"a": a, "b": b})) {
+            Err(refused) => {
+                prop_assert_eq!(&refused[0].path, "/a");
+                prop_assert!(matches!(a.as_str(), "" | "." | ".."), "{:?}", a);
+            }
+            Ok(request) => {
+                let url = build_request_url(&backing, &request, &env).unwrap();
+                prop_assert_eq!(&url[..url::Position::BeforePath], "http://u:p@127.0.0.1:8080");
+                let segments: Vec<String> = url.path_segments().unwrap().map(percent_decode).collect();
+                let to = format!("to-{b}");
+                prop_assert_eq!(segments, ["v1", "rates", &a, &to]);
+                let query: Vec<_> = url.query_pairs().into_owned().collect();
+                prop_assert_eq!(query, [("q".to_owned(), b)]);
+                prop_assert_eq!(url.fragment(), None);
+            }
+        }
+    }
+
+    /// A header is a single line of visible characters.
+    #[test]
+    fn a_header_stays_on_one_line(a in hostile_text()) {
+        let mut backing = http_backing("http://h/");
+        backing.headers = vec![("x-a".to_owned(), sample_template("v {a}"))];
+        let visible = a.chars().all(|c| c == '\t' || (' '..='~').contains(&c));
+        match fill_request(&backing, &json!({"a": a})) {
+            Err(refused) => prop_assert!(!visible && refused.len() == 1),
+            Ok(request) => {
+                prop_assert!(visible);
+                prop_assert_eq!(&request.headers[0].1.0, &[Segment::Text(format!("v {a}"))]);
+            }
+        }
+    }
+}
+
+fn percent_decode(segment: &str) -> String {
+    percent_encoding::percent_decode_str(segment)
+        .decode_utf8()
+        .unwrap()
+        .into_owned()
+}
+
+#[test]
+fn a_string_with_a_leading_dash_is_refused() {
+    for value in ["-", "--upload-pack=x", "-oProxyCommand=x"] {
+        let input = json!({"x": value, "empty": "", "list": ["a", value]});
+        for refused in ["{x}", "{empty}{x}", "{x}.txt"] {
+            assert!(fill_argv(&[refused], &input).is_err(), "{refused}");
+            assert!(fill_argv(&["--", refused], &input).is_ok(), "{refused}");
+        }
+        assert!(fill_argv(&["--flag={x}"], &input).is_ok());
+        let refused = detail_lines(fill_argv(&["{list...}"], &input).unwrap_err());
+        assert_eq!(
+            refused,
+            ["/list/1: must not start with `-`, or the program would read it as an option"]
+        );
+    }
+    assert_eq!(fill_argv(&["{n}"], &json!({"n": -5})).unwrap(), ["-5"]);
+}
+
+/// Digits are kept verbatim.
+#[test]
+fn values_that_are_not_strings_are_passed_as_json() {
+    let input = Input::parse(
+        r#"{"n":12345678901234567890123,"f":1.0,"o":{"k": [1,null]},"b":true,"z":null}"#,
+    )
+    .unwrap();
+    let backing = command_backing(&[
+        "{n}", "{f}", "{o}", "{o.k}", "{b}", "{z}", "{z?}", "{o.k...}",
+    ]);
+    let Ok(Some(Invocation::Command(filled))) =
+        build_invocation(&tool_with_backing(Backing::Command(backing)), &input)
+    else {
+        panic!()
+    };
+    let expected = [
+        "12345678901234567890123",
+        "1.0",
+        r#"{"k": [1,null]}"#,
+        "[1,null]",
+        "true",
+        "null",
+        "1",
+        "null",
+    ];
+    assert_eq!(filled.argv[1..], expected);
+}
+
+#[test]
+fn arguments_that_the_system_would_reject_are_rejected_first() {
+    let input = |bytes: usize| json!({"x": "x".repeat(bytes)});
+    assert!(fill_argv(&["{x}"], &input(131_071)).is_ok());
+    let refused = detail_lines(fill_argv(&["{x}"], &input(131_072)).unwrap_err());
+    assert!(
+        refused[0].starts_with("/x: is too long") && refused[0].contains("stdin"),
+        "{refused:?}"
+    );
+    let list = json!({"list": vec!["x".repeat(131_000); 17]});
+    assert!(detail_lines(fill_argv(&["{list...}"], &list).unwrap_err())[0].contains("together"));
+    let mut backing = command_backing(&[]);
+    backing.env = vec![("V".to_owned(), sample_template("{x}"))];
+    backing.stdin = StdinSource::Template(sample_template("{x}"));
+    assert!(fill_command(backing.clone(), &input(131_069)).is_ok());
+    assert_eq!(
+        fill_command(backing.clone(), &input(131_070))
+            .unwrap_err()
+            .len(),
+        1
+    );
+    let refused = detail_lines(fill_command(backing, &json!({"x": "a\0b"})).unwrap_err());
+    assert_eq!(
+        refused,
+        ["/x: contains a NUL character, which an environment variable can't"]
+    );
+}
+
+#[test]
+fn missing_values_are_omitted_or_rejected() {
+    let mut backing = command_backing(&["{a?}", "--b={b?}", "{c?}x", "{list?...}"]);
+    backing.env = vec![
+        ("A".to_owned(), sample_template("{a?}")),
+        ("C".to_owned(), sample_template("{c}")),
+    ];
+    backing.stdin = StdinSource::Template(sample_template("<{c}>"));
+    let filled = fill_command(backing, &json!({"c": "c"})).unwrap();
+    assert_eq!(filled.argv, ["prog", "cx"]);
+    assert_eq!(filled.env.len(), 1);
+    assert!(matches!(filled.stdin, StdinContent::Text(text) if text == "<c>"));
+    let refused = detail_lines(
+        fill_argv(
+            &["{a.b}", "{c}", "{d...}", "{e...}"],
+            &json!({"a": 1, "d": 3}),
+        )
+        .unwrap_err(),
+    );
+    assert_eq!(
+        refused,
+        [
+            "/a/b: is required",
+            "/c: is required",
+            "/d: must be an array",
+            "/e: is required"
+        ]
+    );
+}
+
+/// Values are inserted into the tree of a body, not into its text.
+#[test]
+fn a_body_keeps_types_and_digits() {
+    let object = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(key, text)| {
+            (
+                (*key).to_owned(),
+                BodyTemplate::Template(sample_template(text)),
+            )
+        });
+        BodyTemplate::Object(pairs.collect())
+    };
+    let mut backing = http_backing("http://h/");
+    backing.body = RequestBody::Json(BodyTemplate::Array(vec![
+        BodyTemplate::Literal(json!(1)),
+        object(&[
+            ("n", "{n}"),
+            ("out", "{none?}"),
+            ("s", "n={n} {s} ${TOKEN}"),
+            ("z", "{z?}"),
+        ]),
+    ]));
+    let input =
+        Input::parse(r#"{"n":1.50,"s":"\"},\"admin\":true ${TOKEN} {n}","z":null}"#).unwrap();
+    let Ok(Some(Invocation::Http(request))) =
+        build_invocation(&tool_with_backing(Backing::Http(backing)), &input)
+    else {
+        panic!()
+    };
+    let Some(PartialJson::Array(items)) = request.body else {
+        panic!()
+    };
+    let PartialJson::Object(pairs) = &items[1] else {
+        panic!()
+    };
+    let keys: Vec<&str> = pairs.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["n", "s", "z"]);
+    assert!(matches!(&pairs[0].1, PartialJson::Raw(raw) if raw.get() == "1.50"));
+    let PartialJson::Text(text) = &pairs[1].1 else {
+        panic!()
+    };
+    let token = Segment::Env {
+        name: "TOKEN".to_owned(),
+        default: None,
+    };
+    let literal = Segment::Text("n=1.50 \"},\"admin\":true ${TOKEN} {n} ".to_owned());
+    assert_eq!(text.0, [literal, token]);
+    assert!(matches!(&pairs[2].1, PartialJson::Raw(raw) if raw.get() == "null"));
+}
+
+/// Environment variables in a URL are checked too.
+#[test]
+fn a_url_keeps_its_declared_origin() {
+    let at = |url: &str, base: &str, x: &str| {
+        let backing = http_backing(url);
+        let request = fill_request(&backing, &json!({"x": x}))
+            .map_err(|refused| detail_lines(refused).join("\n"))?;
+        let env = |name: &str| (name == "BASE").then(|| base.to_owned());
+        build_request_url(&backing, &request, &env)
+            .map(String::from)
+            .map_err(|fault| fault.to_string())
+    };
+    assert_eq!(
+        at("${BASE}/{x}?q={x}", "https://h", "a/b").unwrap(),
+        "https://h/a%2Fb?q=a%2Fb"
+    );
+    assert_eq!(at("http://h/a?q={x}", "", "").unwrap(), "http://h/a?q=");
+    for (url, base, x) in [
+        ("${BASE}{x}", "http://h", "evil"),
+        ("${BASE}{x}", "http://h", ".evil.com"),
+        ("${BASE}{x}", "http://h:80", "81"),
+        ("${BASE}/{x}", "file:///etc", "passwd"),
+        ("${BASE}/{x}", "no url", "x"),
+        ("${NONE}/{x}", "", "x"),
+        ("http://h/.{x}/a", "", "."),
+        ("http://h/%2E{x}", "", "."),
+        ("http://h/{x}/a", "", ""),
+    ] {
+        assert!(at(url, base, x).is_err(), "{url} {base} {x}");
+    }
+    let fault = RequestUrlError::MissingVariable("NONE".to_owned());
+    assert_eq!(at("${NONE}/{x}", "", "x"), Err(fault.to_string()));
+}

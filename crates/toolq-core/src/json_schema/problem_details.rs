@@ -1,0 +1,207 @@
+//! Lists the problems of an invalid input, one line each. No line contains the input's values: they may be secret, or
+//! megabytes long.
+
+use std::fmt::Write as _;
+
+use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use crate::json_schema::error_messages::{
+    MAX_DECLARED_CHARS, error_message, format_types, json_type_name,
+};
+use crate::json_schema::subschemas::escape_pointer_token;
+use crate::text::{MAX_NAME_CHARS, suggest_name, truncate};
+use crate::types::ProblemDetail;
+
+/// Maximum number of problems that are listed; the rest are counted.
+const MAX_DETAILS: usize = 50;
+
+/// Lists every problem of `input`; empty if it is valid.
+pub(crate) fn collect_problem_details(
+    validator: &Validator,
+    declared: &Value,
+    input: &Value,
+) -> Vec<ProblemDetail> {
+    let mut collector = SchemaProblemCollector {
+        schema: declared,
+        input,
+        details: Vec::new(),
+        omitted: 0,
+    };
+    for error in validator.iter_errors(input) {
+        collector.add_error(&error);
+    }
+    if collector.omitted > 0 {
+        let more = collector.omitted;
+        collector.details.push(ProblemDetail {
+            path: String::new(),
+            message: format!(
+                "and {more} more problem{}",
+                if more == 1 { "" } else { "s" }
+            ),
+        });
+    }
+    collector.details
+}
+
+type AlternativeErrors = [ValidationError<'static>];
+
+/// Collects the problems of an input.
+struct SchemaProblemCollector<'d> {
+    schema: &'d Value,
+    input: &'d Value,
+    details: Vec<ProblemDetail>,
+    omitted: usize,
+}
+
+impl SchemaProblemCollector<'_> {
+    fn push_detail(&mut self, path: &str, message: impl FnOnce() -> String) {
+        if self.details.len() == MAX_DETAILS {
+            self.omitted += 1;
+            return;
+        }
+        self.details.push(ProblemDetail {
+            path: truncate(path, MAX_NAME_CHARS),
+            message: message(),
+        });
+    }
+
+    fn add_error(&mut self, error: &ValidationError<'_>) {
+        let path = error.instance_path().as_str();
+        match error.kind() {
+            Kind::Required { property } => {
+                let name = escape_pointer_token(property.as_str().unwrap_or_default());
+                self.push_detail(&format!("{path}/{name}"), || "is required".to_owned());
+            }
+            Kind::AdditionalProperties { unexpected }
+            | Kind::UnevaluatedProperties { unexpected } => {
+                self.add_unexpected_keys(
+                    path,
+                    unexpected,
+                    &declared_properties(error, self.schema),
+                );
+            }
+            // No keys are declared at all, so the error doesn't name the unexpected ones.
+            Kind::FalseSchema
+                if error
+                    .schema_path()
+                    .as_str()
+                    .ends_with("/additionalProperties") =>
+            {
+                let object = self.input.pointer(path).and_then(Value::as_object);
+                self.add_unexpected_keys(
+                    path,
+                    object.into_iter().flat_map(|object| object.keys()),
+                    &[],
+                );
+            }
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+                match find_intended_alternative(path, context) {
+                    Some(errors) => errors.iter().for_each(|error| self.add_error(error)),
+                    None => self.push_detail(path, || no_alternative_message(error, context)),
+                }
+            }
+            _ => self.push_detail(path, || error_message(error)),
+        }
+    }
+
+    fn add_unexpected_keys<'n>(
+        &mut self,
+        path: &str,
+        unexpected: impl IntoIterator<Item = &'n String>,
+        known: &[&str],
+    ) {
+        for name in unexpected {
+            let pointer = format!("{path}/{}", escape_pointer_token(name));
+            self.push_detail(&pointer, || unexpected_key_message(name, known));
+        }
+    }
+}
+
+/// Returns the problems of the one alternative that was meant: the one that accepts a value of this type and, if
+/// several do, whose constants match.
+fn find_intended_alternative<'e>(
+    path: &str,
+    alternatives: &'e [Vec<ValidationError<'static>>],
+) -> Option<&'e AlternativeErrors> {
+    let accepts_type = |errors: &AlternativeErrors| {
+        let here = |error: &ValidationError<'_>| error.instance_path().as_str() == path;
+        !errors
+            .iter()
+            .any(|error| here(error) && matches!(error.kind(), Kind::Type { .. }))
+    };
+    let accepts_constants = |errors: &AlternativeErrors| {
+        let fixed = |kind: &Kind| matches!(kind, Kind::Constant { .. } | Kind::Enum { .. });
+        accepts_type(errors) && !errors.iter().any(|error| fixed(error.kind()))
+    };
+    let find_only_match = |fits: &dyn Fn(&AlternativeErrors) -> bool| {
+        let mut fitting = alternatives
+            .iter()
+            .map(Vec::as_slice)
+            .filter(|errors| fits(errors));
+        fitting.next().filter(|_| fitting.next().is_none())
+    };
+    find_only_match(&accepts_type).or_else(|| find_only_match(&accepts_constants))
+}
+
+/// Lists the types that would be valid, if no alternative accepts this one.
+fn no_alternative_message(
+    error: &ValidationError<'_>,
+    alternatives: &[Vec<ValidationError<'static>>],
+) -> String {
+    let here = error.instance_path();
+    let mut types: Vec<String> = Vec::new();
+    for errors in alternatives {
+        let wrong = errors.iter().find_map(|error| match error.kind() {
+            Kind::Type { kind } if error.instance_path() == here => Some(format_types(kind)),
+            _ => None,
+        });
+        match wrong {
+            Some(name) if !types.contains(&name) => types.push(name),
+            Some(_) => {}
+            None => return error_message(error),
+        }
+    }
+    format!(
+        "must be {}, not {}",
+        types.join(" or "),
+        json_type_name(error.instance())
+    )
+}
+
+/// Returns the property names declared alongside `additionalProperties`.
+fn declared_properties<'d>(error: &ValidationError<'_>, declared: &'d Value) -> Vec<&'d str> {
+    let keyword = error.schema_path().as_str();
+    let Some((parent, _)) = keyword.rsplit_once('/') else {
+        return Vec::new();
+    };
+    let properties = declared
+        .pointer(parent)
+        .and_then(|schema| schema.get("properties"));
+    let names = properties
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(|names| names.keys());
+    names.map(String::as_str).collect()
+}
+
+fn unexpected_key_message(name: &str, known: &[&str]) -> String {
+    let mut message = "is not allowed".to_owned();
+    if let Some(near) = suggest_name(name, known.iter().copied()) {
+        let _ = write!(message, "; did you mean `{near}`?");
+    }
+    if !known.is_empty() {
+        let start = if message.ends_with('?') {
+            " Known"
+        } else {
+            "; known"
+        };
+        let _ = write!(
+            message,
+            "{start}: {}",
+            truncate(&known.join(", "), MAX_DECLARED_CHARS)
+        );
+    }
+    message
+}

@@ -1,0 +1,262 @@
+//! Schemas that can't be used, and where their errors are reported.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+use crate::json_schema::schema::CompiledSchema;
+
+fn error_lines(schema: &Value) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let found = find_schema_errors(schema, dir.path());
+    let line = |f: SchemaError| {
+        format!(
+            "{}: {} ({})",
+            f.pointer,
+            f.message,
+            f.hint.unwrap_or_default()
+        )
+    };
+    found.into_iter().map(line).collect()
+}
+
+#[test]
+fn invalid_schemas_are_reported_at_their_position() {
+    for (schema, place) in [
+        (
+            json!({"type": "dict"}),
+            "/type: `dict` is not a JSON Schema type (did you mean `object`?)",
+        ),
+        (
+            json!({"properties": {"a": {"type": "any"}}}),
+            "/properties/a/type: `any` is not a JSON Schema type",
+        ),
+        (json!({"type": ["string", "nul"]}), "/type"),
+        (
+            json!({"required": "path"}),
+            "/required: must be array, not string",
+        ),
+        (
+            json!({"$schema": "http://example.com/own"}),
+            "/$schema: it isn't a JSON Schema draft",
+        ),
+        (
+            json!({"properties": {"a": {"pattern": "(?=x)y"}}}),
+            "/properties/a/pattern: the pattern uses look-around",
+        ),
+        (
+            json!({"patternProperties": {"(a)\\1": {}}}),
+            "/patternProperties/(a)\\1: the pattern uses a backreference",
+        ),
+        (
+            json!({"pattern": "(?:a{1000}){1000}"}),
+            "/pattern: the pattern is not a valid regular expression, or",
+        ),
+        (
+            json!({"pattern": "("}),
+            "/pattern: the pattern is not a valid regular expression",
+        ),
+        (
+            json!({"properties": {"a": {"$ref": "#/$defs/b"}}}),
+            "/properties/a/$ref: `#/$defs/b` doesn't resolve",
+        ),
+        (
+            json!({"$ref": "#nowhere"}),
+            "/$ref: `#nowhere` doesn't resolve",
+        ),
+        (
+            json!({"items": {"$ref": "http://example.com/x.json"}}),
+            "/items/$ref: `http://example.com/x.json` isn't a file next to",
+        ),
+        (
+            json!({"$ref": "file:///etc/passwd"}),
+            "/$ref: `file:///etc/passwd` isn't a file next to",
+        ),
+        (json!({"$ref": "//example.com/x.json"}), "/$ref"),
+        (
+            json!({"$ref": "../x.json"}),
+            "/$ref: `../x.json` leads outside",
+        ),
+        (
+            json!({"$ref": "%2e%2e/x.json"}),
+            "/$ref: `%2e%2e/x.json` leads outside",
+        ),
+        (
+            json!({"$ref": "a/../../x.json"}),
+            "/$ref: `a/../../x.json` leads outside",
+        ),
+        (json!({"$ref": "/etc/passwd"}), "/$ref"),
+        (
+            json!({"$ref": "missing.json"}),
+            "/$ref: the file `missing.json` can't be read",
+        ),
+        (json!({"$id": "::::"}), ": Invalid URI"),
+        (
+            json!({"$ref": "http://json-schema.org/draft-07/schema#"}),
+            "/$ref: `http://json-schema.org/draft-07/schema` isn't a file next to",
+        ),
+        (
+            json!({"$ref": "#/x/y", "x": {"y": {"pattern": "(?=a)"}}}),
+            "/x/y/pattern: the pattern uses look-around",
+        ),
+        (
+            json!({"$ref": "#/x/y", "x": {"y": {"type": "dict"}}}),
+            "/x/y/type",
+        ),
+        (json!([1]), ": must be"),
+    ] {
+        let found = error_lines(&schema);
+        assert_eq!(found.len(), 1, "{schema}: {found:?}");
+        assert!(found[0].starts_with(place), "{schema}: {found:?}");
+        assert!(CompiledSchema::compile(&schema, Path::new("/nonexistent")).is_err());
+    }
+}
+
+#[test]
+fn exponential_references_are_rejected() {
+    let chain = |links: usize| {
+        let twice = |to: usize| json!({"anyOf": [{"$ref": format!("#/$defs/{to}")}, {"$ref": format!("#/$defs/{to}")}]});
+        let mut named: serde_json::Map<String, Value> =
+            (0..links).map(|n| (n.to_string(), twice(n + 1))).collect();
+        named.insert(links.to_string(), json!({"type": "null"}));
+        json!({"$defs": named, "$ref": "#/$defs/0"})
+    };
+    assert_eq!(error_lines(&chain(12)), Vec::<String>::new());
+    assert!(error_lines(&chain(60))[0].starts_with(": its references multiply"));
+    let schema = CompiledSchema::compile(&chain(12), Path::new(".")).unwrap();
+    assert_eq!(schema.problem_details(&json!(1)).len(), 1);
+}
+
+#[test]
+fn referenced_files_are_checked_and_compiled() {
+    let dir = tempfile::tempdir().unwrap();
+    let save = |name: &str, value: Value| {
+        std::fs::write(dir.path().join(name), value.to_string()).unwrap();
+    };
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    save(
+        "defs.json",
+        json!({"$defs": {"id": {"type": "integer"}, "far": {"$ref": "sub/b.json"}}}),
+    );
+    save(
+        "sub/b.json",
+        json!({"items": {"$ref": "../defs.json#/$defs/id"}}),
+    );
+    save("bad.json", json!({"properties": {"a": {"type": "dict"}}}));
+    save("away.json", json!({"$ref": "http://example.com/x.json"}));
+    let schema = json!({"properties": {"a": {"$ref": "defs.json#/$defs/far"}}});
+    assert_eq!(find_schema_errors(&schema, dir.path()), []);
+    let compiled = CompiledSchema::compile(&schema, dir.path()).unwrap();
+    assert!(compiled.accepts(&json!({"a": [1]})) && !compiled.accepts(&json!({"a": ["x"]})));
+    for (name, message) in [
+        (
+            "bad.json",
+            "in `bad.json` at `/properties/a/type`: `dict` is not a JSON Schema type",
+        ),
+        (
+            "away.json",
+            "`http://example.com/x.json` isn't a file next to",
+        ),
+        ("sub", "the file `sub` isn't a regular file"),
+    ] {
+        let found = find_schema_errors(&json!({"items": {"$ref": name}}), dir.path());
+        assert_eq!(found[0].pointer, "/items/$ref");
+        assert!(found[0].message.starts_with(message), "{found:?}");
+    }
+}
+
+#[test]
+fn data_is_not_read_as_a_schema() {
+    let schema = json!({
+        "properties": {"$ref": {"type": "string"}, "pattern": {"const": {"$ref": "http://x", "pattern": "("}}},
+        "default": {"$ref": "file:///x"}, "examples": [{"pattern": "("}]
+    });
+    assert_eq!(error_lines(&schema), Vec::<String>::new());
+}
+
+/// Anything that a file could have in place of a schema or of a part of one.
+fn arbitrary_schema() -> impl Strategy<Value = Value> {
+    let words = [
+        "",
+        "#",
+        "#/",
+        "#/$defs/a",
+        "#a",
+        "a",
+        "a.json#/b",
+        "::",
+        "http://[",
+        "http://h/a",
+        "urn:x:y",
+        "//h",
+        "..",
+        "%",
+        "file:///a",
+        "json-schema:///a",
+        "?",
+        "string",
+        "dict",
+        "(",
+        "a{9999999}",
+        "\u{0}",
+        "http://json-schema.org/draft-04/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+    ];
+    let keys = [
+        "$id",
+        "id",
+        "$ref",
+        "$anchor",
+        "$dynamicRef",
+        "$dynamicAnchor",
+        "$recursiveRef",
+        "$schema",
+        "$defs",
+        "type",
+        "pattern",
+        "patternProperties",
+        "properties",
+        "items",
+        "allOf",
+        "anyOf",
+        "not",
+        "enum",
+        "a",
+        "required",
+        "if",
+        "dependencies",
+    ];
+    let leaf = prop_oneof![
+        prop::sample::select(words.to_vec()).prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        Just(Value::Null),
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        let key = prop::sample::select(keys.to_vec());
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((key, inner), 0..4).prop_map(|pairs| pairs
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Every error is found when the file is loaded, not only at the first call.
+    #[test]
+    fn a_schema_without_errors_compiles(schema in arbitrary_schema()) {
+        let dir = Path::new("/nonexistent");
+        let found = find_schema_errors(&schema, dir);
+        let compiled = CompiledSchema::compile(&schema, dir);
+        prop_assert_eq!(found.is_empty(), compiled.is_ok(), "{:?} {:?}", found, compiled.err());
+        for fault in found {
+            prop_assert!(schema.pointer(&fault.pointer).is_some(), "{:?}", fault);
+        }
+    }
+}

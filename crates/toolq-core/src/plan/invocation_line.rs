@@ -1,0 +1,198 @@
+//! Renders what a call runs as one line for people: written as you would type it into a shell, complete, and without
+//! anything that a terminal would interpret. It is only for reading; toolq never passes such a line to a shell.
+
+use std::borrow::Cow;
+
+use url::form_urlencoded::byte_serialize;
+
+use crate::plan::json::render_body;
+use crate::text::escape;
+use crate::types::{
+    AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
+    Invocation, PartialTemplate, Segment, StdinContent, Template, TemplatePart,
+};
+use redact::Mask;
+
+/// Renders the line; returns `None` if the tool has no backing.
+pub(crate) fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
+    let line = match accepted.invocation.as_ref()? {
+        Invocation::Command(command) => command_line(command, mask),
+        Invocation::Http(request) => request_line(http_method(accepted), request, mask),
+        Invocation::Agent(task) => agent_line(agent_backing(accepted)?, task, mask),
+        Invocation::Completion(result) => format!("answer {}", quote_word(&mask.apply(result))),
+    };
+    Some(mask.apply(&line).into_owned())
+}
+
+/// Returns the HTTP method of a call's request.
+pub(crate) fn http_method(accepted: &AcceptedCall) -> &'static str {
+    match &accepted.tool.backing {
+        Some(Backing::Http(http)) => http.method.name(),
+        _ => "GET",
+    }
+}
+
+/// Returns the agent that a call runs.
+pub(crate) fn agent_backing(accepted: &AcceptedCall) -> Option<&AgentBacking> {
+    match &accepted.tool.backing {
+        Some(Backing::Agent(agent)) => Some(agent),
+        _ => None,
+    }
+}
+
+/// Converts a template that holds no input values. Environment variables are kept by name.
+pub(crate) fn partial_without_values(template: &Template) -> PartialTemplate {
+    PartialTemplate(
+        template
+            .parts
+            .iter()
+            .filter_map(TemplatePart::as_segment)
+            .collect(),
+    )
+}
+
+/// `agent model at endpoint with tool, tool <<< prompt`.
+fn agent_line(agent: &AgentBacking, task: &AgentInvocation, mask: &Mask) -> String {
+    let (model, endpoint) = (
+        partial_without_values(&agent.model),
+        partial_without_values(&agent.endpoint),
+    );
+    let tools = match agent.tools.join(", ") {
+        tools if tools.is_empty() => String::new(),
+        tools => format!(" with {tools}"),
+    };
+    let line = format!("agent {model} at {endpoint}{tools}");
+    let line = escape(&line);
+    match &task.prompt {
+        Some(prompt) => format!("{line} <<< {}", quote_template(prompt, mask)),
+        None => line.into_owned(),
+    }
+}
+
+/// `NAME=value program argument… <<< text`. Secrets are masked before quoting changes their spelling.
+fn command_line(command: &CommandInvocation, mask: &Mask) -> String {
+    let masked = |text: &str| quote_word(&mask.apply(text)).into_owned();
+    let env = command.env.iter();
+    let env = env.map(|(name, value)| format!("{name}={}", quote_template(value, mask)));
+    let argv = command.argv.iter().map(|argument| masked(argument));
+    let stdin = match &command.stdin {
+        StdinContent::Text(text) => Some(format!("<<< {}", masked(text))),
+        StdinContent::Input | StdinContent::None => None,
+    };
+    env.chain(argv).chain(stdin).collect::<Vec<_>>().join(" ")
+}
+
+/// `METHOD url?query header: value body`.
+fn request_line(method: &str, request: &HttpInvocation, mask: &Mask) -> String {
+    let target = format!("{method} {}", encoded_url(request));
+    let headers = request.headers.iter();
+    let headers = headers.map(|(name, value)| format!("{name}: {}", quote_template(value, mask)));
+    let body = render_body(request, mask).map(|body| escape(&body).into_owned());
+    let words = std::iter::once(escape(&target).into_owned());
+    words
+        .chain(headers)
+        .chain(body)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Returns the URL with its query, encoded as it will be sent.
+fn encoded_url(request: &HttpInvocation) -> String {
+    let mut target = request.url.to_string();
+    for (name, value) in &request.query {
+        target.push(if target.contains('?') { '&' } else { '?' });
+        target.extend(byte_serialize(name.as_bytes()));
+        target.push('=');
+        for piece in &value.0 {
+            match piece {
+                Segment::Text(text) => target.extend(byte_serialize(text.as_bytes())),
+                Segment::Env { .. } => target.push_str(&piece.to_string()),
+            }
+        }
+    }
+    target
+}
+
+/// Quotes a partial template as one word. Environment variables are kept by name, in quotes that let a shell expand
+/// those and nothing else.
+fn quote_template(partial: &PartialTemplate, mask: &Mask) -> String {
+    let is_env = |piece: &Segment| matches!(piece, Segment::Env { .. });
+    if !partial.0.iter().any(is_env) {
+        return quote_word(&mask.apply(&partial.to_string())).into_owned();
+    }
+    let pieces = partial.0.iter().map(|piece| match piece {
+        Segment::Text(text) => escape_double_quoted(&mask.apply(text)),
+        Segment::Env { .. } => piece.to_string(),
+    });
+    format!("\"{}\"", escape(&pieces.collect::<String>()))
+}
+
+/// Escapes text for use between double quotes.
+fn escape_double_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '"' | '$' | '`' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted
+}
+
+/// Quotes text as one shell word that means exactly this text.
+fn quote_word(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    match escape(text) {
+        Cow::Owned(_) => {
+            let text = text.replace('\\', "\\\\").replace('\'', "\\'");
+            Cow::Owned(format!("$'{}'", escape(&text)))
+        }
+        Cow::Borrowed(text) if !text.is_empty() && text.chars().all(plain) => Cow::Borrowed(text),
+        Cow::Borrowed(text) => Cow::Owned(format!("'{}'", text.replace('\'', r"'\''"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// People see the real arguments, all of them, and nothing that moves their cursor.
+    #[test]
+    fn words_are_quoted_and_escaped() {
+        for (text, seen) in [
+            ("README.md", "README.md"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$(rm -rf /)", "'$(rm -rf /)'"),
+            ("中文", "中文"),
+            ("a\n\x1b[2J\\'", r"$'a\n\x1b[2J\\\''"),
+            ("\u{202e}gpj.exe", r"$'\u202egpj.exe'"),
+        ] {
+            assert_eq!(quote_word(text), seen);
+        }
+        let long = "x".repeat(100_000);
+        assert_eq!(quote_word(&long), long);
+    }
+
+    /// Variables appear as they do in the file; a shell would expand nothing else.
+    #[test]
+    fn only_variables_are_left_for_a_shell_to_expand() {
+        let variable = |default: Option<&str>| Segment::Env {
+            name: "REGION".to_owned(),
+            default: default.map(str::to_owned),
+        };
+        let text = |text: &str| Segment::Text(text.to_owned());
+        let partial = PartialTemplate(vec![
+            text("$(id) `\"\\"),
+            variable(Some("eu")),
+            variable(None),
+        ]);
+        assert_eq!(
+            quote_template(&partial, &Mask::default()),
+            r#""\$(id) \`\"\\${REGION:-eu}${REGION}""#
+        );
+        let literal = PartialTemplate(vec![text("$(id)")]);
+        assert_eq!(quote_template(&literal, &Mask::default()), "'$(id)'");
+    }
+}

@@ -1,0 +1,192 @@
+//! Checks that the schema in `concurrency_safe: {when: SCHEMA}` is about the input. JSON Schema ignores unknown
+//! keywords, and a schema that accepts everything would let every call run in parallel.
+
+use serde_json::{Map, Value};
+
+use crate::json_schema::{escape_pointer_token, find_unknown_keywords, type_of_keyword};
+use crate::text::suggest_name;
+use crate::tools_file::keys::{SafetyForm, ToolFile};
+use crate::tools_file::resolve::{CheckContext, SchemaPresence, allows_type, find_presence};
+use crate::tools_file::spanned::Spanned;
+
+/// Keywords whose subschemas apply to the same value as the schema around them.
+const IN_PLACE_APPLICATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+
+const WHEN_HINT: &str = "write `when` as a schema of the whole input: `{properties: {query: {pattern: \"^SELECT [^;]*$\"}}, required: [query]}`";
+
+/// Checks the schema in `concurrency_safe.when` of the tool `name`, whose inputs `input_schema` describes.
+pub(crate) fn check_when(
+    name: &str,
+    file: &Spanned<ToolFile>,
+    input_schema: &Value,
+    context: &mut CheckContext<'_, '_>,
+) {
+    let Some(Spanned {
+        key_span: key,
+        value: SafetyForm::Table(table),
+        ..
+    }) = file.value.concurrency_safe.spanned()
+    else {
+        return;
+    };
+    if table.when.is_missing() {
+        context.diagnostics.error(
+            *key,
+            "`concurrency_safe` has no `when`",
+            "",
+            "write `true`, `false`, or `{when: SCHEMA}` with a schema of the input",
+        );
+    }
+    let Some(when) = table.when.value() else {
+        return;
+    };
+    let keys = ["tools", name, "concurrency_safe", "when"];
+    if !context.check_schema(when, &keys) {
+        return;
+    }
+    if matches!(when, Value::Bool(_)) || when.as_object().is_some_and(Map::is_empty) {
+        context.diagnostics.error(
+            context.tree.key_span_at(&keys, ""),
+            "this `when` checks nothing",
+            "the same for every input",
+            format!("write `concurrency_safe: true` or `false` if that is meant; {WHEN_HINT}"),
+        );
+    }
+    for unknown in find_unknown_keywords(when, context.dir) {
+        let hint = match unknown.suggestion {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None => WHEN_HINT.to_owned(),
+        };
+        context.diagnostics.error(
+            context.tree.key_span_at(&keys, &unknown.pointer),
+            format!(
+                "`{}` isn't a JSON Schema keyword, so it checks nothing",
+                unknown.key
+            ),
+            "every input would pass",
+            hint,
+        );
+    }
+    let mut checker = WhenChecker {
+        input_schema,
+        when_keys: keys,
+        context,
+    };
+    checker.check_subschema(when, "", &[]);
+}
+
+/// Compares a `when` with the schema of the input.
+struct WhenChecker<'a, 'c, 't> {
+    input_schema: &'a Value,
+    /// The keys that lead to `when` in the file.
+    when_keys: [&'a str; 4],
+    context: &'a mut CheckContext<'c, 't>,
+}
+
+impl WhenChecker<'_, '_, '_> {
+    /// Checks `schema`, which is at `pointer` in `when` and applies to the input's value at `path`.
+    fn check_subschema(&mut self, schema: &Value, pointer: &str, path: &[String]) {
+        let Some(schema) = schema.as_object() else {
+            return;
+        };
+        if !self.check_keyword_types(schema, pointer, path) {
+            return;
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let required = schema.get("required").and_then(Value::as_array);
+        let required = required.into_iter().flatten().filter_map(Value::as_str);
+        for name in required.filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
+            self.check_property(name, &format!("{pointer}/required"), path);
+        }
+        for (name, subschema) in properties.into_iter().flatten() {
+            let pointer = format!("{pointer}/properties/{}", escape_pointer_token(name));
+            self.check_property(name, &pointer, path);
+            self.check_subschema(
+                subschema,
+                &pointer,
+                &[path, std::slice::from_ref(name)].concat(),
+            );
+        }
+        for keyword in IN_PLACE_APPLICATORS {
+            match schema.get(keyword) {
+                Some(Value::Array(all)) => {
+                    for (index, subschema) in all.iter().enumerate() {
+                        self.check_subschema(
+                            subschema,
+                            &format!("{pointer}/{keyword}/{index}"),
+                            path,
+                        );
+                    }
+                }
+                Some(subschema) => {
+                    self.check_subschema(subschema, &format!("{pointer}/{keyword}"), path);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Reports keywords that don't apply to the type of the value, since they accept every value. Returns whether all
+    /// of them apply.
+    fn check_keyword_types(
+        &mut self,
+        schema: &Map<String, Value>,
+        pointer: &str,
+        path: &[String],
+    ) -> bool {
+        let (SchemaPresence::Required(value) | SchemaPresence::Optional(value)) =
+            find_presence(self.input_schema, path)
+        else {
+            return true;
+        };
+        let mut fits = true;
+        for keyword in schema.keys() {
+            let Some(kind) = type_of_keyword(keyword) else {
+                continue;
+            };
+            if allows_type(value, kind) || kind == "number" && allows_type(value, "integer") {
+                continue;
+            }
+            fits = false;
+            let subject = match path {
+                [] => "the input".to_owned(),
+                path => format!("`{}`", path.join(".")),
+            };
+            let hint = match path {
+                [] => WHEN_HINT.to_owned(),
+                _ => "`const` and `enum` compare values of any type".to_owned(),
+            };
+            self.context.diagnostics.error(
+                self.context
+                    .tree
+                    .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
+                format!("`{keyword}` applies to values of type {kind}, and {subject} isn't one"),
+                "every input would pass",
+                hint,
+            );
+        }
+        fits
+    }
+
+    /// Reports the property `name` if the value at `path` can't have it.
+    fn check_property(&mut self, name: &str, pointer: &str, path: &[String]) {
+        let full_path = [path, &[name.to_owned()]].concat();
+        let SchemaPresence::Absent { depth, known } = find_presence(self.input_schema, &full_path)
+        else {
+            return;
+        };
+        if depth < path.len() {
+            return; // Already reported for an earlier name in the path.
+        }
+        let hint = match suggest_name(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => WHEN_HINT.to_owned(),
+        };
+        self.context.diagnostics.error(
+            self.context.tree.key_span_at(&self.when_keys, pointer),
+            format!("the input has no `{}`", full_path.join(".")),
+            "not in `input_schema`",
+            hint,
+        );
+    }
+}

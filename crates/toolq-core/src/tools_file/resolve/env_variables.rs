@@ -1,0 +1,100 @@
+//! Resolves the environment of a command, so that no value from the input can choose what runs.
+
+use crate::template::is_variable_name;
+use crate::tools_file::keys::CommandFile;
+use crate::tools_file::resolve::command::check_no_nul;
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::types::{Span, Template};
+
+const STEERING_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
+    "an input value can't set this variable, which decides what programs run",
+    "pass the value in a variable with another name",
+);
+
+/// Variables that decide what a program loads, runs or finds.
+const STEERING_VARIABLES: [&str; 25] = [
+    "BASHOPTS",
+    "CDPATH",
+    "CLASSPATH",
+    "EDITOR",
+    "ENV",
+    "GCONV_PATH",
+    "GLOBIGNORE",
+    "HOSTALIASES",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "LESSOPEN",
+    "LOCPATH",
+    "LUA_CPATH",
+    "LUA_INIT",
+    "LUA_PATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PAGER",
+    "PATH",
+    "PROMPT_COMMAND",
+    "PS4",
+    "RUBYLIB",
+    "RUBYOPT",
+    "SHELLOPTS",
+    "VISUAL",
+];
+/// Prefixes of further variables of that kind.
+const STEERING_PREFIXES: [&str; 6] = ["BASH_", "DYLD_", "GIT_", "LD_", "PERL", "PYTHON"];
+
+/// Resolves `env`. Names are constant, and variables that decide what runs can't contain values from the input.
+pub(crate) fn resolve_env(
+    file: &CommandFile,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<(String, Template)> {
+    let mut variables = Vec::new();
+    for (name, value) in file.env.entries() {
+        check_variable_name(name, value.key_span, context);
+        check_no_nul(value, context);
+        let steers = STEERING_VARIABLES.contains(&name)
+            || STEERING_PREFIXES
+                .iter()
+                .any(|prefix| name.starts_with(prefix));
+        let policy = if steers {
+            STEERING_POLICY
+        } else {
+            TemplatePolicy::WITH_VARIABLES
+        };
+        context.warn_about_tilde(value);
+        variables.push((name.to_owned(), context.resolve_template(value, policy)));
+    }
+    variables
+}
+
+/// Resolves `pass_env`, which consists of names only.
+pub(crate) fn resolve_pass_env(
+    file: &CommandFile,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<String> {
+    let mut names = Vec::new();
+    for name in file.pass_env.items() {
+        check_variable_name(&name.value, name.span, context);
+        names.push(name.value.clone());
+    }
+    names
+}
+
+/// Reports a name that is invalid or reserved.
+fn check_variable_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>) {
+    if !is_variable_name(name) {
+        context.diagnostics.error(
+            span,
+            format!("`{name}` isn't a valid name for an environment variable"),
+            "letters, digits and `_` only",
+            "names are constant; only values can be templates",
+        );
+    } else if name.starts_with("TOOLQ_") {
+        context.diagnostics.error(
+            span,
+            format!("`{name}` is reserved"),
+            "toolq sets the variables with this prefix",
+            "use another name",
+        );
+    }
+}

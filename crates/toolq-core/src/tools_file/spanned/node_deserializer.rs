@@ -1,0 +1,248 @@
+//! serde's view of a node: either it has the requested type, or the error explains why not.
+
+use std::cell::RefCell;
+
+use serde::de::{Deserializer, Expected, Visitor};
+use serde::forward_to_deserialize_any;
+
+use crate::tools_file::spanned::access::{FieldAccess, ListAccess, NodeVariantAccess, TableAccess};
+use crate::tools_file::spanned::field::{FIELD_MARKER, KIND_MARKER, KeyHint};
+use crate::tools_file::spanned::field_error::{FieldError, suggest_known};
+use crate::tools_file::yaml::{YamlContent, YamlEntry, YamlNode};
+use crate::types::{FileProblem, Span};
+
+const EXPECTED_BOOLEAN: &str = "`true` or `false`";
+/// Words that YAML 1.1 reads as booleans.
+const YAML_1_1_BOOLEANS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
+
+/// A node with the key that names it in messages.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeDeserializer<'de> {
+    node: &'de YamlNode,
+    /// The key of the node, or of the list that it belongs to.
+    key: &'de str,
+    key_span: Span,
+    in_list: bool,
+    key_hint: KeyHint,
+    problems: &'de RefCell<Vec<FileProblem>>,
+}
+
+impl<'de> NodeDeserializer<'de> {
+    pub(crate) fn for_root(
+        node: &'de YamlNode,
+        file_name: &'de str,
+        key_hint: KeyHint,
+        problems: &'de RefCell<Vec<FileProblem>>,
+    ) -> Self {
+        Self {
+            node,
+            key: file_name,
+            key_span: node.span,
+            in_list: false,
+            key_hint,
+            problems,
+        }
+    }
+
+    /// Returns the deserializer for an element of this list.
+    pub(crate) fn for_element(self, node: &'de YamlNode) -> Self {
+        Self {
+            node,
+            key_span: node.span,
+            in_list: true,
+            ..self
+        }
+    }
+
+    /// Returns the deserializer for the value of an entry of this table.
+    pub(crate) fn for_value(self, entry: &'de YamlEntry) -> Self {
+        Self {
+            node: &entry.value,
+            key: &entry.key,
+            key_span: entry.key_span,
+            in_list: false,
+            ..self
+        }
+    }
+
+    /// Returns the spans of the key and of the node itself.
+    pub(crate) fn spans(self) -> (Span, Span) {
+        (self.key_span, self.node.span)
+    }
+
+    /// Reports why the node is invalid. Lists and tables can span many lines, and null can be empty, so those are
+    /// reported at their key.
+    pub(crate) fn report(self, error: FieldError) {
+        let span = match self.node.content {
+            YamlContent::Null | YamlContent::List(_) | YamlContent::Table(_) => self.key_span,
+            _ => self.node.span,
+        };
+        let subject = if self.in_list {
+            format!("an element of `{}`", self.key)
+        } else {
+            format!("`{}`", self.key)
+        };
+        self.problems
+            .borrow_mut()
+            .push(error.into_problem(&subject, span));
+    }
+
+    fn type_mismatch(self, expected: &dyn Expected, hint: Option<String>) -> FieldError {
+        FieldError::WrongType {
+            expected: expected.to_string(),
+            found: self.node.kind_phrase().to_owned(),
+            hint,
+        }
+    }
+
+    /// Returns the entries whose keys are in `fields`, and reports all others.
+    fn known_entries(
+        self,
+        entries: &'de [YamlEntry],
+        fields: &'static [&'static str],
+    ) -> TableAccess<'de> {
+        let (known, unknown): (Vec<_>, Vec<_>) = entries
+            .iter()
+            .partition(|entry| fields.contains(&entry.key.as_str()));
+        for entry in unknown {
+            let message = format!("unknown key `{}`", entry.key);
+            let label = format!("not a key of `{}`", self.key);
+            let problem = FileProblem::error(entry.key_span, message, label);
+            let key_hint = (self.key_hint)(&entry.key, fields).map(str::to_owned);
+            let hint = key_hint.unwrap_or_else(|| suggest_known(&entry.key, fields));
+            self.problems.borrow_mut().push(problem.with_hint(hint));
+        }
+        TableAccess::new(self, known)
+    }
+}
+
+impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
+    type Error = FieldError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match &self.node.content {
+            YamlContent::Null => visitor.visit_unit(),
+            YamlContent::Bool(value) => visitor.visit_bool(*value),
+            YamlContent::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(value), _) => visitor.visit_u64(value),
+                (_, Some(value)) => visitor.visit_i64(value),
+                _ => visitor.visit_f64(number.as_f64().unwrap_or_default()),
+            },
+            YamlContent::Text(text) => visitor.visit_borrowed_str(text),
+            YamlContent::List(items) => visitor.visit_seq(ListAccess::new(self, items)),
+            YamlContent::Table(entries) => {
+                visitor.visit_map(TableAccess::new(self, entries.iter().collect()))
+            }
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, FieldError> {
+        if name == FIELD_MARKER {
+            visitor.visit_seq(FieldAccess::new(self))
+        } else {
+            visitor.visit_newtype_struct(self)
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, FieldError> {
+        let YamlContent::Table(entries) = &self.node.content else {
+            let few = &fields[..fields.len().min(4)];
+            let expected = format!("a table with keys such as `{}`", few.join("`, `"));
+            return Err(self.type_mismatch(&expected.as_str(), None));
+        };
+        visitor.visit_map(self.known_entries(entries, fields))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, FieldError> {
+        let (variant, otherwise) = if name == KIND_MARKER {
+            (self.node.kind_name(), self.type_mismatch(&visitor, None))
+        } else if let YamlContent::Text(word) = &self.node.content {
+            (word.as_str(), FieldError::unknown_word(word, variants))
+        } else {
+            let expected = format!("one of `{}`", variants.join("`, `"));
+            return Err(self.type_mismatch(&expected.as_str(), None));
+        };
+        if variants.contains(&variant) {
+            visitor.visit_enum(NodeVariantAccess(self, variant))
+        } else {
+            Err(otherwise)
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match &self.node.content {
+            YamlContent::Bool(value) => visitor.visit_bool(*value),
+            YamlContent::Text(word)
+                if YAML_1_1_BOOLEANS.contains(&word.to_lowercase().as_str()) =>
+            {
+                Err(self.type_mismatch(
+                    &EXPECTED_BOOLEAN,
+                    Some("YAML 1.2 has no other booleans".to_owned()),
+                ))
+            }
+            _ => Err(self.type_mismatch(&EXPECTED_BOOLEAN, None)),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match &self.node.content {
+            YamlContent::Text(text) => visitor.visit_borrowed_str(text),
+            YamlContent::Bool(_) | YamlContent::Number(_) => {
+                Err(self
+                    .type_mismatch(&"text", Some("put it in quotes to make it text".to_owned())))
+            }
+            YamlContent::Table(_) => Err(self.type_mismatch(
+                &"text",
+                Some(
+                    "without quotes, `{name}` is a YAML table; put it in quotes to make it text"
+                        .to_owned(),
+                ),
+            )),
+            _ => Err(self.type_mismatch(&"text", None)),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match &self.node.content {
+            YamlContent::List(_) => self.deserialize_any(visitor),
+            YamlContent::Text(one) if !one.contains(char::is_whitespace) => {
+                let hint = format!("write a list of one element as `[{one}]`");
+                Err(self.type_mismatch(&"a list such as `[a, b]`", Some(hint)))
+            }
+            _ => Err(self.type_mismatch(&"a list such as `[a, b]`", None)),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match &self.node.content {
+            YamlContent::Table(_) => self.deserialize_any(visitor),
+            YamlContent::List(items) => {
+                let named = items.iter().flat_map(|item| item.texts_at("name")).next();
+                let hint = named.map(|(name, _)| {
+                    format!("the name is the key: write `{name}:` instead of `- name: {name}`, and the rest below it")
+                });
+                Err(self.type_mismatch(&"a table such as `{name: value}`", hint))
+            }
+            _ => Err(self.type_mismatch(&"a table such as `{name: value}`", None)),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str bytes byte_buf option unit unit_struct tuple
+        tuple_struct identifier ignored_any
+    }
+}

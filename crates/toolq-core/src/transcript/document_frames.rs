@@ -1,0 +1,249 @@
+//! Splits an input's bytes into JSON documents: pretty-printed, one per line, or several on one line.
+//!
+//! Its only buffer grows with the largest document, never with the input. It doesn't know what a document means.
+
+use std::str::Utf8Error;
+
+use crate::json::{JsonText, ShallowJson};
+use crate::text::format_bytes;
+use crate::transcript::document::{DocumentOrigin, InputDocument};
+use crate::transcript::document_error::DocumentError;
+use crate::transcript::input_error::{InputError, OffsetError};
+use crate::transcript::input_source::InputSource;
+use crate::transcript::json_end_scanner::JsonEndScanner;
+
+/// Initial size of the buffer, in bytes. It grows when a document doesn't fit.
+const INITIAL_BUFFER_BYTES: usize = 256 << 10;
+
+/// Receives the documents of an input.
+pub(crate) trait DocumentVisitor {
+    /// Handles the next document.
+    fn visit_document<'a>(&mut self, document: &InputDocument<'a>)
+    -> Result<(), DocumentError<'a>>;
+}
+
+/// Reads `source` to its end and passes each document to `visitor`.
+///
+/// # Errors
+/// The source can't be read, or a document isn't valid JSON, has more than `max_document` bytes, or is rejected by
+/// `visitor`.
+pub(crate) fn read_documents(
+    source: &mut InputSource,
+    max_document: u64,
+    visitor: &mut impl DocumentVisitor,
+) -> Result<(), InputError> {
+    let max = usize::try_from(max_document).unwrap_or(usize::MAX - 1);
+    let mut window = InputWindow::default();
+    let mut capacity = INITIAL_BUFFER_BYTES.min(max.saturating_add(1));
+    loop {
+        window.fill(source, capacity)?;
+        if window.should_parse(max) {
+            let parsed_bytes = window
+                .read_complete_documents(max, visitor)
+                .map_err(|error| source.locate(error))?;
+            if window.at_end {
+                return Ok(());
+            }
+            window.advance(parsed_bytes);
+        }
+        if window.bytes.len() > capacity / 2 {
+            capacity = capacity.saturating_mul(2).min(max.saturating_add(1));
+        }
+    }
+}
+
+/// Bytes that were read but not yet passed to the visitor.
+#[derive(Default)]
+struct InputWindow {
+    bytes: Vec<u8>,
+    /// Offset of the first of them in the input.
+    offset: u64,
+    /// The input ends after them.
+    at_end: bool,
+    /// Scans for the end of the document that they start with, once it was found to be incomplete.
+    unfinished_document: Option<JsonEndScanner>,
+}
+
+impl InputWindow {
+    fn fill(&mut self, source: &mut InputSource, capacity: usize) -> Result<(), InputError> {
+        let old_len = self.bytes.len();
+        self.bytes.resize(capacity.max(old_len), 0);
+        let count = source.fill(&mut self.bytes[old_len..])?;
+        self.bytes.truncate(old_len + count);
+        self.at_end = old_len + count < capacity;
+        Ok(())
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.drain(..count);
+        self.offset += count as u64;
+        self.unfinished_document = Some(JsonEndScanner::default());
+    }
+
+    /// Returns whether to parse the window. An incomplete document is parsed again only when it's complete or can no
+    /// longer be completed, so no document is parsed more than twice, however large it is.
+    fn should_parse(&mut self, max: usize) -> bool {
+        let bytes = &self.bytes;
+        let last_chance = self.at_end || bytes.len() > max;
+        last_chance
+            || (self.unfinished_document.as_mut()).is_none_or(|scanner| scanner.reaches_end(bytes))
+    }
+
+    /// Passes all complete documents to `visitor` and returns the number of bytes they took.
+    fn read_complete_documents(
+        &self,
+        max: usize,
+        visitor: &mut impl DocumentVisitor,
+    ) -> Result<usize, OffsetError> {
+        let (text, utf8_error) = self.valid_text();
+        self.check_byte_order_mark(text)?;
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<ShallowJson>();
+        let mut passed = 0;
+        loop {
+            let begin = passed + leading_whitespace_len(&text[passed..]);
+            match stream.next() {
+                Some(Ok(opened)) => {
+                    passed = stream.byte_offset();
+                    self.read_document(&text[begin..passed], begin, opened, max, visitor)?;
+                }
+                Some(Err(error)) if !error.is_eof() => {
+                    return Err(self.not_json_error(text, begin, &error));
+                }
+                unfinished => {
+                    self.check_rest(begin, unfinished.is_some(), utf8_error, max)?;
+                    return Ok(begin);
+                }
+            }
+        }
+    }
+
+    fn read_document<'a>(
+        &self,
+        text: &'a str,
+        begin: usize,
+        opened: ShallowJson<'a>,
+        max: usize,
+        visitor: &mut impl DocumentVisitor,
+    ) -> Result<(), OffsetError> {
+        if text.len() > max {
+            return Err(self.too_large_error(begin, max));
+        }
+        let origin = DocumentOrigin::new(text, self.input_offset(begin));
+        let document = InputDocument {
+            json: JsonText::new(text),
+            object: opened.into_object(text),
+            origin,
+        };
+        let read = visitor.visit_document(&document);
+        read.map_err(|error| origin.locate(error))
+    }
+
+    /// Returns the text up to the first invalid UTF-8 sequence, and the error about that sequence.
+    fn valid_text(&self) -> (&str, Option<Utf8Error>) {
+        match std::str::from_utf8(&self.bytes) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let valid = &self.bytes[..error.valid_up_to()];
+                (str::from_utf8(valid).unwrap_or_default(), Some(error))
+            }
+        }
+    }
+
+    /// Checks the bytes after the last complete document. They may be the start of another one if more input follows.
+    fn check_rest(
+        &self,
+        begin: usize,
+        in_document: bool,
+        utf8_error: Option<Utf8Error>,
+        max: usize,
+    ) -> Result<(), OffsetError> {
+        // A character may be cut in two by the end of the window; that isn't an error until the input ends.
+        if let Some(error) = utf8_error.filter(|error| self.at_end || error.error_len().is_some()) {
+            return Err(self.error_at(error.valid_up_to(), "invalid UTF-8", Some(UTF8_HINT)));
+        }
+        if self.bytes.len() - begin > max {
+            return Err(self.too_large_error(begin, max));
+        }
+        if self.at_end && in_document {
+            let message = "the input ends in the middle of a JSON value";
+            return Err(self
+                .error_at(self.bytes.len(), message, None)
+                .in_document_at(self.input_offset(begin)));
+        }
+        Ok(())
+    }
+
+    /// Rejects UTF-16, UTF-32, and byte order marks. The JSON parser would only report an unexpected character.
+    fn check_byte_order_mark(&self, text: &str) -> Result<(), OffsetError> {
+        if self.offset > 0 {
+            return Ok(());
+        }
+        if matches!(
+            self.bytes.as_slice(),
+            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, ..] | [_, 0, ..]
+        ) {
+            return Err(self.error_at(
+                0,
+                "the input is UTF-16 or UTF-32, not UTF-8",
+                Some(UTF8_HINT),
+            ));
+        }
+        if text.starts_with('\u{FEFF}') {
+            let hint = "remove the first three bytes, for example with `tail -c +4`";
+            return Err(self.error_at(0, "the input begins with a byte order mark", Some(hint)));
+        }
+        Ok(())
+    }
+
+    fn not_json_error(&self, text: &str, begin: usize, error: &serde_json::Error) -> OffsetError {
+        let line: usize = text
+            .split_inclusive('\n')
+            .take(error.line().saturating_sub(1))
+            .map(str::len)
+            .sum();
+        let at = (line + error.column().saturating_sub(1)).min(text.len());
+        let error_text = error.to_string();
+        let cause = error_text.split(" at line ").next().unwrap_or_default();
+        let message = format!("the input is not valid JSON: {cause}");
+        let error = self.error_at(at, message, foreign_format_hint(&text[begin..]));
+        error.in_document_at(self.input_offset(begin))
+    }
+
+    fn too_large_error(&self, begin: usize, max: usize) -> OffsetError {
+        let message = format!("the document is larger than {}", format_bytes(max as u64));
+        self.error_at(begin, message, None)
+    }
+
+    fn error_at(&self, at: usize, message: impl Into<String>, hint: Option<&str>) -> OffsetError {
+        OffsetError {
+            hint: hint.map(str::to_owned),
+            ..OffsetError::at(self.input_offset(at), message)
+        }
+    }
+
+    /// Converts an offset in the window to an offset in the input.
+    fn input_offset(&self, at: usize) -> u64 {
+        self.offset + at as u64
+    }
+}
+
+const UTF8_HINT: &str = "convert it to UTF-8, for example with `iconv -t utf-8`";
+
+/// Returns the number of bytes of JSON whitespace at the start of `text`.
+fn leading_whitespace_len(text: &str) -> usize {
+    text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len()
+}
+
+/// Returns a hint for text that isn't JSON but looks like a known other format.
+fn foreign_format_hint(text: &str) -> Option<&'static str> {
+    let is_stream = ["event:", "data:"]
+        .iter()
+        .any(|mark| text.starts_with(mark));
+    match text.as_bytes() {
+        _ if is_stream => Some(
+            "this is a stream of events: `run` and `plan` read it, without --from and --follow",
+        ),
+        [b'<', ..] => Some("this looks like HTML: did a proxy answer?"),
+        _ => None,
+    }
+}

@@ -1,0 +1,204 @@
+//! The bytes of an input: read once from start to end, then again at the offsets of its calls.
+//!
+//! A regular file is read in place. A pipe is copied to an unnamed temporary file as it's read, so that it's never held
+//! in memory and leaves nothing behind on disk.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::transcript::input_error::{InputError, LineCol, OffsetError};
+
+/// How much is read at a time while counting lines, in bytes.
+const READ_CHUNK_BYTES: usize = 64 * 1024;
+
+/// An input that hasn't been read to its end yet.
+pub struct InputSource {
+    spooled: SpooledInput,
+    /// The pipe that is being copied to the temporary file.
+    pipe: Option<Box<dyn Read>>,
+    /// Digest of the bytes read so far, if requested.
+    hasher: Option<Sha256>,
+}
+
+impl InputSource {
+    /// Creates a source that reads `file` from its current position; `name` is its display name. Anything but a regular
+    /// file is treated as a pipe.
+    ///
+    /// # Errors
+    /// The file's metadata or position can't be read, or a temporary file can't be created.
+    pub fn from_file(name: impl Into<String>, mut file: File) -> Result<Self, InputError> {
+        let name = name.into();
+        let unreadable = |error| InputError::from_io(&name, "can't be read", &error);
+        if !file.metadata().map_err(unreadable)?.is_file() {
+            return Self::from_pipe(name, file);
+        }
+        let start = file.stream_position().map_err(unreadable)?;
+        let spooled = SpooledInput { name, file, start };
+        Ok(Self {
+            spooled,
+            pipe: None,
+            hasher: None,
+        })
+    }
+
+    /// Creates a source for bytes that can be read only once; `name` is its display name.
+    ///
+    /// # Errors
+    /// A temporary file can't be created.
+    pub fn from_pipe(
+        name: impl Into<String>,
+        pipe: impl Read + 'static,
+    ) -> Result<Self, InputError> {
+        let name = name.into();
+        let file = tempfile::tempfile().map_err(|error| {
+            InputError::from_io(&name, "can't be copied to a temporary file", &error)
+        })?;
+        let spooled = SpooledInput {
+            name,
+            file,
+            start: 0,
+        };
+        let pipe: Option<Box<dyn Read>> = Some(Box::new(pipe));
+        Ok(Self {
+            spooled,
+            pipe,
+            hasher: None,
+        })
+    }
+
+    /// Computes the SHA-256 of the bytes while they're read.
+    #[must_use]
+    pub fn with_digest(self) -> Self {
+        Self {
+            hasher: Some(Sha256::new()),
+            ..self
+        }
+    }
+
+    /// Reads until `buffer` is full or the input ends, and returns the number of bytes read.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, InputError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(InputError::from_io(
+                        &self.spooled.name,
+                        "can't be read",
+                        &error,
+                    ));
+                }
+            }
+        }
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&buffer[..filled]);
+        }
+        Ok(filled)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(pipe) = &mut self.pipe else {
+            return self.spooled.file.read(buffer);
+        };
+        let count = pipe.read(buffer)?;
+        self.spooled.file.write_all(&buffer[..count])?;
+        Ok(count)
+    }
+
+    /// Converts the offset of an error to a line and column.
+    pub(super) fn locate(&self, error: OffsetError) -> InputError {
+        self.spooled.locate(error)
+    }
+
+    /// Returns the SHA-256 of the bytes read, in hexadecimal, or an empty string if it wasn't requested.
+    pub(super) fn take_sha256(&mut self) -> String {
+        let digest = self.hasher.take().map(Sha256::finalize);
+        let bytes = digest.iter().flatten();
+        bytes.fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    }
+
+    /// Returns the bytes read, for reading them again.
+    pub(super) fn into_spooled(self) -> SpooledInput {
+        self.spooled
+    }
+}
+
+/// An input that was read once and can be read again at any offset.
+pub(crate) struct SpooledInput {
+    name: String,
+    file: File,
+    /// Offset of the input in `file`.
+    start: u64,
+}
+
+impl SpooledInput {
+    /// Returns the file if the input is all of it.
+    pub fn whole_file(&self) -> Option<&File> {
+        Some(&self.file).filter(|_| self.start == 0)
+    }
+
+    /// Reads the bytes from `begin` to `end` as text.
+    pub fn read_text(&self, begin: u64, end: u64) -> Result<String, InputError> {
+        let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(usize::MAX)];
+        self.file
+            .read_exact_at(&mut bytes, self.start + begin)
+            .and_then(|()| String::from_utf8(bytes).map_err(io::Error::other))
+            .map_err(|error| InputError::from_io(&self.name, "changed while being read", &error))
+    }
+
+    /// Converts the offset of an error to a line and column. If its document starts on an earlier line and there is no
+    /// other hint, the hint names that line: it may be the one that lacks its end.
+    pub fn locate(&self, error: OffsetError) -> InputError {
+        let position = self.line_col_at(error.offset).ok();
+        let document_start = error
+            .document_offset
+            .and_then(|offset| self.line_col_at(offset).ok());
+        let start_line = match (document_start, position) {
+            (Some(start), Some(position)) if start.line < position.line => Some(start.line),
+            _ => None,
+        };
+        InputError {
+            input_name: self.name.clone(),
+            position,
+            message: error.message,
+            hint: error
+                .hint
+                .or(start_line.map(|line| format!("the unclosed value begins on line {line}"))),
+        }
+    }
+
+    fn line_col_at(&self, offset: u64) -> io::Result<LineCol> {
+        let mut position = LineCol { line: 1, column: 1 };
+        let mut bytes = vec![0; READ_CHUNK_BYTES];
+        let (mut from, end) = (self.start, self.start + offset);
+        while from < end {
+            let want = usize::try_from(end - from)
+                .map_or(READ_CHUNK_BYTES, |left| left.min(READ_CHUNK_BYTES));
+            let count = self.file.read_at(&mut bytes[..want], from)?;
+            if count == 0 {
+                break;
+            }
+            bytes[..count]
+                .iter()
+                .for_each(|&byte| position.advance(byte));
+            from += count as u64;
+        }
+        Ok(position)
+    }
+}
+
+impl LineCol {
+    /// Advances past `byte`. A character is counted at its first byte.
+    fn advance(&mut self, byte: u8) {
+        match byte {
+            b'\n' => (self.line, self.column) = (self.line + 1, 1),
+            0x80..0xC0 => {}
+            _ => self.column += 1,
+        }
+    }
+}

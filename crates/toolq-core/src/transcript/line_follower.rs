@@ -1,0 +1,232 @@
+//! Reads JSON lines that are answered one at a time: bytes in as they arrive, a recording per line out.
+//!
+//! Lines are independent of each other: a call isn't matched with a result in a later line.
+
+use std::collections::VecDeque;
+use std::io::Cursor;
+
+use crate::text::format_bytes;
+use crate::transcript::input_error::{InputError, LineCol};
+use crate::transcript::input_source::InputSource;
+use crate::transcript::recording::Recording;
+use crate::types::Dialect;
+
+/// Splits a byte stream into lines and reads each as a [`Recording`].
+#[derive(Debug)]
+pub struct LineFollower {
+    name: String,
+    /// The dialect to read lines in: the given one, or that of the session log once a line shows that it is one.
+    given_dialect: Option<Dialect>,
+    /// Maximum size of a line, in bytes.
+    max_line_bytes: u64,
+    /// The line that is still arriving.
+    partial_line: Vec<u8>,
+    /// Complete lines, each with its number.
+    complete_lines: VecDeque<(usize, Vec<u8>)>,
+    /// The number of the line that is still arriving, from 1.
+    line_number: usize,
+    /// A line couldn't be read.
+    has_failed: bool,
+}
+
+impl LineFollower {
+    /// Creates a follower. `name` is the display name of the input, and a line may have at most `max_line_bytes` bytes.
+    pub fn new(
+        name: impl Into<String>,
+        given_dialect: Option<Dialect>,
+        max_line_bytes: u64,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            given_dialect,
+            max_line_bytes,
+            partial_line: Vec::new(),
+            complete_lines: VecDeque::new(),
+            line_number: 1,
+            has_failed: false,
+        }
+    }
+
+    /// Adds the next bytes of the input.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut pieces = bytes.split(|byte| *byte == b'\n');
+        self.partial_line
+            .extend_from_slice(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            self.end_line();
+            self.partial_line.extend_from_slice(piece);
+        }
+    }
+
+    /// Ends the line that is still arriving. To be called at the end of the input, too.
+    pub fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.partial_line);
+        if !line.trim_ascii().is_empty() {
+            self.complete_lines.push_back((self.line_number, line));
+        }
+        self.line_number += 1;
+    }
+
+    fn read_line(&mut self, line_number: usize, line: Vec<u8>) -> Result<Recording, InputError> {
+        let source = InputSource::from_pipe(&self.name, Cursor::new(line))?;
+        let read = Recording::read_line(source, self.given_dialect, self.max_line_bytes).map_err(
+            |error| InputError {
+                position: error.position.map(|position| LineCol {
+                    line: line_number,
+                    ..position
+                }),
+                ..error
+            },
+        )?;
+        if read.dialect() == Dialect::Toolq {
+            return Err(self.own_log_error(line_number));
+        }
+        // A log's lines of other kinds can't be recognized on their own, so they're read in the same dialect.
+        if matches!(read.dialect(), Dialect::ClaudeCode | Dialect::Codex) {
+            self.given_dialect = Some(read.dialect());
+        }
+        Ok(read)
+    }
+
+    /// Rejects a record of toolq's own session log: its dialect has no form for the results of a line.
+    fn own_log_error(&self, number: usize) -> InputError {
+        InputError {
+            input_name: self.name.clone(),
+            position: Some(LineCol {
+                line: number,
+                column: 1,
+            }),
+            message: "a record of toolq's own session log can't be used with --follow".to_owned(),
+            hint: Some(
+                "without --follow, the open calls of the log run; `toolq log show` displays it"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn line_too_large_error(&self) -> InputError {
+        InputError {
+            input_name: self.name.clone(),
+            position: Some(LineCol {
+                line: self.line_number,
+                column: 1,
+            }),
+            message: format!(
+                "the line is longer than {}",
+                format_bytes(self.max_line_bytes)
+            ),
+            hint: None,
+        }
+    }
+}
+
+/// Yields the recording of each complete line, which may have no calls, and `None` until more bytes arrive. Blank lines
+/// are skipped. The first line that can't be read ends the iteration: one that is neither a model response nor anything
+/// else that a conversation or log contains.
+impl Iterator for LineFollower {
+    type Item = Result<Recording, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let result = match self.complete_lines.pop_front() {
+            Some((number, line)) => self.read_line(number, line),
+            None if self.partial_line.len() as u64 > self.max_line_bytes => {
+                Err(self.line_too_large_error())
+            }
+            None => return None,
+        };
+        self.has_failed = result.is_err();
+        Some(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of calls in each line, or why it can't be read.
+    fn read_lines(pieces: &[&[u8]], max: u64) -> Vec<Result<usize, String>> {
+        let mut follow = LineFollower::new("lines", None, max);
+        let mut found = Vec::new();
+        let mut take = |follow: &mut LineFollower| {
+            let lines = follow.by_ref();
+            found.extend(lines.map(|line| {
+                line.map(|line| line.open_calls(false))
+                    .map_err(|error| error.to_string())
+            }));
+        };
+        for piece in pieces {
+            follow.push(piece);
+            take(&mut follow);
+        }
+        follow.end_line();
+        take(&mut follow);
+        found
+    }
+
+    const LINES: &str = concat!(
+        r#"[{"type":"tool_use","id":"a","name":"n","input":{}}]"#,
+        "\r\n\n  \n",
+        r#"{"role":"user","content":"hé"}"#,
+        "\n[]\n",
+        r#"{"messages":[{"role":"user","content":"x"}]}"#,
+        "\n",
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"b","function":{"name":"n","arguments":""}}]}"#,
+    );
+
+    #[test]
+    fn a_line_is_read_once_it_is_complete() {
+        let expected: Vec<Result<usize, String>> = [1, 0, 0, 0, 1].map(Ok).into();
+        assert_eq!(read_lines(&[LINES.as_bytes()], 1000), expected);
+        let bytes: Vec<&[u8]> = LINES.as_bytes().chunks(1).collect();
+        assert_eq!(read_lines(&bytes, 1000), expected);
+        let mut follow = LineFollower::new("lines", None, 1000);
+        follow.push(b"[]");
+        assert!(follow.next().is_none());
+        follow.push(b"\n");
+        assert!(follow.next().is_some());
+    }
+
+    #[test]
+    fn nothing_follows_an_unreadable_line() {
+        for (bad, expected) in [
+            ("{\"a\":", "lines:2:6: the input ends"),
+            (" nonsense", "lines:2:3: the input is not valid JSON"),
+            (
+                r#"{"error":{"message":"no"}}"#,
+                "lines:2:1: this is an API error",
+            ),
+            ("data: {}", "lines:2:1: the input is not valid JSON"),
+            (
+                r#"{"seq":1,"id":"x","parentId":null,"timestamp":1,"type":"session","content":null,"metadata":{}}"#,
+                "lines:2:1: a record of toolq's own session log",
+            ),
+        ] {
+            let found = read_lines(&[format!("[]\n{bad}\n[]\n").as_bytes()], 1000);
+            assert_eq!(found.len(), 2, "{found:?}");
+            let error = found[1].as_ref().unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let found = read_lines(&[b"[]\n[", &[b' '; 20]], 16);
+        assert_eq!(
+            found,
+            [
+                Ok(0),
+                Err("lines:2:1: the line is longer than 16 bytes".to_owned())
+            ]
+        );
+    }
+
+    /// Once a message shows that the input is a log, lines of other kinds are accepted.
+    #[test]
+    fn a_log_can_be_followed() {
+        let lines = concat!(
+            r#"{"type":"assistant","uuid":"u","sessionId":"s","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]}}"#,
+            "\n",
+            r#"{"type":"summary","summary":"s"}"#,
+        );
+        assert_eq!(read_lines(&[lines.as_bytes()], 1000), [Ok(1), Ok(0)]);
+    }
+}

@@ -1,0 +1,74 @@
+//! What earlier runs recorded about a call.
+
+use std::fmt::Debug;
+
+use crate::types::agent::AgentUsage;
+use crate::types::answer::ResultContent;
+
+/// What earlier runs recorded about a call, reduced to what this run needs.
+#[derive(Debug, Clone, Default)]
+pub enum ResumeState {
+    /// As far as is known, the call was never started.
+    #[default]
+    NotStarted,
+    /// It was started and may be started again.
+    Started(PriorAttempts),
+    /// It was started and may have taken effect. The tool's `probe` finds out.
+    NeedsProbe(PriorAttempts),
+    /// It was started and may have taken effect, and there is no way to find out.
+    InDoubt(PriorAttempts),
+    /// It has a result.
+    Answered(RestoredResult),
+}
+
+impl ResumeState {
+    /// Returns the attempts of earlier runs, if there were any.
+    pub fn prior_attempts(self) -> Option<PriorAttempts> {
+        match self {
+            Self::Started(prior) | Self::NeedsProbe(prior) | Self::InDoubt(prior) => Some(prior),
+            Self::NotStarted | Self::Answered(_) => None,
+        }
+    }
+}
+
+/// Attempts made by earlier runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriorAttempts {
+    /// How many attempts were started.
+    pub count: u32,
+    /// Their idempotency key, if the log has it.
+    pub idempotency_key: Option<String>,
+    /// The call runs an agent, and a call of that agent may have taken effect. This stays open until the agent reaches
+    /// that call again.
+    pub has_nested_doubt: bool,
+}
+
+/// A result that was restored from the session log.
+#[derive(Debug, Clone)]
+pub struct RestoredResult {
+    /// How the call ended, as a status word of the log.
+    pub status: &'static str,
+    /// Whether the model received it as an error.
+    pub is_error: bool,
+    /// What the model received.
+    pub content: ResultContent,
+    /// What the agent used, if the call ran one.
+    pub agent_usage: Option<Box<AgentUsage>>,
+}
+
+impl RestoredResult {
+    /// Whether the call ran to completion, successfully or not.
+    pub(super) fn is_completed(&self) -> bool {
+        matches!(self.status, "ok" | "failed" | "bad_output")
+    }
+
+    /// Whether the call was stopped for a reason outside of it.
+    pub(super) fn is_stopped_externally(&self) -> bool {
+        matches!(self.status, "cancelled" | "interrupted" | "over_budget")
+    }
+
+    /// Whether the call may have taken effect.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.status == "in_doubt"
+    }
+}

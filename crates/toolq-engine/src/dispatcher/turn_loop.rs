@@ -1,0 +1,163 @@
+//! The main loop of a dispatcher. Arrivals and task events come in one at a time, and all consequences of one are
+//! handled before the next.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{self, error::TryRecvError};
+
+use crate::dispatcher::attempt_tasks::AttemptTasks;
+use crate::dispatcher::halt::wait_for_halt_or_budget;
+use crate::dispatcher::shared_sink::SharedSink;
+use crate::dispatcher::sub_turns::SubTurns;
+use crate::scheduler::{CallQueue, Gate};
+use crate::settings::AnswerDelivery;
+use crate::state::EngineState;
+use toolq_core::plan::BatchPartition;
+use toolq_core::types::{
+    CallRef, DoubtCause, Event, EventSink as _, HaltCause, NotExecutedCause, TurnArrival,
+};
+
+/// Statistics of a turn.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct TurnStats {
+    pub(crate) calls: u64,
+    pub(crate) rejected: u64,
+    /// The first call in doubt, by position.
+    pub(crate) first_doubt: Option<(usize, DoubtCause)>,
+}
+
+/// Runs one turn, and holds its state.
+pub(crate) struct Dispatcher<'e> {
+    pub(crate) turn_number: usize,
+    pub(crate) engine: &'e mut EngineState,
+    pub(crate) sink: SharedSink<'e>,
+    pub(crate) delivery: &'e mut dyn AnswerDelivery,
+    /// The agent's call, if this is a turn of an agent.
+    parent: Option<Arc<CallRef>>,
+    /// The turns of the agents that work on calls of this turn.
+    pub(crate) sub_turns: SubTurns<'e>,
+    pub(crate) partition: BatchPartition,
+    pub(crate) queue: CallQueue,
+    pub(crate) gate: Gate,
+    /// The next call may run as soon as a permit is free.
+    pub(crate) awaiting_permit: bool,
+    pub(crate) stats: TurnStats,
+    pub(crate) attempt_tasks: AttemptTasks,
+    /// How many batches have started.
+    pub(crate) batches_started: usize,
+    /// Batches canceled by a call that failed in an earlier run, each with the tool of that call.
+    pub(crate) cancelled_batches: HashMap<usize, String>,
+    /// Why later calls don't run: an earlier one failed, or was the final answer.
+    pub(crate) stopped_by: Option<NotExecutedCause>,
+    /// Why calls that haven't started don't run, if the input ended them.
+    pub(crate) arrivals_ended_by: Option<NotExecutedCause>,
+    /// A call that writes has ended, and a power loss could still lose its result.
+    pub(crate) needs_flush: bool,
+    /// Why the run was halted, once this turn has acted on that.
+    pub(crate) halted_by: Option<HaltCause>,
+}
+
+impl<'e> Dispatcher<'e> {
+    pub(crate) fn new(
+        engine: &'e mut EngineState,
+        turn_number: usize,
+        sink: SharedSink<'e>,
+        delivery: &'e mut dyn AnswerDelivery,
+    ) -> Self {
+        Self {
+            turn_number,
+            engine,
+            sink,
+            delivery,
+            parent: None,
+            sub_turns: SubTurns::default(),
+            partition: BatchPartition::default(),
+            queue: CallQueue::default(),
+            gate: Gate::default(),
+            awaiting_permit: false,
+            stats: TurnStats::default(),
+            attempt_tasks: AttemptTasks::new(),
+            batches_started: 0,
+            cancelled_batches: HashMap::new(),
+            stopped_by: None,
+            arrivals_ended_by: None,
+            needs_flush: false,
+            halted_by: None,
+        }
+    }
+
+    /// Makes this a turn of the agent that works on `call`.
+    pub(crate) fn with_parent(self, call: Arc<CallRef>) -> Self {
+        Self {
+            parent: Some(call),
+            ..self
+        }
+    }
+
+    /// Runs calls until no more can arrive and all have been delivered.
+    pub(crate) async fn run(
+        mut self,
+        mut arrivals: mpsc::UnboundedReceiver<TurnArrival>,
+    ) -> TurnStats {
+        let parent = self.parent.clone();
+        self.emit(&Event::TurnStarted {
+            turn: self.turn_number,
+            parent: parent.as_ref(),
+        });
+        self.engine
+            .run_budget
+            .start_clock(self.engine.control.now());
+        loop {
+            self.check_halt();
+            // Queue everything that has arrived before anything starts, so that what is already known about later
+            // calls, such as a rejection that stops the turn, applies from the start.
+            let is_open = self.receive_arrivals(&mut arrivals);
+            self.start_ready_calls();
+            self.flush_if_needed();
+            if !is_open && self.queue.is_empty() {
+                break;
+            }
+            tokio::select! {
+                arrival = arrivals.recv(), if is_open => arrival.into_iter().for_each(|arrival| self.handle_arrival(arrival)),
+                event = self.attempt_tasks.next_event() => self.handle_task_event(event),
+                (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
+                () = self.engine.concurrency.permit_released(), if self.awaiting_permit => {}
+                () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
+            }
+        }
+        self.delivery.finish_turn(&mut self.sink);
+        if self.parent.is_none() {
+            self.emit(&Event::QueueDrained {
+                turn: self.turn_number,
+            });
+        }
+        self.stats
+    }
+
+    /// Handles everything that has arrived. Returns whether more can arrive.
+    fn receive_arrivals(&mut self, arrivals: &mut mpsc::UnboundedReceiver<TurnArrival>) -> bool {
+        loop {
+            match arrivals.try_recv() {
+                Ok(arrival) => self.handle_arrival(arrival),
+                Err(error) => return error == TryRecvError::Empty,
+            }
+        }
+    }
+
+    /// Flushes non-repeatable results before anything is awaited. This isn't done as soon as a call ends, so that one
+    /// fsync also covers the start record that usually follows.
+    fn flush_if_needed(&mut self) {
+        if mem::take(&mut self.needs_flush) {
+            // If the log can't be flushed, it refuses the next start.
+            let _ = self.sink.flush();
+        }
+    }
+
+    /// Emits an event whose success nothing depends on. Only a refused start keeps a call from running, and a sink that
+    /// has failed keeps track of that itself.
+    pub(crate) fn emit(&mut self, event: &Event<'_>) {
+        let _ = self.sink.emit(std::slice::from_ref(event));
+    }
+}

@@ -1,0 +1,247 @@
+//! Runs the calls of a model's message while the message is still arriving.
+
+use std::future::Future;
+use std::sync::Mutex;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+use crate::control::RunControl;
+use crate::discovery::SchemaDiscovery;
+use crate::dispatcher::{Dispatcher, SharedSink};
+use crate::engine::Engine;
+use crate::settings::AnswerDelivery;
+use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
+use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
+use toolq_core::types::{
+    Call, CallRef, CheckedCall, EventSink, NotExecutedCause, ResumeState, ToolsConfig, TurnArrival,
+};
+
+/// A stream of model messages, decoded into events.
+pub trait MessageSource: Send {
+    /// Waits for the next event; `None` at the end of the stream.
+    fn next(&mut self) -> impl Future<Output = Option<StreamEvent>> + Send;
+
+    /// Returns the next event that is already known, without reading further.
+    fn next_ready(&mut self) -> Option<StreamEvent>;
+
+    /// Stops reading. Returns the calls that have started but are incomplete.
+    fn abandon(&mut self) -> Vec<Call>;
+}
+
+/// What earlier runs recorded about the calls of this one.
+pub trait PriorCalls: Sync {
+    /// Why a call contradicts the record.
+    type Conflict: Send;
+
+    /// Returns those of `calls` that may still run, and so need the schemas of their tools.
+    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call>;
+
+    /// Returns what is recorded about a call.
+    ///
+    /// # Errors
+    /// The record has a different call in its place.
+    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, Self::Conflict>;
+}
+
+/// How a message ended.
+pub struct MessageEnd<C> {
+    /// Why the stream ended in the middle of the message, if it did.
+    pub stream_error: Option<InputError>,
+    /// Why the run can't continue, if a call contradicts the record of an earlier run.
+    pub conflict: Option<C>,
+}
+
+impl Engine {
+    /// Runs turn `number`, whose message has just started in `source`. Each call starts as soon as the rest of the message
+    /// can no longer affect whether it runs. Returns when every call has been answered and delivered.
+    pub async fn run_message<S: MessageSource, P: PriorCalls>(
+        &mut self,
+        number: usize,
+        source: &mut S,
+        (checker, prior): (&CallChecker, &P),
+        sink: &mut dyn EventSink,
+        delivery: &mut dyn AnswerDelivery,
+    ) -> MessageEnd<P::Conflict> {
+        let tools = self.state.settings.tools.clone();
+        let (discovery, control) = (self.schema_discovery(), self.control());
+        let (arrival_sender, arrivals): (_, UnboundedReceiver<TurnArrival>) =
+            mpsc::unbounded_channel();
+        let sink = Mutex::new(sink);
+        let feeder = MessageFeeder {
+            source,
+            turn_number: number,
+            tools: &tools,
+            discovery,
+            sink: SharedSink(&sink),
+            control,
+            admission: StreamAdmission::new(checker),
+            prior,
+            conflict: None,
+            arrival_sender,
+        };
+        let dispatcher = Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery);
+        let (end, _) = tokio::join!(feeder.run(), dispatcher.run(arrivals));
+        end
+    }
+}
+
+/// Carries the events of one message to the dispatcher of its turn.
+struct MessageFeeder<'f, S, P: PriorCalls> {
+    source: &'f mut S,
+    /// Counted over all inputs of the run.
+    turn_number: usize,
+    tools: &'f ToolsConfig,
+    discovery: SchemaDiscovery,
+    /// Receives the events of discovery.
+    sink: SharedSink<'f>,
+    control: RunControl,
+    admission: StreamAdmission<'f>,
+    prior: &'f P,
+    conflict: Option<P::Conflict>,
+    arrival_sender: UnboundedSender<TurnArrival>,
+}
+
+/// Whether the message continues.
+enum MessageProgress {
+    Open,
+    Complete,
+    Aborted(InputError),
+}
+
+impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
+    /// Feeds the whole message. Dropping `self` closes the channel, which ends the turn.
+    async fn run(mut self) -> MessageEnd<P::Conflict> {
+        let stream_error = self.feed_message().await;
+        MessageEnd {
+            stream_error,
+            conflict: self.conflict,
+        }
+    }
+
+    async fn feed_message(&mut self) -> Option<InputError> {
+        self.admission.begin();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = self.control.wait_for_external_halt() => return self.stop_reading(),
+                event = self.source.next() => event?,
+            };
+            if let StreamEvent::CallComplete(call) = &event {
+                self.describe_tools(call).await;
+            }
+            match self.feed_event(event) {
+                MessageProgress::Open => {}
+                MessageProgress::Complete => return None,
+                MessageProgress::Aborted(error) => return Some(error),
+            }
+        }
+    }
+
+    /// Discovers the schemas that a call needs. The stream isn't read in the meantime.
+    async fn describe_tools(&mut self, call: &Call) {
+        // After a conflict nothing runs, so no schema is needed.
+        if self.conflict.is_some() {
+            return;
+        }
+        let call = [self.with_turn_number(call.clone())];
+        let undescribed = undescribed_tools(self.tools, self.prior.open_calls(&call));
+        self.discovery.discover(&undescribed, &mut self.sink).await;
+    }
+
+    /// Feeds what is already known, and abandons the rest.
+    fn stop_reading(&mut self) -> Option<InputError> {
+        while let Some(event) = self.source.next_ready() {
+            match self.feed_event(event) {
+                MessageProgress::Open => {}
+                MessageProgress::Complete => return None,
+                MessageProgress::Aborted(error) => return Some(error),
+            }
+        }
+        let unfinished = self.source.abandon();
+        self.abort_message(unfinished);
+        None
+    }
+
+    fn feed_event(&mut self, event: StreamEvent) -> MessageProgress {
+        let progress = match event {
+            StreamEvent::PartialInput(part) => {
+                self.send(self.partial_arrival(part));
+                MessageProgress::Open
+            }
+            StreamEvent::CallStarted { .. } => {
+                self.admission.begin();
+                MessageProgress::Open
+            }
+            StreamEvent::CallComplete(call) => {
+                self.admission.complete(self.with_turn_number(call));
+                MessageProgress::Open
+            }
+            StreamEvent::MessageEnd { cut_off, .. } => {
+                self.admission.close(cut_off);
+                MessageProgress::Complete
+            }
+            StreamEvent::Aborted {
+                unfinished_calls,
+                error,
+            } => {
+                self.abort_message(unfinished_calls);
+                return MessageProgress::Aborted(error);
+            }
+        };
+        self.send_ready();
+        progress
+    }
+
+    fn abort_message(&mut self, unfinished: Vec<Call>) {
+        let unfinished = unfinished
+            .into_iter()
+            .map(|call| self.with_turn_number(call));
+        let unfinished = unfinished.collect();
+        self.admission.abort(unfinished);
+        self.send_ready();
+    }
+
+    fn send_ready(&mut self) {
+        for mut arrival in self.admission.drain_ready() {
+            if let TurnArrival::Call(checked) = &mut arrival {
+                match self.prior.resume_state(checked) {
+                    Ok(state) => checked.resume_state = state,
+                    // This call and all after it get a result, but don't run.
+                    Err(conflict) => {
+                        self.conflict.get_or_insert(conflict);
+                        let skip = TurnArrival::RestSkipped(NotExecutedCause::StreamAborted);
+                        let _ = self.arrival_sender.send(skip);
+                    }
+                }
+            }
+            // The dispatcher receives until this sender is dropped, so sending can't fail.
+            let _ = self.arrival_sender.send(arrival);
+        }
+    }
+
+    fn send(&self, arrival: TurnArrival) {
+        let _ = self.arrival_sender.send(arrival);
+    }
+
+    fn partial_arrival(&self, part: PartialCall) -> TurnArrival {
+        let call = CallRef {
+            turn: self.turn_number,
+            position: part.position,
+            tool_use_id: part.id,
+            tool_name: part.name,
+            batch: None,
+            parent: None,
+        };
+        TurnArrival::PartialInput {
+            call,
+            input_so_far: part.input_so_far,
+        }
+    }
+
+    fn with_turn_number(&self, call: Call) -> Call {
+        Call {
+            turn: self.turn_number,
+            ..call
+        }
+    }
+}

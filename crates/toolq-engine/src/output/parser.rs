@@ -1,0 +1,142 @@
+//! Turns a complete document into content: parses it, selects a part, and removes whitespace between tokens.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
+use redact::Mask;
+use toolq_core::json::{InvalidInput, JsonText, check_json};
+use toolq_core::types::{CaptureStats, OutputKind, ResultContent};
+
+/// How to parse a document.
+pub(crate) struct OutputParser<'s> {
+    pub(crate) kind: OutputKind,
+    /// JSON pointer to the part to return; `None` for the whole document.
+    pub(crate) select: Option<&'s str>,
+    pub(crate) limits: CaptureLimits,
+    pub(crate) mask: Arc<Mask>,
+}
+
+impl OutputParser<'_> {
+    /// Returns the content for the model, and what was cut.
+    ///
+    /// # Errors
+    /// Why the document isn't what the tool declares. Never quotes its values.
+    pub(crate) fn parse_content(
+        self,
+        document: &DocumentCapture,
+    ) -> Result<(ResultContent, CaptureStats), String> {
+        let whole: &RawValue = serde_json::from_str(document.text()?)
+            .map_err(|error| format!("the output is not valid JSON: {error}"))?;
+        let value = self.select.map_or(Ok(whole.into()), |pointer| {
+            resolve_pointer(whole.into(), pointer)
+        })?;
+        if self.kind == OutputKind::Content {
+            return Ok((
+                ResultContent::Blocks(self.parse_blocks(value)?),
+                CaptureStats::default(),
+            ));
+        }
+        let string = self.select.and_then(|_| value.to_text());
+        let text = string.unwrap_or_else(|| strip_whitespace(value.get()).into());
+        let mut capture = TextCapture::new(self.limits, self.mask);
+        capture.push(text.as_bytes());
+        let (text, captured) = capture.finish(false);
+        Ok((ResultContent::Text(text), captured))
+    }
+
+    /// Parses an array of content blocks of known types. Blocks can't be cut, so all of them together must fit.
+    fn parse_blocks(&self, value: JsonText<'_>) -> Result<Vec<Box<RawValue>>, String> {
+        let (bytes, max) = (value.get().len(), self.limits.max_shown);
+        if bytes as u64 > max {
+            return Err(format!(
+                "the content blocks total {bytes} bytes, more than max_output ({max})"
+            ));
+        }
+        let blocks = value
+            .elements()
+            .ok_or("the output is not an array of content blocks")?;
+        let blocks = blocks.into_iter().enumerate().map(|(index, block)| {
+            if !is_content_block(block) {
+                return Err(format!(
+                    "/{index} is not a content block of type text, image or document"
+                ));
+            }
+            check_block(block).map_err(|fault| format!("/{index}{fault}"))?;
+            let compact = strip_whitespace(block.get());
+            let masked = self.mask.apply(&compact).into_owned();
+            RawValue::from_string(masked)
+                .map_err(|_| format!("/{index} contains a secret outside a string"))
+        });
+        blocks.collect()
+    }
+}
+
+/// Returns whether a `tool_result` may contain this block.
+fn is_content_block(block: JsonText<'_>) -> bool {
+    let has = |name: &str, kind: &str| {
+        let value = block.object().and_then(|block| block.get(name));
+        value.is_some_and(|value| value.kind() == kind)
+    };
+    let kind = block.object().and_then(|block| block.get_text("type"));
+    match kind.as_deref() {
+        Some("text") => has("text", "a string"),
+        Some("image" | "document") => has("source", "an object"),
+        _ => false,
+    }
+}
+
+/// Refuses what is also refused in an input. The block becomes part of a message with the results of other calls, and
+/// must not make that unreadable for any reader.
+fn check_block(block: JsonText<'_>) -> Result<(), String> {
+    match check_json(block.get()) {
+        Ok(()) => Ok(()),
+        Err(InvalidInput::TooLarge(how)) => Err(format!(" {how}")),
+        Err(InvalidInput::NotJson(why)) => Err(format!(": {why}")),
+        Err(InvalidInput::DuplicateKey { pointer, key }) => {
+            Err(format!("{pointer} has the duplicate key {key:?}"))
+        }
+        Err(other) => Err(format!(": {other}")),
+    }
+}
+
+/// Returns the value at a JSON pointer (RFC 6901), verbatim, so that numbers keep their digits.
+fn resolve_pointer<'v>(value: JsonText<'v>, pointer: &str) -> Result<JsonText<'v>, String> {
+    pointer.split('/').skip(1).try_fold(value, |value, token| {
+        let key = token.replace("~1", "/").replace("~0", "~");
+        lookup_member(value, &key)?.ok_or_else(|| format!("the response has no value at {pointer}"))
+    })
+}
+
+/// Returns an element or member of `value`. A duplicate key is an error: parsers disagree on which of its values
+/// counts.
+fn lookup_member<'v>(value: JsonText<'v>, key: &str) -> Result<Option<JsonText<'v>>, String> {
+    if let Some(items) = value.elements() {
+        let index = key.parse::<usize>().ok();
+        return Ok(index.and_then(|index| items.get(index).copied()));
+    }
+    match value.object() {
+        Some(object) => object
+            .get_unique(key)
+            .map_err(|_| format!("an object in the response has the duplicate key `{key}`")),
+        None => Ok(None),
+    }
+}
+
+/// Returns the JSON without whitespace between its tokens.
+fn strip_whitespace(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for c in json.chars() {
+        if !in_string && matches!(c, ' ' | '\t' | '\r' | '\n') {
+            continue;
+        }
+        text.push(c);
+        if c == '"' && !escaped {
+            in_string = !in_string;
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    text
+}

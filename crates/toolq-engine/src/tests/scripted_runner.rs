@@ -1,0 +1,346 @@
+//! A runner whose attempts end when the test says so, and a recorder of the emitted events. It uses no processes and no
+//! time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, PartialOutput};
+use crate::control::Suspendable;
+use crate::engine::Engine;
+use crate::http::Resolver;
+use crate::run_budget::BudgetLimits;
+use crate::settings::{AnswerDelivery, EngineSettings};
+use redact::Mask;
+use toolq_core::json::Input;
+use toolq_core::os::Environment;
+use toolq_core::types::{
+    AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallTimeouts, CaptureStats, CheckedCall,
+    Compare, Effect, EmitError, Event, EventSink, OnFailure, Outcome, OutputKind, Rejection,
+    RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource,
+    StatusTemplates, Tool, ToolsConfig, Verdict,
+};
+
+/// Attempts that wait for the test, by the id of their call.
+pub(super) struct ScriptedRunner(mpsc::UnboundedSender<(String, oneshot::Sender<Outcome>)>);
+
+pub(crate) type PendingAttempts = mpsc::UnboundedReceiver<(String, oneshot::Sender<Outcome>)>;
+
+impl Suspendable for ScriptedRunner {}
+
+impl AttemptRunner for ScriptedRunner {
+    fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
+        let id = attempt.job.call.id.clone();
+        assert!(attempt.job.call.name != "panics", "panics on purpose");
+        let (end, ended) = oneshot::channel();
+        self.0.send((id, end)).unwrap();
+        let ignores_cancel = attempt.job.call.name == "ignores_cancel";
+        Box::pin(async move {
+            tokio::select! {
+                Ok(outcome) = ended => outcome.into(),
+                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::cancelled_while_running(PartialOutput::default()),
+                () = std::future::pending() => unreachable!(),
+            }
+        })
+    }
+}
+
+/// Records events and deliveries, one line for each slice of events or delivery.
+#[derive(Default, Clone)]
+pub(crate) struct EventRecorder {
+    pub(super) recorded: Arc<Mutex<Vec<String>>>,
+    pub(super) refused_call: Option<&'static str>,
+}
+
+impl EventRecorder {
+    fn record(&self, line: String) {
+        self.recorded.lock().unwrap().push(line);
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.recorded.lock().unwrap().clone()
+    }
+
+    /// Returns the lines of this event, without its name.
+    pub(super) fn lines_for(&self, event_name: &str) -> Vec<String> {
+        let lines = self.lines();
+        let rests = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix(event_name)?.strip_prefix(' '));
+        rests.map(str::to_owned).collect()
+    }
+}
+
+impl EventSink for EventRecorder {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let together: Vec<String> = events.iter().map(event_line).collect();
+        self.record(together.join(" + "));
+        let refused = events.iter().any(|event| {
+            matches!(event, Event::Started { call, .. } if Some(&*call.tool_use_id) == self.refused_call)
+        });
+        if refused {
+            Err(EmitError("full".to_owned()))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.record("flushed".to_owned());
+        Ok(())
+    }
+}
+
+impl AnswerDelivery for EventRecorder {
+    fn deliver(&mut self, call: &CallRef, _answer: CallAnswer, _sink: &mut dyn EventSink) {
+        self.record(format!("delivered {}", call.tool_use_id));
+    }
+
+    fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
+}
+
+pub(super) fn event_line(event: &Event<'_>) -> String {
+    match event {
+        Event::TurnStarted { turn, .. } => format!("turn {turn}"),
+        Event::PartialInput {
+            call,
+            input_so_far: text,
+        } => format!("part {} {text}", call.tool_use_id),
+        Event::Queued { checked, batch } => format!("queued {} {batch:?}", checked.call.id),
+        Event::BatchStarted { batch, calls, .. } => {
+            let ids: Vec<&str> = calls.iter().map(|call| &*call.tool_use_id).collect();
+            format!("batch {batch} [{}]", ids.join(" "))
+        }
+        Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
+        Event::Status { call, .. } => format!("status {}", call.tool_use_id),
+        Event::Describing { tool } => format!("describing {}", tool.name),
+        Event::Described { tool, .. } => format!("described {}", tool.name),
+        Event::Probing { call } => format!("probing {}", call.tool_use_id),
+        Event::Probed { call, finding, .. } => {
+            format!("probed {} {}", call.tool_use_id, finding.name())
+        }
+        Event::Retrying { call, .. } => format!("retrying {}", call.tool_use_id),
+        Event::Finished {
+            call,
+            outcome,
+            attempts,
+            ..
+        } => {
+            format!(
+                "finished {} {} {attempts}",
+                call.tool_use_id,
+                outcome.status()
+            )
+        }
+        Event::ResultWritten { call } => format!("written {}", call.tool_use_id),
+        Event::QueueDrained { .. } => "drained".to_owned(),
+        Event::AgentStarted { call, .. } => format!("agent {}", call.tool_use_id),
+        Event::AgentProgress { call, turn, .. } => format!("progress {} {turn}", call.tool_use_id),
+        Event::AgentMessage { call, .. } => format!("message {}", call.tool_use_id),
+        Event::AgentCompleted { call, .. } => format!("done {}", call.tool_use_id),
+    }
+}
+
+pub(crate) fn tool(name: &str) -> Tool {
+    let second = Duration::from_secs(1);
+    Tool {
+        name: name.to_owned(),
+        description: String::new(),
+        display_name: None,
+        category: None,
+        input_schema: serde_json::Value::Bool(true),
+        describe: None,
+        safety: SafetyPolicy::Default,
+        effect: Effect::Read,
+        timeout: CallTimeouts {
+            after: second,
+            kill_grace: second,
+            slow_after: None,
+            total: None,
+        },
+        estimate: None,
+        paths: Vec::new(),
+        status: StatusTemplates::default(),
+        backing: None,
+        probe: None,
+        output: OutputKind::Text,
+        max_output: 1 << 16,
+        max_saved: 0,
+        retry: RetryPolicy {
+            max_retries: 0,
+            conditions: Vec::new(),
+            initial_backoff: Duration::ZERO,
+            max_backoff: second,
+        },
+        on_failure: OnFailure::Continue,
+        pause_after_failures: None,
+        coerce: false,
+        compare: Compare::Json,
+        ignore: Vec::new(),
+        messages: BTreeMap::new(),
+    }
+}
+
+/// Returns a call of turn 0, which is concurrency-safe if its id is lowercase.
+pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
+    let input = Input::empty();
+    CheckedCall {
+        call: Call {
+            turn: 0,
+            position,
+            id: id.to_owned(),
+            name: tool.name.clone(),
+            input: Ok(input.clone()),
+            parent: None,
+        },
+        verdict: Verdict::Accepted(Box::new(AcceptedCall {
+            tool: Arc::new(tool.clone()),
+            input,
+            before_coercion: None,
+            safe: id.starts_with(|c: char| c.is_lowercase()),
+            safety_source: SafetySource::Declared,
+            invocation: None,
+            probe: None,
+        })),
+        resume_state: ResumeState::NotStarted,
+    }
+}
+
+pub(crate) fn rejected_call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
+    let rejection = Rejection {
+        reason: RejectionReason::InvalidInput,
+        details: Vec::new(),
+    };
+    CheckedCall {
+        verdict: Verdict::Rejected(rejection),
+        ..call(position, id, tool)
+    }
+}
+
+pub(crate) fn calls(ids: &str, tool: &Tool) -> Vec<CheckedCall> {
+    let ids = ids.split_whitespace().enumerate();
+    ids.map(|(position, id)| call(position, id, tool)).collect()
+}
+
+pub(crate) fn success_outcome() -> Outcome {
+    Outcome::Succeeded {
+        content: ResultContent::Text(String::new()),
+        captured: CaptureStats::default(),
+        ending: CallEnding::ExitCode(0),
+    }
+}
+
+pub(crate) fn failure_outcome() -> Outcome {
+    Outcome::Failed {
+        output: String::new(),
+        stderr: String::new(),
+        captured: CaptureStats::default(),
+        ending: CallEnding::ExitCode(1),
+    }
+}
+
+pub(crate) fn engine(tools: &[&Tool], jobs: usize) -> (Engine, PendingAttempts) {
+    engine_with_budgets(tools, jobs, BudgetLimits::default())
+}
+
+pub(crate) fn engine_with_budgets(
+    tools: &[&Tool],
+    jobs: usize,
+    budgets: BudgetLimits,
+) -> (Engine, PendingAttempts) {
+    let (send, attempts) = mpsc::unbounded_channel();
+    let settings = EngineSettings {
+        tools: Arc::new(ToolsConfig {
+            tools: tools.iter().map(|tool| Arc::new((*tool).clone())).collect(),
+            concurrency: jobs.try_into().unwrap(),
+            root: PathBuf::new(),
+            dir: PathBuf::new(),
+            secrets: Vec::new(),
+            messages: BTreeMap::default(),
+            prices: toolq_core::types::PriceTable::default(),
+            digest: String::new(),
+        }),
+        jobs: jobs.try_into().unwrap(),
+        output_dir: None,
+        supervisor_program: None,
+        environment: Arc::new(Environment::default()),
+        resolver: Resolver::system(),
+        mask: Arc::new(Mask::default()),
+        task_id: "task".to_owned(),
+        budget_limits: budgets,
+        agent_history: None,
+    };
+    (
+        Engine::with_runner(settings, Arc::new(ScriptedRunner(send))),
+        attempts,
+    )
+}
+
+/// Runs a turn. `script` lists the attempts in the order in which they end, with a `!` before those that fail. Each is
+/// awaited.
+pub(crate) fn run_script(
+    engine: &mut (Engine, PendingAttempts),
+    calls: Vec<CheckedCall>,
+    script: &str,
+    recorder: &mut EventRecorder,
+) {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let (engine, attempts) = engine;
+    let mut delivery = recorder.clone();
+    runtime.block_on(async {
+        tokio::join!(
+            engine.run_turn(0, calls, recorder, &mut delivery),
+            play_script(attempts, script)
+        );
+    });
+}
+
+pub(crate) async fn play_script(attempts: &mut PendingAttempts, script: &str) {
+    let mut waiting = BTreeMap::new();
+    for step in script.split_whitespace() {
+        let id = step.trim_start_matches('!');
+        while !waiting.contains_key(id) {
+            let (id, end) = attempts.recv().await.unwrap();
+            waiting.insert(id, end);
+        }
+        let outcome = if id == step {
+            success_outcome()
+        } else {
+            failure_outcome()
+        };
+        waiting.remove(id).unwrap().send(outcome).unwrap();
+    }
+}
+
+/// Waits until `id` has started, runs `action`, and lets all of its consequences happen before `id` ends.
+pub(crate) async fn act_while_running(
+    attempts: &mut PendingAttempts,
+    id: &str,
+    action: impl FnOnce(),
+) {
+    let (started, end) = attempts.recv().await.unwrap();
+    assert_eq!(started, id);
+    action();
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+    end.send(success_outcome()).unwrap();
+}
+
+pub(crate) fn run_and_record(
+    tools: &[&Tool],
+    jobs: usize,
+    calls: Vec<CheckedCall>,
+    script: &str,
+) -> EventRecorder {
+    let mut recorder = EventRecorder::default();
+    run_script(&mut engine(tools, jobs), calls, script, &mut recorder);
+    recorder
+}

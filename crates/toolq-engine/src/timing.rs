@@ -1,0 +1,27 @@
+//! Timeouts of the engine itself, checked against those of process supervision. Timeouts of tools are in their
+//! settings.
+
+use std::time::Duration;
+
+use procfence::timing::REAPER_KILL_TIMEOUT;
+
+/// How long a killed attempt may take to return its partial output before it is dropped.
+pub const KILL_DEADLINE: Duration = Duration::from_millis(600);
+/// How long a reaper may take to respond, in addition to a program's grace period. If a program has stopped its reaper,
+/// its result is delayed by this much.
+pub(crate) const REAPER_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long an unsupervised program may take to exit after SIGKILL. One that takes longer is left to a thread to reap.
+pub(crate) const DIRECT_KILL_TIMEOUT: Duration = Duration::from_millis(500);
+/// How often to check for the exit of an unsupervised program if there is no notification.
+pub(crate) const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long pipes are drained after the program itself has exited: processes that it left may keep them open forever.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
+
+// A reaper that waits for killed processes still responds in time.
+const _: () = assert!(REAPER_TIMEOUT.as_millis() > REAPER_KILL_TIMEOUT.as_millis());
+// A killed attempt returns what it printed, whichever way it was started.
+const _: () = assert!(KILL_DEADLINE.as_millis() > REAPER_TIMEOUT.as_millis());
+const _: () = assert!(KILL_DEADLINE.as_millis() > DIRECT_KILL_TIMEOUT.as_millis());
+const _: () = assert!(
+    KILL_DEADLINE.as_millis() >= REAPER_KILL_TIMEOUT.as_millis() + DRAIN_TIMEOUT.as_millis()
+);

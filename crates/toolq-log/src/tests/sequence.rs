@@ -1,0 +1,409 @@
+//! The promises of a log, checked from its records.
+
+use crate::tests::reading;
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use super::*;
+
+/// Checks a log of these records: type, index of the parent, metadata. Returns the line and the text of the first
+/// violation.
+fn check_sequence(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
+    let mut checker = SequenceChecker::default();
+    let id = |index: usize| uuid::Uuid::from_u128(index as u128 + 1);
+    for (index, (kind, parent, metadata)) in records.iter().enumerate() {
+        let raw = serde_json::value::to_raw_value(metadata).unwrap();
+        let record = Record {
+            line: index as u64 + 1,
+            offset: 0,
+            end_offset: 0,
+            seq: index as u64,
+            id: id(index),
+            parent: parent.map(id),
+            timestamp: 0,
+            kind: RecordKind::from_name(kind),
+            content: RecordContent::Inline(Cow::Borrowed(&raw)),
+            raw_metadata: Cow::Borrowed(&raw),
+        };
+        if let Err(corruption) = checker.check_record(&record) {
+            return (corruption.line, corruption.kind.to_string());
+        }
+    }
+    (0, String::new())
+}
+
+fn start_record(attempt: u32, effect: &str) -> (&'static str, Option<usize>, Value) {
+    let metadata = json!({"tool_use_id": "a", "tool_name": "t", "attempt": attempt, "idempotency_key": "k", "effect": effect});
+    ("tool_start", Some(2), metadata)
+}
+
+fn call_record(kind: &'static str) -> (&'static str, Option<usize>, Value) {
+    (kind, Some(2), json!({}))
+}
+
+fn check_after_call(records: &[(&'static str, Option<usize>, Value)]) -> (u64, String) {
+    let mut all = vec![
+        ("session", None, json!({})),
+        ("turn", Some(0), json!({"turn": 0})),
+        ("tool_call", Some(1), json!({})),
+    ];
+    all.extend_from_slice(records);
+    check_sequence(&all)
+}
+
+#[test]
+fn a_run_writes_a_valid_sequence() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checker = SequenceChecker::default();
+    for record in reading::read_records(&reading::write_sample_log(&dir)).unwrap() {
+        checker.check_record(&record).unwrap();
+    }
+}
+
+/// Records that end the call or state what happened to it.
+fn end_records() -> [(&'static str, Option<usize>, Value); 6] {
+    [
+        ("tool_skipped", Some(2), json!({"attempts": 1})),
+        ("resolve", Some(2), json!({"done": false})),
+        ("resolve", Some(2), json!({"done": true})),
+        ("probe_end", Some(2), json!({"finding": "not_done"})),
+        ("probe_end", Some(2), json!({"finding": "unknown"})),
+        (
+            "tool_result",
+            Some(2),
+            json!({"status": "unknown_tool", "attempts": 0}),
+        ),
+    ]
+}
+
+/// The start of an attempt after one that certainly had no effect.
+fn retry_start() -> (&'static str, Option<usize>, Value) {
+    let mut again = start_record(2, "write");
+    again.2["after"] = json!({"status": "rate_limited", "wait_ms": 1});
+    again
+}
+
+/// A call that had no effect, or may have it twice, may start again.
+#[test]
+fn a_call_starts_again_if_it_had_no_effect() {
+    let ok = (0, String::new());
+    let [cancelled, not_done, done, probed, _, rejected] = end_records();
+    for allowed in [
+        vec![start_record(1, "write"), call_record("tool_result")],
+        vec![
+            start_record(1, "read"),
+            start_record(2, "read"),
+            call_record("tool_result"),
+        ],
+        vec![start_record(1, "idempotent"), start_record(2, "idempotent")],
+        vec![
+            start_record(1, "write"),
+            retry_start(),
+            call_record("tool_result"),
+        ],
+        vec![call_record("tool_skipped"), start_record(1, "write")],
+        vec![
+            start_record(1, "write"),
+            cancelled,
+            start_record(2, "write"),
+        ],
+        vec![call_record("tool_result"), start_record(1, "write")],
+        vec![
+            start_record(1, "write"),
+            call_record("tool_in_doubt"),
+            call_record("tool_in_doubt"),
+        ],
+        vec![
+            start_record(1, "write"),
+            not_done.clone(),
+            start_record(2, "write"),
+        ],
+        vec![
+            start_record(1, "write"),
+            call_record("tool_in_doubt"),
+            not_done.clone(),
+            start_record(2, "write"),
+        ],
+        vec![start_record(1, "write"), probed, start_record(2, "write")],
+        vec![start_record(1, "write"), done.clone()],
+        vec![start_record(1, "write"), not_done.clone(), done.clone()],
+        vec![start_record(1, "write"), not_done.clone(), not_done.clone()],
+        // Rejected with other tools, and accepted again.
+        vec![
+            start_record(1, "read"),
+            rejected.clone(),
+            start_record(2, "read"),
+        ],
+        vec![
+            start_record(1, "write"),
+            not_done.clone(),
+            rejected.clone(),
+            rejected.clone(),
+            start_record(2, "write"),
+        ],
+    ] {
+        assert_eq!(check_after_call(&allowed), ok, "{allowed:?}");
+    }
+}
+
+/// A call that may have had its effect, or has its result, never starts again.
+#[test]
+fn a_call_with_an_effect_or_a_result_never_starts_again() {
+    let [_, _, done, _, unknown, rejected] = end_records();
+    let effect = "a call that may have had its effect starts again";
+    let result = "a call that has its result starts again";
+    let twice = "its call already has a result";
+    for (wrong, why) in [
+        (
+            vec![start_record(1, "write"), start_record(2, "write")],
+            effect,
+        ),
+        (
+            vec![start_record(1, "write"), unknown, start_record(2, "write")],
+            effect,
+        ),
+        (
+            vec![
+                start_record(1, "write"),
+                call_record("tool_in_doubt"),
+                retry_start(),
+            ],
+            effect,
+        ),
+        (
+            vec![
+                start_record(1, "read"),
+                call_record("tool_result"),
+                start_record(2, "read"),
+            ],
+            result,
+        ),
+        (
+            vec![
+                start_record(1, "write"),
+                done.clone(),
+                start_record(2, "write"),
+            ],
+            result,
+        ),
+        (
+            vec![
+                start_record(1, "write"),
+                call_record("tool_result"),
+                call_record("tool_result"),
+            ],
+            twice,
+        ),
+        (
+            vec![
+                start_record(1, "write"),
+                call_record("tool_result"),
+                call_record("tool_skipped"),
+            ],
+            twice,
+        ),
+        (
+            vec![start_record(1, "write"), call_record("tool_skipped")],
+            "a call that had started is skipped",
+        ),
+        (
+            vec![call_record("tool_in_doubt")],
+            "a call that never started is in doubt",
+        ),
+        (
+            vec![start_record(2, "write")],
+            "it isn't the next attempt of its call",
+        ),
+        (
+            vec![start_record(1, "read"), rejected, start_record(1, "read")],
+            "it isn't the next attempt of its call",
+        ),
+        (vec![done], "it resolves a call that isn't in doubt"),
+        (
+            vec![("session_end", Some(1), json!({}))],
+            "it ends a session that isn't open",
+        ),
+        (
+            vec![("tool_start", Some(1), start_record(1, "read").2)],
+            "its call isn't in the log",
+        ),
+        (
+            vec![("tool_call", Some(0), json!({}))],
+            "its turn isn't in the log",
+        ),
+        (
+            vec![("session_end", Some(0), json!({})), start_record(1, "read")],
+            "it follows the end of its session",
+        ),
+    ] {
+        let line = 3 + wrong.len() as u64;
+        assert_eq!(
+            check_after_call(&wrong),
+            (line, why.to_owned()),
+            "{wrong:?}"
+        );
+    }
+}
+
+/// A `describe` program runs within a session, and its end is recorded before the session ends.
+#[test]
+fn every_describe_start_has_an_end() {
+    let session = ("session", None, json!({}));
+    let describe_start = ("describe_start", Some(0), json!({}));
+    let describe_end = ("describe_end", Some(1), json!({}));
+    let end = ("session_end", Some(0), json!({}));
+    let check = |records: &[(&'static str, Option<usize>, Value)]| {
+        let mut all = vec![session.clone()];
+        all.extend_from_slice(records);
+        check_sequence(&all)
+    };
+    let ok = (0, String::new());
+    assert_eq!(
+        check(&[describe_start.clone(), describe_end.clone(), end.clone()]),
+        ok
+    );
+    // A run that was killed, and the run that resumes it.
+    let again = ("session", None, json!({}));
+    let describe_start_again = ("describe_start", Some(2), json!({}));
+    assert_eq!(
+        check(&[describe_start.clone(), again.clone(), describe_start_again]),
+        ok
+    );
+    let late = ("describe_end", Some(1), json!({}));
+    let twice = "it has no open describe_start";
+    let wrong = [
+        (vec![describe_end.clone()], 2, twice),
+        (
+            vec![describe_start.clone(), describe_end.clone(), describe_end],
+            4,
+            twice,
+        ),
+        (vec![describe_start.clone(), again, late], 4, twice),
+        (
+            vec![describe_start.clone(), end.clone()],
+            3,
+            "a describe_start has no describe_end",
+        ),
+        (
+            vec![
+                ("turn", Some(0), json!({"turn": 0})),
+                ("describe_start", Some(1), json!({})),
+            ],
+            3,
+            "it doesn't belong to the open session",
+        ),
+        (
+            vec![end, describe_start],
+            3,
+            "it follows the end of its session",
+        ),
+    ];
+    for (records, line, why) in wrong {
+        let (found, what) = check(&records);
+        assert_eq!(found, line, "{records:?}: {what}");
+        assert!(what.contains(why), "{what}");
+    }
+}
+
+/// Checks a log in which an agent works on call 2 and has requested call 5.
+fn check_with_agent(records: &[(&'static str, Option<usize>, Value)]) -> (u64, String) {
+    let mut all = vec![
+        agent_start(1),
+        ("turn", Some(2), json!({"turn": 0, "agent": "t"})),
+        ("tool_call", Some(4), json!({})),
+    ];
+    all.extend_from_slice(records);
+    check_after_call(&all)
+}
+
+fn agent_start(attempt: u32) -> (&'static str, Option<usize>, Value) {
+    let mut agents = start_record(attempt, "write");
+    agents.2["agent"] = json!("t");
+    agents
+}
+
+fn agent_call_record(kind: &'static str) -> (&'static str, Option<usize>, Value) {
+    (kind, Some(5), json!({}))
+}
+
+/// An agent may be resumed any number of times. Its model responds once per turn, and `write` calls wait for the
+/// response.
+#[test]
+fn an_interrupted_agent_starts_again() {
+    let model_response = |turn: usize| ("model_response", Some(2), json!({"turn": turn}));
+    let of_agent_call = |mut record: (&'static str, Option<usize>, Value)| {
+        record.1 = Some(5);
+        record
+    };
+    let interrupted = ("tool_result", Some(2), json!({"status": "interrupted"}));
+    let mut over_budget = ("tool_result", Some(2), json!({"status": "over_budget"}));
+    let write_start = of_agent_call(start_record(1, "write"));
+    for allowed in [
+        vec![
+            model_response(0),
+            write_start.clone(),
+            agent_call_record("tool_result"),
+            agent_start(2),
+        ],
+        vec![
+            interrupted.clone(),
+            agent_start(2),
+            over_budget.clone(),
+            agent_start(3),
+        ],
+        vec![
+            interrupted.clone(),
+            call_record("tool_in_doubt"),
+            agent_start(2),
+        ],
+        vec![
+            call_record("tool_skipped"),
+            agent_start(2),
+            call_record("tool_result"),
+        ],
+        vec![
+            model_response(0),
+            write_start.clone(),
+            agent_call_record("tool_in_doubt"),
+            call_record("tool_in_doubt"),
+            agent_start(2),
+        ],
+        vec![of_agent_call(start_record(1, "read")), model_response(0)],
+        vec![model_response(0), model_response(1)],
+    ] {
+        assert_eq!(
+            check_with_agent(&allowed),
+            (0, String::new()),
+            "{allowed:?}"
+        );
+    }
+    over_budget.2["budget_of"] = json!("t");
+    let no_response = "a `write` call starts before its model response is in the log";
+    let result = "a call that has its result starts again";
+    for (wrong, why) in [
+        (vec![write_start.clone()], no_response),
+        (vec![model_response(1), write_start.clone()], no_response),
+        (
+            vec![model_response(0), model_response(0)],
+            "its turn already has a model response",
+        ),
+        (vec![over_budget, agent_start(2)], result),
+        (vec![call_record("tool_result"), agent_start(2)], result),
+        (
+            vec![
+                model_response(0),
+                write_start,
+                of_agent_call(start_record(2, "write")),
+            ],
+            "a call that may have had its effect starts again",
+        ),
+    ] {
+        let line = 6 + wrong.len() as u64;
+        assert_eq!(
+            check_with_agent(&wrong),
+            (line, why.to_owned()),
+            "{wrong:?}"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! The arguments of `toolq replay`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::args::shared_flags::BudgetFlags;
+use crate::args::values::{DialectFlag, ExecuteFlag, IdsFlag, parse_jobs};
+use crate::replay::Shard;
+use toolq_core::text::parse_bytes;
+use toolq_core::types::IgnorePattern;
+
+#[derive(Debug, Args)]
+pub struct ReplayArguments {
+    /// Recordings: files, directories (searched recursively), or globs; `-` is stdin
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Which calls to run; the results of the others are served from the recording
+    #[arg(long, value_name = "WHICH", default_value = "read")]
+    pub execute: ExecuteFlag,
+    /// Ignore differences in this part of each result: `/pointer`, or `//name` at any depth; can be repeated
+    #[arg(long, value_name = "PART", value_parser = IgnorePattern::parse)]
+    pub ignore: Vec<IgnorePattern>,
+    /// How to compare call ids inside results
+    #[arg(long, value_name = "HOW", default_value = "rename")]
+    pub ids: IdsFlag,
+    /// Absolute or relative tolerance for numbers, for example 1e-9
+    #[arg(long, value_name = "NUMBER", value_parser = parse_tolerance)]
+    pub tolerance: Option<f64>,
+    /// Write a JSON report; `-` is stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Write a JUnit report: a suite per recording, a case per call
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+    /// Write a Markdown summary, for the page of a CI run
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+    /// Write new results into the recordings
+    #[arg(long)]
+    pub update: bool,
+    /// Replay only part K of N of the sorted recordings
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+    /// Stop after the first turn in which a call differs
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Format of the recordings [default: auto-detect]
+    #[arg(long, value_name = "DIALECT")]
+    pub from: Option<DialectFlag>,
+    /// Largest JSON document to accept
+    #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
+    pub max_document: u64,
+    /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    /// Append a session log of the calls that run to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+/// Parses the value of `--tolerance`.
+fn parse_tolerance(text: &str) -> Result<f64, &'static str> {
+    let tolerance = text.parse().ok();
+    tolerance
+        .filter(|tolerance: &f64| tolerance.is_finite() && *tolerance >= 0.0)
+        .ok_or("must be a number, 0 or more, such as 1e-9")
+}

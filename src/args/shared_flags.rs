@@ -1,0 +1,87 @@
+//! Flags shared by `run` and `agent`: session log, progress and events, budgets.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use crate::args::values::{ProgressFlag, SyncFlag};
+use toolq_core::text::{parse_bytes, parse_duration};
+use toolq_engine::BudgetLimits;
+use toolq_log::BeginMode;
+
+/// The session log of a run.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
+pub struct LogFlags {
+    /// Session log to append to [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
+    #[arg(id = "log", long = "log", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Keep no session log
+    #[arg(long, conflicts_with = "log")]
+    pub no_log: bool,
+    /// Finish the last run in the log: reuse logged results and model responses, and run what is missing. Without
+    /// `--log`, use the latest session of this input
+    #[arg(long, conflicts_with_all = ["no_log", "new"])]
+    pub resume: bool,
+    /// Start a new run in the log, even if the last one is unfinished
+    #[arg(long, conflicts_with = "no_log")]
+    pub new: bool,
+    /// Resume even if tools.yaml has changed: what is missing runs with the current tools
+    #[arg(long, requires = "resume", conflicts_with = "new")]
+    pub accept_changes: bool,
+    /// Which calls' records must reach the disk before toolq continues
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        conflicts_with = "no_log"
+    )]
+    pub sync: SyncFlag,
+}
+
+impl LogFlags {
+    /// Returns how the run relates to earlier runs in the log.
+    pub fn begin_mode(&self) -> BeginMode {
+        match (self.resume, self.new) {
+            (true, _) => BeginMode::Resume,
+            (_, true) => BeginMode::ForceNewTask,
+            _ => BeginMode::NewTask,
+        }
+    }
+}
+
+/// Where to report what happens.
+#[derive(Debug, Args)]
+pub struct WatchFlags {
+    /// Write events as NDJSON to a file descriptor (`fd:3`), or append them to a file
+    #[arg(long, value_name = "FILE|fd:N")]
+    pub events: Option<String>,
+    /// How to show progress
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub progress: ProgressFlag,
+}
+
+/// Limits for all calls of a run together.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct BudgetFlags {
+    /// Start at most this many calls; the others are answered without running
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<u64>,
+    /// Stop running calls after this time, and don't start any others
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time_budget: Option<Duration>,
+    /// Stop running calls once tools have produced this much output, and don't start any others
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub max_output_total: Option<u64>,
+}
+
+impl From<&BudgetFlags> for BudgetLimits {
+    fn from(flags: &BudgetFlags) -> Self {
+        Self {
+            calls: flags.max_calls,
+            time: flags.time_budget,
+            output_bytes: flags.max_output_total,
+        }
+    }
+}

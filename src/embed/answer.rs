@@ -1,0 +1,47 @@
+//! Answers a message.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use tokio::sync::Mutex;
+
+use crate::embed::error::Error;
+use crate::embed::event::{Event, EventCallback};
+use crate::embed::reply::Reply;
+use crate::embed::session::EmbeddedSession;
+
+/// A message that is about to be answered. Await it; dropping the future kills what it runs.
+#[must_use = "nothing runs until it is awaited"]
+pub struct AnswerRequest<'a> {
+    session: &'a Mutex<EmbeddedSession>,
+    message: Vec<u8>,
+    callback: Option<EventCallback<'a>>,
+}
+
+impl<'a> AnswerRequest<'a> {
+    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, message: Vec<u8>) -> Self {
+        Self {
+            session,
+            message,
+            callback: None,
+        }
+    }
+
+    /// Calls `callback` for each event, in order. The run doesn't continue until it returns, so it should be quick.
+    pub fn events(mut self, callback: impl FnMut(&Event) + Send + 'a) -> Self {
+        self.callback = Some(Box::new(callback));
+        self
+    }
+}
+
+impl<'a> IntoFuture for AnswerRequest<'a> {
+    type Output = Result<Reply, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let mut session = self.session.lock().await;
+            session.answer(self.message, self.callback).await
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! Builds a [`Toolq`] from its settings.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redact::Mask;
+use tokio::sync::Mutex;
+use toolq_core::check::CallChecker;
+use toolq_core::os::{Clock, Environment};
+use toolq_core::tools_file::{self, ParsedToolsFile};
+use toolq_core::types::{FileProblem, Severity, ToolsConfig};
+use toolq_engine::{BudgetLimits, Engine, EngineSettings, Resolver};
+use toolq_log::{Access, BeginMode, LogError, PreparedLog, SessionHeader, SessionLog, SyncPolicy};
+
+use crate::embed::error::{Error, ToolsFileProblem};
+use crate::embed::session::EmbeddedSession;
+use crate::embed::toolq::{Toolq, can_supervise};
+
+/// The largest message, in bytes. `toolq run --max-input` has the same default.
+const MAX_MESSAGE_BYTES: u64 = 256 << 20;
+
+/// Builds a [`Toolq`].
+#[derive(Debug, Default)]
+#[must_use = "call `build`"]
+pub struct ToolqBuilder {
+    tools_file: Option<PathBuf>,
+    log: Option<PathBuf>,
+    abandon_unfinished: bool,
+    concurrency: Option<NonZeroUsize>,
+}
+
+impl ToolqBuilder {
+    /// Reads the tools from this file. Required.
+    pub fn tools_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tools_file = Some(path.into());
+        self
+    }
+
+    /// Records what runs in this session log, which is created or continued. Its directory must exist. Without it, no
+    /// log is written.
+    pub fn log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log = Some(path.into());
+        self
+    }
+
+    /// Starts a new session even if the last one in the log is unfinished. Its unfinished calls are never run again, not
+    /// even by `toolq run --resume`.
+    pub fn abandon_unfinished(mut self) -> Self {
+        self.abandon_unfinished = true;
+        self
+    }
+
+    /// Runs at most this many calls at once, instead of the number in the tools file.
+    pub fn concurrency(mut self, calls: NonZeroUsize) -> Self {
+        self.concurrency = Some(calls);
+        self
+    }
+
+    /// Loads the tools file and opens the log.
+    ///
+    /// # Errors
+    /// The tools file can't be read, or has errors (all are reported, with line and column); or the log can't be used.
+    pub fn build(self) -> Result<Toolq, Error> {
+        let path = self.tools_file.as_deref().ok_or(Error::NoToolsFile)?;
+        let (tools, mut warnings) = load_tools(path)?;
+        let environment: Arc<Environment> = Arc::new(std::env::vars_os().collect());
+        let secrets = tools.secrets.iter();
+        let secrets: Vec<String> = secrets.filter_map(|name| environment.get(name)).collect();
+        let mask = Arc::new(Mask::new(secrets.iter().map(String::as_str)));
+        let concurrency = self.concurrency.unwrap_or(tools.concurrency);
+        let log = match &self.log {
+            Some(log) => {
+                let log = self.open_log(log, &mut warnings)?;
+                Some(begin_session(log, path, &tools, concurrency, &mask)?)
+            }
+            None => None,
+        };
+        let tools = Arc::new(tools);
+        let checker = Arc::new(CallChecker::new(Arc::clone(&tools)));
+        let engine = Engine::new(EngineSettings {
+            tools: Arc::clone(&tools),
+            jobs: concurrency,
+            output_dir: log.as_ref().map(|log| log.blob_dir().to_owned()),
+            supervisor_program: can_supervise().then(|| PathBuf::from("/proc/self/exe")),
+            environment,
+            resolver: Resolver::system(),
+            mask: Arc::clone(&mask),
+            task_id: log.as_ref().map_or_else(
+                || format!("{:032x}", fastrand::u128(..)),
+                SessionLog::task_id,
+            ),
+            budget_limits: BudgetLimits::default(),
+            agent_history: None,
+        });
+        let session = EmbeddedSession::new(
+            (Arc::clone(&tools), Arc::clone(&checker), Arc::clone(&mask)),
+            engine,
+            log,
+            MAX_MESSAGE_BYTES,
+        );
+        Ok(Toolq {
+            tools,
+            checker,
+            mask,
+            concurrency,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            warnings,
+            session: Mutex::new(session),
+        })
+    }
+
+    fn open_log(&self, path: &Path, warnings: &mut Vec<String>) -> Result<PreparedLog, Error> {
+        let mode = if self.abandon_unfinished {
+            BeginMode::ForceNewTask
+        } else {
+            BeginMode::NewTask
+        };
+        let log = PreparedLog::open(path, mode).map_err(|error| log_error(&error))?;
+        warnings.extend(log.durability_warning());
+        let in_doubt = log.in_doubt_calls();
+        warnings.extend(in_doubt.in_log_order().iter().map(|call| {
+            let (id, path) = (in_doubt.resolve_id(call), path.display());
+            format!(
+                "an earlier run left a call in doubt; `toolq log resolve {id} {path}` resolves it"
+            )
+        }));
+        Ok(log)
+    }
+}
+
+/// Loads a tools file, and its warnings as text.
+fn load_tools(path: &Path) -> Result<(ToolsConfig, Vec<String>), Error> {
+    let unreadable = |source| Error::UnreadableToolsFile {
+        path: path.to_owned(),
+        source,
+    };
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let current_dir = std::env::current_dir().map_err(unreadable)?;
+    let dir = match path.parent() {
+        Some(parent) => current_dir.join(parent),
+        None => current_dir.clone(),
+    };
+    let ParsedToolsFile {
+        tools, problems, ..
+    } = tools_file::parse_tools_file(&text, &dir, &current_dir);
+    let located = |severity: Severity| {
+        let text = &text;
+        let problems = problems
+            .iter()
+            .filter(move |problem: &&FileProblem| problem.severity == severity);
+        problems.map(|problem| ToolsFileProblem::locate(problem, text))
+    };
+    let Some(tools) = tools else {
+        return Err(Error::InvalidToolsFile {
+            path: path.to_owned(),
+            problems: located(Severity::Error).collect(),
+        });
+    };
+    let warnings = located(Severity::Warning);
+    let warnings = warnings.map(|warning| format!("{}:{warning}", path.display()));
+    Ok((tools, warnings.collect()))
+}
+
+fn begin_session(
+    log: PreparedLog,
+    tools_path: &Path,
+    tools: &ToolsConfig,
+    concurrency: NonZeroUsize,
+    mask: &Arc<Mask>,
+) -> Result<SessionLog, Error> {
+    let header = SessionHeader {
+        tools_path: tools_path.display().to_string(),
+        tools_sha256: tools.digest.clone(),
+        input_sha256: None,
+        cwd: std::env::current_dir()
+            .unwrap_or_default()
+            .display()
+            .to_string(),
+        root: tools.root.display().to_string(),
+        jobs: concurrency,
+        sync: SyncPolicy::default(),
+    };
+    let session = log.begin_session(&header, Arc::clone(mask), Clock::system());
+    session.map_err(|error| log_error(&error))
+}
+
+fn log_error(error: &LogError) -> Error {
+    let hint = match error {
+        LogError::Unfinished(path) => format!(
+            "`toolq run --resume --log {}` finishes it; `abandon_unfinished` begins another session after it",
+            path.display()
+        ),
+        other => other.hint(Access::Run),
+    };
+    Error::Log {
+        message: error.to_string(),
+        hint: Some(hint),
+    }
+}

@@ -1,0 +1,114 @@
+//! Errors: problems with files and inputs. A call that fails isn't an error; its result says so.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use toolq_core::transcript::InputError;
+use toolq_core::types::FileProblem;
+use toolq_log::LogError;
+
+/// Why `tools.yaml`, a message or the session log can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No tools file was named.
+    #[error("no tools file: call `tools_file` before `build`")]
+    NoToolsFile,
+    /// The tools file can't be read.
+    #[error("{} can't be read: {source}", path.display())]
+    UnreadableToolsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The tools file has errors. All of them are listed, in the order of the file.
+    #[error("{}", list_problems(path, problems))]
+    InvalidToolsFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        problems: Vec<ToolsFileProblem>,
+    },
+    /// The message isn't a model's message in any known dialect, or its stream broke off before the first call.
+    #[error("{message}{}", hint_suffix(hint.as_deref()))]
+    InvalidMessage {
+        /// What is wrong, with line and column where they are known.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// The session log can't be opened or written.
+    #[error("{message}{}", hint_suffix(hint.as_deref()))]
+    Log {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+/// Something wrong in a tools file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolsFileProblem {
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl ToolsFileProblem {
+    /// Locates `problem` in the text of its file.
+    pub(crate) fn locate(problem: &FileProblem, text: &str) -> Self {
+        let before = text.get(..problem.span.start).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: problem.message.clone(),
+            hint: problem.hint.clone(),
+        }
+    }
+}
+
+impl fmt::Display for ToolsFileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
+        f.write_str(&hint_suffix(self.hint.as_deref()))
+    }
+}
+
+impl From<InputError> for Error {
+    fn from(error: InputError) -> Self {
+        Self::InvalidMessage {
+            message: error.to_string(),
+            hint: error.hint,
+        }
+    }
+}
+
+impl From<LogError> for Error {
+    fn from(error: LogError) -> Self {
+        Self::Log {
+            message: error.to_string(),
+            hint: None,
+        }
+    }
+}
+
+fn list_problems(path: &std::path::Path, problems: &[ToolsFileProblem]) -> String {
+    let lines = problems
+        .iter()
+        .map(|problem| format!("{}:{problem}", path.display()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn hint_suffix(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"))
+}

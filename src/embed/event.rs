@@ -1,0 +1,181 @@
+//! The events that a callback receives: the engine's events as owned values, with secrets masked.
+
+use std::time::Duration;
+
+use redact::Mask;
+use toolq_core::types::{CallRef, DescribeResult, Event as EngineEvent};
+
+/// A callback that receives events.
+pub(crate) type EventCallback<'a> = Box<dyn FnMut(&Event) + Send + 'a>;
+
+/// What happens while calls are answered. The order is that of `toolq run --events`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A call was queued. If it was rejected, its [`Finished`](Self::Finished) event follows immediately.
+    Queued {
+        /// The call.
+        call: EventCall,
+    },
+    /// An attempt is about to start.
+    Started {
+        /// The call.
+        call: EventCall,
+        /// Counted from 1.
+        attempt: u32,
+    },
+    /// A tool reported its progress.
+    Progress {
+        /// The call.
+        call: EventCall,
+        /// A short text for people.
+        message: Option<String>,
+        /// From 0 to 1.
+        fraction: Option<f64>,
+    },
+    /// An attempt failed, and another follows.
+    Retrying {
+        /// The call.
+        call: EventCall,
+        /// The attempt that failed, counted from 1.
+        attempt: u32,
+        /// The time until the next attempt.
+        wait: Duration,
+    },
+    /// A call has its result.
+    Finished {
+        /// The call.
+        call: EventCall,
+        /// How it ended, as in the session log: `ok`, `failed`, `timeout` …
+        status: &'static str,
+        /// Whether its result is an error.
+        is_error: bool,
+        /// From the first start to the end; zero for a call that never started.
+        duration: Duration,
+        /// 0 for a call that never started.
+        attempts: u32,
+    },
+    /// An agent sends its next request to its model.
+    AgentTurn {
+        /// The call that the agent works on.
+        call: EventCall,
+        /// The agent's name.
+        agent: String,
+        /// Counted from 1.
+        turn: u64,
+        /// The agent's limit.
+        max_turns: u64,
+    },
+    /// A tool that describes itself failed to. Its calls are rejected.
+    DescribeFailed {
+        /// The tool's name.
+        tool: String,
+        /// Why.
+        reason: String,
+    },
+    /// Every call of a message has its result.
+    TurnFinished {
+        /// Counted from 0 over all messages of this [`Toolq`](crate::Toolq).
+        turn: usize,
+    },
+}
+
+/// The call that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventCall {
+    /// The id that the model gave it, or one derived from its place and input.
+    pub tool_use_id: String,
+    /// The tool's name, as the model wrote it.
+    pub tool_name: String,
+    /// The message, counted from 0 over all messages of this [`Toolq`](crate::Toolq).
+    pub turn: usize,
+    /// Its place in the message, counted from 0.
+    pub position: usize,
+    /// For a call made by an agent: the `tool_use_id` of the call that the agent works on.
+    pub agent_tool_use_id: Option<String>,
+}
+
+impl EventCall {
+    fn new(call: &CallRef, mask: &Mask) -> Self {
+        let text = |text: &str| mask.apply(text).into_owned();
+        let parent = call.parent.as_deref();
+        Self {
+            tool_use_id: text(&call.tool_use_id),
+            tool_name: text(&call.tool_name),
+            turn: call.turn,
+            position: call.position,
+            agent_tool_use_id: parent.map(|parent| text(&parent.tool_use_id)),
+        }
+    }
+}
+
+impl Event {
+    /// Translates an event of the engine; `None` for what only the log needs.
+    pub(crate) fn from_engine(event: &EngineEvent<'_>, mask: &Mask) -> Option<Self> {
+        let named = |call: &CallRef| EventCall::new(call, mask);
+        let text = |text: &str| mask.apply(text).into_owned();
+        Some(match event {
+            EngineEvent::Queued { checked, .. } => Self::Queued {
+                call: named(&CallRef::new(&checked.call, None)),
+            },
+            EngineEvent::Started { call, attempt, .. } => Self::Started {
+                call: named(call),
+                attempt: *attempt,
+            },
+            EngineEvent::Status {
+                call,
+                message,
+                progress,
+            } => Self::Progress {
+                call: named(call),
+                message: message.map(text),
+                fraction: *progress,
+            },
+            EngineEvent::Retrying {
+                call,
+                attempt,
+                wait,
+                ..
+            } => Self::Retrying {
+                call: named(call),
+                attempt: *attempt,
+                wait: *wait,
+            },
+            EngineEvent::Finished {
+                call,
+                outcome,
+                answer,
+                duration,
+                attempts,
+                ..
+            } => Self::Finished {
+                call: named(call),
+                status: outcome.status(),
+                is_error: answer.is_error,
+                duration: *duration,
+                attempts: *attempts,
+            },
+            EngineEvent::AgentProgress {
+                call,
+                agent,
+                turn,
+                max_turns,
+            } => Self::AgentTurn {
+                call: named(call),
+                agent: text(agent),
+                turn: *turn,
+                max_turns: *max_turns,
+            },
+            EngineEvent::Described { tool, .. } => match tool.describe_result() {
+                Some(DescribeResult::Err(reason)) => Self::DescribeFailed {
+                    tool: tool.name.clone(),
+                    reason: text(reason),
+                },
+                _ => return None,
+            },
+            EngineEvent::QueueDrained { turn } => Self::TurnFinished { turn: *turn },
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,23 @@
+//! The library: answers messages with the tools of a tools.yaml, without the command line.
+
+mod answer;
+mod builder;
+mod collector;
+mod error;
+mod event;
+mod message;
+mod plan;
+mod reply;
+mod session;
+mod stream;
+mod stream_reader;
+mod toolq;
+
+pub use answer::AnswerRequest;
+pub use builder::ToolqBuilder;
+pub use error::{Error, ToolsFileProblem};
+pub use event::{Event, EventCall};
+pub use plan::{Plan, PlannedBatch, PlannedTurn, RejectedCall};
+pub use reply::{CallResult, Reply};
+pub use stream::StreamAnswerRequest;
+pub use toolq::{Toolq, supervise};

@@ -1,0 +1,74 @@
+//! The results of a message.
+
+use std::fmt;
+
+use toolq_core::answer::content_as_text;
+use toolq_core::types::CallAnswer;
+
+/// The results of a message, in the dialect of the message: what to append to the conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reply {
+    json: String,
+    /// One result per call, in call order.
+    pub results: Vec<CallResult>,
+}
+
+/// The result of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallResult {
+    /// The id of the call.
+    pub tool_use_id: String,
+    /// The name that the model called.
+    pub tool_name: String,
+    /// What the model reads. Content blocks other than text are left out.
+    pub text: String,
+    /// Whether the model reads it as an error.
+    pub is_error: bool,
+}
+
+impl Reply {
+    /// The JSON to send to the model. Empty if the message has no calls. For a recording with several lines, and for a
+    /// stream with several messages, one JSON value per line.
+    pub fn as_json(&self) -> &str {
+        &self.json
+    }
+
+    /// Whether any result is an error.
+    pub fn has_errors(&self) -> bool {
+        self.results.iter().any(|result| result.is_error)
+    }
+
+    pub(crate) fn push_json(&mut self, json: &str) {
+        if !self.json.is_empty() {
+            self.json.push('\n');
+        }
+        self.json.push_str(json);
+    }
+
+    /// Appends the results of the next message.
+    pub(crate) fn append(&mut self, next: Self) {
+        if !next.json.is_empty() {
+            self.push_json(&next.json);
+        }
+        self.results.extend(next.results);
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.json)
+    }
+}
+
+impl CallResult {
+    pub(crate) fn new(answer: &CallAnswer) -> Self {
+        Self {
+            tool_use_id: answer.tool_use_id.clone(),
+            tool_name: answer.tool_name.clone(),
+            text: content_as_text(&answer.content).into_owned(),
+            is_error: answer.is_error,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Answers message after message, with one engine and one log.
+
+use std::convert::Infallible;
+use std::mem;
+use std::sync::Arc;
+
+use redact::Mask;
+use tokio::io::AsyncRead;
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::transcript::{InputError, StreamEvent};
+use toolq_core::types::{
+    Call, CheckedCall, EmitError, Event as EngineEvent, EventSink, InputLayout, ResumeState,
+    ToolsConfig, Turn,
+};
+use toolq_engine::{Engine, MessageSource as _, PriorCalls};
+use toolq_log::SessionLog;
+
+use crate::embed::collector::ReplyCollector;
+use crate::embed::error::Error;
+use crate::embed::event::{Event, EventCallback};
+use crate::embed::message::read_message;
+use crate::embed::reply::Reply;
+use crate::embed::stream_reader::StreamReader;
+
+/// The state that messages share.
+pub(crate) struct EmbeddedSession {
+    tools: Arc<ToolsConfig>,
+    checker: Arc<CallChecker>,
+    mask: Arc<Mask>,
+    /// `None` once it is closed.
+    engine: Option<Engine>,
+    log: Option<SessionLog>,
+    max_message_bytes: u64,
+    /// Turns of earlier messages.
+    turns_before: usize,
+}
+
+impl EmbeddedSession {
+    pub(crate) fn new(
+        (tools, checker, mask): (Arc<ToolsConfig>, Arc<CallChecker>, Arc<Mask>),
+        engine: Engine,
+        log: Option<SessionLog>,
+        max_message_bytes: u64,
+    ) -> Self {
+        Self {
+            tools,
+            checker,
+            mask,
+            engine: Some(engine),
+            log,
+            max_message_bytes,
+            turns_before: 0,
+        }
+    }
+
+    pub(crate) fn max_message_bytes(&self) -> u64 {
+        self.max_message_bytes
+    }
+
+    /// Answers a message.
+    pub(crate) async fn answer(
+        &mut self,
+        message: Vec<u8>,
+        callback: Option<EventCallback<'_>>,
+    ) -> Result<Reply, Error> {
+        let recording = read_message(message, self.max_message_bytes)?;
+        let mut callback = callback;
+        let mut collector = ReplyCollector::new(recording.layout(), recording.open_turns(false));
+        for index in 0..recording.len() {
+            let turn = recording.turn(index, false)?;
+            if turn.calls.is_empty() {
+                if turn.answered_count == 0 {
+                    collector.push_empty_list();
+                }
+                continue;
+            }
+            let turn = turn.with_number(self.turns_before + index);
+            self.run_turn(turn, &mut collector, &mut callback).await;
+        }
+        self.turns_before += recording.len();
+        Ok(collector.into_reply())
+    }
+
+    async fn run_turn(
+        &mut self,
+        turn: Turn,
+        collector: &mut ReplyCollector,
+        callback: &mut Option<EventCallback<'_>>,
+    ) {
+        let Some(engine) = &mut self.engine else {
+            return;
+        };
+        let mut sink = CallbackSink {
+            log: self.log.as_mut(),
+            mask: &self.mask,
+            callback: callback.as_mut(),
+        };
+        let undescribed = undescribed_tools(&self.tools, &turn.calls);
+        engine
+            .schema_discovery()
+            .discover(&undescribed, &mut sink)
+            .await;
+        collector.begin_turn(turn.answer_form);
+        let number = turn.number;
+        let calls = self.checker.check_turn(turn);
+        engine.run_turn(number, calls, &mut sink, collector).await;
+    }
+
+    /// Answers the messages of a stream, one after another.
+    pub(crate) async fn answer_stream<R: AsyncRead + Send + Unpin>(
+        &mut self,
+        source: &mut StreamReader<R>,
+        callback: Option<EventCallback<'_>>,
+    ) -> Result<Reply, Error> {
+        let mut callback = callback;
+        let mut reply = Reply::default();
+        let turns_before = self.turns_before;
+        while let Some(event) = source.next().await {
+            let stream_error = match event {
+                StreamEvent::CallStarted { turn, form } => {
+                    let mut collector = ReplyCollector::new(InputLayout::Document, 1);
+                    collector.begin_turn(form);
+                    let error = self
+                        .run_message(turns_before + turn, source, &mut collector, &mut callback)
+                        .await;
+                    reply.append(collector.into_reply());
+                    error
+                }
+                StreamEvent::Aborted { error, .. } => Some(error),
+                StreamEvent::PartialInput(_)
+                | StreamEvent::CallComplete(_)
+                | StreamEvent::MessageEnd { .. } => None,
+            };
+            self.turns_before = turns_before + source.message_count();
+            match stream_error {
+                // The results say which calls didn't run, so they must not be lost.
+                Some(_) if !reply.results.is_empty() => break,
+                Some(error) => return Err(error.into()),
+                None => {}
+            }
+        }
+        Ok(reply)
+    }
+
+    async fn run_message<R: AsyncRead + Send + Unpin>(
+        &mut self,
+        number: usize,
+        source: &mut StreamReader<R>,
+        collector: &mut ReplyCollector,
+        callback: &mut Option<EventCallback<'_>>,
+    ) -> Option<InputError> {
+        let engine = self.engine.as_mut()?;
+        let mut sink = CallbackSink {
+            log: self.log.as_mut(),
+            mask: &self.mask,
+            callback: callback.as_mut(),
+        };
+        let end = engine
+            .run_message(
+                number,
+                source,
+                (&self.checker, &NoPriorCalls),
+                &mut sink,
+                collector,
+            )
+            .await;
+        end.stream_error
+    }
+
+    /// Ends the log and the engine.
+    pub(crate) fn close(mut self) -> Result<(), Error> {
+        self.finish().map_err(|error| Error::Log {
+            message: error.to_string(),
+            hint: None,
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), EmitError> {
+        let result = mem::take(&mut self.log).map_or(Ok(()), |mut log| log.finish(0));
+        if let Some(engine) = self.engine.take() {
+            engine.close();
+        }
+        result
+    }
+}
+
+impl Drop for EmbeddedSession {
+    fn drop(&mut self) {
+        // Callers who want to know about an error call `close`.
+        let _ = self.finish();
+    }
+}
+
+/// A session of an embedded toolq resumes nothing.
+struct NoPriorCalls;
+
+impl PriorCalls for NoPriorCalls {
+    type Conflict = Infallible;
+
+    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
+        calls.iter().collect()
+    }
+
+    fn resume_state(&self, _: &CheckedCall) -> Result<ResumeState, Infallible> {
+        Ok(ResumeState::NotStarted)
+    }
+}
+
+/// Writes events to the log first, then calls the callback.
+struct CallbackSink<'a, 'c> {
+    log: Option<&'a mut SessionLog>,
+    mask: &'a Mask,
+    callback: Option<&'a mut EventCallback<'c>>,
+}
+
+impl EventSink for CallbackSink<'_, '_> {
+    fn emit(&mut self, events: &[EngineEvent<'_>]) -> Result<(), EmitError> {
+        let result = match &mut self.log {
+            Some(log) => log.emit(events),
+            None => Ok(()),
+        };
+        if let Some(callback) = &mut self.callback {
+            let events = events
+                .iter()
+                .filter_map(|event| Event::from_engine(event, self.mask));
+            events.for_each(|event| callback(&event));
+        }
+        result
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.log.as_mut().map_or(Ok(()), |log| log.flush())
+    }
+}

@@ -1,0 +1,132 @@
+//! The tools of one tools.yaml, ready to answer.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::io::AsyncRead;
+use tokio::sync::Mutex;
+
+use redact::Mask;
+use toolq_core::check::CallChecker;
+use toolq_core::types::ToolsConfig;
+
+use crate::embed::answer::AnswerRequest;
+use crate::embed::builder::ToolqBuilder;
+use crate::embed::error::Error;
+use crate::embed::message::read_message;
+use crate::embed::plan::Plan;
+use crate::embed::session::EmbeddedSession;
+use crate::embed::stream::StreamAnswerRequest;
+
+/// Whether this program called [`supervise`], and so may be started again as a supervisor.
+static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
+
+/// Answers the tool calls of a language model.
+///
+/// Messages are answered one after another, each in its own turn; calls within a message run in parallel where the tools
+/// file allows it. Methods take `&self`, so one `Toolq` can be shared by tasks: a second message waits until the first is
+/// answered.
+///
+/// Needs a Tokio runtime with IO and time enabled.
+pub struct Toolq {
+    pub(crate) tools: Arc<ToolsConfig>,
+    pub(crate) checker: Arc<CallChecker>,
+    pub(crate) mask: Arc<Mask>,
+    pub(crate) concurrency: NonZeroUsize,
+    pub(crate) max_message_bytes: u64,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) session: Mutex<EmbeddedSession>,
+}
+
+impl Toolq {
+    /// Returns a builder with the defaults: no log, and the concurrency of the tools file.
+    pub fn builder() -> ToolqBuilder {
+        ToolqBuilder::default()
+    }
+
+    /// Returns warnings about the tools file, and about calls that an earlier run left in doubt.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns what [`answer`](Self::answer) would run, in which batches, and what it would reject. Runs nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidMessage`] if `message` isn't in any known dialect.
+    pub fn plan(&self, message: impl AsRef<[u8]>) -> Result<Plan, Error> {
+        let recording = read_message(message.as_ref().to_vec(), self.max_message_bytes)?;
+        let mut plan = Plan::default();
+        for index in 0..recording.len() {
+            let calls = self.checker.check_turn(recording.turn(index, false)?);
+            plan.push_turn(&calls, &self.tools, self.concurrency, &self.mask);
+        }
+        Ok(plan)
+    }
+
+    /// Runs the calls of `message`: the JSON of a response, message, request or recording, in any dialect that
+    /// `toolq run` reads. Await the returned request to run it.
+    ///
+    /// A call that fails isn't an error: its result tells the model. The reply has exactly one result per call, in order.
+    ///
+    /// # Errors
+    /// [`Error::InvalidMessage`] if `message` isn't in any known dialect. Then nothing ran.
+    pub fn answer(&self, message: impl AsRef<[u8]>) -> AnswerRequest<'_> {
+        AnswerRequest::new(&self.session, message.as_ref().to_vec())
+    }
+
+    /// Runs the calls of a streamed response (server-sent events of the Messages, Chat Completions or Responses API)
+    /// while it arrives. Await the returned request to run it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidMessage`] if the input isn't a stream of events, or breaks off before the first call begins. If it
+    /// breaks off later, calls that haven't started get a result that says so.
+    pub fn answer_stream<R>(&self, reader: R) -> StreamAnswerRequest<'_, R>
+    where
+        R: AsyncRead + Send + Unpin,
+    {
+        StreamAnswerRequest::new(&self.session, reader)
+    }
+
+    /// Stops the processes that this `Toolq` keeps ready, and ends its session log.
+    ///
+    /// Dropping it does the same, but can't report an error.
+    ///
+    /// # Errors
+    /// [`Error::Log`] if a record could not be written to the log.
+    pub fn close(self) -> Result<(), Error> {
+        self.session.into_inner().close()
+    }
+}
+
+/// Serves as a process supervisor if this process was started as one. Call it first thing in `main`.
+///
+/// toolq starts commands through a copy of the running program that acts as a child subreaper, so that no process of a
+/// tool outlives its call. A program that doesn't call this function gets no supervisor: then only the process group
+/// of a command is killed.
+///
+/// Returns the exit code to end with, or `None` if the program was started normally. Has no effect on systems other
+/// than Linux.
+///
+/// ```no_run
+/// fn main() -> std::process::ExitCode {
+///     if let Some(exit_code) = toolq::supervise() {
+///         return exit_code;
+///     }
+///     // The program itself.
+///     std::process::ExitCode::SUCCESS
+/// }
+/// ```
+pub fn supervise() -> Option<ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let exit_code = procfence::supervise(&arguments);
+    CAN_SUPERVISE.store(true, Ordering::Relaxed);
+    exit_code
+}
+
+/// Whether commands can be started through a copy of this program.
+pub(crate) fn can_supervise() -> bool {
+    CAN_SUPERVISE.load(Ordering::Relaxed)
+}

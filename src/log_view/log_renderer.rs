@@ -1,0 +1,259 @@
+//! Renders the records of a log as text: a block per turn with its calls in call order, and an agent's calls below the
+//! agent. A call is shown as soon as it and all before it have ended, so that a growing log can be followed.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::log_view::call_filter::CallFilter;
+use crate::log_view::call_tree::CallTree;
+use crate::log_view::call_view::{CallEndView, CallView};
+use crate::log_view::call_writer::CallWriter;
+use crate::log_view::deferred_calls::DeferredCalls;
+use crate::log_view::describe_tracker::DescribeTracker;
+use crate::log_view::preview;
+use crate::log_view::session_view::{session_end_label, session_title};
+use crate::log_view::text_layout::TextLayout;
+use toolq_core::text::escape;
+use toolq_log::records::metadata;
+use toolq_log::{Corruption, Record, RecordKind};
+
+/// Renders one log.
+#[derive(Debug)]
+pub struct LogRenderer {
+    writer: CallWriter,
+    /// Calls that haven't been shown yet.
+    tree: CallTree,
+    /// Calls that were shown without a final result. A resumed run may continue them.
+    open_calls: HashMap<Uuid, CallView>,
+    describes: DescribeTracker,
+    /// Calls to show at the end of the log, if calls are deferred.
+    deferred: Option<DeferredCalls>,
+}
+
+impl LogRenderer {
+    /// Creates a renderer for the calls that `filter` selects.
+    pub fn new(layout: TextLayout, filter: CallFilter) -> Self {
+        Self {
+            writer: CallWriter {
+                layout,
+                filter,
+                pending_title: None,
+                heading_turn: None,
+            },
+            tree: CallTree::default(),
+            open_calls: HashMap::new(),
+            describes: DescribeTracker::default(),
+            deferred: None,
+        }
+    }
+
+    /// Defers calls until the end of the log, so that each is shown once, in its final state. For logs that aren't
+    /// followed.
+    #[must_use]
+    pub fn deferring_calls(self) -> Self {
+        Self {
+            deferred: Some(DeferredCalls::default()),
+            ..self
+        }
+    }
+
+    /// Adds the next record; `content` is called if its content is needed. Returns the lines that can be shown now,
+    /// each with its newline.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub fn render_record(
+        &mut self,
+        record: &Record,
+        content: &mut dyn FnMut() -> Result<String, String>,
+    ) -> Result<String, Corruption> {
+        Ok(match &record.kind {
+            RecordKind::Session => self.render_session(record)?,
+            RecordKind::Turn => self.render_turn(record)?,
+            RecordKind::ToolCall => self.render_call(record, &content())?,
+            RecordKind::ToolStart => {
+                self.reopen_call(record.parent);
+                self.tree
+                    .start_call(record.parent, &record.parse_metadata()?);
+                String::new()
+            }
+            kind if kind.ends_call() => {
+                let end = CallEndView::new(record, content(), &self.writer.layout)?;
+                self.reopen_call(record.parent);
+                self.tree.end_call(record.parent, end);
+                self.flush(false)
+            }
+            RecordKind::DescribeStart => {
+                self.describes.start(record)?;
+                String::new()
+            }
+            RecordKind::DescribeEnd => {
+                let remark = self.describes.end(record)?;
+                self.render_remark(&remark)
+            }
+            RecordKind::Recovered => {
+                self.flush_all() + &self.render_remark("the torn end of the file was set aside")
+            }
+            RecordKind::Resolve => self.render_resolve(record, content())?,
+            RecordKind::SessionEnd => self.render_session_end(record)?,
+            _ => String::new(),
+        })
+    }
+
+    /// Ends the log. Returns the remaining lines: calls without a result, and deferred calls.
+    pub fn finish(&mut self) -> String {
+        let mut text = self.flush_all() + &self.render_unanswered();
+        let Some(deferred) = self.deferred.take() else {
+            return text;
+        };
+        self.writer.pending_title = None;
+        let mut last_title = None;
+        for (title, call) in deferred.into_calls() {
+            if last_title != title {
+                (self.writer.heading_turn, last_title) = (None, title.clone());
+                self.writer.pending_title = title;
+            }
+            self.writer.write_call(&call, &mut text);
+        }
+        text
+    }
+
+    /// Shows all remaining calls, because no further records of them can follow in their session.
+    fn flush_all(&mut self) -> String {
+        self.flush(true)
+    }
+
+    /// Shows the tools whose `describe` program has no recorded end in its session.
+    fn render_unanswered(&mut self) -> String {
+        let unanswered = self.describes.take_unanswered();
+        unanswered.map_or_else(String::new, |remark| self.render_remark(&remark))
+    }
+
+    fn render_session(&mut self, record: &Record) -> Result<String, Corruption> {
+        let rest = self.flush_all() + &self.render_unanswered();
+        let session: metadata::SessionRecord = record.parse_metadata()?;
+        let title = session_title(&session, record.timestamp);
+        let gap = if record.seq > 0 { "\n" } else { "" };
+        let title = format!("{gap}{}\n", self.writer.layout.bold(&title));
+        self.writer.heading_turn = None;
+        if self.writer.filter.matches_all() {
+            return Ok(rest + &title);
+        }
+        self.writer.pending_title = Some(title.into());
+        Ok(rest)
+    }
+
+    fn render_resolve(
+        &mut self,
+        record: &Record,
+        content: Result<String, String>,
+    ) -> Result<String, Corruption> {
+        let rest = self.flush_all();
+        let resolved: metadata::ResolveRecord = record.parse_metadata()?;
+        if let Some(deferred) = &mut self.deferred {
+            deferred.end_call(
+                record.parent,
+                CallEndView::from_resolve(&resolved, content, &self.writer.layout),
+            );
+            return Ok(rest);
+        }
+        let found = match (resolved.done, content) {
+            (true, Ok(result)) => {
+                format!(
+                    "done: {}",
+                    preview::content_preview(&result, &self.writer.layout)
+                )
+            }
+            (true, Err(reason)) => format!("done ({reason})"),
+            (false, _) => "not done".to_owned(),
+        };
+        let note = resolved
+            .note
+            .map_or_else(String::new, |note| format!(" ({note})"));
+        let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
+        if !self.writer.filter.matches_call(name, resolved.is_error) {
+            return Ok(rest);
+        }
+        let line = escape(&format!("resolved {name} {id}: {found}{note}")).into_owned();
+        Ok(rest + &format!("\n{}\n", self.writer.layout.dim(&line)))
+    }
+
+    fn render_session_end(&mut self, record: &Record) -> Result<String, Corruption> {
+        let rest = self.flush_all() + &self.render_unanswered();
+        let end: toolq_log::EndFields = record.parse_metadata()?;
+        Ok(rest + &self.render_remark(&session_end_label(&end)))
+    }
+
+    /// Formats a line that doesn't belong to a call. It isn't shown if there is a filter.
+    fn render_remark(&self, text: &str) -> String {
+        if !self.writer.filter.matches_all() {
+            return String::new();
+        }
+        format!("\n{}\n", self.writer.layout.dim(&escape(text)))
+    }
+
+    /// Renders a turn. One of the input ends all calls before it; one of an agent is added to the agent's call.
+    fn render_turn(&mut self, record: &Record) -> Result<String, Corruption> {
+        let turn: toolq_log::TurnFields = record.parse_metadata()?;
+        let Some(call) = record.parent.filter(|_| turn.agent.is_some()) else {
+            return Ok(self.flush_all());
+        };
+        self.reopen_call(Some(call));
+        self.tree.add_agent_turn(record.id, call);
+        Ok(String::new())
+    }
+
+    fn render_call(
+        &mut self,
+        record: &Record,
+        content: &Result<String, String>,
+    ) -> Result<String, Corruption> {
+        let agent = self.tree.agent_call_of(record.parent);
+        self.reopen_call(agent);
+        let parent = self.tree.parent_view(agent);
+        let call = CallView::new(record, parent, content, &self.writer.layout)?;
+        self.tree.add_call(call);
+        Ok(self.flush(false))
+    }
+
+    /// Puts a call without a final result back into the tree, below its agent, because a later run continues it.
+    fn reopen_call(&mut self, record: Option<Uuid>) {
+        let Some(record) = record else {
+            return;
+        };
+        let deferred = self
+            .deferred
+            .as_mut()
+            .and_then(|deferred| deferred.take(record));
+        if let Some(call) = self.open_calls.remove(&record).or(deferred) {
+            self.reopen_call(call.parent);
+            self.tree.add_call(call.reset());
+        }
+    }
+
+    /// Shows calls from the front that have ended, or all calls.
+    fn flush(&mut self, all: bool) -> String {
+        let (mut text, defers) = (String::new(), self.deferred.is_some());
+        let closed = self.tree.flush(all, &mut |call, step| {
+            if !defers {
+                self.writer.write_step(call, &step, &mut text);
+            }
+        });
+        for call in closed {
+            if call.has_final_result() {
+                self.tree.remove_agent_turns(&call);
+            }
+            match &mut self.deferred {
+                Some(deferred) if !call.has_final_result() || call.is_error() => {
+                    deferred.add(self.writer.pending_title.clone(), call);
+                }
+                None if !call.has_final_result() => {
+                    self.open_calls.insert(call.record_id, call);
+                }
+                _ => {}
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,223 @@
+//! Replays recordings turn by turn: checks each call, runs it or serves its result, compares it, and reports the
+//! outcome in call order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::replay::case::{ReplayCase, ReplayTotals};
+use crate::replay::compare::IdRenaming;
+use crate::replay::policy;
+use crate::replay::policy::ExecutePolicy;
+use crate::replay::reports::ReplayReport;
+use crate::replay::result_collector::{DiscardDelivery, ResultCollector};
+use crate::replay::settings::ReplaySettings;
+use crate::replay::update::RecordingEdit;
+use redact::Mask;
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::transcript::{InputError, Recording};
+use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ToolsConfig, Verdict};
+use toolq_engine::Engine;
+
+/// Why a recording couldn't be replayed to its end.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// The recording can't be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A report can't be written.
+    #[error("the report can't be written: {0}")]
+    Report(#[from] std::io::Error),
+}
+
+/// Replays one recording after another.
+pub struct RecordingReplayer {
+    pub(super) settings: ReplaySettings,
+    pub(super) tools: Arc<ToolsConfig>,
+    checker: CallChecker,
+    engine: Engine,
+    pub(super) mask: Arc<Mask>,
+    totals: ReplayTotals,
+    /// Number of turns in the earlier recordings.
+    previous_turns: usize,
+    incomplete: bool,
+    /// A call didn't run, or didn't finish, because the run was stopped.
+    halted: bool,
+}
+
+/// The state of replaying one recording.
+pub(crate) struct RecordingContext<'f> {
+    name: &'f str,
+    pub(super) recording: &'f Recording,
+    /// The last turn with calls. Its calls need no recorded results.
+    pub(super) last_turn: usize,
+    pub(super) renaming: IdRenaming,
+    pub(super) edits: Vec<RecordingEdit>,
+}
+
+impl RecordingReplayer {
+    /// Creates a replayer.
+    pub fn new(
+        settings: ReplaySettings,
+        tools: Arc<ToolsConfig>,
+        engine: Engine,
+        mask: Arc<Mask>,
+    ) -> Self {
+        Self {
+            settings,
+            checker: CallChecker::new(Arc::clone(&tools)),
+            tools,
+            engine,
+            mask,
+            totals: ReplayTotals::default(),
+            previous_turns: 0,
+            incomplete: false,
+            halted: false,
+        }
+    }
+
+    /// Returns the totals so far.
+    pub fn totals(&self) -> ReplayTotals {
+        self.totals
+    }
+
+    /// Counts results that were written into their recording.
+    pub fn count_updated(&mut self, results: usize) {
+        self.totals.updated += results;
+    }
+
+    /// Returns whether a call needs attention: it didn't run or finish because the run was stopped, as by a budget, or
+    /// it is in doubt.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// Returns whether a signal or a budget stopped the replay, so that not everything was compared.
+    pub fn was_halted(&self) -> bool {
+        self.halted || self.is_halted()
+    }
+
+    fn is_halted(&self) -> bool {
+        self.engine.control().halt_cause().is_some()
+    }
+
+    /// Returns whether to replay nothing more, because the replay was stopped or `--fail-fast` found a difference.
+    pub fn is_over(&self) -> bool {
+        let found_difference = self.settings.fail_fast && self.totals.differing > 0;
+        found_difference || self.is_halted()
+    }
+
+    /// Replays a recording. Returns the edits that would update its results, if updating is enabled.
+    ///
+    /// # Errors
+    /// The recording can't be read, or the report can't be written.
+    pub async fn replay_recording(
+        &mut self,
+        name: &str,
+        recording: &Recording,
+        sink: &mut dyn EventSink,
+        report: &mut dyn ReplayReport,
+    ) -> Result<Vec<RecordingEdit>, ReplayError> {
+        self.totals.files += 1;
+        let has_calls = |turn: &usize| recording.call_count(*turn) > 0;
+        let mut file = RecordingContext {
+            name,
+            recording,
+            last_turn: (0..recording.len())
+                .rev()
+                .find(has_calls)
+                .unwrap_or_default(),
+            renaming: IdRenaming::default(),
+            edits: Vec::new(),
+        };
+        for turn in 0..recording.len() {
+            self.replay_turn(turn, &mut file, sink, report).await?;
+            self.totals.turns += 1;
+            if self.is_over() {
+                break;
+            }
+        }
+        self.previous_turns += recording.len();
+        Ok(file.edits)
+    }
+
+    async fn replay_turn(
+        &mut self,
+        number: usize,
+        file: &mut RecordingContext<'_>,
+        sink: &mut dyn EventSink,
+        report: &mut dyn ReplayReport,
+    ) -> Result<(), ReplayError> {
+        let turn = file.recording.turn(number, true)?;
+        if turn.calls.is_empty() {
+            return Ok(());
+        }
+        // With `--execute none`, `describe` programs don't run either, and their tools accept any object.
+        if self.settings.execute != ExecutePolicy::None {
+            let undescribed = undescribed_tools(&self.tools, &turn.calls);
+            self.engine
+                .schema_discovery()
+                .discover(&undescribed, sink)
+                .await;
+        }
+        let checked = self
+            .checker
+            .check_turn(turn.with_number(self.previous_turns + number));
+        let mut collector = ResultCollector::new(sink);
+        let to_run = self.calls_to_run(number, file.recording, &checked);
+        if !to_run.is_empty() {
+            let number = self.previous_turns + number;
+            self.engine
+                .run_turn(number, to_run, &mut collector, &mut DiscardDelivery)
+                .await;
+        }
+        for checked in &checked {
+            let actual = collector.results.remove(&checked.call.position);
+            self.halted |= actual.as_ref().is_some_and(|actual| actual.halted);
+            self.incomplete |= self.halted || actual.as_ref().is_some_and(|actual| actual.in_doubt);
+            let call = self.masked_call_ref(&checked.call, number);
+            let case = ReplayCase {
+                file: file.name,
+                executed: actual.as_ref().is_some_and(|actual| !actual.halted),
+                duration: actual
+                    .as_ref()
+                    .map_or(Duration::ZERO, |actual| actual.duration),
+                result: self.classify_call(checked, actual, number, file)?,
+                call: &call,
+            };
+            self.totals.count_case(&case);
+            report.add_case(&case)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a reference to a call for reports, with masked names and the turn number within its recording.
+    fn masked_call_ref(&self, call: &Call, turn: usize) -> CallRef {
+        CallRef {
+            turn,
+            position: call.position,
+            tool_use_id: self.mask.apply(&call.id).into_owned(),
+            tool_name: self.mask.apply(&call.name).into_owned(),
+            batch: None,
+            parent: None,
+        }
+    }
+
+    /// Returns the calls of a turn that will run.
+    fn calls_to_run(
+        &self,
+        turn: usize,
+        recording: &Recording,
+        checked: &[CheckedCall],
+    ) -> Vec<CheckedCall> {
+        let is_run = |checked: &&CheckedCall| match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                let skipped = recording.is_skipped(turn, checked.call.position);
+                policy::should_run(accepted, skipped, self.settings.execute)
+            }
+            Verdict::Rejected(_) => false,
+        };
+        checked.iter().filter(is_run).cloned().collect()
+    }
+}

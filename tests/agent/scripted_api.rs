@@ -1,0 +1,294 @@
+//! A model API on loopback that responds according to a script.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "scripts read well without references, and tests may unwrap"
+)]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How long the API waits for files and other requests.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What the API does with one request.
+#[derive(Clone)]
+pub enum ApiBehavior {
+    /// A status with headers and a body.
+    Respond(u16, &'static str, String),
+    /// Closes the connection without a response.
+    Close,
+    /// Sends nothing, and keeps the connection open.
+    Hang,
+    /// Waits until this many requests are waiting, then does the inner behavior.
+    Rendezvous(usize, Box<ApiBehavior>),
+    /// Sends a stream, which ends after the last step.
+    Stream(Vec<StreamStep>),
+}
+
+/// One step of a streamed response.
+#[derive(Clone)]
+pub enum StreamStep {
+    /// Sends these events.
+    Send(String),
+    /// Waits until this file exists. If it never appears, the stream breaks off.
+    WaitForFile(PathBuf),
+    /// Creates this file.
+    CreateFile(PathBuf),
+    /// Sends nothing more until the client closes the connection.
+    HoldOpen,
+}
+
+/// A request that the API received.
+#[derive(Clone)]
+pub struct ApiRequest {
+    /// Request line and headers.
+    pub head: String,
+    pub body: Value,
+}
+
+type BehaviorScript = dyn Fn(usize, &Value) -> ApiBehavior + Send + Sync;
+
+/// A scripted API. The script decides its behavior by number and body of each request.
+pub struct ScriptedApi {
+    pub url: String,
+    state: Arc<ApiState>,
+}
+
+#[derive(Default)]
+struct ApiState {
+    requests: Mutex<Vec<ApiRequest>>,
+    /// How many requests have arrived at a [`ApiBehavior::Rendezvous`] so far.
+    waiting: Mutex<usize>,
+    arrival: Condvar,
+}
+
+impl ScriptedApi {
+    /// Does the n-th behavior for the n-th request, and the last one for all further requests.
+    pub fn new(behaviors: &[ApiBehavior]) -> Self {
+        let behaviors = behaviors.to_vec();
+        Self::with_script(move |number, _| {
+            behaviors.get(number).or(behaviors.last()).cloned().unwrap()
+        })
+    }
+
+    /// Does what `script` returns for the number and body of a request.
+    pub fn with_script(
+        script: impl Fn(usize, &Value) -> ApiBehavior + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::new(ApiState::default());
+        let (shared_state, script): (_, Arc<BehaviorScript>) =
+            (Arc::clone(&state), Arc::new(script));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (state, script) = (Arc::clone(&shared_state), Arc::clone(&script));
+                // Clients may abort the connection, so errors are ignored.
+                thread::spawn(move || drop(state.handle_connection(stream.unwrap(), &*script)));
+            }
+        });
+        Self { url, state }
+    }
+
+    /// Returns the requests so far.
+    pub fn requests(&self) -> Vec<ApiRequest> {
+        self.state.requests.lock().unwrap().clone()
+    }
+
+    /// Returns the messages of a request by its number.
+    pub fn messages(&self, number: usize) -> Vec<Value> {
+        self.requests()[number].body["messages"]
+            .as_array()
+            .unwrap()
+            .clone()
+    }
+}
+
+impl ApiState {
+    fn handle_connection(
+        &self,
+        mut stream: TcpStream,
+        script: &BehaviorScript,
+    ) -> std::io::Result<()> {
+        let (head, body) = read_request(&mut stream)?;
+        // A client that is killed while it connects sends no complete request. That doesn't count.
+        let Ok(body) = serde_json::from_str::<Value>(&body) else {
+            return Ok(());
+        };
+        let number = {
+            let mut requests = self.requests.lock().unwrap();
+            requests.push(ApiRequest {
+                head,
+                body: body.clone(),
+            });
+            requests.len() - 1
+        };
+        self.run_behavior(script(number, &body), stream)
+    }
+
+    fn run_behavior(&self, behavior: ApiBehavior, mut stream: TcpStream) -> std::io::Result<()> {
+        match behavior {
+            ApiBehavior::Respond(status, headers, body) => {
+                let length = body.len();
+                write!(
+                    stream,
+                    "HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+                )
+            }
+            ApiBehavior::Close => Ok(()),
+            ApiBehavior::Hang => std::io::copy(&mut stream, &mut std::io::sink()).map(drop),
+            ApiBehavior::Rendezvous(count, then) => {
+                let mut waiting = self.waiting.lock().unwrap();
+                *waiting += 1;
+                self.arrival.notify_all();
+                let is_incomplete = |waiting: &mut usize| *waiting < count;
+                let (waiting, waited) = self
+                    .arrival
+                    .wait_timeout_while(waiting, WAIT_TIMEOUT, is_incomplete)
+                    .unwrap();
+                drop(waiting);
+                if waited.timed_out() {
+                    return Ok(());
+                }
+                self.run_behavior(*then, stream)
+            }
+            ApiBehavior::Stream(steps) => write_stream(steps, stream),
+        }
+    }
+}
+
+fn write_stream(steps: Vec<StreamStep>, mut stream: TcpStream) -> std::io::Result<()> {
+    let head = "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes())?;
+    for step in steps {
+        match step {
+            StreamStep::Send(events) => write!(stream, "{:x}\r\n{events}\r\n", events.len())?,
+            StreamStep::WaitForFile(file) => {
+                let started_at = Instant::now();
+                while !file.exists() {
+                    if started_at.elapsed() > WAIT_TIMEOUT {
+                        return Ok(());
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+            StreamStep::CreateFile(file) => fs::write(file, "")?,
+            StreamStep::HoldOpen => {
+                return std::io::copy(&mut stream, &mut std::io::sink()).map(drop);
+            }
+        }
+    }
+    stream.write_all(b"0\r\n\r\n")
+}
+
+fn read_request(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
+    let (mut head, mut byte) = (String::new(), [0]);
+    while !head.ends_with("\r\n\r\n") && stream.read(&mut byte)? > 0 {
+        head.push(byte[0].into());
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body)?;
+    Ok((head, String::from_utf8(body).unwrap()))
+}
+
+/// Returns a response with status 200.
+pub fn ok_response(body: impl ToString) -> ApiBehavior {
+    ApiBehavior::Respond(200, "", body.to_string())
+}
+
+/// Returns the body of a Messages API response.
+pub fn message_body(content: Value, stop_reason: &str) -> Value {
+    json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "model-1-20260101",
+        "content": content, "stop_reason": stop_reason, "stop_sequence": null,
+        "usage": {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 1}
+    })
+}
+
+/// Returns a response that ends the conversation with a text.
+pub fn text_response(text: &str) -> ApiBehavior {
+    ok_response(message_body(
+        json!([{"type": "text", "text": text}]),
+        "end_turn",
+    ))
+}
+
+/// Returns `tool_use` blocks with the ids `a0`, `a1` …
+pub fn tool_use_blocks(calls: &[(&str, Value)]) -> Vec<Value> {
+    let uses = calls.iter().enumerate().map(|(at, (name, input))| {
+        json!({"type": "tool_use", "id": format!("a{at}"), "name": name, "input": input})
+    });
+    uses.collect()
+}
+
+/// Returns a response with a text and these calls.
+pub fn calls_response(calls: &[(&str, Value)]) -> ApiBehavior {
+    let mut content = vec![json!({"type": "text", "text": "Let me see."})];
+    content.extend(tool_use_blocks(calls));
+    ok_response(message_body(Value::Array(content), "tool_use"))
+}
+
+/// Returns an error in the format of the Messages API.
+pub fn error_response(
+    status: u16,
+    headers: &'static str,
+    kind: &str,
+    message: &str,
+) -> ApiBehavior {
+    let body = json!({"type": "error", "error": {"type": kind, "message": message}});
+    ApiBehavior::Respond(status, headers, body.to_string())
+}
+
+/// Returns a chat completions response.
+pub fn chat_response(message: Value, finish_reason: &str) -> ApiBehavior {
+    ok_response(json!({
+        "id": "c", "object": "chat.completion", "model": "gpt-1",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 20}}
+    }))
+}
+
+/// Turns a Messages API response into the equivalent stream, block by block.
+pub fn streamed_response(response: ApiBehavior) -> ApiBehavior {
+    let ApiBehavior::Respond(200, _, body) = response else {
+        return response;
+    };
+    let message: Value = serde_json::from_str(&body).unwrap();
+    let send = |event: Value| StreamStep::Send(format!("data: {event}\n\n"));
+    let message_start = json!({"model": message["model"], "usage": message["usage"]});
+    let mut steps = vec![send(
+        json!({"type": "message_start", "message": message_start}),
+    )];
+    for (index, block) in message["content"].as_array().unwrap().iter().enumerate() {
+        let mut empty_block = block.clone();
+        let input = empty_block.get_mut("input").map(Value::take);
+        steps.push(send(
+            json!({"type": "content_block_start", "index": index, "content_block": empty_block}),
+        ));
+        // Pretty-printed, because models may send input on several lines.
+        if let Some(input) = input {
+            let delta = json!({"partial_json": format!("{input:#}")});
+            steps.push(send(
+                json!({"type": "content_block_delta", "index": index, "delta": delta}),
+            ));
+        }
+        steps.push(send(json!({"type": "content_block_stop", "index": index})));
+    }
+    let delta = json!({"stop_reason": message["stop_reason"]});
+    steps.push(send(json!({"type": "message_delta", "delta": delta})));
+    steps.push(send(json!({"type": "message_stop"})));
+    ApiBehavior::Stream(steps)
+}

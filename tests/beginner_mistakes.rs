@@ -1,0 +1,139 @@
+//! Common beginner mistakes in tools.yaml: `check` reports them, and a call that hits one gets an error that explains
+//! it.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+mod support;
+
+use serde_json::json;
+use support::{CliSandbox, model_response};
+
+/// The error blames the working directory, not the program. The operating system reports the same error for both.
+#[test]
+fn a_missing_working_directory_is_named() {
+    let tools = |cwd: &str| {
+        format!(
+            "version: 1
+tools:
+  look:
+    description: Look.
+    input_schema: {{type: object}}
+    command: {{argv: [pwd], cwd: {cwd}}}
+"
+        )
+    };
+    for (cwd, message) in [
+        (
+            "nowhere",
+            "This tool's working directory `nowhere` doesn't exist.",
+        ),
+        (
+            "plain",
+            "This tool's working directory `plain` isn't a directory.",
+        ),
+    ] {
+        let toolq = || CliSandbox::new().tools(&tools(cwd)).file("plain", "");
+        let checked = toolq().run(&["check"]).assert_exit(0);
+        let warning = format!("there is no directory `{cwd}` in the root");
+        assert!(checked.stderr.contains(&warning), "{}", checked.stderr);
+        let ran = toolq()
+            .stdin(model_response(&[("look", json!({}))]))
+            .run(&["run"])
+            .assert_exit(0);
+        let (text, is_error) = &ran.result_texts()[0];
+        assert!(*is_error && text.starts_with(message), "{text}");
+    }
+}
+
+/// A model can't follow a reference to a file, so the declaration contains the schema itself.
+#[test]
+fn schema_files_are_inlined_in_declarations() {
+    let toolq = || {
+        CliSandbox::new()
+            .tools(
+                "version: 1
+tools:
+  find:
+    description: Find.
+    input_schema: {$ref: ./find.json}
+    command: [grep, -e, \"{text}\", notes]
+",
+            )
+            .file(
+                "find.json",
+                r#"{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}"#,
+            )
+    };
+    let declared = toolq().run(&["tools"]).assert_exit(0).json();
+    assert_eq!(
+        declared[0]["input_schema"]["properties"]["text"]["type"],
+        "string"
+    );
+    let declared = toolq()
+        .run(&["tools", "--format", "markdown"])
+        .assert_exit(0);
+    assert!(
+        declared.stdout.contains("- `text` (string, required)"),
+        "{}",
+        declared.stdout
+    );
+}
+
+/// `init --from` and `check` report what is left to fill in, and `init --from` reports every tool that it leaves out.
+#[test]
+fn imported_declarations_report_what_is_missing() {
+    let tools_list = json!({"result": {"nextCursor": "2", "tools": [
+        {"name": "look", "description": "Look.", "inputSchema": {"type": "object"}},
+        {"name": "find", "inputSchema": {"type": "object"}},
+    ]}});
+    let ran = CliSandbox::new()
+        .file("mcp.json", tools_list.to_string())
+        .run(&["init", "--from", "mcp.json"])
+        .assert_exit(0);
+    assert!(ran.stderr.contains("`nextCursor`"), "{}", ran.stderr);
+    let written = ran.file("tools.yaml").unwrap();
+    let checked = CliSandbox::new()
+        .tools(&written)
+        .run(&["check"])
+        .assert_exit(0);
+    for message in [
+        "`look`, `find` have no `command`, `http` or `agent`",
+        "2 tools, 1 warning",
+    ] {
+        assert!(checked.stderr.contains(message), "{}", checked.stderr);
+    }
+    let request = json!({"messages": [], "tools": [
+        {"type": "web_search_20250305", "name": "web_search"},
+        {"name": "look", "input_schema": {"type": "object"}},
+    ]});
+    let ran = CliSandbox::new()
+        .stdin(request.to_string())
+        .run(&["init", "--from", "-"])
+        .assert_exit(0);
+    assert!(
+        ran.stderr.contains("runs them itself: `web_search`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// A bare name is looked up in `PATH`, so a script in the directory of tools.yaml needs a `./`.
+#[test]
+fn a_program_next_to_the_tools_file_needs_a_slash() {
+    let tools = "version: 1
+tools:
+  flaky:
+    description: Fail now and then.
+    input_schema: {type: object}
+    command: [flaky.sh]
+";
+    let checked = CliSandbox::new()
+        .tools(tools)
+        .program("flaky.sh", "#!/bin/sh\n")
+        .run(&["check"])
+        .assert_exit(0);
+    assert!(
+        checked.stderr.contains("write `./flaky.sh`"),
+        "{}",
+        checked.stderr
+    );
+}

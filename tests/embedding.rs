@@ -1,0 +1,345 @@
+//! The library as an embedder uses it: messages in, results, plans and events out.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use toolq::{Error, Event, Toolq, ToolqBuilder};
+
+const TOOLS: &str = r#"
+version: 1
+tools:
+  look:
+    input_schema: {type: object, properties: {text: {type: string}}, required: [text], additionalProperties: false}
+    effect: read
+    command: [sh, -c, 'printf "%s" "$1"', sh, "{text}"]
+  fail:
+    input_schema: {type: object}
+    effect: read
+    command: [sh, -c, "echo broken >&2; exit 3"]
+  hang:
+    input_schema: {type: object}
+    effect: write
+    command: [sh, -c, "echo $$ > pid; sleep 1000"]
+"#;
+
+struct EmbedSandbox(TempDir);
+
+impl EmbedSandbox {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let root = dir.path().display();
+        std::fs::write(
+            dir.path().join("tools.yaml"),
+            TOOLS.replacen("version: 1", &format!("version: 1\nroot: {root}"), 1),
+        )
+        .unwrap();
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn builder(&self) -> ToolqBuilder {
+        Toolq::builder().tools_file(self.path("tools.yaml"))
+    }
+}
+
+fn message(calls: &[(&str, &str, Value)]) -> String {
+    let blocks = calls.iter().map(
+        |(id, name, input)| json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+    );
+    json!({"role": "assistant", "content": blocks.collect::<Vec<_>>()}).to_string()
+}
+
+#[tokio::test]
+async fn every_call_gets_its_result_in_order() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let calls = message(&[
+        ("a", "look", json!({"text": "one"})),
+        ("b", "fail", json!({})),
+        ("c", "unknown", json!({})),
+        ("d", "look", json!({"text": "two"})),
+    ]);
+    let reply = toolq.answer(&calls).await.unwrap();
+
+    let ids: Vec<&str> = reply
+        .results
+        .iter()
+        .map(|result| result.tool_use_id.as_str())
+        .collect();
+    assert_eq!(ids, ["a", "b", "c", "d"]);
+    let errors: Vec<bool> = reply.results.iter().map(|result| result.is_error).collect();
+    assert_eq!(errors, [false, true, true, false]);
+    assert!(reply.has_errors());
+    assert_eq!(reply.results[0].text, "one");
+
+    let json: Value = serde_json::from_str(reply.as_json()).unwrap();
+    assert_eq!(json["role"], "user");
+    assert_eq!(json["content"][3]["content"], "two");
+}
+
+#[tokio::test]
+async fn a_reply_has_the_dialect_of_its_message() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let chat = json!({"role": "assistant", "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{\"text\":\"hi\"}"}}
+    ]});
+    let reply = toolq.answer(chat.to_string()).await.unwrap();
+    let json: Value = serde_json::from_str(reply.as_json()).unwrap();
+    assert_eq!(
+        json,
+        json!([{"role": "tool", "tool_call_id": "a", "content": "hi"}])
+    );
+}
+
+#[tokio::test]
+async fn a_plan_runs_nothing() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox
+        .builder()
+        .concurrency(NonZeroUsize::new(2).unwrap())
+        .build()
+        .unwrap();
+    let calls = message(&[
+        ("a", "look", json!({"text": "one"})),
+        ("b", "look", json!({"text": "two"})),
+        ("c", "hang", json!({})),
+        ("d", "look", json!({})),
+    ]);
+    let plan = toolq.plan(&calls).unwrap();
+    let turn = &plan.turns[0];
+    let batches: Vec<Vec<String>> = turn
+        .batches
+        .iter()
+        .map(|batch| batch.tool_use_ids.clone())
+        .collect();
+    assert_eq!(batches, [vec!["a", "b"], vec!["c"]]);
+    assert_eq!(turn.rejected[0].tool_use_id, "d");
+    assert_eq!(turn.rejected[0].reason, "invalid_input");
+    assert!(plan.to_string().contains("2 in parallel"), "{plan}");
+    assert!(serde_json::from_str::<Value>(plan.as_json()).is_ok());
+    assert!(!sandbox.path("pid").exists());
+}
+
+#[tokio::test]
+async fn events_arrive_in_order() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let mut seen = Vec::new();
+    toolq
+        .answer(message(&[("a", "look", json!({"text": "one"}))]))
+        .events(|event| {
+            seen.push(match event {
+                Event::Queued { call } => format!("queued {}", call.tool_use_id),
+                Event::Started { attempt, .. } => format!("started {attempt}"),
+                Event::Finished { status, .. } => format!("finished {status}"),
+                Event::TurnFinished { turn } => format!("turn {turn}"),
+                other => format!("{other:?}"),
+            });
+        })
+        .await
+        .unwrap();
+    assert_eq!(seen, ["queued a", "started 1", "finished ok", "turn 0"]);
+}
+
+#[test]
+fn every_problem_of_a_tools_file_is_reported_with_its_position() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("tools.yaml");
+    std::fs::write(
+        &path,
+        "version: 1\ntools:\n  a: {comand: [ls]}\n  b:\n    timeout: soon\n    command: [ls]\n",
+    )
+    .unwrap();
+    let error = Toolq::builder().tools_file(&path).build().err().unwrap();
+    let Error::InvalidToolsFile { problems, .. } = &error else {
+        panic!("{error}");
+    };
+    assert!(problems.len() >= 2, "{error}");
+    assert_eq!((problems[0].line, problems[0].column), (3, 3), "{error}");
+    assert!(error.to_string().contains("did you mean"), "{error}");
+    assert!(matches!(Toolq::builder().build(), Err(Error::NoToolsFile)));
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_json_is_an_error_and_nothing_is_lost() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let error = toolq.answer("not json").await.unwrap_err();
+    assert!(matches!(error, Error::InvalidMessage { .. }), "{error}");
+    assert!(error.to_string().contains("message:1:2"), "{error}");
+    let reply = toolq
+        .answer(message(&[("a", "look", json!({"text": "after"}))]))
+        .await
+        .unwrap();
+    assert_eq!(reply.results[0].text, "after");
+    assert_eq!(toolq.answer(message(&[])).await.unwrap().as_json(), "");
+}
+
+#[tokio::test]
+async fn messages_of_one_toolq_share_a_log() {
+    let sandbox = EmbedSandbox::new();
+    let log = sandbox.path("session.jsonl");
+    let toolq = sandbox.builder().log(&log).build().unwrap();
+    for text in ["one", "two"] {
+        let calls = message(&[(text, "look", json!({"text": text}))]);
+        toolq.answer(calls).await.unwrap();
+    }
+    toolq.close().unwrap();
+    toolq_log::verify_log(&log, std::fs::File::open(&log).unwrap()).unwrap();
+    let turns = std::fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|record| record["type"] == "tool_result")
+        .count();
+    assert_eq!(turns, 2);
+    // The session was closed, so another one can be appended to the log.
+    sandbox.builder().log(&log).build().unwrap();
+}
+
+#[tokio::test]
+async fn an_unfinished_session_is_not_forgotten() {
+    let sandbox = EmbedSandbox::new();
+    let log = sandbox.path("session.jsonl");
+    let toolq = sandbox.builder().log(&log).build().unwrap();
+    // Leaves the log without a `session_end` record, as a crash would.
+    std::mem::forget(toolq);
+    let copy = sandbox.path("copy.jsonl");
+    std::fs::copy(&log, &copy).unwrap();
+    let error = sandbox.builder().log(&copy).build().err().unwrap();
+    assert!(error.to_string().contains("--resume"), "{error}");
+    sandbox
+        .builder()
+        .log(&copy)
+        .abandon_unfinished()
+        .build()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn dropping_an_answer_kills_its_programs() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let started = async {
+        while !is_pid_written(&sandbox.path("pid")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = toolq.answer(message(&[("a", "hang", json!({}))])) => panic!("the call must hang"),
+        () = started => {}
+    }
+    let pid = std::fs::read_to_string(sandbox.path("pid")).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    while is_running(&process) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let calls = message(&[("b", "look", json!({"text": "after"}))]);
+    assert_eq!(toolq.answer(calls).await.unwrap().results[0].text, "after");
+}
+
+fn is_pid_written(path: &Path) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|pid| pid.ends_with('\n'))
+}
+
+/// Returns whether a process exists and isn't a zombie.
+fn is_running(process: &Path) -> bool {
+    let stat = std::fs::read_to_string(process.join("stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[tokio::test]
+async fn a_streamed_call_starts_before_its_message_ends() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let (mut writer, reader) = tokio::io::duplex(64 << 10);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let answer = tokio::spawn(async move {
+        let request = toolq.answer_stream(reader).events(move |event| {
+            seen.lock().unwrap().push(event.clone());
+        });
+        request.await.unwrap()
+    });
+    for event in [
+        json!({"type": "message_start", "message": {"role": "assistant"}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "look", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{\"text\":\"early\"}"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+    ] {
+        write_event(&mut writer, &event).await;
+    }
+    let is_finished = |event: &Event| matches!(event, Event::Finished { .. });
+    while !events.lock().unwrap().iter().any(is_finished) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    write_event(
+        &mut writer,
+        &json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+    )
+    .await;
+    write_event(&mut writer, &json!({"type": "message_stop"})).await;
+    drop(writer);
+    let reply = answer.await.unwrap();
+    assert_eq!(reply.results[0].text, "early");
+}
+
+async fn write_event(writer: &mut tokio::io::DuplexStream, event: &Value) {
+    let kind = event["type"].as_str().unwrap();
+    let text = format!("event: {kind}\ndata: {event}\n\n");
+    writer.write_all(text.as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_keeps_its_results() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let unfinished = concat!(
+        "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n\n",
+        "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":",
+        "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"look\",\"input\":{}}}\n\n",
+    );
+    let reply = toolq.answer_stream(unfinished.as_bytes()).await.unwrap();
+    assert_eq!(reply.results.len(), 1);
+    assert!(reply.results[0].is_error);
+    let error = toolq.answer_stream(&b"not a stream"[..]).await;
+    assert!(error.is_err() || error.unwrap().results.is_empty());
+}
+
+#[test]
+fn the_example_answers_the_fixture() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::current_exe().unwrap();
+    let example = target.ancestors().nth(2).unwrap().join("examples/embed");
+    if !example.exists() {
+        let cargo = env!("CARGO");
+        let built = Command::new(cargo)
+            .args(["build", "--locked", "--example", "embed"])
+            .current_dir(root)
+            .status();
+        assert!(built.unwrap().success());
+    }
+    let output = Command::new(example)
+        .args(["tools.yaml", "fixtures/response.json"])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["content"].as_array().unwrap().len(), 7);
+    let progress = String::from_utf8(output.stderr).unwrap();
+    assert!(progress.contains("toolu_01: started"), "{progress}");
+    assert!(progress.contains("toolu_07: unknown_tool"), "{progress}");
+}

@@ -1,0 +1,61 @@
+//! toolq is killed with SIGKILL at random moments, as the OOM killer does. None of its processes may survive.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::env_number;
+use crate::process_marks::{self, MARK_VARIABLE};
+
+/// How long toolq may run before it is killed, in milliseconds.
+const MAX_LIFETIME_MS: u64 = 400;
+
+/// Runs and kills toolq repeatedly. Returns the number of kills.
+pub fn kill_repeatedly() -> usize {
+    let count = env_number("HOSTILE_PROGRAMS_KILLS", 15);
+    let mut longest = Duration::ZERO;
+    for number in 0..count {
+        longest = longest.max(kill_once(number));
+    }
+    println!(
+        "cleanup after a kill took at most {} ms",
+        longest.as_millis()
+    );
+    count
+}
+
+/// Kills one run of toolq. Returns how long it took until all its descendants were gone.
+fn kill_once(number: usize) -> Duration {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let test_binary = std::env::current_exe().unwrap();
+    let mark = format!("kill-{}-{number}", std::process::id());
+    // In every fourth run the programs stop their reapers, which then can't help to clean up.
+    let program = if number % 4 == 3 {
+        "stops_its_parent"
+    } else {
+        "tree"
+    };
+    let tools = format!(
+        "version: 1\ntools:\n  tree:\n    description: A tree.\n    input_schema: {{type: object}}\n    \
+         concurrency_safe: true\n    command: {{argv: [\"{}\", program, {program}, \"{mark}\"], env: {{{MARK_VARIABLE}: \"{mark}\"}}}}\n",
+        test_binary.display()
+    );
+    fs::write(temp_dir.path().join("tools.yaml"), tools).unwrap();
+    let call =
+        |at: usize| format!(r#"{{"type":"tool_use","id":"t{at}","name":"tree","input":{{}}}}"#);
+    let calls: Vec<String> = (0..4).map(call).collect();
+    let mut toolq = Command::new(env!("CARGO_BIN_EXE_toolq"))
+        .args(["run", "--no-log", "-q"])
+        .current_dir(temp_dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    write!(toolq.stdin.take().unwrap(), "[{}]", calls.join(",")).unwrap();
+    // A random moment is the point of this test, so it waits for no condition.
+    std::thread::sleep(Duration::from_millis(fastrand::u64(0..MAX_LIFETIME_MS)));
+    toolq.kill().unwrap();
+    toolq.wait().unwrap();
+    process_marks::wait_until_gone(&mark, "a killed toolq")
+}

@@ -1,0 +1,242 @@
+//! Which recorded calls match, and which differ.
+
+use serde_json::json;
+
+use crate::{
+    TOOLS, differences, error_result, ok_result, recorded_turn, replay, replay_sandbox,
+    report_counts,
+};
+
+#[test]
+fn equal_results_match() {
+    let recording = recorded_turn(&[
+        (
+            "a",
+            "read",
+            json!({"path": "poem"}),
+            ok_result("so much depends\nupon"),
+        ),
+        (
+            "b",
+            "write",
+            json!({"text": "x"}),
+            ok_result("something else"),
+        ),
+        ("c", "ask", json!({}), ok_result("a reply")),
+    ]);
+    let ran = replay(&recording, &[]).assert_exit(0);
+    assert_eq!(report_counts(&ran), [3, 1, 2, 3]);
+    assert_eq!(differences(&ran), []);
+    assert!(
+        ran.file("trace").is_none(),
+        "a tool that writes must not run"
+    );
+    let report = ran.json();
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "files", "turns", "calls", "executed", "served", "matched", "differ"
+        ]
+    );
+}
+
+#[test]
+fn every_violation_of_the_current_schema_has_its_pointer() {
+    let calls = recorded_turn(&[
+        ("a", "read", json!({"pth": "poem"}), ok_result("x")),
+        ("b", "write", json!({"text": ""}), ok_result("x")),
+        ("c", "reed", json!({}), ok_result("x")),
+        (
+            "d",
+            "read",
+            json!({"path": 3}),
+            error_result("rejected then, too"),
+        ),
+        ("e", "reed", json!({}), error_result("unknown then, too")),
+    ]);
+    let ran = replay(&calls, &[]).assert_exit(1);
+    let row = |kind: &str, path: &str| (kind.to_owned(), path.to_owned());
+    assert_eq!(
+        differences(&ran),
+        [
+            row("schema", "/pth"),
+            row("schema", "/path"),
+            row("schema", "/text"),
+            row("unknown_tool", "")
+        ]
+    );
+    let report = ran.json();
+    assert_eq!(
+        report["differ"][0],
+        json!({"file": "r.jsonl", "turn": 0, "tool_use_id": "a", "tool_name": "read", "kind": "schema", "path": "/pth",
+            "expected": report["differ"][0]["expected"], "actual": "poem"})
+    );
+    assert_eq!(report["differ"][2]["actual"], "");
+    assert_eq!(report_counts(&ran), [5, 0, 2, 2]);
+}
+
+/// A recorded input that the current schema rejects is a difference.
+#[test]
+fn a_changed_schema_is_a_difference() {
+    let recording = recorded_turn(&[("a", "write", json!({"text": "x"}), ok_result("written"))]);
+    replay(&recording, &[]).assert_exit(0);
+    let ran = replay_sandbox()
+        .tools(&TOOLS.replace("minLength: 1", "minLength: 2"))
+        .file("r.jsonl", recording)
+        .run(&["replay", "r.jsonl", "--json", "-"])
+        .assert_exit(1);
+    assert_eq!(
+        differences(&ran),
+        [("schema".to_owned(), "/text".to_owned())]
+    );
+}
+
+#[test]
+fn a_call_without_a_result_is_missing_except_in_the_last_turn() {
+    let without_result = |id| recorded_turn(&[(id, "write", json!({"text": "x"}), None)]);
+    let recording = [without_result("a"), without_result("b")].concat();
+    let ran = replay(&recording, &[]).assert_exit(1);
+    assert_eq!(differences(&ran), [("missing".to_owned(), String::new())]);
+    let ran = replay(&without_result("a"), &[]).assert_exit(0);
+    assert_eq!(report_counts(&ran), [1, 0, 0, 0]);
+    // A call that is run isn't missing.
+    let read = recorded_turn(&[("a", "read", json!({"path": "poem"}), None)]);
+    let ran = replay(&[read, without_result("b")].concat(), &[]).assert_exit(0);
+    assert_eq!(report_counts(&ran), [2, 1, 0, 0]);
+}
+
+#[test]
+fn results_are_compared_as_json() {
+    let input = || json!({"path": "data"});
+    let result = |text: &str| recorded_turn(&[("a", "read", input(), ok_result(text))]);
+    let pretty = "{ \"rows\": [ {\"n\": 1.5, \"id\": 1} ],\n \"took_ms\": 3.0 }";
+    replay(&result(pretty), &[]).assert_exit(0);
+    let ran = replay(
+        &result(r#"{"took_ms": 4, "rows": [{"id": 2, "n": 1.5}]}"#),
+        &[],
+    )
+    .assert_exit(1);
+    let row = |path: &str| ("result".to_owned(), path.to_owned());
+    assert_eq!(differences(&ran), [row("/took_ms"), row("/rows/0/id")]);
+    assert_eq!(ran.json()["differ"][0]["expected"], 4);
+    assert_eq!(ran.json()["differ"][0]["actual"], 3);
+    let other = r#"{"took_ms": 4, "rows": [{"id": 2, "n": 1.5000000001}]}"#;
+    let flags = [
+        "--ignore",
+        "/took_ms",
+        "--ignore",
+        "//id",
+        "--tolerance",
+        "1e-9",
+    ];
+    replay(&result(other), &flags).assert_exit(0);
+    replay(&result(other), &flags[..4]).assert_exit(1);
+    let blocks = json!([{"type": "text", "text": pretty}]);
+    replay(
+        &recorded_turn(&[("a", "read", input(), ok_result(blocks))]),
+        &[],
+    )
+    .assert_exit(0);
+}
+
+/// A tool's `compare` and `ignore` settings apply to its results.
+#[test]
+fn compare_and_ignore_come_from_the_tool() {
+    let recording = recorded_turn(&[(
+        "a",
+        "read",
+        json!({"path": "data"}),
+        ok_result(r#"{"took_ms":7,"rows":[{"id":1,"n":1.5}]}"#),
+    )]);
+    for (setting, code, executed) in [
+        ("ignore: [/took_ms]", 0, 1),
+        ("ignore: [//n]", 1, 1),
+        ("compare: json", 1, 1),
+        ("compare: exact", 1, 1),
+        ("compare: schema", 0, 1),
+        ("compare: none", 0, 0),
+    ] {
+        let tools = TOOLS.replacen(
+            "effect: read\n",
+            &format!("effect: read\n    {setting}\n"),
+            1,
+        );
+        let ran = replay_sandbox()
+            .tools(&tools)
+            .file("r.jsonl", &recording)
+            .run(&["replay", "r.jsonl", "--json", "-"])
+            .assert_exit(code);
+        assert_eq!(report_counts(&ran)[1], executed, "{setting}");
+    }
+}
+
+#[test]
+fn an_error_in_place_of_a_result_differs() {
+    let poem = || json!({"path": "poem"});
+    let ran = replay(
+        &recorded_turn(&[
+            ("a", "read", poem(), error_result("so much depends\nupon")),
+            (
+                "b",
+                "read",
+                json!({"path": "nothing"}),
+                ok_result("so much"),
+            ),
+        ]),
+        &[],
+    )
+    .assert_exit(1);
+    assert_eq!(differences(&ran).len(), 2);
+    let report = ran.json();
+    assert_eq!(report["differ"][0]["expected"]["is_error"], true);
+    assert_eq!(report["differ"][0]["actual"]["is_error"], false);
+    assert_eq!(report["differ"][1]["actual"]["is_error"], true);
+}
+
+#[test]
+fn secrets_are_masked_in_reports_and_on_stderr() {
+    let tools = TOOLS.replace("version: 1", "version: 1\nsecrets: [TOKEN]");
+    let recording = recorded_turn(&[
+        (
+            "a",
+            "read",
+            json!({"path": "key"}),
+            ok_result("hunter2hunter3"),
+        ),
+        (
+            "b",
+            "read",
+            json!({"hunter2hunter2": "hunter2hunter2"}),
+            ok_result("x"),
+        ),
+    ]);
+    let ran = replay_sandbox()
+        .tools(&tools)
+        .env("TOKEN", "hunter2hunter2")
+        .file("key", "hunter2hunter2")
+        .file("r.jsonl", recording)
+        .run(&[
+            "replay",
+            "r.jsonl",
+            "--json",
+            "j",
+            "--junit",
+            "x",
+            "--markdown",
+            "m",
+        ])
+        .assert_exit(1);
+    let all = [
+        ran.stderr.clone(),
+        ran.file("j").unwrap(),
+        ran.file("x").unwrap(),
+        ran.file("m").unwrap(),
+    ];
+    for text in &all {
+        assert!(
+            text.contains("[masked]") && !text.contains("hunter2hunter2"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,301 @@
+//! Resuming with an input, a tools.yaml or a directory that has changed.
+
+use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools, shell_tools};
+
+/// If a logged call has another tool or input now, nothing runs, not even missing calls.
+#[test]
+fn a_different_call_at_the_same_position_is_a_conflict() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("pay", 2), ("fatal", 3)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    let before = sandbox.read_file("log.jsonl");
+    for (calls, message) in [
+        (
+            [("look", 1), ("pay", 20), ("fatal", 3), ("look", 4)],
+            r#"turn 0, call 1: the session log has pay {"n":2}, the input has pay {"n":20}"#,
+        ),
+        (
+            [("look", 1), ("keep", 2), ("fatal", 3), ("look", 4)],
+            r#"the session log has pay {"n":2}, the input has keep {"n":2}"#,
+        ),
+        (
+            [("pay", 2), ("look", 1), ("fatal", 3), ("look", 4)],
+            r#"turn 0, call 0: the session log has look {"n":1}, the input has pay {"n":2}"#,
+        ),
+    ] {
+        sandbox.write_file("input.json", &calls_message(&calls));
+        let refused = sandbox.resume().assert_exit(2);
+        assert!(refused.stderr.contains(message), "{}", refused.stderr);
+        assert!(refused.stdout.is_empty());
+    }
+    assert_eq!(
+        sandbox.read_file("log.jsonl"),
+        before,
+        "nothing may be written"
+    );
+    assert_eq!(sandbox.effects().len(), 3);
+}
+
+/// Calls are identified by position, tool and input. Their IDs may change.
+#[test]
+fn calls_may_be_added_or_removed() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("pay", 2)]),
+    );
+    sandbox.run().assert_exit(0);
+    let more_calls =
+        calls_message(&[("look", 1), ("pay", 2), ("pay", 3)]).replace("toolu_", "other_");
+    sandbox.write_file("input.json", &more_calls);
+    let done = sandbox.resume().assert_exit(0);
+    assert_eq!(done.result_texts(), ["looked 1", "paid 2", "paid 3"]);
+    assert!(done.stdout.contains("other_0"));
+    assert_eq!(sandbox.effects(), ["look 1", "pay 2", "pay 3"]);
+    sandbox.write_file("input.json", &calls_message(&[("look", 1)]));
+    let arguments = ["run", "-v", "--resume", "--log", "log.jsonl", "input.json"];
+    let fewer = sandbox.run_toolq(&arguments).assert_exit(0);
+    assert_eq!(fewer.result_texts(), ["looked 1"]);
+    assert!(
+        fewer
+            .stderr
+            .contains("2 calls of the log are not in this input"),
+        "{}",
+        fewer.stderr
+    );
+    sandbox.assert_log_sequence();
+}
+
+/// A resumed run continues with the first call that has no result.
+#[test]
+fn lines_resume_where_they_stopped() {
+    let turns: Vec<String> = (0..6)
+        .map(|turn| match turn {
+            3 => calls_message(&[("look", 30), ("fatal", 31)]),
+            turn => calls_message(&[("pay", turn)]),
+        })
+        .collect();
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &turns.join("\n"));
+    let first = sandbox.run();
+    assert_eq!((first.code, first.stdout.lines().count()), (None, 3));
+    let done = sandbox.resume().assert_exit(3);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert_eq!(lines.len(), 6);
+    assert_eq!(lines[..3].join("\n"), first.stdout.trim_end());
+    assert!(lines[3].contains("looked 30") && lines[3].contains("In doubt"));
+    let pays: Vec<String> = [0, 1, 2, 4, 5].map(|n| format!("pay {n}")).into();
+    let mut effects = sandbox.effects();
+    effects.retain(|line| line.starts_with("pay"));
+    assert_eq!(effects, pays);
+    sandbox.assert_log_sequence();
+}
+
+/// Calls with a result keep it. Calls without one run with changed tools only if the user accepts the changes.
+#[test]
+fn changed_tools_need_accept_changes() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    sandbox.resume().assert_exit(3);
+    let changed = effect_recording_tools()
+        .replace("looked", "seen")
+        .replace("paid", "settled");
+    sandbox.write_file("tools.yaml", &changed);
+    let finished = sandbox.resume().assert_exit(3);
+    assert_eq!(
+        [&finished.result_texts()[0], &finished.result_texts()[2]],
+        ["looked 1", "paid 3"]
+    );
+    sandbox.write_file(
+        "input.json",
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3), ("pay", 4)]),
+    );
+    let refused = sandbox.resume().assert_exit(2);
+    assert!(
+        refused
+            .stderr
+            .contains("still have to run (pay); changed: look, pay")
+            && refused.stderr.contains("--accept-changes"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(sandbox.effects().len(), 3);
+    let arguments = [
+        "run",
+        "--resume",
+        "--accept-changes",
+        "--log",
+        "log.jsonl",
+        "input.json",
+    ];
+    let accepted = sandbox.run_toolq(&arguments).assert_exit(3);
+    let texts = accepted.result_texts();
+    assert_eq!(
+        [&texts[0], &texts[2], &texts[3]],
+        ["looked 1", "paid 3", "settled 4"]
+    );
+    sandbox.assert_log_sequence();
+}
+
+/// In another directory, the same commands and probes use other files.
+#[test]
+fn another_directory_needs_accept_changes() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("fatal", 1), ("pay", 2)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    std::fs::create_dir(sandbox.path().join("elsewhere")).unwrap();
+    let resume = |flags: &[&str]| {
+        let arguments = [
+            "run",
+            "--resume",
+            "--log",
+            "../log.jsonl",
+            "-c",
+            "../tools.yaml",
+        ];
+        let arguments = [&arguments[..], flags, &["../input.json"]].concat();
+        sandbox.run_toolq_in("elsewhere", &arguments)
+    };
+    let refused = resume(&[]).assert_exit(2);
+    assert!(
+        refused
+            .stderr
+            .contains("calls that still have to run (pay)")
+            && refused.stderr.contains("elsewhere")
+            && refused.stderr.contains("hint: `cd "),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(sandbox.effects().len(), 1);
+    resume(&["--accept-changes"]).assert_exit(3);
+    assert_eq!(sandbox.read_file("elsewhere/effects"), "pay 2\n");
+    // Logged results can be printed in any directory.
+    assert_eq!(sandbox.resume().assert_exit(3).result_texts()[1], "paid 2");
+    sandbox.assert_log_sequence();
+}
+
+#[test]
+fn a_removed_tool_keeps_its_results() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    let first = sandbox.resume().assert_exit(3);
+    sandbox.write_file(
+        "tools.yaml",
+        &shell_tools(&[("other", "effect: read", "echo x")]),
+    );
+    let again = sandbox.resume().assert_exit(3);
+    assert_eq!(again.stdout, first.stdout);
+}
+
+/// A call that had started is rejected because its tool was removed. With the tool back, its attempts continue to be
+/// counted, its idempotency key is the same, and it runs again only if that is safe.
+#[test]
+fn a_rejection_in_between_keeps_attempts_and_key() {
+    let resolve = ["log", "resolve", "toolu_0", "log.jsonl", "--not-done"];
+    for (signal, before, after, code, text) in [
+        ("KILL", "read", "read", 0, "done 1"),
+        ("KILL", "read", "write", 3, "In doubt"),
+        ("KILL", "write", "write", 0, "done 1"),
+        ("INT", "read", "read", 0, "done 1"),
+    ] {
+        let script = format!(
+            r#"echo "fatal $TOOLQ_IDEMPOTENCY_KEY" >> effects; test -e dead || {{ touch dead; kill -{signal} "$(cat pid)"; sleep 60; }}; echo "done $1""#
+        );
+        let fatal = |effect: &str| shell_tools(&[("fatal", &format!("effect: {effect}"), &script)]);
+        let sandbox = ResumeSandbox::new(&fatal(before), &calls_message(&[("fatal", 1)]));
+        let arguments = ["run", "--resume", "--log", "log.jsonl", "input.json"];
+        let accept = [&arguments[..], &["--accept-changes"]].concat();
+        sandbox.run();
+        let mut expected = sandbox.call_records("toolu_0");
+        if before == "write" {
+            sandbox.run_toolq(&resolve).assert_exit(0);
+            expected.push("resolve".to_owned());
+        }
+        sandbox.write_file(
+            "tools.yaml",
+            &shell_tools(&[("other", "effect: read", "echo x")]),
+        );
+        for arguments in [&accept[..], &accept, &arguments] {
+            let rejected = sandbox.run_toolq(arguments).assert_exit(0);
+            assert!(rejected.result_texts()[0].starts_with("Unknown tool"));
+        }
+        sandbox.write_file("tools.yaml", &fatal(after));
+        let done = sandbox.run_toolq(&accept).assert_exit(code);
+        assert!(
+            done.result_texts()[0].starts_with(text),
+            "{:?}",
+            done.result_texts()
+        );
+        expected.push("tool_result unknown_tool".to_owned());
+        expected.extend(match code {
+            0 => vec!["tool_start 2".to_owned(), "tool_result ok".to_owned()],
+            _ => vec!["tool_in_doubt in_doubt".to_owned()],
+        });
+        assert_eq!(
+            sandbox.call_records("toolu_0"),
+            expected,
+            "{signal} {before} {after}"
+        );
+        sandbox.assert_log_sequence();
+        let effects = sandbox.effects();
+        assert_eq!(effects.len(), if code == 0 { 2 } else { 1 });
+        assert_eq!(effects.first(), effects.last(), "the key must be the same");
+    }
+}
+
+/// An interrupted write keeps its result. An interrupted read runs again, because its result is still missing.
+#[test]
+fn interrupted_reads_run_again_and_writes_do_not() {
+    let script = |name: &str| {
+        format!(
+            r#"echo "{name} $1" >> effects; test -e ended || {{ touch ended; kill -INT "$(cat pid)"; sleep 60; }}; echo "done $1""#
+        )
+    };
+    let (look, pay) = (script("look"), script("pay"));
+    let file = shell_tools(&[
+        ("look", "effect: read", &look),
+        ("pay", "effect: write", &pay),
+    ]);
+    for (name, expected) in [("look", "done 1"), ("pay", "Interrupted while running")] {
+        let sandbox = ResumeSandbox::new(&file, &calls_message(&[(name, 1), ("pay", 2)]));
+        let interrupted = sandbox.run().assert_exit(130);
+        assert!(interrupted.result_texts()[0].starts_with("Interrupted while running"));
+        assert!(interrupted.result_texts()[1].starts_with("Not executed"));
+        let done = sandbox.resume().assert_exit(0);
+        assert!(
+            done.result_texts()[0].starts_with(expected),
+            "{:?}",
+            done.result_texts()
+        );
+        assert_eq!(
+            done.result_texts()[1],
+            "done 2",
+            "the skipped call must run"
+        );
+        sandbox.assert_log_sequence();
+    }
+}
+
+#[test]
+fn conflicting_flags_are_refused() {
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &calls_message(&[("look", 1)]));
+    for flags in [
+        ["--resume", "--new"],
+        ["--resume", "--no-log"],
+        ["--new", "--no-log"],
+        ["--accept-changes", "--new"],
+    ] {
+        sandbox
+            .run_toolq(&["run", flags[0], flags[1], "input.json"])
+            .assert_exit(2);
+    }
+    assert!(sandbox.effects().is_empty());
+}

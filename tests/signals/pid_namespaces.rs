@@ -1,0 +1,81 @@
+//! toolq in a PID namespace of its own, as in a container. The leader of its session is outside of the namespace, and
+//! /proc may show the PIDs of another one.
+
+use std::process::{Child, Command, Stdio};
+
+use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+
+/// A script for the init process of the namespace. When init exits, the kernel kills all other processes in the
+/// namespace, so it waits until its stdin is closed.
+const INIT_SCRIPT: &str = r#""$@" < /dev/null; code=$?; read -r _; exit $code"#;
+
+/// Returns the command that creates a namespace, with the host's /proc or its own, or `None` if that isn't allowed.
+fn unshare_command(own_proc: bool) -> Option<Command> {
+    let user: &[&str] = if rustix::process::geteuid().is_root() {
+        &[]
+    } else {
+        &["--map-root-user"]
+    };
+    let proc: &[&str] = if own_proc { &["--mount-proc"] } else { &[] };
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork"]).args(user).args(proc);
+        command
+    };
+    let tried = unshare().arg("true").stderr(Stdio::null()).status();
+    if tried.is_ok_and(|status| status.success()) {
+        return Some(unshare());
+    }
+    println!("skipped: not allowed to create a PID namespace");
+    None
+}
+
+/// Starts toolq in the namespace, as a child of `init` if that isn't empty.
+fn start_in_namespace(mut namespace: Command, init: &[&str], sandbox: &MarkedSandbox) -> Child {
+    let toolq = sandbox.command(&["input"]);
+    namespace.args(init).arg(toolq.get_program());
+    namespace.args(toolq.get_args());
+    namespace.current_dir(toolq.get_current_dir().unwrap());
+    let variables = toolq.get_envs();
+    namespace
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Every call gets its result, and calls that time out are killed, whatever PIDs toolq sees.
+#[test]
+fn calls_get_results_and_time_out_in_any_pid_namespace() {
+    for own_proc in [true, false] {
+        for init in [&[][..], &["sh", "-c", INIT_SCRIPT, "sh"]] {
+            let Some(namespace) = unshare_command(own_proc) else {
+                return;
+            };
+            let sandbox = MarkedSandbox::new()
+                .stdin(response_with_calls("a", &["echo", "times_out", "echo"]));
+            let child = start_in_namespace(namespace, init, &sandbox);
+            let run = sandbox.into_run(child);
+            wait_until("the session ends", || {
+                let log = run.sandbox().log_records();
+                log.last()
+                    .is_some_and(|record| record["type"] == "session_end")
+            });
+            // With another init, the namespace still exists, so it isn't the kernel that killed the processes.
+            wait_until("all processes are gone", || {
+                run.sandbox().marked_processes().is_empty()
+            });
+            let output = run.wait_for_output();
+            assert_eq!(output.code, Some(0), "{}", output.stderr);
+            assert_eq!(
+                (output.count_status("ok"), output.count_status("timeout")),
+                (2, 1)
+            );
+            assert!(output.stdout.contains("Output until then:\\nbegun"));
+            output.assert_log_complete();
+        }
+    }
+}
