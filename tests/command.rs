@@ -496,10 +496,10 @@ fn secrets_are_masked_at_the_source() {
 
 #[test]
 fn status_lines_are_not_part_of_the_result() {
-    let script = "echo '{\"tip\":\"half way\",\"progress\":0.5}' >&$TOOLQ_STATUS_FD; cat >/dev/null; echo result";
+    let script = "echo '{\"tip\":\"halfway\",\"progress\":0.5}' >&$TOOLQ_STATUS_FD; cat >/dev/null; echo result";
     let ran = shell_call(script, &[]).run();
     assert_eq!(ran.text(), "result");
-    assert_eq!(ran.statuses, [(Some("half way".to_owned()), Some(0.5))]);
+    assert_eq!(ran.statuses, [(Some("halfway".to_owned()), Some(0.5))]);
     let flood = shell_call(
         "yes '{\"tip\":\"x\"}' | head -c 5000000 >&3; head -c 5000000 /dev/zero >&3; echo fine",
         &[],

@@ -4,7 +4,7 @@
 //! also have `tool_use_id` and `tool_name`, and, as their last member, `state`: what is known of the call so far.
 //!
 //! ```text
-//! {"state":"doing","tip":"half way","progress":0.5,"params":{"path":"a"},"result":"…"}
+//! {"state":"doing","tip":"halfway","progress":0.5,"params":{"path":"a"},"result":"…"}
 //! ```
 //!
 //! `state` goes from `wait` to `doing`, then `success` or `error`; `params` is the input, `result` is what the model

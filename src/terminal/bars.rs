@@ -185,7 +185,7 @@ impl ProgressBars {
 }
 
 impl CallCaption {
-    /// Formats the row: `bash: half way, 50 %`.
+    /// Formats the row: `bash: halfway, 50 %`.
     fn text(&self) -> String {
         let percent = self
             .progress

@@ -88,11 +88,7 @@ fn a_call_in_doubt_of_an_earlier_run_is_still_reported() {
         not_done.stderr
     );
     let done = sandbox.run_toolq(&[&resolve[..], &["--done", "--result", "by hand"]].concat());
-    assert!(
-        done.assert_exit(0)
-            .stderr
-            .contains("has this result from now on")
-    );
+    assert!(done.assert_exit(0).stderr.contains("now has this result"));
     assert!(!next_run(&[]).contains("doubt"));
     sandbox.assert_log_sequence();
 }
@@ -110,7 +106,7 @@ fn resolve_done_records_the_result() {
         }
         let stderr = sandbox.run_toolq(&resolve).assert_exit(0).stderr;
         assert!(
-            stderr.contains("fatal toolu_1 has this result from now on"),
+            stderr.contains("fatal toolu_1 now has this result"),
             "{stderr}"
         );
         let first = sandbox.resume().assert_exit(0);

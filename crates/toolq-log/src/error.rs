@@ -109,11 +109,11 @@ impl LogError {
             Self::NoSession(_) | Self::NotFound(_) => {
                 "use `--log FILE` to name the log of an earlier run"
             }
-            Self::Unfinished(_) => "`--resume` finishes it, `--new` starts a new run after it",
+            Self::Unfinished(_) => "`--resume` finishes it; `--new` starts a new run after it",
             Self::Corrupt { path, .. } => {
                 let path = path.display();
                 return format!(
-                    "`toolq log verify {path}` names the first damaged line; restore the log from a copy, or check what has already run (`toolq log show {path}` shows everything before the damage) before you start over with another log"
+                    "`toolq log verify {path}` names the first damaged line; restore the log from a copy, or check what has already run (`toolq log show {path}` shows everything before the damage) before you start over with a new log"
                 );
             }
             Self::NewerFormat { .. } => {

@@ -33,10 +33,10 @@ pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<E
         context.stderr.print_note(&recovered.message(&path));
     }
     let becomes = match resolution {
-        Resolution::Done { .. } => "has this result from now on",
+        Resolution::Done { .. } => "now has this result",
         Resolution::NotDone if resolved.can_resume => "will run on resume",
         Resolution::NotDone => {
-            "is marked as not done, but won't run, because another run has started since"
+            "is marked as not done, but won't run, because another run has started since then"
         }
     };
     let message = format!("{} {id} {becomes} ({})", resolved.tool_name, path.display());

@@ -1,4 +1,4 @@
-//! Status lines on descriptor 3: JSON for people, such as `{"tip":"half way","progress":0.5}`. Their writer isn't
+//! Status lines on descriptor 3: JSON for people, such as `{"tip":"halfway","progress":0.5}`. Their writer isn't
 //! trusted, so anything else is skipped.
 
 use serde::Deserialize;

@@ -36,7 +36,7 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
                 "{name} can't reach its model: {}",
                 endpoint_problem(declared, value)
             ),
-            "another input won't change that. Tell the user.",
+            "a different input won't change that. Tell the user.",
         ),
         AgentFailure::UnreadableResponse(why) => (
             format!(
@@ -82,7 +82,7 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
                 "{name} was stopped: what it does can no longer be logged ({})",
                 truncate(why, MAX_API_MESSAGE_CHARS)
             ),
-            "another input won't change that. Tell the user.",
+            "a different input won't change that. Tell the user.",
         ),
     };
     let details = match output {

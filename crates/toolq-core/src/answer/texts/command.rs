@@ -63,7 +63,7 @@ pub(crate) fn explain_bad_output(
     let hint = hints::find_cause_hint(output, stderr).unwrap_or(
         "the tool itself is at fault. Try another input or another tool, and tell the user about it.",
     );
-    let error = format!("{name} ran, but its output isn't what it declares: {problem}.");
+    let error = format!("{name} ran, but its output doesn't match its declaration: {problem}.");
     ErrorText::new(error, hint).with_details(join_streams(output, stderr))
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn partial_output_text(output: &str, stderr: &str) -> String {
 
 pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
     let program = &fault.program;
-    let permanent_hint = "another input won't change that. Use another tool, or tell the user.";
+    let permanent_hint = "a different input won't change that. Use another tool, or tell the user.";
     if let Some(directory) = &fault.directory {
         return ErrorText::new(directory_error(directory, fault.errno), permanent_hint);
     }

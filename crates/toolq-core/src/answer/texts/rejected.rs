@@ -159,6 +159,6 @@ pub(crate) fn explain_unable(name: &str, outcome: &Outcome) -> ErrorText {
     };
     ErrorText::new(
         error,
-        "another input won't change that. Use another tool, or tell the user.",
+        "a different input won't change that. Use another tool, or tell the user.",
     )
 }

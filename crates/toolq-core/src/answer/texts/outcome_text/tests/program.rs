@@ -131,22 +131,22 @@ fn spawn_errors_are_explained() {
     });
     insta::assert_snapshot!(answer_texts(&outcomes), @"
         The program `ripgrep` was not found.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         The program `ripgrep` can't be executed (permission denied).
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         `ripgrep` isn't an executable for this machine, nor a script with a `#!` line.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         `ripgrep` is a directory, not a program.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         Part of the path `ripgrep` is a file, not a directory.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         `ripgrep` is a symlink that points to itself.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         The arguments for `ripgrep` are too long.
         Hint: nothing ran. Call it with a shorter input, or split it.
@@ -158,6 +158,6 @@ fn spawn_errors_are_explained() {
         Hint: nothing ran. Call it again in a moment, with fewer calls at once.
         ---
         The program `ripgrep` could not be started: Input/output error (os error 5).
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ");
 }

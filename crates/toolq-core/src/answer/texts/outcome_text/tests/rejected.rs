@@ -85,18 +85,18 @@ fn calls_that_did_not_run_to_their_end_say_why() {
         Hint: don't call it again for now. Use another tool, or tell the user what went wrong.
         ---
         search can't run: the environment variable RATES_TOKEN is unset or empty.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         search can't run: it has no backing.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         Not executed: the session log can't be written: the disk is full.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
         search failed because of an internal error in toolq: index out of bounds.
-        Hint: another input won't change that. Use another tool, or tell the user.
+        Hint: a different input won't change that. Use another tool, or tell the user.
         ---
-        search ran, but its output isn't what it declares: no JSON: expected value at line 1 column 2.
+        search ran, but its output doesn't match its declaration: no JSON: expected value at line 1 column 2.
         stderr:
         the session is over
         stdout:
