@@ -40,6 +40,7 @@ pub use embed::{
     AnswerRequest, CallResult, Error, Event, EventCall, Plan, PlannedBatch, PlannedTurn,
     RejectedCall, Reply, StreamAnswerRequest, Toolq, ToolqBuilder, ToolsFileProblem, supervise,
 };
+pub use toolq_core::answer::DeclarationFormat;
 
 #[cfg(feature = "cli")]
 mod args;

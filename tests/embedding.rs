@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+use std::future::{Future as _, IntoFuture as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
-use toolq::{Error, Event, Toolq, ToolqBuilder};
+use toolq::{DeclarationFormat, Error, Event, Toolq, ToolqBuilder};
 
 const TOOLS: &str = r#"
 version: 1
@@ -82,6 +83,8 @@ async fn every_call_gets_its_result_in_order() {
     assert_eq!(errors, [false, true, true, false]);
     assert!(reply.has_errors());
     assert_eq!(reply.results[0].text, "one");
+    let statuses: Vec<&str> = reply.results.iter().map(|result| result.status).collect();
+    assert_eq!(statuses, ["ok", "failed", "unknown_tool", "ok"]);
 
     let json: Value = serde_json::from_str(reply.as_json()).unwrap();
     assert_eq!(json["role"], "user");
@@ -219,6 +222,7 @@ async fn an_unfinished_session_is_not_forgotten() {
     let copy = sandbox.path("copy.jsonl");
     std::fs::copy(&log, &copy).unwrap();
     let error = sandbox.builder().log(&copy).build().err().unwrap();
+    assert!(matches!(error, Error::UnfinishedLog(_)), "{error}");
     assert!(error.to_string().contains("--resume"), "{error}");
     sandbox
         .builder()
@@ -314,6 +318,7 @@ async fn a_stream_that_breaks_off_keeps_its_results() {
     let reply = toolq.answer_stream(unfinished.as_bytes()).await.unwrap();
     assert_eq!(reply.results.len(), 1);
     assert!(reply.results[0].is_error);
+    assert!(reply.problem.unwrap().contains("stream"));
     let error = toolq.answer_stream(&b"not a stream"[..]).await;
     assert!(error.is_err() || error.unwrap().results.is_empty());
 }
@@ -342,4 +347,59 @@ fn the_example_answers_the_fixture() {
     let progress = String::from_utf8(output.stderr).unwrap();
     assert!(progress.contains("toolu_01: started"), "{progress}");
     assert!(progress.contains("toolu_07: unknown_tool"), "{progress}");
+}
+
+#[test]
+fn each_runtime_runs_its_own_commands() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    for text in ["one", "two", "three"] {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let calls = message(&[("a", "look", json!({"text": text}))]);
+        let reply = runtime.block_on(toolq.answer(calls).into_future()).unwrap();
+        assert_eq!(reply.results[0].text, text);
+    }
+}
+
+#[test]
+fn without_a_runtime_nothing_is_answered() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let calls = message(&[("a", "look", json!({"text": "one"}))]);
+    let mut answer = std::pin::pin!(toolq.answer(calls).into_future());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let result = answer.as_mut().poll(&mut context);
+    assert!(matches!(
+        result,
+        std::task::Poll::Ready(Err(Error::NoRuntime))
+    ));
+}
+
+#[tokio::test]
+async fn declarations_are_those_of_the_command_line() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let declared = toolq.declarations(DeclarationFormat::Anthropic).await;
+    let printed = Command::new(env!("CARGO_BIN_EXE_toolq"))
+        .args(["tools", "--format", "anthropic", "-c"])
+        .arg(sandbox.path("tools.yaml"))
+        .output()
+        .unwrap();
+    assert_eq!(
+        declared.unwrap(),
+        String::from_utf8(printed.stdout).unwrap().trim_end()
+    );
+}
+
+#[tokio::test]
+async fn a_stream_given_as_a_message_says_what_to_call() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    let error = toolq.answer("event: message_start\n").await.unwrap_err();
+    assert!(error.to_string().contains("answer_stream"), "{error}");
+    let error = toolq.answer(" \n").await.unwrap_err();
+    assert!(error.to_string().contains("empty"), "{error}");
 }

@@ -10,11 +10,12 @@ use tokio::sync::Mutex;
 use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::tools_file::{self, ParsedToolsFile};
-use toolq_core::types::{FileProblem, Severity, ToolsConfig};
-use toolq_engine::{BudgetLimits, Engine, EngineSettings, Resolver};
-use toolq_log::{Access, BeginMode, LogError, PreparedLog, SessionHeader, SessionLog, SyncPolicy};
+use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
+use toolq_engine::{BudgetLimits, EngineSettings, Resolver};
+use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, SyncPolicy};
 
 use crate::embed::error::{Error, ToolsFileProblem};
+use crate::embed::runtime_engine::RuntimeEngine;
 use crate::embed::session::EmbeddedSession;
 use crate::embed::toolq::{Toolq, can_supervise};
 
@@ -65,6 +66,7 @@ impl ToolqBuilder {
     pub fn build(self) -> Result<Toolq, Error> {
         let path = self.tools_file.as_deref().ok_or(Error::NoToolsFile)?;
         let (tools, mut warnings) = load_tools(path)?;
+        warnings.extend(unsupervised_limits(&tools));
         let environment: Arc<Environment> = Arc::new(std::env::vars_os().collect());
         let secrets = tools.secrets.iter();
         let secrets: Vec<String> = secrets.filter_map(|name| environment.get(name)).collect();
@@ -79,7 +81,7 @@ impl ToolqBuilder {
         };
         let tools = Arc::new(tools);
         let checker = Arc::new(CallChecker::new(Arc::clone(&tools)));
-        let engine = Engine::new(EngineSettings {
+        let engine = RuntimeEngine::new(EngineSettings {
             tools: Arc::clone(&tools),
             jobs: concurrency,
             output_dir: log.as_ref().map(|log| log.blob_dir().to_owned()),
@@ -117,7 +119,7 @@ impl ToolqBuilder {
         } else {
             BeginMode::NewTask
         };
-        let log = PreparedLog::open(path, mode).map_err(|error| log_error(&error))?;
+        let log = PreparedLog::open(path, mode)?;
         warnings.extend(log.durability_warning());
         let in_doubt = log.in_doubt_calls();
         warnings.extend(in_doubt.in_log_order().iter().map(|call| {
@@ -163,6 +165,21 @@ fn load_tools(path: &Path) -> Result<(ToolsConfig, Vec<String>), Error> {
     Ok((tools, warnings.collect()))
 }
 
+/// Warns about tools whose resource limits need a supervisor, if this program can't be one.
+fn unsupervised_limits(tools: &ToolsConfig) -> Option<String> {
+    let has_limits = |tool: &&Arc<Tool>| match &tool.backing {
+        Some(Backing::Command(command)) => command.limits != CommandLimits::default(),
+        _ => false,
+    };
+    let limited = tools.tools.iter().find(has_limits)?;
+    (!can_supervise()).then(|| {
+        format!(
+            "`limits` of {} need a supervisor: call `toolq::supervise()` first in `main`",
+            limited.name
+        )
+    })
+}
+
 fn begin_session(
     log: PreparedLog,
     tools_path: &Path,
@@ -182,20 +199,5 @@ fn begin_session(
         jobs: concurrency,
         sync: SyncPolicy::default(),
     };
-    let session = log.begin_session(&header, Arc::clone(mask), Clock::system());
-    session.map_err(|error| log_error(&error))
-}
-
-fn log_error(error: &LogError) -> Error {
-    let hint = match error {
-        LogError::Unfinished(path) => format!(
-            "`toolq run --resume --log {}` finishes it; `abandon_unfinished` begins another session after it",
-            path.display()
-        ),
-        other => other.hint(Access::Run),
-    };
-    Error::Log {
-        message: error.to_string(),
-        hint: Some(hint),
-    }
+    Ok(log.begin_session(&header, Arc::clone(mask), Clock::system())?)
 }

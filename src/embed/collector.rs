@@ -1,5 +1,6 @@
 //! Collects the results of a message, in the format of the message.
 
+use std::collections::HashMap;
 use std::mem;
 
 use toolq_core::answer;
@@ -8,6 +9,9 @@ use toolq_engine::AnswerDelivery;
 
 use crate::embed::reply::{CallResult, Reply};
 
+/// How calls ended, by turn and position.
+pub(crate) type CallStatuses = HashMap<(usize, usize), &'static str>;
+
 /// Collects answers until a JSON value is complete: one for each line of a JSONL input, one for any other input.
 pub(crate) struct ReplyCollector {
     layout: InputLayout,
@@ -15,6 +19,8 @@ pub(crate) struct ReplyCollector {
     /// Turns that the current JSON value still waits for.
     turns_left: usize,
     answers: Vec<CallAnswer>,
+    /// Turn and position of each result.
+    places: Vec<(usize, usize)>,
     reply: Reply,
 }
 
@@ -26,6 +32,7 @@ impl ReplyCollector {
             form: AnswerForm::Message,
             turns_left: turns,
             answers: Vec::new(),
+            places: Vec::new(),
             reply: Reply::default(),
         }
     }
@@ -42,13 +49,23 @@ impl ReplyCollector {
         }
     }
 
+    /// Sets how the calls of the last turn ended.
+    pub(crate) fn set_statuses(&mut self, statuses: &CallStatuses) {
+        for (place, result) in self.places.iter().zip(&mut self.reply.results) {
+            if let Some(status) = statuses.get(place) {
+                result.status = status;
+            }
+        }
+    }
+
     pub(crate) fn into_reply(self) -> Reply {
         self.reply
     }
 }
 
 impl AnswerDelivery for ReplyCollector {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
+        self.places.push((call.turn, call.position));
         self.reply.results.push(CallResult::new(&answer));
         self.answers.push(answer);
     }

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("no tools file: call `tools_file` before `build`")]
     NoToolsFile,
     /// The tools file can't be read.
-    #[error("{} can't be read: {source}", path.display())]
+    #[error("{} can't be read", path.display())]
     UnreadableToolsFile {
         /// The file.
         path: PathBuf,
@@ -38,6 +38,26 @@ pub enum Error {
         message: String,
         /// What to do.
         hint: Option<String>,
+    },
+    /// The last session in the log has no end: the program that wrote it was killed, or didn't drop its
+    /// [`Toolq`](crate::Toolq).
+    #[error(
+        "the last session in the log {} is unfinished\nhint: `toolq run --resume` with this log finishes it, given the same messages; `abandon_unfinished` begins another session after it", .0.display()
+    )]
+    UnfinishedLog(PathBuf),
+    /// Another process, or another [`Toolq`](crate::Toolq) of this one, uses the log.
+    #[error("the session log {} is in use", .0.display())]
+    LogInUse(PathBuf),
+    /// There is no Tokio runtime.
+    #[error("toolq needs a Tokio runtime with IO and time enabled")]
+    NoRuntime,
+    /// A tool that describes itself failed to.
+    #[error("{tool} can't be declared: {reason}")]
+    UndescribedTool {
+        /// Its name.
+        tool: String,
+        /// Why.
+        reason: String,
     },
     /// The session log can't be opened or written.
     #[error("{message}{}", hint_suffix(hint.as_deref()))]
@@ -95,9 +115,17 @@ impl From<InputError> for Error {
 
 impl From<LogError> for Error {
     fn from(error: LogError) -> Self {
-        Self::Log {
-            message: error.to_string(),
-            hint: None,
+        match error {
+            LogError::Unfinished(path) => Self::UnfinishedLog(path),
+            LogError::InUse(path) => Self::LogInUse(path),
+            LogError::NoParentDir(_) => Self::Log {
+                message: error.to_string(),
+                hint: Some("create the directory".to_owned()),
+            },
+            _ => Self::Log {
+                message: error.to_string(),
+                hint: None,
+            },
         }
     }
 }

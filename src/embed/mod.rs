@@ -8,6 +8,7 @@ mod event;
 mod message;
 mod plan;
 mod reply;
+mod runtime_engine;
 mod session;
 mod stream;
 mod stream_reader;

@@ -12,6 +12,9 @@ pub struct Reply {
     json: String,
     /// One result per call, in call order.
     pub results: Vec<CallResult>,
+    /// Why the reply is incomplete, if it is: the stream broke off, or the session log could not be written. Calls that
+    /// didn't run for that reason have a result that says so.
+    pub problem: Option<String>,
 }
 
 /// The result of one call.
@@ -22,7 +25,9 @@ pub struct CallResult {
     pub tool_use_id: String,
     /// The name that the model called.
     pub tool_name: String,
-    /// What the model reads. Content blocks other than text are left out.
+    /// How the call ended, in the word of the session log: `ok`, `failed`, `timeout`, `in_doubt` …
+    pub status: &'static str,
+    /// What the model reads. For a content block other than text, there is a note in brackets.
     pub text: String,
     /// Whether the model reads it as an error.
     pub is_error: bool,
@@ -33,6 +38,11 @@ impl Reply {
     /// stream with several messages, one JSON value per line.
     pub fn as_json(&self) -> &str {
         &self.json
+    }
+
+    /// Whether the message has no calls. This is how an agent's loop ends.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty()
     }
 
     /// Whether any result is an error.
@@ -62,11 +72,18 @@ impl fmt::Display for Reply {
     }
 }
 
+impl AsRef<str> for Reply {
+    fn as_ref(&self) -> &str {
+        &self.json
+    }
+}
+
 impl CallResult {
     pub(crate) fn new(answer: &CallAnswer) -> Self {
         Self {
             tool_use_id: answer.tool_use_id.clone(),
             tool_name: answer.tool_name.clone(),
+            status: "",
             text: content_as_text(&answer.content).into_owned(),
             is_error: answer.is_error,
         }

@@ -9,17 +9,18 @@ use tokio::io::AsyncRead;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::transcript::{InputError, StreamEvent};
 use toolq_core::types::{
-    Call, CheckedCall, EmitError, Event as EngineEvent, EventSink, InputLayout, ResumeState,
+    Call, CheckedCall, EmitError, Event as EngineEvent, EventSink, InputLayout, ResumeState, Tool,
     ToolsConfig, Turn,
 };
-use toolq_engine::{Engine, MessageSource as _, PriorCalls};
+use toolq_engine::{MessageSource as _, PriorCalls};
 use toolq_log::SessionLog;
 
-use crate::embed::collector::ReplyCollector;
+use crate::embed::collector::{CallStatuses, ReplyCollector};
 use crate::embed::error::Error;
 use crate::embed::event::{Event, EventCallback};
 use crate::embed::message::read_message;
 use crate::embed::reply::Reply;
+use crate::embed::runtime_engine::RuntimeEngine;
 use crate::embed::stream_reader::StreamReader;
 
 /// The state that messages share.
@@ -27,8 +28,7 @@ pub(crate) struct EmbeddedSession {
     tools: Arc<ToolsConfig>,
     checker: Arc<CallChecker>,
     mask: Arc<Mask>,
-    /// `None` once it is closed.
-    engine: Option<Engine>,
+    engine: RuntimeEngine,
     log: Option<SessionLog>,
     max_message_bytes: u64,
     /// Turns of earlier messages.
@@ -38,7 +38,7 @@ pub(crate) struct EmbeddedSession {
 impl EmbeddedSession {
     pub(crate) fn new(
         (tools, checker, mask): (Arc<ToolsConfig>, Arc<CallChecker>, Arc<Mask>),
-        engine: Engine,
+        engine: RuntimeEngine,
         log: Option<SessionLog>,
         max_message_bytes: u64,
     ) -> Self {
@@ -46,7 +46,7 @@ impl EmbeddedSession {
             tools,
             checker,
             mask,
-            engine: Some(engine),
+            engine,
             log,
             max_message_bytes,
             turns_before: 0,
@@ -75,10 +75,10 @@ impl EmbeddedSession {
                 continue;
             }
             let turn = turn.with_number(self.turns_before + index);
-            self.run_turn(turn, &mut collector, &mut callback).await;
+            self.run_turn(turn, &mut collector, &mut callback).await?;
         }
         self.turns_before += recording.len();
-        Ok(collector.into_reply())
+        Ok(self.check_log(collector.into_reply()))
     }
 
     async fn run_turn(
@@ -86,15 +86,9 @@ impl EmbeddedSession {
         turn: Turn,
         collector: &mut ReplyCollector,
         callback: &mut Option<EventCallback<'_>>,
-    ) {
-        let Some(engine) = &mut self.engine else {
-            return;
-        };
-        let mut sink = CallbackSink {
-            log: self.log.as_mut(),
-            mask: &self.mask,
-            callback: callback.as_mut(),
-        };
+    ) -> Result<(), Error> {
+        let engine = self.engine.current()?;
+        let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, callback);
         let undescribed = undescribed_tools(&self.tools, &turn.calls);
         engine
             .schema_discovery()
@@ -104,6 +98,21 @@ impl EmbeddedSession {
         let number = turn.number;
         let calls = self.checker.check_turn(turn);
         engine.run_turn(number, calls, &mut sink, collector).await;
+        collector.set_statuses(&sink.statuses);
+        Ok(())
+    }
+
+    /// Runs the `describe` commands of tools that have one, unless they ran before.
+    pub(crate) async fn describe_tools(&mut self) -> Result<(), Error> {
+        let undescribed = self.tools.tools.iter().filter(|tool| tool.needs_describe());
+        let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
+        if !undescribed.is_empty() {
+            let discovery = self.engine.current()?.schema_discovery();
+            let mut callback = None;
+            let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, &mut callback);
+            discovery.discover(&undescribed, &mut sink).await;
+        }
+        Ok(())
     }
 
     /// Answers the messages of a stream, one after another.
@@ -122,7 +131,7 @@ impl EmbeddedSession {
                     collector.begin_turn(form);
                     let error = self
                         .run_message(turns_before + turn, source, &mut collector, &mut callback)
-                        .await;
+                        .await?;
                     reply.append(collector.into_reply());
                     error
                 }
@@ -134,12 +143,15 @@ impl EmbeddedSession {
             self.turns_before = turns_before + source.message_count();
             match stream_error {
                 // The results say which calls didn't run, so they must not be lost.
-                Some(_) if !reply.results.is_empty() => break,
+                Some(error) if !reply.results.is_empty() => {
+                    reply.problem = Some(error.to_string());
+                    break;
+                }
                 Some(error) => return Err(error.into()),
                 None => {}
             }
         }
-        Ok(reply)
+        Ok(self.check_log(reply))
     }
 
     async fn run_message<R: AsyncRead + Send + Unpin>(
@@ -148,23 +160,24 @@ impl EmbeddedSession {
         source: &mut StreamReader<R>,
         collector: &mut ReplyCollector,
         callback: &mut Option<EventCallback<'_>>,
-    ) -> Option<InputError> {
-        let engine = self.engine.as_mut()?;
-        let mut sink = CallbackSink {
-            log: self.log.as_mut(),
-            mask: &self.mask,
-            callback: callback.as_mut(),
-        };
+    ) -> Result<Option<InputError>, Error> {
+        let engine = self.engine.current()?;
+        let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, callback);
+        let prior = (&*self.checker, &NoPriorCalls);
         let end = engine
-            .run_message(
-                number,
-                source,
-                (&self.checker, &NoPriorCalls),
-                &mut sink,
-                collector,
-            )
+            .run_message(number, source, prior, &mut sink, collector)
             .await;
-        end.stream_error
+        collector.set_statuses(&sink.statuses);
+        Ok(end.stream_error)
+    }
+
+    /// Notes in `reply` that the log can no longer be written.
+    fn check_log(&self, mut reply: Reply) -> Reply {
+        let error = self.log.as_ref().and_then(SessionLog::write_error);
+        if let Some(error) = error {
+            reply.problem = Some(error.to_string());
+        }
+        reply
     }
 
     /// Ends the log and the engine.
@@ -177,9 +190,7 @@ impl EmbeddedSession {
 
     fn finish(&mut self) -> Result<(), EmitError> {
         let result = mem::take(&mut self.log).map_or(Ok(()), |mut log| log.finish(0));
-        if let Some(engine) = self.engine.take() {
-            engine.close();
-        }
+        self.engine.close();
         result
     }
 }
@@ -211,6 +222,23 @@ struct CallbackSink<'a, 'c> {
     log: Option<&'a mut SessionLog>,
     mask: &'a Mask,
     callback: Option<&'a mut EventCallback<'c>>,
+    /// How the calls ended, by turn and position.
+    statuses: CallStatuses,
+}
+
+impl<'a, 'c> CallbackSink<'a, 'c> {
+    fn new(
+        log: Option<&'a mut SessionLog>,
+        mask: &'a Mask,
+        callback: &'a mut Option<EventCallback<'c>>,
+    ) -> Self {
+        Self {
+            log,
+            mask,
+            callback: callback.as_mut(),
+            statuses: CallStatuses::new(),
+        }
+    }
 }
 
 impl EventSink for CallbackSink<'_, '_> {
@@ -219,6 +247,14 @@ impl EventSink for CallbackSink<'_, '_> {
             Some(log) => log.emit(events),
             None => Ok(()),
         };
+        for event in events {
+            if let EngineEvent::Finished { call, outcome, .. } = event
+                && call.parent.is_none()
+            {
+                let place = (call.turn, call.position);
+                self.statuses.insert(place, outcome.status());
+            }
+        }
         if let Some(callback) = &mut self.callback {
             let events = events
                 .iter()

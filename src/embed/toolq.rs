@@ -1,6 +1,7 @@
 //! The tools of one tools.yaml, ready to answer.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use tokio::io::AsyncRead;
 use tokio::sync::Mutex;
 
 use redact::Mask;
+use toolq_core::answer::{DeclarationFormat, render_declarations};
 use toolq_core::check::CallChecker;
-use toolq_core::types::ToolsConfig;
+use toolq_core::types::{DescribeResult, ToolsConfig};
 
 use crate::embed::answer::AnswerRequest;
 use crate::embed::builder::ToolqBuilder;
@@ -30,7 +32,8 @@ static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 /// file allows it. Methods take `&self`, so one `Toolq` can be shared by tasks: a second message waits until the first is
 /// answered.
 ///
-/// Needs a Tokio runtime with IO and time enabled.
+/// Needs a Tokio runtime with IO and time enabled. Each runtime that answers gets its own processes and connections. One
+/// message may have at most 256 MiB.
 pub struct Toolq {
     pub(crate) tools: Arc<ToolsConfig>,
     pub(crate) checker: Arc<CallChecker>,
@@ -50,6 +53,25 @@ impl Toolq {
     /// Returns warnings about the tools file, and about calls that an earlier run left in doubt.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Returns the declarations of all tools, for the `tools` of a request to the model. Runs the `describe` commands of
+    /// tools that have one, once.
+    ///
+    /// # Errors
+    /// [`Error::UndescribedTool`] if a tool fails to describe itself.
+    pub async fn declarations(&self, format: DeclarationFormat) -> Result<String, Error> {
+        self.session.lock().await.describe_tools().await?;
+        for tool in &self.tools.tools {
+            let reason = match tool.describe_result() {
+                Some(DescribeResult::Err(reason)) => reason.clone(),
+                _ if tool.needs_describe() => "its `describe` command didn't finish".to_owned(),
+                _ => continue,
+            };
+            let tool = tool.name.clone();
+            return Err(Error::UndescribedTool { tool, reason });
+        }
+        Ok(render_declarations(&self.tools, format))
     }
 
     /// Returns what [`answer`](Self::answer) would run, in which batches, and what it would reject. Runs nothing.
@@ -104,8 +126,9 @@ impl Toolq {
 /// Serves as a process supervisor if this process was started as one. Call it first thing in `main`.
 ///
 /// toolq starts commands through a copy of the running program that acts as a child subreaper, so that no process of a
-/// tool outlives its call. A program that doesn't call this function gets no supervisor: then only the process group
-/// of a command is killed.
+/// tool outlives its call or this program. A program that doesn't call this function gets no supervisor: then, when a call
+/// ends, only the process group of its command is killed; commands survive if this program is killed; and tools with
+/// `limits` can't run.
 ///
 /// Returns the exit code to end with, or `None` if the program was started normally. Has no effect on systems other
 /// than Linux.
@@ -119,11 +142,21 @@ impl Toolq {
 ///     std::process::ExitCode::SUCCESS
 /// }
 /// ```
+#[must_use = "a supervisor must end with this exit code"]
 pub fn supervise() -> Option<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let exit_code = procfence::supervise(&arguments);
     CAN_SUPERVISE.store(true, Ordering::Relaxed);
     exit_code
+}
+
+impl fmt::Debug for Toolq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools = self.tools.tools.iter().map(|tool| &tool.name);
+        f.debug_struct("Toolq")
+            .field("tools", &tools.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Whether commands can be started through a copy of this program.
