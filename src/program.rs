@@ -30,6 +30,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(exit) = procfence::supervise(&arguments) {
         return exit;
     }
+    // Tools run as the same user. They must not read undeclared variables from `/proc/PID/environ`, or write forged results
+    // to `/proc/PID/fd/1`. Without `/proc`, there is nothing to protect.
+    let _ = procfence::make_non_dumpable();
     panics::install_hook();
     signals::catch_file_size_signal();
     let exit = match ProgramArguments::try_parse_from(arguments) {

@@ -12,14 +12,13 @@ use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
 use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
-use crate::terminal::{BarOptions, ProgressBars, ProgressLines, ProgressScreen, RunSummary};
+use crate::terminal::{
+    BarOptions, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen, RunSummary,
+};
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{EmitError, Event, EventSink, ToolsConfig};
 use toolq_log::SessionLog;
-
-/// Maximum frame rate of the progress bars.
-const MAX_FRAMES_PER_SECOND: u8 = 20;
 
 /// The event sinks of one run.
 pub struct RunSinks {

@@ -15,6 +15,8 @@ use redact::Mask;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
+/// Maximum frame rate of the progress bars.
+pub const MAX_FRAMES_PER_SECOND: u8 = 20;
 /// Maximum width of a tool's name in a row, to leave room for its status.
 const MAX_NAME_COLUMNS: usize = 24;
 

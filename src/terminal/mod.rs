@@ -11,7 +11,7 @@ mod summary;
 mod tests;
 
 pub(crate) use bar_options::BarOptions;
-pub(crate) use bars::ProgressBars;
+pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
 pub(crate) use labels::CallLabels;
 pub(crate) use lines::ProgressLines;
 pub(crate) use outcome_label::PROBING_LABEL;

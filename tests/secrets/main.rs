@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
 mod leak_sources;
+#[cfg(target_os = "linux")]
+mod own_process;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -59,7 +59,7 @@ pub use reaper_client::ReaperClient;
 #[cfg(target_os = "linux")]
 pub use reaper_pool::{ReaperPool, Supervisor};
 #[cfg(target_os = "linux")]
-pub use reexec::supervise;
+pub use reexec::{make_non_dumpable, supervise};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Supervisor, supervise};
+pub use unsupported::{Supervisor, make_non_dumpable, supervise};

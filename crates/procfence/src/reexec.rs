@@ -4,7 +4,10 @@
 //! host uses.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::process::ExitCode;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::reaper_supervisor;
 
@@ -28,4 +31,13 @@ pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
             Err(_) => ExitCode::from(2),
         },
     )
+}
+
+/// Makes this process non-dumpable: processes of the same user, such as the programs that it starts, can't read its memory
+/// or environment, nor open its files through `/proc`. Its children aren't affected, because `execve` resets it.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn make_non_dumpable() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

@@ -24,3 +24,9 @@ impl Supervisor {
 pub fn supervise(_: &[OsString]) -> Option<ExitCode> {
     None
 }
+
+/// Does nothing: other systems have no `/proc` to protect.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is that on Linux")]
+pub fn make_non_dumpable() -> std::io::Result<()> {
+    Ok(())
+}

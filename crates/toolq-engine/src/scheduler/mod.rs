@@ -1,14 +1,14 @@
 //! The scheduling rules, as plain state machines: order, permits, retries, circuit breakers, timeouts.
 
 mod circuit_breaker;
-mod gate;
+mod concurrency_gate;
 mod permits;
 mod queue;
 pub(crate) mod retry;
 mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
-pub(crate) use gate::Gate;
+pub(crate) use concurrency_gate::Gate;
 pub(crate) use permits::ConcurrencyLimit;
 pub(crate) use queue::{CallJob, CallQueue, CallState, QueueEntry, RunningCall};
 pub(crate) use timeout::AttemptTimeout;
