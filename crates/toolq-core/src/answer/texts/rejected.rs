@@ -138,8 +138,12 @@ pub(crate) fn explain_cancelled(
 }
 
 pub(crate) fn explain_paused(name: &str, failures: u32) -> ErrorText {
+    let failed = match failures {
+        1 => "failed".to_owned(),
+        _ => format!("failed {failures} times in a row"),
+    };
     ErrorText::new(
-        format!("Paused: {name} failed {failures} times in a row, so this call was not run."),
+        format!("Paused: {name} {failed}, so this call was not run."),
         "don't call it again for now. Use another tool, or tell the user what went wrong.",
     )
 }

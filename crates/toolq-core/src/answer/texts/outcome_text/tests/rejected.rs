@@ -58,6 +58,7 @@ fn calls_that_did_not_run_to_their_end_say_why() {
         Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool: by.clone() }),
         cancelled("half", ""),
         Outcome::Paused { failures: 3 },
+        Outcome::Paused { failures: 1 },
         Outcome::MissingVariable("RATES_TOKEN".to_owned()),
         Outcome::NoBacking,
         Outcome::LogRefused("the session log can't be written: the disk is full".to_owned()),
@@ -82,6 +83,9 @@ fn calls_that_did_not_run_to_their_end_say_why() {
         Hint: deal with that failure first, then call this again if it is still needed.
         ---
         Paused: search failed 3 times in a row, so this call was not run.
+        Hint: don't call it again for now. Use another tool, or tell the user what went wrong.
+        ---
+        Paused: search failed, so this call was not run.
         Hint: don't call it again for now. Use another tool, or tell the user what went wrong.
         ---
         search can't run: the environment variable RATES_TOKEN is unset or empty.
