@@ -125,12 +125,7 @@ impl CommandContext {
 
     /// Builds the mask for the secrets that `tools` names.
     pub fn build_mask(&self, tools: &ToolsConfig) -> Mask {
-        let values: Vec<String> = tools
-            .secrets
-            .iter()
-            .filter_map(|name| self.environment.get(name))
-            .collect();
-        Mask::new(values.iter().map(String::as_str))
+        tools.build_mask(&self.environment)
     }
 }
 

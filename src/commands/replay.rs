@@ -13,12 +13,12 @@ use crate::replay::{
 };
 use crate::session::replay_reports;
 use crate::session::runtime;
-use crate::session::{DescribeWarningSink, SignalHandler, build_runtime, random_task_id};
+use crate::session::{DescribeWarningSink, SignalHandler, build_runtime};
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{Dialect, EmitError, Event, EventSink, ToolsConfig};
-use toolq_engine::{Engine, EngineSettings};
+use toolq_engine::{Engine, EngineSettings, random_task_id};
 use toolq_log::{Access, SessionHeader, SessionLog, SyncPolicy};
 
 /// Replays all named recordings.

@@ -12,9 +12,10 @@ use crate::embed::session::EmbeddedSession;
 
 /// A message that is about to be answered. Await it.
 ///
-/// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session log, but
-/// answering the same message again runs its calls again. Don't await a second request of the same [`Toolq`](crate::Toolq)
-/// from within the callback or while this one is suspended: it waits until this one is finished or dropped.
+/// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
+/// log, but answering the same message again runs its calls again. Don't await a second request on the same
+/// [`Toolq`](crate::Toolq) from within the callback or while this one is suspended: it waits until this one is finished
+/// or dropped.
 #[must_use = "nothing runs until it is awaited"]
 pub struct AnswerRequest<'a> {
     session: &'a Mutex<EmbeddedSession>,

@@ -11,8 +11,8 @@ use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::tools_file::{self, ParsedToolsFile};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
-use toolq_engine::{BudgetLimits, EngineSettings, Resolver};
-use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, SyncPolicy};
+use toolq_engine::EngineSettings;
+use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog};
 
 use crate::embed::error::{Error, ToolsFileProblem};
 use crate::embed::runtime_engine::RuntimeEngine;
@@ -68,9 +68,7 @@ impl ToolqBuilder {
         let (tools, mut warnings) = load_tools(path)?;
         warnings.extend(unsupervised_limits(&tools));
         let environment: Arc<Environment> = Arc::new(std::env::vars_os().collect());
-        let secrets = tools.secrets.iter();
-        let secrets: Vec<String> = secrets.filter_map(|name| environment.get(name)).collect();
-        let mask = Arc::new(Mask::new(secrets.iter().map(String::as_str)));
+        let mask = Arc::new(tools.build_mask(&environment));
         let concurrency = self.concurrency.unwrap_or(tools.concurrency);
         let log = match &self.log {
             Some(log) => {
@@ -81,24 +79,18 @@ impl ToolqBuilder {
         };
         let tools = Arc::new(tools);
         let checker = Arc::new(CallChecker::new(Arc::clone(&tools)));
-        let engine = RuntimeEngine::new(EngineSettings {
-            tools: Arc::clone(&tools),
+        let mut settings = EngineSettings {
             jobs: concurrency,
-            output_dir: log.as_ref().map(|log| log.blob_dir().to_owned()),
             supervisor_program: can_supervise().then(|| PathBuf::from("/proc/self/exe")),
-            environment,
-            resolver: Resolver::system(),
-            mask: Arc::clone(&mask),
-            task_id: log.as_ref().map_or_else(
-                || format!("{:032x}", fastrand::u128(..)),
-                SessionLog::task_id,
-            ),
-            budget_limits: BudgetLimits::default(),
-            agent_history: None,
-        });
+            ..EngineSettings::new(Arc::clone(&tools), environment, Arc::clone(&mask))
+        };
+        if let Some(log) = &log {
+            settings.output_dir = Some(log.blob_dir().to_owned());
+            settings.task_id = log.task_id();
+        }
         let session = EmbeddedSession::new(
             (Arc::clone(&tools), Arc::clone(&checker), Arc::clone(&mask)),
-            engine,
+            RuntimeEngine::new(settings),
             log,
             MAX_MESSAGE_BYTES,
         );
@@ -187,17 +179,6 @@ fn begin_session(
     concurrency: NonZeroUsize,
     mask: &Arc<Mask>,
 ) -> Result<SessionLog, Error> {
-    let header = SessionHeader {
-        tools_path: tools_path.display().to_string(),
-        tools_sha256: tools.digest.clone(),
-        input_sha256: None,
-        cwd: std::env::current_dir()
-            .unwrap_or_default()
-            .display()
-            .to_string(),
-        root: tools.root.display().to_string(),
-        jobs: concurrency,
-        sync: SyncPolicy::default(),
-    };
+    let header = SessionHeader::new(tools_path, tools, concurrency);
     Ok(log.begin_session(&header, Arc::clone(mask), Clock::system())?)
 }

@@ -1,9 +1,8 @@
 //! Collects the results of a message, in the format of the message.
 
 use std::collections::HashMap;
-use std::mem;
 
-use toolq_core::answer;
+use toolq_core::answer::AnswerAssembler;
 use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout};
 use toolq_engine::AnswerDelivery;
 
@@ -12,13 +11,9 @@ use crate::embed::reply::{CallResult, Reply};
 /// How calls ended, by turn and position.
 pub(crate) type CallStatuses = HashMap<(usize, usize), &'static str>;
 
-/// Collects answers until a JSON value is complete: one for each line of a JSONL input, one for any other input.
+/// Collects the results of a message.
 pub(crate) struct ReplyCollector {
-    layout: InputLayout,
-    form: AnswerForm,
-    /// Turns that the current JSON value still waits for.
-    turns_left: usize,
-    answers: Vec<CallAnswer>,
+    assembler: AnswerAssembler,
     /// Turn and position of each result.
     places: Vec<(usize, usize)>,
     reply: Reply,
@@ -28,25 +23,29 @@ impl ReplyCollector {
     /// Collects the results of `turns` turns.
     pub(crate) fn new(layout: InputLayout, turns: usize) -> Self {
         Self {
-            layout,
-            form: AnswerForm::Message,
-            turns_left: turns,
-            answers: Vec::new(),
+            assembler: AnswerAssembler::new(None, layout, turns),
             places: Vec::new(),
             reply: Reply::default(),
         }
     }
 
-    /// Sets the format of the results of the next turn.
+    /// Sets the form of the next turn's results.
     pub(crate) fn begin_turn(&mut self, form: AnswerForm) {
-        self.form = form;
+        self.assembler.begin_turn(form);
     }
 
-    /// Adds the empty list that answers a line without calls.
+    /// Answers a line without calls.
     pub(crate) fn push_empty_list(&mut self) {
-        if self.layout == InputLayout::Lines {
+        if self.assembler.answers_empty_lines() {
             self.reply.push_json("[]");
         }
+    }
+
+    /// Adds a complete JSON value to the reply.
+    fn flush_answers(&mut self, sink: &mut dyn EventSink) {
+        // A log that failed reports it in the reply; the results are no less true.
+        let _ = sink.flush();
+        self.reply.push_json(&self.assembler.take_json());
     }
 
     /// Sets how the calls of the last turn ended.
@@ -64,21 +63,17 @@ impl ReplyCollector {
 }
 
 impl AnswerDelivery for ReplyCollector {
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         self.places.push((call.turn, call.position));
         self.reply.results.push(CallResult::new(&answer));
-        self.answers.push(answer);
+        if self.assembler.push(answer) {
+            self.flush_answers(sink);
+        }
     }
 
     fn finish_turn(&mut self, sink: &mut dyn EventSink) {
-        self.turns_left = self.turns_left.saturating_sub(1);
-        if self.layout == InputLayout::Document && self.turns_left > 0 {
-            return;
+        if self.assembler.finish_turn() {
+            self.flush_answers(sink);
         }
-        // If the log failed, `close` reports it. The results are still valid.
-        let _ = sink.flush();
-        let answers = mem::take(&mut self.answers);
-        self.reply
-            .push_json(&answer::render_answers(self.form, &answers));
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// The tools file has errors. All of them are listed, in the order of the file.
+    /// The tools file has errors. All of them are listed, in file order.
     #[error("{}", list_problems(path, problems))]
     InvalidToolsFile {
         /// The file.
@@ -45,13 +45,13 @@ pub enum Error {
         "the last session in the log {} is unfinished\nhint: `toolq run --resume` with this log finishes it, given the same messages; `abandon_unfinished` begins another session after it", .0.display()
     )]
     UnfinishedLog(PathBuf),
-    /// Another process, or another [`Toolq`](crate::Toolq) of this one, uses the log.
+    /// Another process, or another [`Toolq`](crate::Toolq) in this one, is using the log.
     #[error("the session log {} is in use", .0.display())]
     LogInUse(PathBuf),
     /// There is no Tokio runtime.
     #[error("toolq needs a Tokio runtime with IO and time enabled")]
     NoRuntime,
-    /// A tool that describes itself failed to.
+    /// A tool that describes itself failed to do so.
     #[error("{tool} can't be declared: {reason}")]
     UndescribedTool {
         /// Its name.

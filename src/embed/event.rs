@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// An agent sends its next request to its model.
     AgentTurn {
-        /// The call that the agent works on.
+        /// The call that the agent is working on.
         call: EventCall,
         /// The agent's name.
         agent: String,
@@ -66,7 +66,7 @@ pub enum Event {
         /// The agent's limit.
         max_turns: u64,
     },
-    /// A tool that describes itself failed to. Its calls are rejected.
+    /// A tool that describes itself failed to do so. Its calls are rejected.
     DescribeFailed {
         /// The tool's name.
         tool: String,
@@ -92,7 +92,7 @@ pub struct EventCall {
     pub turn: usize,
     /// Its place in the message, counted from 0.
     pub position: usize,
-    /// For a call made by an agent: the `tool_use_id` of the call that the agent works on.
+    /// For a call made by an agent: the `tool_use_id` of the call that the agent is working on.
     pub agent_tool_use_id: Option<String>,
 }
 

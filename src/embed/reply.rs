@@ -25,7 +25,7 @@ pub struct CallResult {
     pub tool_use_id: String,
     /// The name that the model called.
     pub tool_name: String,
-    /// How the call ended, in the word of the session log: `ok`, `failed`, `timeout`, `in_doubt` …
+    /// How the call ended, as in the session log: `ok`, `failed`, `timeout`, `in_doubt` …
     pub status: &'static str,
     /// What the model reads. For a content block other than text, there is a note in brackets.
     pub text: String,

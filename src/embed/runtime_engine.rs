@@ -5,8 +5,8 @@ use toolq_engine::{Engine, EngineSettings};
 
 use crate::embed::error::Error;
 
-/// An engine whose sockets and processes belong to one runtime. If a message is answered on another runtime, it gets a new
-/// engine: the old runtime may be gone, or may not be polled any more.
+/// An engine whose sockets and processes belong to one runtime. If a message is answered on another runtime, it gets a
+/// new engine: the old runtime may be gone, or may not be polled anymore.
 pub(crate) struct RuntimeEngine {
     settings: EngineSettings,
     engine: Option<(Id, Engine)>,

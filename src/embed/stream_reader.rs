@@ -52,7 +52,7 @@ impl<R: AsyncRead + Send + Unpin> MessageSource for StreamReader<R> {
             if event.is_some() || self.is_at_end {
                 return event;
             }
-            // A reader that is always ready must not starve the calls that already run.
+            // A reader that is always ready must not starve the calls that are already running.
             tokio::task::yield_now().await;
             self.read_chunk().await;
         }

@@ -32,8 +32,8 @@ static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 /// file allows it. Methods take `&self`, so one `Toolq` can be shared by tasks: a second message waits until the first is
 /// answered.
 ///
-/// Needs a Tokio runtime with IO and time enabled. Each runtime that answers gets its own processes and connections. One
-/// message may have at most 256 MiB.
+/// Needs a Tokio runtime with IO and time enabled. Each runtime that answers gets its own processes and connections. A
+/// message can be up to 256 MiB long.
 pub struct Toolq {
     pub(crate) tools: Arc<ToolsConfig>,
     pub(crate) checker: Arc<CallChecker>,

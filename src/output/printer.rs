@@ -5,7 +5,7 @@ use std::mem;
 use crate::output::stdout;
 use crate::output::stdout::StdoutError;
 use crate::terminal::ProgressScreen;
-use toolq_core::answer;
+use toolq_core::answer::AnswerAssembler;
 use toolq_core::json::indent_json;
 use toolq_core::os::failpoint;
 use toolq_core::types::{
@@ -15,13 +15,9 @@ use toolq_engine::{AnswerDelivery, RunControl};
 
 /// Prints the answers of one input.
 pub struct AnswerPrinter {
-    form_override: Option<AnswerForm>,
-    layout: InputLayout,
-    form: AnswerForm,
-    /// Number of turns with open calls left in this document, including the current one.
-    turns_left: usize,
+    assembler: AnswerAssembler,
+    /// The calls of the answers that the assembler holds.
     calls: Vec<CallRef>,
-    answers: Vec<CallAnswer>,
     is_terminal: bool,
     /// Progress bars, which may be on the same terminal.
     screen: Option<ProgressScreen>,
@@ -39,12 +35,8 @@ impl AnswerPrinter {
         screen: Option<ProgressScreen>,
     ) -> Self {
         Self {
-            form_override,
-            layout,
-            form: AnswerForm::Message,
-            turns_left: turns,
+            assembler: AnswerAssembler::new(form_override, layout, turns),
             calls: Vec::new(),
-            answers: Vec::new(),
             is_terminal: stdout::is_terminal(),
             screen,
             control: None,
@@ -70,12 +62,12 @@ impl AnswerPrinter {
 
     /// Sets the form of the next turn's answers.
     pub fn begin_turn(&mut self, form: AnswerForm) {
-        self.form = self.form_override.unwrap_or(form);
+        self.assembler.begin_turn(form);
     }
 
     /// Answers a line without calls with an empty list, so that a client waiting for a line gets one.
     pub fn print_empty_list(&mut self) {
-        if self.layout == InputLayout::Lines && self.form_override != Some(AnswerForm::BlockLines) {
+        if self.assembler.answers_empty_lines() {
             self.print("[]");
         }
     }
@@ -89,11 +81,11 @@ impl AnswerPrinter {
     }
 
     fn flush_answers(&mut self, sink: &mut dyn EventSink) {
-        let answers = mem::take(&mut self.answers);
         let calls = mem::take(&mut self.calls);
         // A log error is reported at the end of the run; the results are valid and printed all the same.
         let _ = sink.flush();
-        self.print(&answer::render_answers(self.form, &answers));
+        let json = self.assembler.take_json();
+        self.print(&json);
         if self.write_error.is_none() {
             let written = |call| Event::ResultWritten { call };
             let events: Vec<Event<'_>> = calls.iter().map(written).collect();
@@ -109,7 +101,7 @@ impl AnswerPrinter {
         }
         let _ = failpoint("print.before");
         let print = || {
-            if self.is_terminal && self.form != AnswerForm::BlockLines {
+            if self.is_terminal && !self.assembler.has_line_per_block() {
                 stdout::write_line(&indent_json(json))
             } else {
                 stdout::write_line(json)
@@ -130,19 +122,13 @@ impl AnswerPrinter {
 impl AnswerDelivery for AnswerPrinter {
     fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         self.calls.push(call.clone());
-        self.answers.push(answer);
-        if self.form == AnswerForm::BlockLines {
+        if self.assembler.push(answer) {
             self.flush_answers(sink);
         }
     }
 
     fn finish_turn(&mut self, sink: &mut dyn EventSink) {
-        self.turns_left = self.turns_left.saturating_sub(1);
-        let complete = match self.layout {
-            InputLayout::Lines => true,
-            InputLayout::Document => self.turns_left == 0,
-        };
-        if complete && self.form != AnswerForm::BlockLines {
+        if self.assembler.finish_turn() {
             self.flush_answers(sink);
         }
     }

@@ -84,15 +84,10 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         turn = compare_with_history(log.history(), request)?;
         crate::session::previous_run::wait_for_exit(log.history())?;
     }
-    let current_dir = std::env::current_dir().unwrap_or_default();
     let session = SessionHeader {
-        tools_path: context.tools_path.display().to_string(),
-        tools_sha256: tools.digest.clone(),
         input_sha256,
-        cwd: current_dir.display().to_string(),
-        root: tools.root.display().to_string(),
-        jobs: request.jobs,
         sync: flags.sync.into(),
+        ..SessionHeader::new(&context.tools_path, tools, request.jobs)
     };
     let log = log.begin_session(&session, Arc::clone(mask), clock.clone())?;
     for recovered in log.recovered() {

@@ -14,7 +14,7 @@ pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
 pub(crate) use log_request::{LogRequest, OpenedLog};
 pub(crate) use resume::ResumeDecisions;
 pub(crate) use runtime::{
-    build_runtime, default_engine_settings, halt_when_stdout_closes, random_task_id, spawn_ticker,
+    build_runtime, default_engine_settings, halt_when_stdout_closes, spawn_ticker,
 };
 pub(crate) use signals::SignalHandler;
 pub(crate) use sinks::RunSinks;

@@ -11,7 +11,7 @@ use toolq_core::types::{
 use toolq_engine::PriorCalls;
 use toolq_log::{LogAgentHistory, TaskHistory};
 
-/// Decides what becomes of calls, by what the log of an earlier run says about them.
+/// Decides what becomes of calls, based on what the log of an earlier run says about them.
 pub struct ResumeDecisions {
     /// `None` unless a run is resumed.
     history: Option<Arc<TaskHistory>>,
@@ -45,8 +45,8 @@ impl ResumeDecisions {
         Some(Arc::new(agent_history))
     }
 
-    /// Returns the calls whose outcome the log doesn't decide, so that their tools must be known. Returns an empty list
-    /// if nothing may run: tools.yaml has changed, or the log has another call at the position of one.
+    /// Returns the calls whose outcome the log doesn't decide, so their tools must be known. Returns an empty list if
+    /// nothing may run: tools.yaml has changed, or the log has a different call at the position of one of `calls`.
     pub fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         let Some(history) = &self.history else {
             return calls.iter().collect();
@@ -106,7 +106,7 @@ impl PriorCalls for ResumeDecisions {
     }
 }
 
-/// Returns the state of a call that started according to the input, a session log, which doesn't say how it ended.
+/// Returns the state of a call that started but didn't end, according to the session log that is the input.
 fn state_of_started_call(checked: &CheckedCall) -> ResumeState {
     let writes = match &checked.verdict {
         Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,

@@ -14,15 +14,10 @@ use crate::output::stdout;
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::types::{HaltCause, ToolsConfig};
-use toolq_engine::{BudgetLimits, EngineSettings, Resolver, RunControl};
+use toolq_engine::{EngineSettings, RunControl};
 
 /// Time between two frames of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Returns an id for a task that can't be resumed, because it has no log.
-pub fn random_task_id() -> String {
-    format!("{:032x}", fastrand::u128(..))
-}
 
 /// Returns the default engine settings: no log, nothing to resume, no budgets.
 pub fn default_engine_settings(
@@ -31,17 +26,13 @@ pub fn default_engine_settings(
     context: &CommandContext,
 ) -> EngineSettings {
     EngineSettings {
-        tools: Arc::clone(tools),
-        jobs: tools.concurrency,
-        output_dir: None,
         // The running executable, even if its file was replaced in the meantime.
         supervisor_program: Some("/proc/self/exe".into()),
-        environment: Arc::clone(&context.environment),
-        resolver: Resolver::system(),
-        mask: Arc::clone(mask),
-        task_id: random_task_id(),
-        budget_limits: BudgetLimits::default(),
-        agent_history: None,
+        ..EngineSettings::new(
+            Arc::clone(tools),
+            Arc::clone(&context.environment),
+            Arc::clone(mask),
+        )
     }
 }
 

@@ -42,8 +42,8 @@ pub fn catch_file_size_signal() {
 }
 
 impl SignalHandler {
-    /// Installs handlers for all signals that toolq wasn't started to ignore, as by `nohup`. Must be called within a
-    /// tokio runtime.
+    /// Installs handlers for all signals except those that were already ignored when toolq started, as under `nohup`.
+    /// Must be called within a tokio runtime.
     ///
     /// # Errors
     /// A handler can't be installed.
@@ -117,7 +117,7 @@ async fn suspend_run(control: &RunControl, screen: Option<&ProgressScreen>) {
     control.resume();
 }
 
-/// Exits even if toolq is blocked, for example on a pipe that its reader doesn't read.
+/// Exits even if toolq is blocked, for example on a pipe whose reader doesn't read.
 #[expect(
     clippy::disallowed_methods,
     reason = "the user asked twice, and there was time to flush"
@@ -126,7 +126,8 @@ fn exit_now(signal: u8) -> ! {
     std::process::exit(Exit::Signal(signal).code().into())
 }
 
-/// Returns the signals that toolq was started to ignore as a bit mask, from /proc; 0 if that isn't available.
+/// Returns a bit mask of the signals that were already ignored when toolq started, from /proc; 0 if that isn't
+/// available.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

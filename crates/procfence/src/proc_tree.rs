@@ -71,8 +71,8 @@ impl ProcEntry {
         Self::parse(&fs::read(dir.join("stat")).ok()?)
     }
 
-    /// Returns the process with this pid. If the system hides its details, as it may for other users' processes, all
-    /// but the pid is 0.
+    /// Returns the process with this pid. If the system hides its details, as it may for other users' processes,
+    /// everything but the pid is 0.
     fn find(pid: i32) -> Self {
         Self::read(Path::new(&format!("/proc/{pid}"))).unwrap_or(Self {
             pid,

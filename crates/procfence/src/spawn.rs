@@ -59,7 +59,7 @@ pub struct SpawnRequest {
     pub limits: ResourceLimits,
 }
 
-/// What becomes the descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.
+/// What becomes descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.
 pub type ChildDescriptors<'a> = [BorrowedFd<'a>; 4];
 
 /// Starts a program as the leader of its own session and process group, with default signals. Doesn't apply its limits,

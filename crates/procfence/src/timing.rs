@@ -1,6 +1,6 @@
 //! Every timeout and interval, with the relations between them.
 //!
-//! The kill of a process tree is a cascade: each level must wait longer than the level below it may take. A program
+//! Killing a process tree is a cascade: each level must wait longer than the level below it may take. A program
 //! that embeds this crate checks its own timeouts against these.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a host waits for its supervisor when it closes the pool. All programs are gone by then; the wait only
 /// prevents a zombie.
 pub const SUPERVISOR_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The pause between two looks for orphans of a supervisor that was killed.
+/// The pause between two searches for orphans of a supervisor that was killed.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(10);
 /// How many times to look for them.
 pub const MAX_SWEEPS: u32 = 100;

@@ -36,6 +36,29 @@ pub struct EngineSettings {
     pub agent_history: Option<Arc<dyn AgentHistory>>,
 }
 
+impl EngineSettings {
+    /// The defaults: the concurrency of the tools file, no log, nothing to resume, no budgets, no supervisor.
+    pub fn new(tools: Arc<ToolsConfig>, environment: Arc<Environment>, mask: Arc<Mask>) -> Self {
+        Self {
+            jobs: tools.concurrency,
+            tools,
+            output_dir: None,
+            supervisor_program: None,
+            environment,
+            resolver: Resolver::system(),
+            mask,
+            task_id: random_task_id(),
+            budget_limits: BudgetLimits::default(),
+            agent_history: None,
+        }
+    }
+}
+
+/// Returns an id for a task that can't be resumed, because it has no log.
+pub fn random_task_id() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
 /// Receives the answers to calls.
 pub trait AnswerDelivery: Send {
     /// Delivers the next answer in call order, as soon as it and all before it are available. Events that follow from

@@ -12,7 +12,7 @@ use crate::output::{CommandError, Exit, StderrWriter};
 use crate::session::log_request;
 use crate::session::{
     DescribeWarningSink, LogRequest, ResumeDecisions, RunSinks, SignalHandler, build_runtime,
-    default_engine_settings, halt_when_stdout_closes, random_task_id, spawn_ticker,
+    default_engine_settings, halt_when_stdout_closes, spawn_ticker,
 };
 use toolq_core::answer::strip_hint;
 use toolq_core::check::{CallChecker, undescribed_tools};
@@ -20,7 +20,7 @@ use toolq_core::json::{Input, MAX_INPUT_BYTES};
 use toolq_core::os::Clock;
 use toolq_core::text::suggest_name;
 use toolq_core::types::{Backing, Call, CheckedCall, Tool, ToolsConfig, Verdict};
-use toolq_engine::{Engine, EngineSettings};
+use toolq_engine::{Engine, EngineSettings, random_task_id};
 use toolq_log::SessionLog;
 
 /// Runs the named agent on the input.

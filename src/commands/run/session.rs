@@ -13,13 +13,13 @@ use crate::output::{AnswerPrinter, CommandError, Exit};
 use crate::session::log_request;
 use crate::session::{
     DescribeWarningSink, LogRequest, OpenedLog, ResumeDecisions, RunSinks, SignalHandler,
-    build_runtime, default_engine_settings, halt_when_stdout_closes, random_task_id, spawn_ticker,
+    build_runtime, default_engine_settings, halt_when_stdout_closes, spawn_ticker,
 };
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::transcript::{InputSource, Recording};
 use toolq_core::types::{Call, CheckedCall, HaltCause, InputLayout, ToolsConfig, Turn};
-use toolq_engine::{Engine, EngineSettings, SchemaDiscovery};
+use toolq_engine::{Engine, EngineSettings, SchemaDiscovery, random_task_id};
 use toolq_log::SessionLog;
 
 /// Answers all calls of all inputs.

@@ -1,9 +1,11 @@
 //! Renders outcomes as results in a dialect, with the texts that models read; and tools as declarations.
 
+mod answer_assembler;
 mod declare;
 mod render;
 mod texts;
 
+pub use answer_assembler::AnswerAssembler;
 pub use declare::{DeclarationFormat, render_declarations};
 pub use render::{content_as_text, render_answers};
 pub use texts::{build_answer, strip_hint};

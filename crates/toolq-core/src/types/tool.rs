@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::os::Environment;
 use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern};
 use crate::types::price::PriceTable;
 use crate::types::template::Template;
+use redact::Mask;
 
 /// A valid tools.yaml, with every default applied and every template parsed.
 #[derive(Debug, Clone)]
@@ -41,6 +43,13 @@ impl ToolsConfig {
     /// Returns the tool with exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Builds the mask over the values of `secrets`.
+    pub fn build_mask(&self, environment: &Environment) -> Mask {
+        let values = self.secrets.iter().filter_map(|name| environment.get(name));
+        let values: Vec<String> = values.collect();
+        Mask::new(values.iter().map(String::as_str))
     }
 }
 

@@ -1,6 +1,9 @@
 //! What a session runs with, as its first record says.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
+
+use toolq_core::types::ToolsConfig;
 
 /// What a session runs with.
 #[derive(Debug, Clone)]
@@ -19,6 +22,23 @@ pub struct SessionHeader {
     pub jobs: NonZeroUsize,
     /// Which records survive a power loss.
     pub sync: SyncPolicy,
+}
+
+impl SessionHeader {
+    /// The header of a session in the current directory, with the default sync policy and no known input.
+    pub fn new(tools_path: &Path, tools: &ToolsConfig, jobs: NonZeroUsize) -> Self {
+        // Without a current directory, commands with a relative path can't run; the session itself can.
+        let current_dir = std::env::current_dir().unwrap_or_default();
+        Self {
+            tools_path: tools_path.display().to_string(),
+            tools_sha256: tools.digest.clone(),
+            input_sha256: None,
+            cwd: current_dir.display().to_string(),
+            root: tools.root.display().to_string(),
+            jobs,
+            sync: SyncPolicy::default(),
+        }
+    }
 }
 
 /// Which records must survive a power loss before toolq continues. If only toolq is killed, no record is lost.
