@@ -41,6 +41,7 @@ pub use embed::{
     RejectedCall, Reply, StreamAnswerRequest, Toolq, ToolqBuilder, ToolsFileProblem, supervise,
 };
 pub use toolq_core::answer::DeclarationFormat;
+pub use toolq_core::types::Status;
 
 #[cfg(feature = "cli")]
 mod args;

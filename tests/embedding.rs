@@ -83,7 +83,11 @@ async fn every_call_gets_its_result_in_order() {
     assert_eq!(errors, [false, true, true, false]);
     assert!(reply.has_errors());
     assert_eq!(reply.results[0].text, "one");
-    let statuses: Vec<&str> = reply.results.iter().map(|result| result.status).collect();
+    let statuses: Vec<&str> = reply
+        .results
+        .iter()
+        .map(|result| result.status.as_str())
+        .collect();
     assert_eq!(statuses, ["ok", "failed", "unknown_tool", "ok"]);
 
     let json: Value = serde_json::from_str(reply.as_json()).unwrap();

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use toolq_core::answer::AnswerAssembler;
-use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout};
+use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout, Status};
 use toolq_engine::AnswerDelivery;
 
 use crate::embed::reply::{CallResult, Reply};
 
 /// How calls ended, by turn and position.
-pub(crate) type CallStatuses = HashMap<(usize, usize), &'static str>;
+pub(crate) type CallStatuses = HashMap<(usize, usize), Status>;
 
 /// Collects the results of a message.
 pub(crate) struct ReplyCollector {
@@ -52,7 +52,7 @@ impl ReplyCollector {
     pub(crate) fn set_statuses(&mut self, statuses: &CallStatuses) {
         for (place, result) in self.places.iter().zip(&mut self.reply.results) {
             if let Some(status) = statuses.get(place) {
-                result.status = status;
+                result.status = status.clone();
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redact::Mask;
-use toolq_core::types::{CallRef, DescribeResult, Event as EngineEvent};
+use toolq_core::types::{CallRef, DescribeResult, Event as EngineEvent, Status};
 
 /// A callback that receives events.
 pub(crate) type EventCallback<'a> = Box<dyn FnMut(&Event) + Send + 'a>;
@@ -47,7 +47,7 @@ pub enum Event {
         /// The call.
         call: EventCall,
         /// How it ended, as in the session log: `ok`, `failed`, `timeout` …
-        status: &'static str,
+        status: Status,
         /// Whether its result is an error.
         is_error: bool,
         /// From the first start to the end; zero for a call that never started.

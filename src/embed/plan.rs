@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use redact::Mask;
 use toolq_core::plan::{PlanStyle, TurnPlan, render_plan_json, render_plan_text};
-use toolq_core::types::{CheckedCall, ToolsConfig};
+use toolq_core::types::{CheckedCall, Status, ToolsConfig};
 
 /// Columns of the text form.
 const TEXT_WIDTH: usize = 100;
@@ -47,7 +47,7 @@ pub struct RejectedCall {
     /// The id of the call.
     pub tool_use_id: String,
     /// The reason, as in the JSON plan: `unknown_tool`, `invalid_input` …
-    pub reason: &'static str,
+    pub reason: Status,
 }
 
 impl Plan {
@@ -90,7 +90,7 @@ impl PlannedTurn {
         });
         let rejected = plan.rejected.iter().map(|rejected| RejectedCall {
             tool_use_id: rejected.call.id.clone(),
-            reason: rejected.reason_name(),
+            reason: rejected.reason(),
         });
         Self {
             batches: batches.collect(),

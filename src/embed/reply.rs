@@ -3,7 +3,7 @@
 use std::fmt;
 
 use toolq_core::answer::content_as_text;
-use toolq_core::types::CallAnswer;
+use toolq_core::types::{CallAnswer, Status};
 
 /// The results of a message, in the dialect of the message: what to append to the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct CallResult {
     /// The name that the model called.
     pub tool_name: String,
     /// How the call ended, as in the session log: `ok`, `failed`, `timeout`, `in_doubt` …
-    pub status: &'static str,
+    pub status: Status,
     /// What the model reads. For a content block other than text, there is a note in brackets.
     pub text: String,
     /// Whether the model reads it as an error.
@@ -83,7 +83,8 @@ impl CallResult {
         Self {
             tool_use_id: answer.tool_use_id.clone(),
             tool_name: answer.tool_name.clone(),
-            status: "",
+            // Known as soon as the turn is over.
+            status: Status::NotExecuted,
             text: content_as_text(&answer.content).into_owned(),
             is_error: answer.is_error,
         }

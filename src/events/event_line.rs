@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use toolq_core::types::MaskedText;
+use toolq_core::types::{MaskedText, Status};
 
 /// The `state` of a call in an event.
 #[derive(Default, Serialize)]
@@ -51,7 +51,7 @@ pub(crate) struct EventLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) success: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<&'static str>,
+    pub(crate) status: Option<Status>,
     /// The result is from an earlier run, restored from the session log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) recalled: Option<bool>,

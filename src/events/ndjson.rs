@@ -267,7 +267,7 @@ impl NdjsonSink {
         answer: &CallAnswer,
         duration: Duration,
     ) {
-        let success = !answer.is_error;
+        let (success, status) = (!answer.is_error, outcome.status());
         let known = self.calls.entry(call.key()).or_default();
         known.state.phase = if success { "success" } else { "error" };
         known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
@@ -281,19 +281,18 @@ impl NdjsonSink {
         } else {
             let error = match &answer.content {
                 ResultContent::Text(text) => text,
-                ResultContent::Blocks(_) => outcome.status(),
+                ResultContent::Blocks(_) => status.as_str(),
             };
             EventLine {
                 error: Some(MaskedText(error, &mask)),
                 ..EventLine::new("tool_error")
             }
         };
-        let status = Some(outcome.status());
         let recalled = outcome.is_restored().then_some(true);
         self.write_call_event(
             call,
             EventLine {
-                status,
+                status: Some(status.clone()),
                 recalled,
                 ..line
             },

@@ -220,7 +220,7 @@ impl CallEndView {
             is_error: end.is_error,
             is_final: record.kind == RecordKind::ToolResult
                 && end.attempts > 0
-                && !metadata::is_interrupted_status(&end.status),
+                && !end.status.is_interrupted(),
             status: end_label(&end),
             style: match record.kind {
                 RecordKind::ToolResult if end.is_error => "31",
@@ -255,7 +255,7 @@ impl CallEndView {
 
 /// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
 fn end_label(end: &metadata::CallEndRecord<'_>) -> String {
-    let mut parts = vec![escape(&end.status).replace('_', " ")];
+    let mut parts = vec![escape(&end.status.label()).into_owned()];
     parts.extend(
         end.exit
             .filter(|code| *code != 0)

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_usd};
-use toolq_log::{Corruption, Record, RecordKind, SessionRecord, is_interrupted_status};
+use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, Status, format_usd};
+use toolq_log::{Corruption, Record, RecordKind, SessionRecord};
 
 /// Adds up the usage of agents, by agent and by the model that responded, over any number of logs.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ struct AgentResultFields<'a> {
     #[serde(borrow)]
     agent_name: Option<Cow<'a, str>>,
     duration_ms: u64,
-    status: Cow<'a, str>,
+    status: Status,
     #[serde(default)]
     turns_used: u64,
     #[serde(borrow, default)]
@@ -131,7 +131,7 @@ impl CostCollector {
                     });
                     used.duration_ms = used.duration_ms.saturating_add(found.duration_ms);
                     let agent = agent.into();
-                    if *kind == RecordKind::ToolResult && !is_interrupted_status(&found.status) {
+                    if *kind == RecordKind::ToolResult && !found.status.is_interrupted() {
                         self.add_totals(agent, used);
                     } else {
                         self.open_calls.insert(

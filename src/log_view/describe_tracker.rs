@@ -6,6 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use toolq_core::text::format_duration;
+use toolq_core::types::Status;
 use toolq_log::records::metadata;
 use toolq_log::{Corruption, Record};
 
@@ -37,13 +38,14 @@ impl DescribeTracker {
             error,
         } = record.parse_metadata()?;
         let took = format_duration(Duration::from_millis(duration_ms));
-        Ok(match (error, status.as_deref()) {
+        Ok(match (error, status) {
             (Some(why), _) => {
                 format!("{tool_name} could not describe itself ({took}): {why}")
             }
-            (None, Some("ok")) => format!("{tool_name} described itself ({took})"),
+            (None, Some(Status::Ok)) => format!("{tool_name} described itself ({took})"),
             (None, status) => {
-                let status = status.unwrap_or("unknown");
+                let status =
+                    status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
                 format!("{tool_name} did not describe itself ({took}): {status}")
             }
         })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::log_view::durations::{DurationSample, DurationStats};
-use toolq_log::records::metadata;
+use toolq_core::types::Status;
 use toolq_log::{Corruption, Record, RecordKind};
 
 /// Counts the outcomes of calls by tool, over any number of logs. Keeps one number per call that ran.
@@ -93,8 +93,7 @@ struct EndStatsFields<'a> {
     #[serde(borrow)]
     tool_name: Cow<'a, str>,
     is_error: bool,
-    #[serde(borrow)]
-    status: Cow<'a, str>,
+    status: Status,
     duration_ms: u64,
     attempts: u32,
 }
@@ -135,7 +134,7 @@ impl StatsCollector {
                 let duration_ms = Some(fields.duration_ms);
                 match OutcomeClass::from_record(kind, &fields) {
                     // A resumed run may start it again.
-                    OutcomeClass::Failure if metadata::is_interrupted_status(&fields.status) => {
+                    OutcomeClass::Failure if fields.status.is_interrupted() => {
                         self.set_provisional(call, tool, OutcomeClass::Failure, duration_ms);
                     }
                     outcome @ (OutcomeClass::Success | OutcomeClass::Failure) => {

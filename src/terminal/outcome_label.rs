@@ -15,10 +15,10 @@ fn outcome_label(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed { ending, .. } => ending_label(*ending),
         Outcome::Restored(recalled) => {
-            format!("{}, from the log", recalled.status.replace('_', " "))
+            format!("{}, from the log", recalled.status.label())
         }
         Outcome::TimedOut { limit, .. } => format!("timeout after {}", format_duration(*limit)),
-        _ => outcome.status().replace('_', " "),
+        _ => outcome.status().label(),
     }
 }
 

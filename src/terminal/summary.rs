@@ -6,11 +6,8 @@ use std::time::Duration;
 use toolq_core::os::Clock;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    EmitError, Event, EventSink, PicoUsd, PriceTable, ReportedUsage, format_dollars,
+    EmitError, Event, EventSink, PicoUsd, PriceTable, ReportedUsage, Status, format_dollars,
 };
-
-/// Statuses of calls that make a run stop early.
-const STOPPING_STATUSES: [&str; 3] = ["paused", "over_budget", "log_refused"];
 
 /// Counts what happens in a run and summarizes it in one line.
 pub struct RunSummary {
@@ -20,7 +17,7 @@ pub struct RunSummary {
     batches: usize,
     succeeded: usize,
     /// Number of errors by status.
-    errors: BTreeMap<&'static str, usize>,
+    errors: BTreeMap<Status, usize>,
     /// Number of calls made by agents, without those restored from the log.
     agent_calls: usize,
     /// Number of model requests made by agents.
@@ -78,7 +75,7 @@ impl RunSummary {
             return "no calls".to_owned();
         }
         let errors = self.errors.iter();
-        let errors = errors.map(|(word, number)| format!("{number} {}", word.replace('_', " ")));
+        let errors = errors.map(|(status, number)| format!("{number} {}", status.label()));
         let succeeded = (self.succeeded > 0).then(|| format!("{} ok", self.succeeded));
         let unfinished = self.calls - self.succeeded - self.errors();
         let unfinished = (unfinished > 0).then(|| format!("{unfinished} without a result"));
@@ -155,7 +152,7 @@ impl RunSummary {
                 self.add_cost(model, &response.usage);
             }
             Event::Finished { call, outcome, .. } if call.parent.is_some() => {
-                self.incomplete |= STOPPING_STATUSES.contains(&outcome.status());
+                self.incomplete |= outcome.status().stops_run();
                 // Restored calls weren't made by this run, just as their turns weren't.
                 self.agent_calls -= usize::from(outcome.is_restored()).min(self.agent_calls);
             }
@@ -164,9 +161,8 @@ impl RunSummary {
             } => {
                 let is_restored = outcome.is_restored();
                 self.restored += usize::from(is_restored);
-                let is_lasting = outcome.is_in_doubt() || outcome.status() == "over_budget";
-                self.incomplete |=
-                    is_lasting || !is_restored && STOPPING_STATUSES.contains(&outcome.status());
+                let is_lasting = outcome.is_in_doubt() || outcome.status() == Status::OverBudget;
+                self.incomplete |= is_lasting || !is_restored && outcome.status().stops_run();
                 self.serial_duration += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

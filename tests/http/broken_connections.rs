@@ -1,11 +1,15 @@
 //! Connections that break, hang, trickle or never end.
 
+use std::future;
+use std::io::{self, Write as _};
 use std::net::TcpListener;
+use std::thread;
 use std::time::Duration;
 
-use toolq_core::types::{Effect, HttpMethod, Outcome, TransportPhase};
+use toolq_core::types::{Effect, HttpMethod, Outcome, TransportCause, TransportPhase};
+use toolq_engine::Resolver;
 
-use crate::engine_turn::http_call;
+use crate::engine_turn::{TestTurn, http_call};
 use crate::faulty_server::{FaultyServer, ServerBehavior, http_response};
 use crate::transport_phase;
 
@@ -37,6 +41,46 @@ fn transport_errors_name_their_phase() {
         .replace("http:", "https:");
     let ran = http_call(HttpMethod::Get, &no_tls).run();
     assert_eq!(transport_phase(ran.outcome()), TransportPhase::Connect);
+}
+
+/// The cause is found among the errors of the libraries, whatever their messages say.
+#[test]
+fn an_unreachable_host_has_a_cause_that_decides_the_hint() {
+    let cause = |url: &str, resolver: Resolver| {
+        let ran = TestTurn::default()
+            .resolver(resolver)
+            .call(http_call(HttpMethod::Get, url))
+            .run();
+        match ran.outcome() {
+            Outcome::TransportFailed(transport) => transport.cause,
+            other => panic!("{other:?}"),
+        }
+    };
+    let closed_address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let refused = cause(&format!("http://{closed_address}"), Resolver::system());
+    assert_eq!(refused, TransportCause::ConnectionRefused);
+    let unknown = Resolver::new(|_| future::ready(Err(io::Error::other("no such name"))));
+    let unknown = cause("http://refused.example/", unknown);
+    assert_eq!(unknown, TransportCause::UnknownHost);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let no_tls = format!("https://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        connection
+            .write_all(b"this is no handshake, nor anything like it")
+            .unwrap();
+        // The client hangs up as soon as it has read that.
+        let _ = io::copy(&mut connection, &mut io::sink());
+    });
+    assert_eq!(cause(&no_tls, Resolver::system()), TransportCause::Tls);
+    let broken = FaultyServer::new(&[ServerBehavior::reset()]);
+    assert_eq!(
+        cause(&broken.url, Resolver::system()),
+        TransportCause::Other
+    );
 }
 
 /// A body that ends early isn't a success.

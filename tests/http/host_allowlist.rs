@@ -9,8 +9,8 @@ use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{
-    AnswerForm, Call, HostPattern, HttpMethod, Template, TemplatePart, TransportPhase, Turn,
-    Verdict,
+    AnswerForm, Call, HostPattern, HttpMethod, Outcome, Template, TemplatePart, TransportCause,
+    TransportPhase, Turn, Verdict,
 };
 use toolq_engine::Resolver;
 
@@ -245,6 +245,9 @@ fn private_addresses_are_refused_at_connect() {
             .call(whole_url_call(&url, &["allowed.example"]))
             .run();
         assert_eq!(transport_phase(ran.outcome()), TransportPhase::Connect);
+        assert!(
+            matches!(ran.outcome(), Outcome::TransportFailed(error) if error.cause == TransportCause::NonPublicAddress)
+        );
         let outcome_text = format!("{:?}", ran.outcome());
         assert!(
             outcome_text.contains("allowed.example resolves to an address that is not public"),

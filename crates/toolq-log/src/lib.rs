@@ -31,7 +31,7 @@ pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
     EndFields, Record, RecordContent, RecordKind, SessionHeader, SessionRecord, StartRecord,
-    StoredBlob, SyncPolicy, TurnFields, is_interrupted_status, log_schema,
+    StoredBlob, SyncPolicy, TurnFields, log_schema,
 };
 pub use resume::{
     CallConflict, LogAgentHistory, Resolution, ResolveError, RestoreError, TaskHistory,

@@ -11,7 +11,7 @@ use crate::output::CommandError;
 use crate::output::stdout;
 use toolq_core::json::indent_json;
 use toolq_core::types::{
-    CallAnswer, CallRef, EventSink, ReportedUsage, ResultContent, ToolsConfig, format_usd,
+    CallAnswer, CallRef, EventSink, ReportedUsage, ResultContent, Status, ToolsConfig, format_usd,
 };
 use toolq_engine::AnswerDelivery;
 
@@ -57,7 +57,7 @@ fn answer_text(answer: &CallAnswer) -> String {
 struct AgentReport<'a> {
     text: String,
     is_error: bool,
-    status: &'a str,
+    status: &'a Status,
     /// Whether the text is a final answer, rather than an error or the last text when the turns were used up.
     done: bool,
     agent_name: &'a str,
@@ -93,7 +93,7 @@ pub(crate) fn print_answer(
         AnswerFormat::Json => print_json(&AgentReport {
             text: answer_text(answer),
             is_error: answer.is_error,
-            status: transcript.status,
+            status: &transcript.status,
             done: !answer.is_error && !transcript.agent_usage.ran_out_of_turns,
             agent_name: &transcript.agent_usage.agent_name,
             turns_used: transcript.agent_usage.turns,

@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 
 use crate::session::RunSinks;
 use redact::Mask;
-use toolq_core::types::{AgentHistory, AgentUsage, EmitError, Event, EventSink, ReportedUsage};
+use toolq_core::types::{
+    AgentHistory, AgentUsage, EmitError, Event, EventSink, ReportedUsage, Status,
+};
 
 /// Passes events to the sinks of the run, and collects what the final output needs.
 pub(crate) struct AgentTranscript {
@@ -16,7 +18,7 @@ pub(crate) struct AgentTranscript {
     agent_history: Option<Arc<dyn AgentHistory>>,
     pub(crate) conversation: Vec<Box<RawValue>>,
     /// The status of the agent's call.
-    pub(crate) status: &'static str,
+    pub(crate) status: Status,
     pub(crate) duration_ms: u64,
     pub(crate) agent_usage: AgentUsage,
     /// Usage by model, including that of agents it called.
@@ -34,7 +36,7 @@ impl AgentTranscript {
             mask,
             agent_history,
             conversation: Vec::new(),
-            status: "",
+            status: Status::NotExecuted,
             duration_ms: 0,
             agent_usage: AgentUsage::default(),
             total_usage: BTreeMap::new(),

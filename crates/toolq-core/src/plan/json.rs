@@ -9,7 +9,7 @@ use crate::plan::schedule::TurnEstimate;
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, RejectedCall, TurnPlan};
 use crate::types::{
     AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedJson, MaskedText, PartialJson,
-    PartialTemplate, ProblemDetail,
+    PartialTemplate, ProblemDetail, Status,
 };
 use redact::Mask;
 
@@ -108,7 +108,7 @@ struct RejectedCallJson<'a> {
     position: usize,
     tool_use_id: MaskedText<'a>,
     tool_name: MaskedText<'a>,
-    reason: &'static str,
+    reason: Status,
     details: Vec<ProblemDetail>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> RejectedCallJson<'a> {
             position: rejected.call.position,
             tool_use_id: MaskedText(&rejected.call.id, mask),
             tool_name: MaskedText(&rejected.call.name, mask),
-            reason: rejected.reason_name(),
+            reason: rejected.reason(),
             details: details.collect(),
         }
     }

@@ -87,7 +87,7 @@ fn write_rejected(
     for rejected in rejected {
         let name = escape_label(&mask.apply(&rejected.call.name));
         let position = rejected.call.position;
-        let reason = rejected.reason_name();
+        let reason = rejected.reason();
         writeln!(out, "      t{turn}c{position}[/\"{name}<br/>{reason}\"/]")?;
     }
     writeln!(out, "    end")

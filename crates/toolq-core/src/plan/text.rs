@@ -79,7 +79,7 @@ fn write_rejected(
     writeln!(
         out,
         "  {position:>3}  {name}  {}",
-        style.red(rejected.reason_name())
+        style.red(rejected.reason().as_str())
     )?;
     for ProblemDetail { path, message } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };

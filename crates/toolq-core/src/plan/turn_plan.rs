@@ -14,8 +14,8 @@ use crate::plan::partition::BatchPartition;
 use crate::plan::schedule::{SlotSchedule, TurnEstimate};
 use crate::text::format_duration;
 use crate::types::{
-    AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ProblemDetail, Rejection, ToolsConfig,
-    Verdict,
+    AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ProblemDetail, Rejection, Status,
+    ToolsConfig, Verdict,
 };
 
 /// What would happen to the calls of a turn.
@@ -221,11 +221,11 @@ impl PlannedCall<'_> {
 }
 
 impl<'a> RejectedCall<'a> {
-    /// Returns the reason as plans and logs spell it.
-    pub fn reason_name(&self) -> &'static str {
+    /// Returns the reason: the status that the call would have.
+    pub fn reason(&self) -> Status {
         match self.cause {
-            SkipCause::Rejected(rejection) => rejection.reason.name(),
-            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => "not_executed",
+            SkipCause::Rejected(rejection) => rejection.reason.status(),
+            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => Status::NotExecuted,
         }
     }
 

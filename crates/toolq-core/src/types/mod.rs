@@ -20,6 +20,7 @@ mod price;
 mod problem;
 mod recorded_result;
 mod resume_state;
+mod status;
 mod template;
 mod tool;
 mod transport;
@@ -54,13 +55,14 @@ pub use price::{ModelPrice, PicoUsd, PriceTable, format_dollars, format_usd};
 pub use problem::{FileProblem, Severity, Span};
 pub use recorded_result::RecordedResult;
 pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
+pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{
     CallTimeouts, DescribeCommand, DescribeResult, Effect, OnFailure, OutputKind, RetryCondition,
     RetryPolicy, SafetyPolicy, SafetyRule, StatusTemplates, Tool, ToolsConfig,
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
-pub use transport::{SpawnError, TransportError, TransportPhase};
+pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use usage::{ReportedUsage, Usage};
 pub use verdict::{
     AcceptedCall, CheckedCall, ProblemDetail, Rejection, RejectionReason, SafetySource,

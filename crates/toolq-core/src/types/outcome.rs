@@ -7,6 +7,7 @@ use crate::types::answer::{CaptureStats, ResultContent};
 use crate::types::backing::LimitKind;
 use crate::types::halt::{HaltCause, NotExecutedCause};
 use crate::types::resume_state::RestoredResult;
+use crate::types::status::Status;
 use crate::types::transport::{SpawnError, TransportError};
 use crate::types::verdict::{Rejection, Verdict};
 
@@ -190,7 +191,7 @@ impl Outcome {
             | Self::Failed { .. }
             | Self::BadOutput { .. }
             | Self::AgentFailed { .. } => true,
-            Self::Restored(restored) => restored.is_completed(),
+            Self::Restored(restored) => restored.status.is_completed(),
             _ => false,
         }
     }
@@ -207,7 +208,7 @@ impl Outcome {
     pub fn is_in_doubt(&self) -> bool {
         match self {
             Self::InDoubt { .. } => true,
-            Self::Restored(restored) => restored.is_in_doubt(),
+            Self::Restored(restored) => restored.status == Status::InDoubt,
             _ => false,
         }
     }
@@ -221,7 +222,7 @@ impl Outcome {
                 cause: DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_),
                 ..
             } => true,
-            Self::Restored(restored) => restored.is_stopped_externally(),
+            Self::Restored(restored) => restored.status.is_stopped_externally(),
             _ => false,
         }
     }
@@ -232,22 +233,22 @@ impl Outcome {
     }
 
     /// The status used in logs and events.
-    pub fn status(&self) -> &'static str {
+    pub fn status(&self) -> Status {
         match self {
-            Self::Succeeded { .. } => "ok",
-            Self::Failed { .. } => "failed",
-            Self::BadOutput { .. } => "bad_output",
-            Self::TimedOut { .. } => "timeout",
-            Self::NotStarted(_) | Self::MissingVariable(_) => "not_started",
-            Self::TransportFailed(_) => "unavailable",
-            Self::InDoubt { .. } => "in_doubt",
-            Self::NoBacking => "no_backing",
+            Self::Succeeded { .. } => Status::Ok,
+            Self::Failed { .. } => Status::Failed,
+            Self::BadOutput { .. } => Status::BadOutput,
+            Self::TimedOut { .. } => Status::Timeout,
+            Self::NotStarted(_) | Self::MissingVariable(_) => Status::NotStarted,
+            Self::TransportFailed(_) => Status::Unavailable,
+            Self::InDoubt { .. } => Status::InDoubt,
+            Self::NoBacking => Status::NoBacking,
             Self::LogRefused(_)
             | Self::AgentFailed {
                 failure: AgentFailure::LogRefused(_),
                 ..
-            } => "log_refused",
-            Self::Cancelled { .. } => "cancelled",
+            } => Status::LogRefused,
+            Self::Cancelled { .. } => Status::Cancelled,
             Self::AgentFailed {
                 failure: AgentFailure::OverBudget { .. },
                 ..
@@ -257,15 +258,15 @@ impl Outcome {
                 ..
             }
             | Self::NotExecuted(NotExecutedCause::Halted(HaltCause::OverBudget(_))) => {
-                "over_budget"
+                Status::OverBudget
             }
-            Self::AgentFailed { .. } => "agent_failed",
-            Self::Interrupted { .. } => "interrupted",
-            Self::NotExecuted(_) => "not_executed",
-            Self::Paused { .. } => "paused",
-            Self::Rejected(rejection) => rejection.reason.name(),
-            Self::InternalError(_) => "internal_error",
-            Self::Restored(restored) => restored.status,
+            Self::AgentFailed { .. } => Status::AgentFailed,
+            Self::Interrupted { .. } => Status::Interrupted,
+            Self::NotExecuted(_) => Status::NotExecuted,
+            Self::Paused { .. } => Status::Paused,
+            Self::Rejected(rejection) => rejection.reason.status(),
+            Self::InternalError(_) => Status::InternalError,
+            Self::Restored(restored) => restored.status.clone(),
         }
     }
 

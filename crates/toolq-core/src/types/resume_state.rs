@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use crate::types::agent::AgentUsage;
 use crate::types::answer::ResultContent;
+use crate::types::status::Status;
 
 /// What earlier runs recorded about a call, reduced to what this run needs.
 #[derive(Debug, Clone, Default)]
@@ -46,29 +47,12 @@ pub struct PriorAttempts {
 /// A result that was restored from the session log.
 #[derive(Debug, Clone)]
 pub struct RestoredResult {
-    /// How the call ended, as a status word of the log.
-    pub status: &'static str,
+    /// How the call ended.
+    pub status: Status,
     /// Whether the model received it as an error.
     pub is_error: bool,
     /// What the model received.
     pub content: ResultContent,
     /// What the agent used, if the call ran one.
     pub agent_usage: Option<Box<AgentUsage>>,
-}
-
-impl RestoredResult {
-    /// Whether the call ran to completion, successfully or not.
-    pub(super) fn is_completed(&self) -> bool {
-        matches!(self.status, "ok" | "failed" | "bad_output")
-    }
-
-    /// Whether the call was stopped for a reason outside of it.
-    pub(super) fn is_stopped_externally(&self) -> bool {
-        matches!(self.status, "cancelled" | "interrupted" | "over_budget")
-    }
-
-    /// Whether the call may have taken effect.
-    pub(super) fn is_in_doubt(&self) -> bool {
-        self.status == "in_doubt"
-    }
 }

@@ -18,8 +18,26 @@ pub struct TransportError {
     pub phase: TransportPhase,
     /// Scheme, host and port of the request, without user, path or query.
     pub origin: String,
+    /// The cause, as far as it decides what to do about it.
+    pub cause: TransportCause,
     /// The cause, as a message.
     pub detail: String,
+}
+
+/// The causes of a failed request that call for different reactions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TransportCause {
+    /// Nothing listens at the address.
+    ConnectionRefused,
+    /// The host has an address that isn't public, and the tool may only contact public ones.
+    NonPublicAddress,
+    /// The host name couldn't be resolved.
+    UnknownHost,
+    /// A secure connection couldn't be established.
+    Tls,
+    /// Any other cause.
+    #[default]
+    Other,
 }
 
 /// How far a request got.

@@ -7,6 +7,7 @@ use crate::types::call::{Call, CallRef};
 use crate::types::halt::NotExecutedCause;
 use crate::types::invocation::{CommandInvocation, Invocation};
 use crate::types::resume_state::ResumeState;
+use crate::types::status::Status;
 use crate::types::tool::Tool;
 
 /// A call, and what was decided about it before anything ran.
@@ -139,17 +140,17 @@ pub enum RejectionReason {
 }
 
 impl RejectionReason {
-    /// The name used in plans and logs.
-    pub fn name(self) -> &'static str {
+    /// The status of a call that is rejected for this reason.
+    pub fn status(self) -> Status {
         match self {
-            Self::UnknownTool => "unknown_tool",
-            Self::InvalidInput => "invalid_input",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::DuplicateId => "duplicate_id",
-            Self::Truncated | Self::StreamAborted => "truncated",
-            Self::PathOutsideRoot => "path_outside_root",
-            Self::TooDeep => "too_deep",
-            Self::NotConcurrencySafe => "not_concurrency_safe",
+            Self::UnknownTool => Status::UnknownTool,
+            Self::InvalidInput => Status::InvalidInput,
+            Self::InvalidArguments => Status::InvalidArguments,
+            Self::DuplicateId => Status::DuplicateId,
+            Self::Truncated | Self::StreamAborted => Status::Truncated,
+            Self::PathOutsideRoot => Status::PathOutsideRoot,
+            Self::TooDeep => Status::TooDeep,
+            Self::NotConcurrencySafe => Status::NotConcurrencySafe,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::agent::error::AgentError;
 use toolq_core::os::Environment;
 use toolq_core::types::{
     AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TemplatePart,
-    TransportError, TransportPhase,
+    TransportCause, TransportError, TransportPhase,
 };
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -247,6 +247,7 @@ fn build_error(url: &Url, why: &str) -> Outcome {
     Outcome::TransportFailed(TransportError {
         phase: TransportPhase::Build,
         origin: url.origin().ascii_serialization(),
+        cause: TransportCause::Other,
         detail: why.to_owned(),
     })
 }

@@ -1,9 +1,11 @@
 //! Why a request got no complete response: how far it got, and the cause.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
-use toolq_core::types::{Outcome, TransportError, TransportPhase};
+use crate::http::resolver::{LookupError, NonPublicAddress};
+use toolq_core::types::{Outcome, TransportCause, TransportError, TransportPhase};
 
 /// Why there is no complete response.
 #[derive(Debug)]
@@ -33,13 +35,19 @@ pub(crate) fn from_reqwest_error(origin: &str, error: &reqwest::Error) -> HttpEr
     } else {
         TransportPhase::Response
     };
-    transport_error(phase, origin, root_cause(error))
+    HttpError::Transport(TransportError {
+        phase,
+        origin: origin.to_owned(),
+        cause: classify_cause(error),
+        detail: root_cause(error),
+    })
 }
 
 pub(crate) fn transport_error(phase: TransportPhase, origin: &str, detail: String) -> HttpError {
     HttpError::Transport(TransportError {
         phase,
         origin: origin.to_owned(),
+        cause: TransportCause::Other,
         detail,
     })
 }
@@ -49,8 +57,39 @@ pub(crate) fn build_failure(origin: String, detail: String) -> Outcome {
     Outcome::TransportFailed(TransportError {
         phase: TransportPhase::Build,
         origin,
+        cause: TransportCause::Other,
         detail,
     })
+}
+
+/// Finds the cause among the sources of an error, by their types.
+fn classify_cause(error: &reqwest::Error) -> TransportCause {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(source) = next {
+        if let Some(cause) = cause_of(source) {
+            return cause;
+        }
+        next = source.source();
+    }
+    TransportCause::Other
+}
+
+fn cause_of(error: &(dyn Error + 'static)) -> Option<TransportCause> {
+    if error.is::<NonPublicAddress>() {
+        return Some(TransportCause::NonPublicAddress);
+    }
+    if error.is::<LookupError>() {
+        return Some(TransportCause::UnknownHost);
+    }
+    if error.is::<rustls::Error>() {
+        return Some(TransportCause::Tls);
+    }
+    let io_error = error.downcast_ref::<io::Error>()?;
+    if io_error.kind() == io::ErrorKind::ConnectionRefused {
+        return Some(TransportCause::ConnectionRefused);
+    }
+    // The error inside of an I/O error isn't one of its sources.
+    cause_of(io_error.get_ref()?)
 }
 
 /// Returns the innermost cause. The outer ones repeat the URL, which may contain secrets.

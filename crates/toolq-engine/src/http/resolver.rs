@@ -54,14 +54,19 @@ pub(crate) struct ClientResolver {
 /// most likely after that one.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} resolves to an address that is not public")]
-struct NonPublicAddress(String);
+pub(crate) struct NonPublicAddress(String);
+
+/// A name that can't be resolved.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct LookupError(io::Error);
 
 impl Resolve for ClientResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (name, public_only) = (name.as_str().to_owned(), self.public_only);
         let lookup = (self.resolver.0)(name.clone());
         Box::pin(async move {
-            let addresses = lookup.await?;
+            let addresses = lookup.await.map_err(LookupError)?;
             if public_only && !addresses.iter().copied().all(is_public) {
                 return Err(NonPublicAddress(name).into());
             }

@@ -7,12 +7,12 @@ use crate::tests::scripted_runner::{
 };
 use toolq_core::types::{
     CallEnding, CheckedCall, OnFailure, Outcome, PriorAttempts, RestoredResult, ResultContent,
-    ResumeState, Tool,
+    ResumeState, Status, Tool,
 };
 
 fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
     checked.resume_state = ResumeState::Answered(RestoredResult {
-        status,
+        status: Status::from(status),
         is_error: status != "ok",
         content: ResultContent::Text("from the log".to_owned()),
         agent_usage: None,

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::read::corruption::{Corruption, CorruptionKind};
-use crate::records::metadata;
 use crate::records::{ModelResponseRecord, Record, RecordKind, StartRecord, TurnFields as Turn};
+use toolq_core::types::Status;
 
 /// Checks records in their order, against the state that the previous ones led to.
 #[derive(Debug, Default)]
@@ -58,16 +58,16 @@ enum RepeatSafety {
 }
 
 /// How a call ended.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Deserialize)]
 struct EndStatus {
-    status: String,
+    status: Status,
+    #[serde(default)]
     budget_of: Option<serde::de::IgnoredAny>,
 }
 
 impl EndStatus {
     fn is_interrupted(&self) -> bool {
-        metadata::is_interrupted_status(&self.status) && self.budget_of.is_none()
+        self.status.is_interrupted() && self.budget_of.is_none()
     }
 }
 
@@ -245,7 +245,7 @@ impl CallPhase {
             Self::Startable(0) => Ok(self),
             Self::Startable(_)
             | Self::Started(_, RepeatSafety::Repeatable | RepeatSafety::Agent)
-                if metadata::is_rejected_status(&end.status) =>
+                if end.status.is_rejected() =>
             {
                 Ok(self)
             }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use toolq_core::os::ProcessIdentity;
-use toolq_core::types::ReportedUsage;
+use toolq_core::types::{ReportedUsage, Status};
 
 /// Metadata of a `session`.
 #[derive(Debug, Clone, Deserialize)]
@@ -148,8 +148,7 @@ pub struct CallEndRecord<'r> {
     #[serde(borrow)]
     pub tool_name: Cow<'r, str>,
     pub is_error: bool,
-    #[serde(borrow)]
-    pub status: Cow<'r, str>,
+    pub status: Status,
     pub duration_ms: u64,
     pub attempts: u32,
     #[serde(default)]
@@ -178,7 +177,7 @@ pub struct CallEndRecord<'r> {
 impl CallEndRecord<'_> {
     /// Returns whether the call was ended because its run ended.
     pub(crate) fn is_interrupted(&self) -> bool {
-        is_interrupted_status(&self.status) && self.budget_of.is_none()
+        self.status.is_interrupted() && self.budget_of.is_none()
     }
 }
 
@@ -188,33 +187,11 @@ impl CallEndRecord<'_> {
 pub struct DescribeRecord {
     pub tool_name: String,
     #[serde(default)]
-    pub status: Option<String>,
+    pub status: Option<Status>,
     #[serde(default)]
     pub duration_ms: u64,
     #[serde(default)]
     pub error: Option<String>,
-}
-
-/// The statuses of rejected calls.
-pub(crate) const REJECTED_STATUSES: [&str; 8] = [
-    "unknown_tool",
-    "invalid_input",
-    "invalid_arguments",
-    "path_outside_root",
-    "duplicate_id",
-    "truncated",
-    "too_deep",
-    "not_concurrency_safe",
-];
-
-/// Returns whether a call with this status was rejected, so that nothing ran.
-pub(crate) fn is_rejected_status(status: &str) -> bool {
-    REJECTED_STATUSES.contains(&status)
-}
-
-/// Returns whether a call with this status was ended because its run ended.
-pub fn is_interrupted_status(status: &str) -> bool {
-    matches!(status, "interrupted" | "over_budget")
 }
 
 /// What an agent used, from the metadata of its `tool_result`.

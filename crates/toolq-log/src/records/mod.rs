@@ -23,7 +23,7 @@ pub use fields::{EndFields, TurnFields};
 pub use kind::RecordKind;
 pub(crate) use line::{HashChain, RecordHeader, sha256_hex, to_hex};
 pub(crate) use metadata::{LoggedCallContent, ModelResponseRecord};
-pub use metadata::{SessionRecord, StartRecord, is_interrupted_status};
+pub use metadata::{SessionRecord, StartRecord};
 pub use record::Record;
 pub(crate) use record::parse_next_record;
 pub use schema::log_schema;

@@ -87,7 +87,7 @@ impl TaskHistory {
                     let logged_call = &mut self.calls[*index];
                     logged_call.apply_record(record, end)?;
                     let extents = [
-                        logged_call.answer.map(|answer| answer.extent),
+                        logged_call.answer.as_ref().map(|answer| answer.extent),
                         logged_call.last_rejection,
                     ];
                     if extents

@@ -6,7 +6,7 @@ use crate::read::Corruption;
 use crate::records::metadata;
 use crate::records::{Record, RecordKind};
 use crate::resume::policy::LoggedCallState;
-use toolq_core::types::Effect;
+use toolq_core::types::{Effect, Status};
 
 /// What is kept of a call.
 #[derive(Debug)]
@@ -46,10 +46,10 @@ pub(crate) struct LineExtent {
 }
 
 /// The record that holds the result of a call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct LoggedAnswer {
     pub(crate) extent: LineExtent,
-    pub(crate) status: &'static str,
+    pub(crate) status: Status,
     pub(crate) is_error: bool,
 }
 
@@ -142,20 +142,19 @@ impl LoggedCall {
 
     fn apply_end(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
         let call_end: metadata::CallEndRecord<'_> = record.parse_metadata()?;
-        let status = known_status(&call_end);
-        if metadata::is_rejected_status(status) {
+        if call_end.status.is_rejected() {
             self.last_rejection = Some(LineExtent::from_record(record, end));
             return Ok(());
         }
         let was_started = self.state == LoggedCallState::Started;
-        self.state = match (&record.kind, status) {
-            (RecordKind::ToolInDoubt, _) => LoggedCallState::InDoubt,
+        self.state = match record.kind {
+            RecordKind::ToolInDoubt => LoggedCallState::InDoubt,
             _ if was_started && call_end.is_interrupted() => LoggedCallState::Interrupted,
             _ => LoggedCallState::Ended,
         };
         self.answer = Some(LoggedAnswer {
             extent: LineExtent::from_record(record, end),
-            status,
+            status: call_end.status,
             is_error: call_end.is_error,
         });
         Ok(())
@@ -181,35 +180,9 @@ impl LoggedCall {
         self.state = LoggedCallState::Done;
         self.answer = Some(LoggedAnswer {
             extent: LineExtent::from_record(record, end),
-            status: "resolved",
+            status: Status::Resolved,
             is_error: resolution.is_error,
         });
         Ok(())
     }
-}
-
-/// The statuses of calls that ended and weren't rejected.
-const END_STATUSES: [&str; 13] = [
-    "ok",
-    "failed",
-    "bad_output",
-    "timeout",
-    "not_started",
-    "unavailable",
-    "in_doubt",
-    "agent_failed",
-    "no_backing",
-    "cancelled",
-    "interrupted",
-    "over_budget",
-    "internal_error",
-];
-
-/// Returns the status as a static string. Only a newer format has other statuses, and such a log can't be continued.
-fn known_status(call_end: &metadata::CallEndRecord<'_>) -> &'static str {
-    let mut known = metadata::REJECTED_STATUSES.into_iter().chain(END_STATUSES);
-    let fallback = if call_end.is_error { "failed" } else { "ok" };
-    known
-        .find(|word| *word == call_end.status)
-        .unwrap_or(fallback)
 }

@@ -111,7 +111,7 @@ impl TaskHistory {
             ResumeDecision::RunAgain => ResumeState::Started(attempts()),
             ResumeDecision::Probe => ResumeState::NeedsProbe(attempts()),
             ResumeDecision::InDoubt => ResumeState::InDoubt(attempts()),
-            ResumeDecision::Restore => match logged_call.answer {
+            ResumeDecision::Restore => match &logged_call.answer {
                 Some(answer) => ResumeState::Answered(self.restore_result(logged_call, answer)?),
                 None => ResumeState::InDoubt(attempts()),
             },
@@ -216,7 +216,7 @@ impl TaskHistory {
     fn restore_result(
         &self,
         logged_call: &LoggedCall,
-        answer: LoggedAnswer,
+        answer: &LoggedAnswer,
     ) -> Result<RestoredResult, RestoreError> {
         let json = self.read_answer(answer.extent)?;
         let text = serde_json::from_str(&json).map(ResultContent::Text);
@@ -228,7 +228,7 @@ impl TaskHistory {
             .transpose()?
             .and_then(|record| record.parse_metadata().ok());
         Ok(RestoredResult {
-            status: answer.status,
+            status: answer.status.clone(),
             is_error: answer.is_error,
             content: content.map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?,
             agent_usage: usage.and_then(agent_usage).map(Box::new),

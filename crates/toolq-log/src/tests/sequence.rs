@@ -13,7 +13,8 @@ fn check_sequence(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
     let mut checker = SequenceChecker::default();
     let id = |index: usize| uuid::Uuid::from_u128(index as u128 + 1);
     for (index, (kind, parent, metadata)) in records.iter().enumerate() {
-        let raw = serde_json::value::to_raw_value(metadata).unwrap();
+        let metadata = complete_metadata(kind, metadata);
+        let raw = serde_json::value::to_raw_value(&metadata).unwrap();
         let record = Record {
             line: index as u64 + 1,
             offset: 0,
@@ -31,6 +32,33 @@ fn check_sequence(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
         }
     }
     (0, String::new())
+}
+
+/// Adds the members that every record of the type has.
+fn complete_metadata(kind: &str, metadata: &Value) -> Value {
+    let mut complete = match kind {
+        "session" => {
+            json!({"toolq": "0.1.0", "format": {"major": 1, "minor": 0}, "tools": {"path": "t", "sha256": "0"}, "cwd": "/", "root": "/", "jobs": 1, "pid": 1, "epoch": 1, "sync": "auto"})
+        }
+        "model_response" => {
+            json!({"tool_use_id": "a", "tool_name": "t", "model": null, "usage": null, "request_sha256": "0"})
+        }
+        "tool_call" => {
+            json!({"tool_use_id": "a", "turn": 0, "position": 0, "batch": 0, "concurrency_safe": false, "reason": null, "input_sha256": null, "tool_name": "t"})
+        }
+        "tool_result" | "tool_skipped" | "tool_in_doubt" => {
+            json!({"tool_use_id": "a", "tool_name": "t", "is_error": false, "status": "ok", "duration_ms": 0, "attempts": 0})
+        }
+        "describe_start" | "describe_end" => json!({"tool_name": "t"}),
+        "probe_start" | "probe_end" | "resolve" => json!({"tool_use_id": "a", "tool_name": "t"}),
+        "session_end" => {
+            json!({"turns": 0, "calls": 0, "results": 0, "errors": 0, "skipped": 0, "duration_ms": 0, "exit_code": 0})
+        }
+        _ => json!({}),
+    };
+    let members = metadata.as_object().unwrap().clone();
+    complete.as_object_mut().unwrap().extend(members);
+    complete
 }
 
 fn start_record(attempt: u32, effect: &str) -> (&'static str, Option<usize>, Value) {

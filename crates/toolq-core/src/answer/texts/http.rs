@@ -3,7 +3,9 @@
 use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::halted;
 use crate::text::format_duration;
-use crate::types::{DoubtCause, Effect, MessageKey, Tool, TransportError, TransportPhase};
+use crate::types::{
+    DoubtCause, Effect, MessageKey, Tool, TransportCause, TransportError, TransportPhase,
+};
 
 /// Hint for a `write` tool that may have done its work.
 const MAYBE_DONE_HINT: &str = "it may have done its work anyway: check before calling it again.";
@@ -93,6 +95,7 @@ pub(crate) fn explain_transport_error(
     let TransportError {
         phase,
         origin,
+        cause,
         detail,
     } = transport;
     match phase {
@@ -102,7 +105,7 @@ pub(crate) fn explain_transport_error(
         ),
         TransportPhase::Connect => ErrorText::new(
             format!("{origin} could not be reached: {detail}."),
-            unreachable_hint(detail),
+            unreachable_hint(*cause),
         ),
         TransportPhase::Response => ErrorText::new(
             format!("{origin} sent no complete response: {detail}."),
@@ -166,20 +169,22 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
     )
 }
 
-/// Guesses a hint from the words of a connection error: those of the system and of the TLS library, and `not public` of
-/// the engine's own resolver.
-fn unreachable_hint(detail: &str) -> &'static str {
-    let detail = detail.to_lowercase();
-    if detail.contains("refused") {
-        "nothing is listening at this address, and nothing was sent. The service may not be running: try again later, or tell the user."
-    } else if detail.contains("not public") {
-        "this tool may only contact public addresses, and nothing was sent. Use another URL, or tell the user."
-    } else if detail.contains("certificate") || detail.contains("tls") {
-        "a secure connection couldn't be established, and nothing was sent. Tell the user."
-    } else if detail.contains("resolve") || detail.contains("dns") || detail.contains("lookup") {
-        "the host name is unknown, and nothing was sent. Try again later, or tell the user."
-    } else {
-        "nothing was sent. Try again later, or use another tool."
+/// Returns what to do about a failed connection.
+fn unreachable_hint(cause: TransportCause) -> &'static str {
+    match cause {
+        TransportCause::ConnectionRefused => {
+            "nothing is listening at this address, and nothing was sent. The service may not be running: try again later, or tell the user."
+        }
+        TransportCause::NonPublicAddress => {
+            "this tool may only contact public addresses, and nothing was sent. Use another URL, or tell the user."
+        }
+        TransportCause::Tls => {
+            "a secure connection couldn't be established, and nothing was sent. Tell the user."
+        }
+        TransportCause::UnknownHost => {
+            "the host name is unknown, and nothing was sent. Try again later, or tell the user."
+        }
+        TransportCause::Other => "nothing was sent. Try again later, or use another tool.",
     }
 }
 

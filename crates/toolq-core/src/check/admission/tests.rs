@@ -41,7 +41,7 @@ fn arrival_label(arrival: &TurnArrival) -> String {
         TurnArrival::Revoked {
             position,
             rejection,
-        } => format!("-{position}!{}", rejection.reason.name()),
+        } => format!("-{position}!{}", rejection.reason.status()),
         TurnArrival::RestSkipped(_) => "broke".to_owned(),
         TurnArrival::PartialInput { .. } => "part".to_owned(),
     }
@@ -51,7 +51,7 @@ fn verdict_label(checked: &CheckedCall) -> String {
     let Call { name, id, .. } = &checked.call;
     match &checked.verdict {
         Verdict::Accepted(_) => format!("{}{id}", &name[..1]),
-        Verdict::Rejected(rejection) => format!("{}{id}!{}", &name[..1], rejection.reason.name()),
+        Verdict::Rejected(rejection) => format!("{}{id}!{}", &name[..1], rejection.reason.status()),
     }
 }
 

@@ -65,7 +65,7 @@ fn verdict_lines(checked: &[CheckedCall]) -> Vec<String> {
                 .map(|detail| format!(" {}: {}", detail.path, detail.message));
             format!(
                 "{}{}",
-                rejection.reason.name(),
+                rejection.reason.status(),
                 details.collect::<Vec<_>>().join(";")
             )
         }

@@ -126,11 +126,7 @@ fn nothing_runs_after_a_rejected_call_that_stops() {
     let tools = sample_tools(vec![stopping]);
     let plan = plan(&checked, &tools);
     assert_eq!(batch_positions(&plan), [vec![0]]);
-    let reasons: Vec<_> = plan
-        .rejected
-        .iter()
-        .map(RejectedCall::reason_name)
-        .collect();
+    let reasons: Vec<_> = plan.rejected.iter().map(RejectedCall::reason).collect();
     assert_eq!(reasons, ["unknown_tool", "not_executed", "unknown_tool"]);
     assert_snapshot!(plan.rejected[1].details()[0].message, @"the preceding check call is rejected, and check has `on_failure: stop`");
 }

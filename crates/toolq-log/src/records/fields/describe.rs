@@ -9,7 +9,7 @@ use crate::records::fields::result::exit_codes;
 use crate::records::fields::to_millis;
 use crate::records::truncated_text::TruncatedText;
 use redact::Mask;
-use toolq_core::types::{DescribeResult, Outcome};
+use toolq_core::types::{DescribeResult, Outcome, Status};
 
 /// Metadata of a `describe_start`; a `describe_end` also has how the program ended.
 #[derive(Serialize, JsonSchema)]
@@ -17,7 +17,7 @@ pub(crate) struct DescribeFields<'a> {
     tool_name: TruncatedText<'a>,
     /// How the program ended, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
+    status: Option<Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

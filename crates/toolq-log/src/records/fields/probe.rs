@@ -9,7 +9,7 @@ use crate::records::fields::result::exit_codes;
 use crate::records::fields::to_millis;
 use crate::records::truncated_text::TruncatedText;
 use redact::Mask;
-use toolq_core::types::{CallRef, Outcome, ProbeFinding};
+use toolq_core::types::{CallRef, Outcome, ProbeFinding, Status};
 
 /// Metadata of a `probe_start`; a `probe_end` also has what the probe found.
 #[derive(Serialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub(crate) struct ProbeFields<'a> {
     finding: Option<&'static str>,
     /// How the probe ended, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
+    status: Option<Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

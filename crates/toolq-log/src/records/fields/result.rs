@@ -10,7 +10,7 @@ use crate::records::fields::to_millis;
 use crate::records::kind::RecordKind;
 use crate::records::truncated_text::TruncatedText;
 use redact::Mask;
-use toolq_core::types::{AgentFailure, AgentUsage, CallEnding, CallRef, Outcome};
+use toolq_core::types::{AgentFailure, AgentUsage, CallEnding, CallRef, Outcome, Status};
 
 /// Metadata of a `tool_start`.
 #[derive(Serialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub(crate) struct StartFields<'a> {
 /// A failed attempt that was followed by another.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AttemptFields {
-    status: &'static str,
+    status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub(crate) struct ResultFields<'a> {
     tool_name: TruncatedText<'a>,
     is_error: bool,
     /// How the call ended, in one word.
-    status: &'static str,
+    status: Status,
     duration_ms: u64,
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]

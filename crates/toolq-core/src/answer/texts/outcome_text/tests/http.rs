@@ -68,11 +68,11 @@ fn every_http_status_has_its_hint() {
 fn transport_errors_name_their_phase() {
     insta::assert_snapshot!(answer_texts(&[
         transport(TransportPhase::Build, "the URL is malformed"),
-        transport(TransportPhase::Connect, "connection refused"),
-        transport(TransportPhase::Connect, "the name can't be resolved"),
-        transport(TransportPhase::Connect, "invalid peer certificate"),
+        unreachable(TransportPhase::Connect, TransportCause::ConnectionRefused, "connection refused"),
+        unreachable(TransportPhase::Connect, TransportCause::UnknownHost, "the name can't be resolved"),
+        unreachable(TransportPhase::Connect, TransportCause::Tls, "invalid peer certificate"),
         transport(TransportPhase::Connect, "network unreachable"),
-        transport(TransportPhase::Connect, "evil.example has an address that is not public"),
+        unreachable(TransportPhase::Connect, TransportCause::NonPublicAddress, "evil.example has an address that is not public"),
         transport(TransportPhase::Connect, "operation timed out"),
         transport(TransportPhase::Response, "connection reset"),
         transport(TransportPhase::Body, "60 of 100 bytes came"),
@@ -123,6 +123,7 @@ fn requests_in_doubt_advise_against_a_blind_retry() {
         DoubtCause::ConnectionLost(Box::new(TransportError {
             phase,
             origin: "https://api.example.com".to_owned(),
+            cause: TransportCause::Other,
             detail: "connection reset".to_owned(),
         }))
     };

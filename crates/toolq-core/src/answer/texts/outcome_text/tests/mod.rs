@@ -18,7 +18,7 @@ use crate::types::{
     Backing, BudgetLimit, Call, CallEnding, CaptureStats, CommandBacking, CommandLimits,
     DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey, NotExecutedCause, Outcome,
     OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent, SpawnError, StdinSource,
-    Tool, TransportError, TransportPhase,
+    Tool, TransportCause, TransportError, TransportPhase,
 };
 use redact::Mask;
 
@@ -90,9 +90,14 @@ fn rejected(reason: RejectionReason, details: &[(&str, &str)]) -> Outcome {
 }
 
 fn transport(phase: TransportPhase, detail: &str) -> Outcome {
+    unreachable(phase, TransportCause::Other, detail)
+}
+
+fn unreachable(phase: TransportPhase, cause: TransportCause, detail: &str) -> Outcome {
     Outcome::TransportFailed(TransportError {
         phase,
         origin: "http://127.0.0.1:8080".to_owned(),
+        cause,
         detail: detail.to_owned(),
     })
 }

@@ -1,0 +1,236 @@
+//! Statuses: how a call ended, in one word.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Declares the statuses together with their words, so that neither exists without the other.
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal,)*) => {
+        /// How a call ended, in one word: the word that the session log, the events and the reports use.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Status {
+            $($(#[$doc])* $variant,)*
+            /// A word that a newer toolq wrote.
+            Other(Box<str>),
+        }
+
+        impl Status {
+            /// All known words, in the order of the variants.
+            const WORDS: &'static [&'static str] = &[$($word),*];
+
+            /// Returns the word.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $word,)*
+                    Self::Other(word) => word,
+                }
+            }
+        }
+
+        impl From<&str> for Status {
+            fn from(word: &str) -> Self {
+                match word {
+                    $($word => Self::$variant,)*
+                    other => Self::Other(other.into()),
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    /// It succeeded.
+    Ok = "ok",
+    /// The program exited with an unsuccessful code or a signal, or the response had an error status.
+    Failed = "failed",
+    /// Its output doesn't match what the tool declares.
+    BadOutput = "bad_output",
+    /// It exceeded a time limit.
+    Timeout = "timeout",
+    /// The program couldn't be started.
+    NotStarted = "not_started",
+    /// The request got no complete response.
+    Unavailable = "unavailable",
+    /// It may have taken effect, and no complete result confirms it.
+    InDoubt = "in_doubt",
+    /// An agent failed to give an answer.
+    AgentFailed = "agent_failed",
+    /// The tool has no backing.
+    NoBacking = "no_backing",
+    /// The session log refused the start record.
+    LogRefused = "log_refused",
+    /// It was stopped because another call of its batch failed.
+    Cancelled = "cancelled",
+    /// It was stopped because the run stopped.
+    Interrupted = "interrupted",
+    /// A budget of the run or of an agent is used up.
+    OverBudget = "over_budget",
+    /// It was never started.
+    NotExecuted = "not_executed",
+    /// Its tool failed too many times in a row.
+    Paused = "paused",
+    /// A user resolved it as done after it was in doubt.
+    Resolved = "resolved",
+    /// A panic in toolq itself.
+    InternalError = "internal_error",
+    /// Rejected: no tool has this name.
+    UnknownTool = "unknown_tool",
+    /// Rejected: the input violates the tool's schema, or the tool can't use a value where its template puts it.
+    InvalidInput = "invalid_input",
+    /// Rejected: the arguments are not a JSON object.
+    InvalidArguments = "invalid_arguments",
+    /// Rejected: another call of the turn has the same id.
+    DuplicateId = "duplicate_id",
+    /// Rejected: the response was cut off inside this call.
+    Truncated = "truncated",
+    /// Rejected: a path leads outside the root.
+    PathOutsideRoot = "path_outside_root",
+    /// Rejected: the call would nest agents too deep.
+    TooDeep = "too_deep",
+    /// Rejected: the calling agent runs concurrently with other calls, and this call isn't concurrency-safe.
+    NotConcurrencySafe = "not_concurrency_safe",
+}
+
+impl Status {
+    /// Whether the call was rejected before anything ran.
+    pub fn is_rejected(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownTool
+                | Self::InvalidInput
+                | Self::InvalidArguments
+                | Self::DuplicateId
+                | Self::Truncated
+                | Self::PathOutsideRoot
+                | Self::TooDeep
+                | Self::NotConcurrencySafe
+        )
+    }
+
+    /// Whether the call ran to completion, successfully or not.
+    pub fn is_completed(&self) -> bool {
+        matches!(
+            self,
+            Self::Ok | Self::Failed | Self::BadOutput | Self::AgentFailed | Self::Resolved
+        )
+    }
+
+    /// Whether the call was stopped because its run ended, by a signal or a budget.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Interrupted | Self::OverBudget)
+    }
+
+    /// Whether the call was stopped for a reason outside of it.
+    pub fn is_stopped_externally(&self) -> bool {
+        self.is_interrupted() || *self == Self::Cancelled
+    }
+
+    /// Whether a call that ends like this makes its run stop early.
+    pub fn stops_run(&self) -> bool {
+        matches!(self, Self::Paused | Self::OverBudget | Self::LogRefused)
+    }
+
+    /// Returns the words for people: `bad output`.
+    pub fn label(&self) -> String {
+        self.as_str().replace('_', " ")
+    }
+}
+
+impl FromStr for Status {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(Self::from(word))
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl PartialEq<&str> for Status {
+    fn eq(&self, word: &&str) -> bool {
+        self.as_str() == *word
+    }
+}
+
+/// Alphabetical, so that lists for people have a stable order.
+impl Ord for Status {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl PartialOrd for Status {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Status {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = Cow::<'_, str>::deserialize(deserializer)?;
+        Ok(Self::from(&*word))
+    }
+}
+
+impl JsonSchema for Status {
+    fn schema_name() -> Cow<'static, str> {
+        "Status".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "How a call ended, in one word. A newer toolq may write others.",
+            "type": "string",
+            "examples": Self::WORDS,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_as_the_status_that_is_written_as_it() {
+        for word in Status::WORDS {
+            let status: Status = serde_json::from_str(&format!("\"{word}\"")).unwrap();
+            assert!(!matches!(status, Status::Other(_)), "{word}");
+            assert_eq!(
+                serde_json::to_string(&status).unwrap(),
+                format!("\"{word}\"")
+            );
+        }
+    }
+
+    #[test]
+    fn a_word_of_a_newer_toolq_stays_readable() {
+        let status = Status::from("teleported");
+        assert_eq!(status, Status::Other("teleported".into()));
+        assert_eq!(status.to_string(), "teleported");
+        assert!(!status.is_completed() && !status.is_rejected());
+    }
+
+    /// A restored result counts as completed exactly if it did in the run in which it arose.
+    #[test]
+    fn an_agent_that_failed_and_a_resolved_call_are_completed() {
+        assert!(Status::AgentFailed.is_completed() && Status::Resolved.is_completed());
+        assert!(!Status::Timeout.is_completed() && !Status::InDoubt.is_completed());
+    }
+}
