@@ -72,4 +72,6 @@ mod replay;
 #[cfg(feature = "cli")]
 mod session;
 #[cfg(feature = "cli")]
+mod settings;
+#[cfg(feature = "cli")]
 mod terminal;

@@ -8,7 +8,6 @@ use clap::{Args, ValueHint};
 use crate::args::values::{ProgressFlag, SyncFlag};
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
-use toolq_log::BeginMode;
 
 /// The session log of a run.
 #[derive(Debug, Args)]
@@ -38,17 +37,6 @@ pub struct LogFlags {
         conflicts_with = "no_log"
     )]
     pub sync: SyncFlag,
-}
-
-impl LogFlags {
-    /// Returns how the run relates to earlier runs in the log.
-    pub fn begin_mode(&self) -> BeginMode {
-        match (self.resume, self.new) {
-            (true, _) => BeginMode::Resume,
-            (_, true) => BeginMode::ForceNewTask,
-            _ => BeginMode::NewTask,
-        }
-    }
 }
 
 /// Where to report what happens.

@@ -1,7 +1,7 @@
 //! `toolq replay`: checks recordings against the current tools. Differences go to stderr and into reports.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
 use crate::context::CommandContext;
@@ -12,14 +12,10 @@ use crate::replay::{
     ReplaySettings, find_recordings, totals_label, update_recording,
 };
 use crate::session::replay_reports;
-use crate::session::runtime;
-use crate::session::{DescribeWarningSink, SignalHandler, build_runtime};
-use redact::Mask;
-use toolq_core::os::Clock;
+use crate::session::{DescribeWarningSink, LogSubject, RunSession};
+use crate::settings::SessionSettings;
 use toolq_core::transcript::Recording;
-use toolq_core::types::{Dialect, EmitError, Event, EventSink, ToolsConfig};
-use toolq_engine::{Engine, EngineSettings, random_task_id};
-use toolq_log::{Access, SessionHeader, SessionLog, SyncPolicy};
+use toolq_core::types::Dialect;
 
 /// Replays all named recordings.
 ///
@@ -47,37 +43,23 @@ pub fn replay_recordings(
     if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
         return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
     }
+    let reports = replay_reports::open_reports(arguments, context, &file)?;
+    let settings = SessionSettings::from(arguments);
     let tools = Arc::new(tools);
-    let runtime = build_runtime()?;
-    let entered = runtime.enter();
-    let signals = SignalHandler::install().map_err(|error| {
-        CommandError::usage(format!("failed to install signal handlers: {error}"))
-    })?;
-    let mask = Arc::new(context.build_mask(&tools));
-    let log = open_log(arguments, context, &tools, &mask)?;
-    let engine = Engine::new(EngineSettings {
-        jobs: arguments.jobs.unwrap_or(tools.concurrency),
-        output_dir: log.as_ref().map(|log| log.blob_dir().to_owned()),
-        task_id: log
-            .as_ref()
-            .map_or_else(random_task_id, SessionLog::task_id),
-        budget_limits: (&arguments.budgets).into(),
-        ..runtime::default_engine_settings(&tools, &mask, context)
-    });
-    let termination_signal = signals.termination_signal();
-    tokio::spawn(signals.handle_signals(engine.control(), None));
-    drop(entered);
-    let mut session = ReplaySession {
+    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Recordings)?;
+    let mut replay = ReplayRun {
         arguments,
-        context,
-        reports: replay_reports::open_reports(arguments, context, &file)?,
-        replay: RecordingReplayer::new(replay_settings(arguments), tools, engine, mask),
-        log: OptionalLogSink(log),
+        replayer: RecordingReplayer::new(
+            replay_settings(arguments),
+            Arc::clone(&session.tools),
+            session.engine.control(),
+            Arc::clone(&session.mask),
+        ),
+        reports,
         exit: Exit::Ok,
-        termination_signal,
     };
-    runtime.block_on(session.replay_all(&recordings))?;
-    session.finish()
+    let result = session.block_on(async |session| replay.replay_all(session, &recordings).await);
+    replay.finish(session, result)
 }
 
 fn replay_settings(arguments: &Arguments) -> ReplaySettings {
@@ -92,159 +74,133 @@ fn replay_settings(arguments: &Arguments) -> ReplaySettings {
 }
 
 /// The state of a replay.
-struct ReplaySession<'a> {
-    pub(crate) arguments: &'a Arguments,
-    pub(crate) context: &'a CommandContext,
-    replay: RecordingReplayer,
+struct ReplayRun<'a> {
+    arguments: &'a Arguments,
+    replayer: RecordingReplayer,
     reports: Vec<Box<dyn ReplayReport>>,
-    log: OptionalLogSink,
     /// The most severe exit so far.
     exit: Exit,
-    /// The signal that stopped the replay.
-    termination_signal: Arc<OnceLock<u8>>,
 }
 
-impl ReplaySession<'_> {
-    async fn replay_all(&mut self, recordings: &[PathBuf]) -> Result<(), CommandError> {
+impl ReplayRun<'_> {
+    async fn replay_all(
+        &mut self,
+        session: &mut RunSession<'_>,
+        recordings: &[PathBuf],
+    ) -> Result<(), CommandError> {
+        let context = session.context;
         for path in recordings {
-            match self.replay_one(path).await {
+            match self.replay_one(session, path).await {
                 Ok(()) => {}
                 Err(ReplayError::Input(error)) => {
-                    self.report_unreadable(path, &error.into())
+                    self.report_unreadable(path, &error.into(), context)
                         .map_err(unwritten_report)?;
                 }
                 Err(ReplayError::Report(error)) => return Err(unwritten_report(error)),
             }
-            if self.replay.is_over() || self.exit == Exit::Usage && self.arguments.fail_fast {
+            if self.replayer.is_over() || self.exit == Exit::Usage && self.arguments.fail_fast {
                 break;
             }
         }
-        let totals = self.replay.totals();
+        let totals = self.replayer.totals();
         self.reports.finish(&totals).map_err(unwritten_report)
     }
 
-    async fn replay_one(&mut self, path: &Path) -> Result<(), ReplayError> {
+    async fn replay_one(
+        &mut self,
+        session: &mut RunSession<'_>,
+        path: &Path,
+    ) -> Result<(), ReplayError> {
+        let context = session.context;
         let name = path.display().to_string();
         let stamp = FileStamp::from_path(path);
         let source = match files::open_source(path) {
             Ok(source) => source,
-            Err(failure) => return Ok(self.report_unreadable(path, &failure)?),
+            Err(failure) => return Ok(self.report_unreadable(path, &failure, context)?),
         };
         let from = self.arguments.from.map(Into::into);
         let recording = Recording::read(source, from, self.arguments.max_document)?;
         let recording = match recording.dialect() {
             Dialect::Toolq => match files::verify_session_log(recording, path) {
                 Ok(recording) => recording,
-                Err(failure) => return Ok(self.report_unreadable(path, &failure)?),
+                Err(failure) => return Ok(self.report_unreadable(path, &failure, context)?),
             },
             _ => recording,
         };
-        let Self {
-            replay,
-            log,
-            reports,
-            ..
-        } = self;
-        let differing_before = replay.totals().differing;
-        let mut log = DescribeWarningSink::new(log, &self.context.stderr, None);
-        let edits = replay.replay_recording(&name, &recording, &mut log, reports);
+        let differing_before = self.replayer.totals().differing;
+        let RunSession { engine, sinks, .. } = session;
+        let mut sink = DescribeWarningSink::new(sinks, &context.stderr, None);
+        let (replayer, reports) = (&mut self.replayer, &mut self.reports);
+        let edits = replayer.replay_recording(&name, &recording, engine, &mut sink, reports);
         let edits = edits.await?;
         let is_log = recording.dialect() == Dialect::Toolq;
-        if is_log && self.arguments.update && self.replay.totals().differing > differing_before {
+        if is_log && self.arguments.update && self.replayer.totals().differing > differing_before {
             let message = format!("{name} is not updated: a session log is never rewritten");
-            self.context.stderr.print_warning(&message);
+            context.stderr.print_warning(&message);
         }
         if let (Ok(stamp), false) = (stamp, edits.is_empty()) {
-            self.update_recording(path, stamp, edits);
+            self.update_recording(path, stamp, edits, context);
         }
         Ok(())
     }
 
     /// Writes new results into a recording. If that fails, they still count as differences.
-    fn update_recording(&mut self, path: &Path, stamp: FileStamp, edits: Vec<RecordingEdit>) {
+    fn update_recording(
+        &mut self,
+        path: &Path,
+        stamp: FileStamp,
+        edits: Vec<RecordingEdit>,
+        context: &CommandContext,
+    ) {
         match update_recording(path, stamp, edits) {
-            Ok(count) => self.replay.count_updated(count),
+            Ok(count) => self.replayer.count_updated(count),
             Err(error) => {
                 let message = format!("{} is not updated: {error}", path.display());
-                self.context.stderr.print_warning(&message);
+                context.stderr.print_warning(&message);
             }
         }
     }
 
     /// Reports that a recording can't be read. The replay continues with the next one.
-    fn report_unreadable(&mut self, path: &Path, failure: &CommandError) -> std::io::Result<()> {
+    fn report_unreadable(
+        &mut self,
+        path: &Path,
+        failure: &CommandError,
+        context: &CommandContext,
+    ) -> std::io::Result<()> {
         let name = path.display().to_string();
-        self.exit = self.exit.max(self.context.stderr.print_error(failure));
+        self.exit = self.exit.max(context.stderr.print_error(failure));
         self.reports.add_unreadable(&name, &failure.message)
     }
 
-    /// Closes the log and prints the totals. Returns the most severe exit.
-    fn finish(mut self) -> Result<Exit, CommandError> {
-        let totals = self.replay.totals();
+    /// Closes the session and prints the totals. Returns the most severe exit.
+    fn finish(
+        self,
+        session: RunSession<'_>,
+        result: Result<(), CommandError>,
+    ) -> Result<Exit, CommandError> {
+        let context = session.context;
+        let totals = self.replayer.totals();
         let exits = [
-            self.termination_signal
-                .get()
-                .map(|signal| Exit::Signal(*signal)),
-            self.replay.is_incomplete().then_some(Exit::Incomplete),
+            Some(self.exit),
+            result.as_ref().err().map(|failure| failure.exit),
+            self.replayer.is_incomplete().then_some(Exit::Incomplete),
             (totals.differing > totals.updated).then_some(Exit::ProblemsFound),
         ];
-        let mut exit = exits.into_iter().flatten().fold(self.exit, Exit::max);
-        if let Some(Err(error)) = self.log.0.as_mut().map(|log| log.finish(exit.code())) {
-            let failure = CommandError::new(Exit::Log, error);
-            exit = exit.max(self.context.stderr.print_error(&failure));
-        }
+        let exit = session.finish_quietly(exits.into_iter().flatten());
+        result.map_err(|failure| CommandError { exit, ..failure })?;
         if totals.calls == 0 && exit == Exit::Ok && self.arguments.shard.is_none() {
             return Err(CommandError::usage(
                 "there is nothing to compare: no recording contains a call",
             ));
         }
-        if self.replay.was_halted() {
+        if self.replayer.was_halted() {
             let message = "the replay was stopped early: later calls were not compared";
-            self.context.stderr.print_warning(message);
+            context.stderr.print_warning(message);
         }
-        self.context.stderr.print_note(&totals_label(&totals));
+        context.stderr.print_note(&totals_label(&totals));
         Ok(exit)
     }
-}
-
-/// The session log of the calls that run, if `--log` is given.
-struct OptionalLogSink(Option<SessionLog>);
-
-impl EventSink for OptionalLogSink {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        self.0.as_mut().map_or(Ok(()), |log| log.emit(events))
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.0.as_mut().map_or(Ok(()), SessionLog::flush)
-    }
-}
-
-fn open_log(
-    arguments: &Arguments,
-    context: &CommandContext,
-    tools: &ToolsConfig,
-    mask: &Arc<Mask>,
-) -> Result<Option<SessionLog>, CommandError> {
-    let Some(path) = &arguments.log else {
-        return Ok(None);
-    };
-    let current_dir = std::env::current_dir().unwrap_or_default();
-    let header = SessionHeader {
-        tools_path: context.tools_path.display().to_string(),
-        tools_sha256: tools.digest.clone(),
-        input_sha256: None,
-        cwd: current_dir.display().to_string(),
-        root: tools.root.display().to_string(),
-        jobs: arguments.jobs.unwrap_or(tools.concurrency),
-        sync: SyncPolicy::default(),
-    };
-    let log = SessionLog::create(path, &header, Arc::clone(mask), Clock::system());
-    let log = log.map_err(|error| CommandError::from_log_error(&error, Access::Replay))?;
-    for recovered in log.recovered() {
-        context.stderr.print_note(&recovered.message(log.path()));
-    }
-    Ok(Some(log))
 }
 
 /// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.

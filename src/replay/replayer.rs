@@ -18,7 +18,7 @@ use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::transcript::{InputError, Recording};
 use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ToolsConfig, Verdict};
-use toolq_engine::Engine;
+use toolq_engine::{Engine, RunControl};
 
 /// Why a recording couldn't be replayed to its end.
 #[derive(Debug, Error)]
@@ -36,7 +36,7 @@ pub struct RecordingReplayer {
     pub(super) settings: ReplaySettings,
     pub(super) tools: Arc<ToolsConfig>,
     checker: CallChecker,
-    engine: Engine,
+    control: RunControl,
     pub(super) mask: Arc<Mask>,
     totals: ReplayTotals,
     /// Number of turns in the earlier recordings.
@@ -57,18 +57,18 @@ pub(crate) struct RecordingContext<'f> {
 }
 
 impl RecordingReplayer {
-    /// Creates a replayer.
+    /// Creates a replayer. `control` is that of the engine that runs the calls.
     pub fn new(
         settings: ReplaySettings,
         tools: Arc<ToolsConfig>,
-        engine: Engine,
+        control: RunControl,
         mask: Arc<Mask>,
     ) -> Self {
         Self {
             settings,
             checker: CallChecker::new(Arc::clone(&tools)),
             tools,
-            engine,
+            control,
             mask,
             totals: ReplayTotals::default(),
             previous_turns: 0,
@@ -99,7 +99,7 @@ impl RecordingReplayer {
     }
 
     fn is_halted(&self) -> bool {
-        self.engine.control().halt_cause().is_some()
+        self.control.halt_cause().is_some()
     }
 
     /// Returns whether to replay nothing more, because the replay was stopped or `--fail-fast` found a difference.
@@ -116,6 +116,7 @@ impl RecordingReplayer {
         &mut self,
         name: &str,
         recording: &Recording,
+        engine: &mut Engine,
         sink: &mut dyn EventSink,
         report: &mut dyn ReplayReport,
     ) -> Result<Vec<RecordingEdit>, ReplayError> {
@@ -132,7 +133,8 @@ impl RecordingReplayer {
             edits: Vec::new(),
         };
         for turn in 0..recording.len() {
-            self.replay_turn(turn, &mut file, sink, report).await?;
+            self.replay_turn(turn, &mut file, engine, sink, report)
+                .await?;
             self.totals.turns += 1;
             if self.is_over() {
                 break;
@@ -146,6 +148,7 @@ impl RecordingReplayer {
         &mut self,
         number: usize,
         file: &mut RecordingContext<'_>,
+        engine: &mut Engine,
         sink: &mut dyn EventSink,
         report: &mut dyn ReplayReport,
     ) -> Result<(), ReplayError> {
@@ -156,10 +159,7 @@ impl RecordingReplayer {
         // With `--execute none`, `describe` programs don't run either, and their tools accept any object.
         if self.settings.execute != ExecutePolicy::None {
             let undescribed = undescribed_tools(&self.tools, &turn.calls);
-            self.engine
-                .schema_discovery()
-                .discover(&undescribed, sink)
-                .await;
+            engine.schema_discovery().discover(&undescribed, sink).await;
         }
         let checked = self
             .checker
@@ -168,7 +168,7 @@ impl RecordingReplayer {
         let to_run = self.calls_to_run(number, file.recording, &checked);
         if !to_run.is_empty() {
             let number = self.previous_turns + number;
-            self.engine
+            engine
                 .run_turn(number, to_run, &mut collector, &mut DiscardDelivery)
                 .await;
         }

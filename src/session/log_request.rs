@@ -6,10 +6,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::args::LogFlags;
 use crate::context::CommandContext;
 use crate::input::CommandInput;
 use crate::output::CommandError;
+use crate::settings::{LogSettings, LogTarget};
 use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
@@ -25,17 +25,39 @@ const MAX_NAME_CHARS: usize = 60;
 
 /// What opening the log of a run depends on.
 pub struct LogRequest<'a> {
-    pub flags: &'a LogFlags,
-    /// Calls that already have a result in the input are included.
-    pub include_answered: bool,
+    pub settings: &'a LogSettings,
     pub jobs: NonZeroUsize,
     pub context: &'a CommandContext,
     pub tools: &'a ToolsConfig,
     pub checker: &'a CallChecker,
     pub mask: &'a Arc<Mask>,
-    pub inputs: &'a [CommandInput],
-    /// The single call of `toolq agent`, which has no inputs.
-    pub single_call: Option<&'a CheckedCall>,
+    pub subject: LogSubject<'a>,
+}
+
+/// What a session is about, and so what a log that it resumes has to match.
+#[derive(Clone, Copy)]
+pub enum LogSubject<'a> {
+    /// The inputs of `toolq run`.
+    Inputs {
+        inputs: &'a [CommandInput],
+        /// Calls that already have a result in the input are included.
+        include_answered: bool,
+    },
+    /// The single call of `toolq agent`.
+    Call(&'a CheckedCall),
+    /// The recordings of `toolq replay`, which resumes nothing.
+    Recordings,
+}
+
+impl LogSubject<'_> {
+    /// Returns the digest of the input, or `None` if it isn't known yet.
+    fn digest(self) -> Option<String> {
+        match self {
+            Self::Inputs { inputs, .. } => inputs_digest(inputs),
+            Self::Call(checked) => Some(call_digest(&checked.call)),
+            Self::Recordings => None,
+        }
+    }
 }
 
 /// The log of a run that is about to start.
@@ -53,29 +75,25 @@ pub struct OpenedLog {
 /// The log can't be opened, or the input doesn't match the run to resume. Nothing ran.
 pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, CommandError> {
     let LogRequest {
-        flags,
+        settings,
         context,
         tools,
         mask,
         ..
     } = *request;
-    if flags.no_log {
+    if settings.target == LogTarget::Disabled {
         return Ok(OpenedLog::default());
     }
-    let input_sha256 = match request.single_call {
-        Some(checked) => Some(call_digest(&checked.call)),
-        None => inputs_digest(request.inputs),
-    };
-    let begin = flags.begin_mode();
-    let log = open_log(request, begin, input_sha256.as_deref(), clock)?;
+    let input_sha256 = request.subject.digest();
+    let log = open_log(request, input_sha256.as_deref(), clock)?;
     if let Some(warning) = log.durability_warning() {
         context.stderr.print_warning(&warning);
     }
     warn_in_doubt(&log, context);
     let mut turn = None;
-    if begin == BeginMode::Resume {
+    if settings.mode == BeginMode::Resume {
         if log.history().task_id().is_none()
-            && let Some(path) = &flags.file
+            && let Some(path) = settings.target.path()
         {
             let path = path.display();
             let note = format!("{path} has no session to resume; starting a new one");
@@ -86,7 +104,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     }
     let session = SessionHeader {
         input_sha256,
-        sync: flags.sync.into(),
+        sync: settings.sync,
         ..SessionHeader::new(&context.tools_path, tools, request.jobs)
     };
     let log = log.begin_session(&session, Arc::clone(mask), clock.clone())?;
@@ -128,17 +146,17 @@ fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
 
 fn open_log(
     request: &LogRequest<'_>,
-    mode: BeginMode,
     input_sha256: Option<&str>,
     clock: &Clock,
 ) -> Result<PreparedLog, CommandError> {
-    let context = request.context;
-    let access = match mode {
-        BeginMode::Resume => Access::Resume,
-        BeginMode::NewTask | BeginMode::ForceNewTask => Access::Run,
+    let (context, mode) = (request.context, request.settings.mode);
+    let access = match (request.subject, mode) {
+        (LogSubject::Recordings, _) => Access::Replay,
+        (_, BeginMode::Resume) => Access::Resume,
+        (_, BeginMode::NewTask | BeginMode::ForceNewTask) => Access::Run,
     };
     let log_error = |error| CommandError::from_log_error(&error, access);
-    if let Some(path) = &request.flags.file {
+    if let Some(path) = request.settings.target.path() {
         return PreparedLog::open(path, mode).map_err(log_error);
     }
     let latest: Option<PathBuf> = match mode {
@@ -181,20 +199,29 @@ fn compare_with_history(
     let mut missing = BTreeSet::new();
     let mut turns = 0;
     let mut only_turn = None;
-    let all = request.include_answered;
-    if let Some(checked) = request.single_call {
-        known_calls += usize::from(history.check_call(&checked.call, request.mask)?);
-        if frozen && history.needs_current_tools(checked) {
-            missing.insert(checked.call.name.clone());
+    let (inputs, include_answered): (&[CommandInput], bool) = match request.subject {
+        LogSubject::Inputs {
+            inputs,
+            include_answered,
+        } => (inputs, include_answered),
+        LogSubject::Call(checked) => {
+            known_calls += usize::from(history.check_call(&checked.call, request.mask)?);
+            if frozen && history.needs_current_tools(checked) {
+                missing.insert(checked.call.name.clone());
+            }
+            (&[], false)
         }
-    }
-    for input in request.inputs {
+        LogSubject::Recordings => (&[], false),
+    };
+    for input in inputs {
         // The number of turns in a stream isn't known yet; its calls are compared as they arrive.
         let CommandInput::Recording(recording) = input else {
             return Ok(None);
         };
         for index in 0..recording.len() {
-            let turn = recording.turn(index, all)?.with_number(turns + index);
+            let turn = recording
+                .turn(index, include_answered)?
+                .with_number(turns + index);
             for call in &turn.calls {
                 known_calls += usize::from(history.check_call(call, request.mask)?);
             }
@@ -206,7 +233,7 @@ fn compare_with_history(
                         .filter(|checked| history.needs_current_tools(checked))
                         .map(|checked| checked.call.name),
                 );
-            } else if request.inputs.len() == 1 && recording.len() == 1 {
+            } else if inputs.len() == 1 && recording.len() == 1 {
                 only_turn = Some(turn);
             }
         }
@@ -249,7 +276,7 @@ fn call_digest(call: &Call) -> String {
 pub(crate) fn is_frozen(history: &TaskHistory, request: &LogRequest<'_>) -> bool {
     let changed =
         history.tools_sha256() != request.tools.digest || moved_root(history, request).is_some();
-    changed && !history.is_empty() && !request.flags.accept_changes
+    changed && !history.is_empty() && !request.settings.accept_changes
 }
 
 /// Returns the root directory of the logged run if the current one differs. With the same tools.yaml, commands and

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::output::CommandError;
-use crate::session::log_request::{LogRequest, is_frozen};
+use crate::session::log_request::{LogRequest, LogSubject, OpenedLog, is_frozen};
 use redact::Mask;
 use toolq_core::types::{
     AgentHistory, Call, CheckedCall, Effect, PriorAttempts, ResumeState, Verdict,
 };
 use toolq_engine::PriorCalls;
-use toolq_log::{LogAgentHistory, TaskHistory};
+use toolq_log::{LogAgentHistory, SessionLog, TaskHistory};
 
 /// Decides what becomes of calls, based on what the log of an earlier run says about them.
 pub struct ResumeDecisions {
@@ -23,18 +23,18 @@ pub struct ResumeDecisions {
 }
 
 impl ResumeDecisions {
-    pub fn new(
-        history: Option<Arc<TaskHistory>>,
-        request: &LogRequest<'_>,
-        is_compared: bool,
-    ) -> Self {
-        let frozen = history.as_ref();
-        let is_frozen = frozen.is_some_and(|history| is_frozen(history, request));
+    /// Takes what `opened` says about earlier runs of `request`.
+    pub fn new(opened: &OpenedLog, request: &LogRequest<'_>) -> Self {
+        let history = opened.log.as_ref().and_then(SessionLog::history);
+        let is_frozen = history
+            .as_deref()
+            .is_some_and(|history| is_frozen(history, request));
         Self {
             history,
             mask: Arc::clone(request.mask),
             is_frozen,
-            is_compared,
+            is_compared: opened.compared_turn.is_some()
+                || matches!(request.subject, LogSubject::Call(_)),
         }
     }
 

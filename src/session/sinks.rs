@@ -2,16 +2,17 @@
 
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::{ProgressFlag, WatchFlags};
+use crate::args::ProgressFlag;
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
 use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
+use crate::settings::SessionSettings;
 use crate::terminal::{
     BarOptions, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen, RunSummary,
 };
@@ -35,26 +36,26 @@ enum ProgressDisplay {
 }
 
 impl RunSinks {
-    /// Opens the sinks that the flags name. `log` is the path of the session log, to which events can't be written.
+    /// Opens the sinks that the settings name. Events can't be written to the session log.
     ///
     /// # Errors
     /// The target of `--events` can't be written.
     pub fn new(
-        flags: &WatchFlags,
-        log: Option<&Path>,
+        settings: &SessionSettings,
         context: &CommandContext,
         (tools, jobs): (&ToolsConfig, NonZeroUsize),
         mask: &Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, CommandError> {
-        let events = flags.events.as_deref();
+        let log = settings.log.target.path();
+        let events = settings.watch.events.as_deref();
         let events = events.map(|to| target::open(to, log)).transpose()?;
         let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
         let events = events.transpose().map_err(|error| {
             CommandError::usage(format!("failed to start writing --events: {error}"))
         })?;
         Ok(Self {
-            display: open_display(flags, context, jobs, mask, &clock),
+            display: open_display(settings.watch.progress, context, jobs, mask, &clock),
             summary: RunSummary::new(clock, tools.prices.clone()),
             events,
             log: None,
@@ -90,8 +91,8 @@ impl RunSinks {
         drop(self.display.take());
     }
 
-    /// Closes all sinks and prints the summary. Returns `exit`, or a more severe one if the log can't be closed.
-    pub fn finish(mut self, mut exit: Exit, stderr: &StderrWriter, verbose: bool) -> Exit {
+    /// Closes all sinks but the summary. Returns `exit`, or a more severe one if the log can't be closed.
+    pub fn close(&mut self, mut exit: Exit, stderr: &StderrWriter, verbose: bool) -> Exit {
         // Remove the bars before printing anything.
         self.close_screen();
         if let Some(log) = &mut self.log {
@@ -101,11 +102,8 @@ impl RunSinks {
                 stderr.print_note(&format!("session log: {}", log.path().display()));
             }
         }
-        if let Some(warning) = self.events.and_then(NdjsonSink::finish) {
+        if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {
             stderr.print_warning(&warning);
-        }
-        if exit != Exit::Output {
-            stderr.print_note(&self.summary.text());
         }
         exit
     }
@@ -136,7 +134,7 @@ impl EventSink for RunSinks {
 }
 
 fn open_display(
-    flags: &WatchFlags,
+    progress: ProgressFlag,
     context: &CommandContext,
     jobs: NonZeroUsize,
     mask: &Arc<Mask>,
@@ -168,7 +166,7 @@ fn open_display(
             .get_os("CI")
             .is_some_and(|value| !value.is_empty())
     };
-    match flags.progress {
+    match progress {
         _ if context.stderr.quiet => None,
         ProgressFlag::None => None,
         ProgressFlag::Auto | ProgressFlag::Bar if StderrWriter::is_terminal() => Some(bars()),

@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::session::RunSinks;
 use redact::Mask;
 use toolq_core::types::{
     AgentHistory, AgentUsage, EmitError, Event, EventSink, ReportedUsage, Status,
 };
 
-/// Passes events to the sinks of the run, and collects what the final output needs.
+/// Collects what the final output needs from the events of a run.
 pub(crate) struct AgentTranscript {
-    pub(crate) sinks: RunSinks,
     mask: Arc<Mask>,
     agent_history: Option<Arc<dyn AgentHistory>>,
     pub(crate) conversation: Vec<Box<RawValue>>,
@@ -26,13 +24,8 @@ pub(crate) struct AgentTranscript {
 }
 
 impl AgentTranscript {
-    pub(crate) fn new(
-        sinks: RunSinks,
-        mask: Arc<Mask>,
-        agent_history: Option<Arc<dyn AgentHistory>>,
-    ) -> Self {
+    pub(crate) fn new(mask: Arc<Mask>, agent_history: Option<Arc<dyn AgentHistory>>) -> Self {
         Self {
-            sinks,
             mask,
             agent_history,
             conversation: Vec::new(),
@@ -40,6 +33,17 @@ impl AgentTranscript {
             duration_ms: 0,
             agent_usage: AgentUsage::default(),
             total_usage: BTreeMap::new(),
+        }
+    }
+
+    /// Returns a sink that records events, then passes them on to `inner`.
+    pub(crate) fn recording_sink<'t>(
+        &'t mut self,
+        inner: &'t mut dyn EventSink,
+    ) -> RecordingSink<'t> {
+        RecordingSink {
+            transcript: self,
+            inner,
         }
     }
 
@@ -83,15 +87,21 @@ impl AgentTranscript {
     }
 }
 
-impl EventSink for AgentTranscript {
+/// Records events in a transcript, then passes them on.
+pub(crate) struct RecordingSink<'t> {
+    transcript: &'t mut AgentTranscript,
+    inner: &'t mut dyn EventSink,
+}
+
+impl EventSink for RecordingSink<'_> {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            self.record_event(event);
+            self.transcript.record_event(event);
         }
-        self.sinks.emit(events)
+        self.inner.emit(events)
     }
 
     fn flush(&mut self) -> Result<(), EmitError> {
-        self.sinks.flush()
+        self.inner.flush()
     }
 }

@@ -1,6 +1,79 @@
-//! `toolq run`: answers tool calls.
+//! `toolq run`: answers tool calls. Inputs other than streams are read to their end, and the first call is awaited, before
+//! a session begins.
 
-mod session;
+mod input_answerer;
+mod no_calls;
+mod settings;
 mod streaming;
 
-pub(crate) use session::run;
+use std::sync::Arc;
+
+use crate::args::RunArguments as Arguments;
+use crate::commands::run::input_answerer::InputAnswerer;
+use crate::commands::run::no_calls::finish_without_calls;
+use crate::commands::run::settings::RunSettings;
+use crate::context::CommandContext;
+use crate::input::files;
+use crate::output::stdout;
+use crate::output::{CommandError, Exit};
+use crate::session::{LogSubject, RunSession};
+use crate::settings::{LogTarget, SessionSettings};
+use toolq_core::transcript::InputSource;
+
+/// Answers all calls of all inputs.
+///
+/// # Errors
+/// tools.yaml or an input is invalid, or the log can't be used: then nothing ran. Or stdout can't be written: then the
+/// results are in the log.
+pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+    stdout::check_open()?;
+    let tools = Arc::new(context.load_tools()?);
+    let mut inputs = if arguments.follow {
+        files::open_follow_inputs(&arguments.input)?
+    } else {
+        files::open_inputs(&arguments.input, InputSource::with_digest)?
+    };
+    let run_settings = RunSettings::from(arguments);
+    if !streaming::wait_for_call(&mut inputs, run_settings)? {
+        return finish_without_calls(inputs, run_settings, context);
+    }
+    let settings = SessionSettings::from(arguments);
+    let subject = LogSubject::Inputs {
+        inputs: &inputs,
+        include_answered: run_settings.include_answered,
+    };
+    let mut session = RunSession::begin(context, tools, &settings, subject)?;
+    let answered = session.block_on(async |session| {
+        let mut answerer = InputAnswerer::new(session, run_settings);
+        let result = answerer.answer_inputs(inputs).await;
+        (result, answerer.into_failures())
+    });
+    let has_log = settings.log.target != LogTarget::Disabled;
+    finish(session, run_settings, has_log, answered)
+}
+
+/// Closes the session and returns the most severe exit. `answered` is the error that ended the run, and those of inputs
+/// that broke off.
+fn finish(
+    session: RunSession<'_>,
+    settings: RunSettings,
+    has_log: bool,
+    (result, input_failures): (Result<(), CommandError>, Vec<CommandError>),
+) -> Result<Exit, CommandError> {
+    let context = session.context;
+    let failed = settings.fail_on_error && session.sinks.summary().errors() > 0;
+    let exits = [
+        result.as_ref().err().map(|failure| failure.exit),
+        input_failures.first().map(|failure| failure.exit),
+        failed.then_some(Exit::ProblemsFound),
+    ];
+    let exit = session.finish(exits.into_iter().flatten());
+    for failure in &input_failures {
+        context.stderr.print_error(failure);
+    }
+    result.map_err(|failure| match failure.exit {
+        Exit::Output if has_log => failure.with_hint("the results are in the session log"),
+        _ => CommandError { exit, ..failure },
+    })?;
+    Ok(exit)
+}

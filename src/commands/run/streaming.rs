@@ -1,11 +1,11 @@
 //! Answers inputs that are still arriving: streams, where each call starts as soon as it may, and lines, one by one.
 
-use crate::args::RunArguments as Arguments;
-use crate::commands::run::session::RunSession;
+use crate::commands::run::input_answerer::InputAnswerer;
+use crate::commands::run::settings::RunSettings;
 use crate::input::files;
 use crate::input::{CommandInput, FollowInput, StreamInput};
-use crate::output::{AnswerPrinter, CommandError};
-use crate::session::DescribeWarningSink;
+use crate::output::CommandError;
+use crate::session::{DescribeWarningSink, RunSession};
 use toolq_core::transcript::{InputError, StreamEvent};
 use toolq_core::types::{AnswerForm, InputLayout};
 use toolq_engine::MessageSource as _;
@@ -16,9 +16,9 @@ use toolq_engine::MessageSource as _;
 /// A line can't be read, or stdout can't be written.
 pub(crate) fn wait_for_call(
     inputs: &mut [CommandInput],
-    arguments: &Arguments,
+    settings: RunSettings,
 ) -> Result<bool, CommandError> {
-    let all = arguments.input.all;
+    let all = settings.include_answered;
     let recorded = |input: &CommandInput| matches!(input, CommandInput::Recording(known) if known.open_calls(all) > 0);
     if inputs.iter().any(recorded) {
         return Ok(true);
@@ -27,7 +27,7 @@ pub(crate) fn wait_for_call(
         let has_call = match input {
             CommandInput::Recording(_) => false,
             CommandInput::Stream(stream) => stream.wait_for_call(),
-            CommandInput::Follow(lines) => wait_for_call_in_lines(lines, arguments)?,
+            CommandInput::Follow(lines) => wait_for_call_in_lines(lines, settings)?,
         };
         if has_call {
             return Ok(true);
@@ -38,12 +38,11 @@ pub(crate) fn wait_for_call(
 
 fn wait_for_call_in_lines(
     lines: &mut FollowInput,
-    arguments: &Arguments,
+    settings: RunSettings,
 ) -> Result<bool, CommandError> {
-    let mut printer = AnswerPrinter::new(arguments.to.map(Into::into), InputLayout::Lines, 0, None)
-        .with_compact_output();
+    let mut printer = settings.new_printer(InputLayout::Lines, 0, None);
     while let Some(line) = lines.next_blocking()? {
-        if line.open_calls(arguments.input.all) > 0 {
+        if line.open_calls(settings.include_answered) > 0 {
             lines.put_back(line);
             return Ok(true);
         }
@@ -54,14 +53,14 @@ fn wait_for_call_in_lines(
     Ok(false)
 }
 
-impl RunSession<'_> {
+impl InputAnswerer<'_, '_> {
     /// Answers the messages of a stream, one after another.
     pub(crate) async fn answer_stream(
         &mut self,
         mut stream: StreamInput,
     ) -> Result<(), CommandError> {
         stream.read_in_background().map_err(CommandError::usage)?;
-        let (control, turns_before) = (self.engine.control(), self.turns_before);
+        let (control, turns_before) = (self.session.engine.control(), self.turns_before);
         loop {
             let event = tokio::select! {
                 biased;
@@ -99,11 +98,18 @@ impl RunSession<'_> {
     ) -> Result<Option<InputError>, CommandError> {
         let mut printer = self.new_printer(InputLayout::Document, 1);
         printer.begin_turn(form);
-        let screen = self.sinks.screen();
-        let mut sink = DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen);
-        let prior = (&self.checker, &self.resume);
-        let end = self
-            .engine
+        let RunSession {
+            context,
+            engine,
+            sinks,
+            checker,
+            resume,
+            ..
+        } = &mut *self.session;
+        let screen = sinks.screen();
+        let mut sink = DescribeWarningSink::new(sinks, &context.stderr, screen);
+        let prior = (&*checker, &*resume);
+        let end = engine
             .run_message(number, stream, prior, &mut sink, &mut printer)
             .await;
         self.check_output(&mut printer)?;
@@ -116,7 +122,7 @@ impl RunSession<'_> {
         mut lines: FollowInput,
     ) -> Result<(), CommandError> {
         lines.read_in_background().map_err(CommandError::usage)?;
-        let control = self.engine.control();
+        let control = self.session.engine.control();
         self.turns_before += lines.skipped_turns();
         loop {
             let line = tokio::select! {
@@ -127,7 +133,7 @@ impl RunSession<'_> {
             let Some(line) = line else {
                 return Ok(());
             };
-            if line.open_calls(self.arguments.input.all) > 0 {
+            if line.open_calls(self.settings.include_answered) > 0 {
                 self.answer_recording(&line).await?;
                 continue;
             }

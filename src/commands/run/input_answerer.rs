@@ -1,0 +1,119 @@
+//! Answers the inputs of a run: passes turn after turn to the engine.
+
+use crate::commands::run::settings::RunSettings;
+use crate::input::CommandInput;
+use crate::output::{AnswerPrinter, CommandError, Exit};
+use crate::session::RunSession;
+use toolq_core::transcript::Recording;
+use toolq_core::types::{CheckedCall, HaltCause, InputLayout, Turn};
+
+/// Answers one input after another.
+pub(crate) struct InputAnswerer<'s, 'c> {
+    pub(crate) session: &'s mut RunSession<'c>,
+    pub(crate) settings: RunSettings,
+    /// Number of turns in the earlier inputs.
+    pub(crate) turns_before: usize,
+    /// The errors of inputs that broke off.
+    failures: Vec<CommandError>,
+}
+
+impl<'s, 'c> InputAnswerer<'s, 'c> {
+    pub(crate) fn new(session: &'s mut RunSession<'c>, settings: RunSettings) -> Self {
+        Self {
+            session,
+            settings,
+            turns_before: 0,
+            failures: Vec::new(),
+        }
+    }
+
+    /// Returns the errors of inputs that broke off.
+    pub(crate) fn into_failures(self) -> Vec<CommandError> {
+        self.failures
+    }
+
+    /// Answers all inputs. An input that breaks off doesn't stop the others.
+    pub(crate) async fn answer_inputs(
+        &mut self,
+        inputs: Vec<CommandInput>,
+    ) -> Result<(), CommandError> {
+        for input in inputs {
+            let answered = match input {
+                CommandInput::Recording(recording) => self.answer_recording(&recording).await,
+                CommandInput::Stream(stream) => self.answer_stream(*stream).await,
+                CommandInput::Follow(lines) => self.answer_lines(*lines).await,
+            };
+            match answered {
+                Err(error) if error.exit == Exit::Incomplete => self.failures.push(error),
+                answered => answered?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn answer_recording(
+        &mut self,
+        recording: &Recording,
+    ) -> Result<(), CommandError> {
+        let all = self.settings.include_answered;
+        let open = recording.open_turns(all);
+        let mut printer = self.new_printer(recording.layout(), open);
+        for index in 0..recording.len() {
+            let turn = match self.session.compared_turn.take() {
+                Some(turn) => turn,
+                None => recording
+                    .turn(index, all)?
+                    .with_number(self.turns_before + index),
+            };
+            match (turn.calls.is_empty(), turn.answered_count) {
+                (true, 0) => printer.print_empty_list(),
+                (true, _) => {}
+                (false, _) => self.answer_turn(turn, &mut printer).await?,
+            }
+            self.check_output(&mut printer)?;
+        }
+        self.turns_before += recording.len();
+        Ok(())
+    }
+
+    async fn answer_turn(
+        &mut self,
+        turn: Turn,
+        printer: &mut AnswerPrinter,
+    ) -> Result<(), CommandError> {
+        printer.begin_turn(turn.answer_form);
+        self.session.describe_tools(&turn.calls).await;
+        let (number, calls) = (turn.number, self.check_turn(turn)?);
+        let RunSession { engine, sinks, .. } = &mut *self.session;
+        engine.run_turn(number, calls, sinks, printer).await;
+        Ok(())
+    }
+
+    /// Checks the calls of a turn, and adds what earlier runs recorded about them.
+    fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, CommandError> {
+        let started = turn.started_positions.clone();
+        let mut calls = self.session.checker.check_turn(turn);
+        for checked in &mut calls {
+            let known_from_input = started.contains(&checked.call.position);
+            let resume = &self.session.resume;
+            checked.resume_state = resume.resume_state(checked, known_from_input)?;
+        }
+        Ok(calls)
+    }
+
+    /// Creates a printer for an input of `layout` with `turns` turns.
+    pub(crate) fn new_printer(&self, layout: InputLayout, turns: usize) -> AnswerPrinter {
+        let screen = self.session.sinks.screen();
+        let printer = self.settings.new_printer(layout, turns, screen);
+        printer.with_control(self.session.engine.control())
+    }
+
+    /// Returns an error if stdout couldn't be written.
+    pub(crate) fn check_output(&self, printer: &mut AnswerPrinter) -> Result<(), CommandError> {
+        printer.check_written()?;
+        if self.session.engine.control().halt_cause() == Some(HaltCause::OutputLost) {
+            return Err(CommandError::silent(Exit::Output));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! The session in which `run`, `agent`, and `replay` run calls. Everything that they need is wired up here once, because
+//! the order matters.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio::runtime::Runtime;
+
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
+use crate::session::describe::DescribeWarningSink;
+use crate::session::log_request::{self, LogRequest, LogSubject};
+use crate::session::resume::ResumeDecisions;
+use crate::session::runtime::{
+    build_runtime, default_engine_settings, halt_when_stdout_closes, spawn_ticker,
+};
+use crate::session::signals::SignalHandler;
+use crate::session::sinks::RunSinks;
+use crate::settings::SessionSettings;
+use redact::Mask;
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::os::Clock;
+use toolq_core::types::{Call, ToolsConfig, Turn};
+use toolq_engine::{Engine, EngineSettings, random_task_id};
+use toolq_log::SessionLog;
+
+/// A session that has begun: its log is open, and calls may run.
+pub struct RunSession<'a> {
+    pub context: &'a CommandContext,
+    pub tools: Arc<ToolsConfig>,
+    pub checker: CallChecker,
+    pub mask: Arc<Mask>,
+    pub engine: Engine,
+    pub sinks: RunSinks,
+    /// What the log says about the task being resumed.
+    pub resume: ResumeDecisions,
+    /// The only turn of the input, if it was already read for the comparison with the log.
+    pub compared_turn: Option<Turn>,
+    runtime: Runtime,
+    /// `None` once the handlers run.
+    signals: Option<SignalHandler>,
+    /// The signal that stopped the run.
+    termination_signal: Arc<OnceLock<u8>>,
+    prints_results: bool,
+}
+
+impl<'a> RunSession<'a> {
+    /// Begins a session. `subject` is what the log has to match.
+    ///
+    /// # Errors
+    /// The log or the target of `--events` can't be used, or the system has no resources left. Nothing ran.
+    pub fn begin(
+        context: &'a CommandContext,
+        tools: Arc<ToolsConfig>,
+        settings: &SessionSettings,
+        subject: LogSubject<'_>,
+    ) -> Result<Self, CommandError> {
+        let jobs = settings.jobs.unwrap_or(tools.concurrency);
+        let runtime = build_runtime()?;
+        let entered = runtime.enter();
+        // Install these before opening the log: once opened, it has to be closed properly.
+        let signals = SignalHandler::install().map_err(|error| {
+            CommandError::usage(format!("failed to install signal handlers: {error}"))
+        })?;
+        let mask = Arc::new(context.build_mask(&tools));
+        let checker = CallChecker::new(Arc::clone(&tools));
+        let clock = Clock::system();
+        let mut sinks = RunSinks::new(settings, context, (&tools, jobs), &mask, clock.clone())?;
+        let request = LogRequest {
+            settings: &settings.log,
+            jobs,
+            context,
+            tools: &tools,
+            checker: &checker,
+            mask: &mask,
+            subject,
+        };
+        let opened = log_request::begin_log(&request, &clock)?;
+        let resume = ResumeDecisions::new(&opened, &request);
+        let task_id = opened.log.as_ref().map(SessionLog::task_id);
+        sinks.attach_log(opened.log);
+        let engine = Engine::new(EngineSettings {
+            jobs,
+            output_dir: sinks.output_dir(),
+            task_id: task_id.unwrap_or_else(random_task_id),
+            budget_limits: settings.budgets,
+            agent_history: resume.agent_history(),
+            ..default_engine_settings(&tools, &mask, context)
+        });
+        drop(entered);
+        Ok(Self {
+            context,
+            tools,
+            checker,
+            mask,
+            engine,
+            sinks,
+            resume,
+            compared_turn: opened.compared_turn,
+            runtime,
+            termination_signal: signals.termination_signal(),
+            signals: Some(signals),
+            prints_results: settings.prints_results,
+        })
+    }
+
+    /// Runs `work` to its end. A signal or a lost stdout stops running calls, and their answers say so.
+    pub fn block_on<T>(&mut self, work: impl AsyncFnOnce(&mut Self) -> T) -> T {
+        let runtime = self.runtime.handle().clone();
+        runtime.block_on(async {
+            let (control, screen) = (self.engine.control(), self.sinks.screen());
+            // Both tasks live until the program exits, because it can be interrupted while it closes the log, too.
+            if let Some(signals) = self.signals.take() {
+                tokio::spawn(signals.handle_signals(control.clone(), screen.clone()));
+            }
+            if self.prints_results {
+                tokio::spawn(halt_when_stdout_closes(control));
+            }
+            let ticking = screen.map(spawn_ticker);
+            let result = work(self).await;
+            if let Some(ticking) = ticking {
+                ticking.abort();
+            }
+            result
+        })
+    }
+
+    /// Runs the `describe` programs that these calls need and that haven't run yet. Events also go to `sink`.
+    pub async fn describe_tools(&mut self, calls: &[Call]) {
+        let undescribed = undescribed_tools(&self.tools, self.resume.open_calls(calls));
+        let discovery = self.engine.schema_discovery();
+        let mut sink = self.warning_sink();
+        discovery.discover(&undescribed, &mut sink).await;
+    }
+
+    /// Returns the sinks, with a warning for each tool that can't describe itself.
+    pub fn warning_sink(&mut self) -> DescribeWarningSink<'_> {
+        let screen = self.sinks.screen();
+        DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen)
+    }
+
+    /// Closes the session and prints the summary. Returns the most severe of `exits` and of what stopped the run.
+    pub fn finish(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let stopped = self.sinks.summary().is_incomplete();
+        let exits = exits.into_iter().chain(stopped.then_some(Exit::Incomplete));
+        let exit = self.close_sinks(exits);
+        if exit != Exit::Output {
+            let summary = self.sinks.summary().text();
+            self.context.stderr.print_note(&summary);
+        }
+        self.shut_down();
+        exit
+    }
+
+    /// Closes the session like [`finish`](Self::finish), but prints no summary: the command has its own.
+    pub fn finish_quietly(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let exit = self.close_sinks(exits);
+        self.shut_down();
+        exit
+    }
+
+    fn close_sinks(&mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let signal = self.termination_signal.get().copied().map(Exit::Signal);
+        let exit = exits.into_iter().chain(signal).max().unwrap_or(Exit::Ok);
+        let verbose = self.context.verbose;
+        self.sinks.close(exit, &self.context.stderr, verbose)
+    }
+
+    fn shut_down(self) {
+        self.engine.close();
+        // Everything is written and no call is running; don't wait for leftover work such as a DNS lookup.
+        self.runtime.shutdown_background();
+    }
+}
