@@ -48,7 +48,7 @@ impl RecordingReplayer {
         }
     }
 
-    /// Classifies a call that is rejected today. It matches if it failed when it was recorded.
+    /// Classifies a call that is rejected today. It matches if it was rejected when it was recorded, too.
     fn classify_rejected(
         &self,
         checked: &CheckedCall,
@@ -56,10 +56,10 @@ impl RecordingReplayer {
         reply: Option<&RecordedReply>,
     ) -> CaseResult {
         let call = &checked.call;
-        let failed = |recorded: &RecordedResult| {
-            policy::was_recorded_as_error(recorded, call, rejection, &self.tools, &self.mask)
+        let was_rejected = |recorded: &RecordedResult| {
+            policy::was_rejected_when_recorded(recorded, call, rejection, &self.tools, &self.mask)
         };
-        if reply.is_some_and(|reply| failed(&reply.result)) {
+        if reply.is_some_and(|reply| was_rejected(&reply.result)) {
             return CaseResult::Served;
         }
         CaseResult::Differs(policy::rejection_differences(call, rejection, &self.mask))

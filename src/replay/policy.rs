@@ -39,27 +39,40 @@ pub(crate) fn should_run(
         && !recorded_as_skipped
 }
 
-/// Returns whether a recorded result is an error, in which case a call that is rejected today counts as a match. If the
-/// format has no error flag, a result is an error if it starts with "error" or is what toolq would answer today.
-pub(crate) fn was_recorded_as_error(
+/// The beginnings of results that say that a call was rejected before it ran: two of Claude Code, and one of toolq.
+const REFUSAL_PREFIXES: [&str; 3] = ["<tool_use_error>", "InputValidationError", "Not executed: "];
+
+/// Returns whether the recording shows that a call, which is rejected today, was already rejected when it was recorded.
+///
+/// Session logs say so by a status. In other formats, the result is an error whose text is one of the known refusals,
+/// or is what toolq would answer today. Any other error may come from a tool that ran.
+pub(crate) fn was_rejected_when_recorded(
     recorded: &RecordedResult,
     call: &Call,
     rejection: &Rejection,
     tools: &ToolsConfig,
     mask: &Mask,
 ) -> bool {
-    recorded.is_error.unwrap_or_else(|| {
-        let text = answer::content_as_text(&recorded.content);
-        let prefix = text.get(..5);
-        if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case("error")) {
-            return true;
-        }
-        let tool = tools.get(&call.name).map(|tool| &**tool);
-        let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
-        let outcome = Outcome::Rejected(rejection.clone());
-        let actual = answer::build_answer(call, tool, &outcome, messages, mask);
-        text == answer::content_as_text(&actual.content)
-    })
+    if rejection.reason == RejectionReason::UnknownTool {
+        return false;
+    }
+    if let Some(rejected) = recorded.rejected {
+        return rejected;
+    }
+    if recorded.is_error == Some(false) {
+        return false;
+    }
+    let text = answer::content_as_text(&recorded.content);
+    let invalid_input = format!("Invalid input for {}; it was not run:", call.name);
+    let mut refusals = REFUSAL_PREFIXES.into_iter().chain([&*invalid_input]);
+    if refusals.any(|refusal| text.starts_with(refusal)) {
+        return true;
+    }
+    let tool = tools.get(&call.name).map(|tool| &**tool);
+    let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
+    let outcome = Outcome::Rejected(rejection.clone());
+    let actual = answer::build_answer(call, tool, &outcome, messages, mask);
+    text == answer::content_as_text(&actual.content)
 }
 
 /// Returns the differences of a call that is rejected today.

@@ -47,6 +47,7 @@ pub fn open_reports(
 
 fn open_writer(path: &Path) -> Result<Box<dyn Write>, CommandError> {
     if path == Path::new("-") {
+        stdout::check_open()?;
         return Ok(stdout::buffered_writer());
     }
     let file = File::create(path).map_err(|error| {

@@ -51,9 +51,8 @@ fn every_violation_of_the_current_schema_has_its_pointer() {
             "d",
             "read",
             json!({"path": 3}),
-            error_result("rejected then, too"),
+            error_result("Invalid input for read; it was not run:\n- /path: is not a string"),
         ),
-        ("e", "reed", json!({}), error_result("unknown then, too")),
     ]);
     let ran = replay(&calls, &[]).assert_exit(1);
     let row = |kind: &str, path: &str| (kind.to_owned(), path.to_owned());
@@ -73,7 +72,71 @@ fn every_violation_of_the_current_schema_has_its_pointer() {
             "expected": report["differ"][0]["expected"], "actual": "poem"})
     );
     assert_eq!(report["differ"][2]["actual"], "");
-    assert_eq!(report_counts(&ran), [5, 0, 2, 2]);
+    assert_eq!(report_counts(&ran), [4, 0, 1, 1]);
+}
+
+/// An error of a tool that ran is not a refusal: a call that today's tools reject differs, whatever it returned then.
+#[test]
+fn an_error_of_a_tool_that_ran_hides_no_rejection() {
+    let recorded = |name: &str, input: serde_json::Value, result_text: &str| {
+        recorded_turn(&[("a", name, input, error_result(result_text))])
+    };
+    let row = |kind: &str, path: &str| (kind.to_owned(), path.to_owned());
+    for result_text in [
+        "Error: exit code 1",
+        "cat: poem: No such file or directory",
+        "Exit code 2.\nInvalid input for read; it was not run:",
+        "Invalid input for other; it was not run:",
+        "",
+    ] {
+        let ran = replay(&recorded("read", json!({"pth": "x"}), result_text), &[]).assert_exit(1);
+        assert_eq!(
+            differences(&ran),
+            [row("schema", "/pth"), row("schema", "/path")],
+            "{result_text}"
+        );
+        assert_eq!(report_counts(&ran), [1, 0, 0, 0]);
+    }
+    // A tool that is gone differs even if it didn't exist back then.
+    for result_text in [
+        "boom",
+        "<tool_use_error>Error: No such tool available: reed</tool_use_error>",
+        "Unknown tool: no tool named `reed`; did you mean `read`?",
+    ] {
+        let ran = replay(&recorded("reed", json!({}), result_text), &[]).assert_exit(1);
+        assert_eq!(
+            differences(&ran),
+            [row("unknown_tool", "")],
+            "{result_text}"
+        );
+    }
+}
+
+#[test]
+fn a_recorded_refusal_matches() {
+    for result_text in [
+        "<tool_use_error>InputValidationError: read failed</tool_use_error>",
+        "InputValidationError: [{\"code\":\"invalid_type\"}]",
+        "Invalid input for read; it was not run:\n- /path: is required",
+        "Not executed: another call of this turn has the same id.",
+    ] {
+        let call = (
+            "a",
+            "read",
+            json!({"path": 3, "x": 1}),
+            error_result(result_text),
+        );
+        let ran = replay(&recorded_turn(&[call]), &[]).assert_exit(0);
+        assert_eq!(report_counts(&ran), [1, 0, 1, 1], "{result_text}");
+        // The same text that isn't an error is something that a tool returned.
+        let call = (
+            "a",
+            "read",
+            json!({"path": 3, "x": 1}),
+            ok_result(result_text),
+        );
+        replay(&recorded_turn(&[call]), &[]).assert_exit(1);
+    }
 }
 
 /// A recorded input that the current schema rejects is a difference.

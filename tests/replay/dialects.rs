@@ -117,21 +117,60 @@ fn every_dialect_is_updated() {
 fn a_rejected_call_matches_by_text_where_a_dialect_has_no_errors() {
     let chat = |result_text: &str| {
         json!({"messages": [
-            {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "reed", "arguments": "{"}}]},
+            {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{"}}]},
             {"role": "tool", "tool_call_id": "call_1", "content": result_text}]})
         .to_string()
     };
-    assert_eq!(replay_recording(&chat("Error: unknown tool"), &[]).code, 0);
-    assert_eq!(replay_recording(&chat("fine"), &[]).code, 1);
+    let refusal = "Invalid input for read; it was not run:\n- is not JSON";
+    assert_eq!(replay_recording(&chat(refusal), &[]).code, 0);
+    for other in ["fine", "Error: the file is locked"] {
+        assert_eq!(replay_recording(&chat(other), &[]).code, 1, "{other}");
+    }
     // The text of toolq's own result.
-    let call_message = json!({"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "reed", "arguments": "{}"}}], "role": "assistant"});
-    let ran = replay_sandbox()
+    let call_message = json!({"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}], "role": "assistant"});
+    let tools = TOOLS.replace(
+        "tools:\n",
+        "messages: {invalid_input: 'nope: {details}'}\ntools:\n",
+    );
+    let ran = CliSandbox::new()
+        .tools(&tools)
         .stdin(call_message.to_string())
         .run(&["run"])
         .assert_exit(0);
     let result = &ran.json()[0];
+    assert!(
+        result["content"].as_str().unwrap().starts_with("nope"),
+        "{result}"
+    );
     let recording = json!({"messages": [call_message, result]}).to_string();
-    assert_eq!(replay_recording(&recording, &[]).code, 0);
+    CliSandbox::new()
+        .tools(&tools)
+        .file("r.json", recording)
+        .run(&["replay", "r.json"])
+        .assert_exit(0);
+}
+
+/// A session log has the status of each call, so an error isn't taken for a refusal, whatever its text.
+#[test]
+fn a_session_log_says_whether_a_call_was_rejected() {
+    let calls = model_response(&[("fake", json!({"path": "poem"}))]);
+    let fake = "version: 1\ntools:\n  fake:\n    description: Fails.\n    input_schema: {type: object}\n    command: [sh, -c, 'echo \"<tool_use_error>\"; exit 1']\n    messages: {failed: '<tool_use_error>no'}\n";
+    let ran = CliSandbox::new()
+        .tools(fake)
+        .stdin(calls)
+        .run(&["run", "--log", "log.jsonl"])
+        .assert_exit(0);
+    let log = ran.file("log.jsonl").unwrap();
+    assert!(log.contains("<tool_use_error>no"), "{log}");
+    let ran = CliSandbox::new()
+        .tools(&fake.replace("{type: object}", "{type: object, required: [name]}"))
+        .file("log.jsonl", log)
+        .run(&["replay", "log.jsonl", "--json", "-"])
+        .assert_exit(1);
+    assert_eq!(
+        differences(&ran),
+        [("schema".to_owned(), "/name".to_owned())]
+    );
 }
 
 /// toolq's own session logs can be replayed, including their blobs. They are evidence and never updated.
@@ -146,7 +185,7 @@ fn session_logs_are_replayed() {
     let calls = model_response(&[
         ("read", json!({"path": "poem"})),
         ("write", json!({"text": long})),
-        ("reed", json!({})),
+        ("read", json!({"pth": "poem"})),
         ("read", json!({"path": "nothing"})),
     ]);
     let ran = sandbox(&long)

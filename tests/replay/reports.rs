@@ -95,31 +95,58 @@ fn junit_is_well_formed_and_counts() {
             tags("failure"),
             tags("skipped")
         ),
-        (1, 2, 6, 2, 1)
+        (1, 2, 6, 3, 1)
     );
     // Jenkins' schema allows `skipped` on a suite, but not on all suites together.
-    let all = "testsuites name=\"toolq replay\" tests=\"6\" failures=\"2\" errors=\"0\" time=";
+    let all = "testsuites name=\"toolq replay\" tests=\"6\" failures=\"3\" errors=\"0\" time=";
     assert!(elements[0].1.starts_with(all), "{}", elements[0].1);
-    let one = "name=\"&lt;r&gt;&amp;.jsonl\" tests=\"5\" failures=\"2\" errors=\"0\" time=";
+    let one = "name=\"&lt;r&gt;&amp;.jsonl\" tests=\"5\" failures=\"3\" errors=\"0\" time=";
     assert!(elements[1].1.contains(one), "{}", elements[1].1);
     assert!(
         xml.contains("skipped=\"1\">") && xml.contains("skipped=\"0\">"),
         "{xml}"
     );
-    // The line of the tool in tools.yaml.
-    assert!(xml.contains("file=\"tools.yaml\" line=\"3\""), "{xml}");
-    assert!(xml.contains("file=\"tools.yaml\" line=\"8\""), "{xml}");
+    // The place of the tool in tools.yaml. An unknown tool has none.
+    for (place, cases) in [("tools.yaml:3<", 3), ("tools.yaml:8<", 2)] {
+        let element = format!("<system-out>{place}/system-out>");
+        assert_eq!(xml.matches(&element).count(), cases, "{xml}");
+    }
+    assert_eq!(tags("system-out"), 0);
+}
+
+/// The schemas of Jenkins and Surefire allow only certain attributes on a case, and its output only at its end.
+#[test]
+fn junit_has_only_what_its_schemas_allow() {
+    let xml = replay_hostile_recording().file("x.xml").unwrap();
+    let elements = xml_elements(&xml);
+    let cases = elements
+        .iter()
+        .filter(|(_, tag)| tag.starts_with("testcase "));
+    for (_, tag) in cases {
+        let attributes: Vec<&str> = tag
+            .split('"')
+            .step_by(2)
+            .map(|part| part.trim_start_matches("testcase").trim_matches([' ', '=']))
+            .filter(|name| !name.is_empty())
+            .collect();
+        assert_eq!(attributes, ["name", "classname", "time"], "{tag}");
+    }
+    for (end, next) in elements.iter().zip(elements.iter().skip(1)) {
+        if end.1 == "system-out" {
+            assert!(next.0 < end.0, "{next:?} comes after {end:?}");
+        }
+    }
 }
 
 #[test]
 fn a_markdown_report_is_a_table_without_injected_markup() {
     let page = replay_hostile_recording().file("m.md").unwrap();
     assert!(
-        page.starts_with("### toolq replay: 2 of 6 calls differ\n"),
+        page.starts_with("### toolq replay: 3 of 6 calls differ\n"),
         "{page}"
     );
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
-    assert_eq!(rows.len(), 2 + 3, "{page}");
+    assert_eq!(rows.len(), 2 + 4, "{page}");
     for row in &rows {
         let cells = row.replace("\\|", "").matches('|').count();
         assert_eq!(cells, 5, "{row}");
@@ -182,6 +209,17 @@ fn an_unwritable_report_is_an_error() {
         sandbox()
             .run(&["replay", "r.jsonl", "--json", "/dev/full"])
             .assert_exit(74);
+    }
+    // Without a stdout, nothing runs, rather than that the report is lost.
+    for report in ["--json", "--junit", "--markdown"] {
+        let ran = sandbox().run_shell(&format!(
+            "\"$TOOLQ\" replay r.jsonl {report} - >&-; echo $? > code"
+        ));
+        assert_eq!(ran.file("code").unwrap(), "74\n", "{report}");
+        assert!(!ran.stderr.contains("1 run"), "{}", ran.stderr);
+        let to_file = format!("\"$TOOLQ\" replay r.jsonl {report} out >&-; echo $? > code");
+        let ran = sandbox().run_shell(&to_file);
+        assert_eq!(ran.file("code").unwrap(), "0\n", "{report}");
     }
     // A reader that goes away ends the replay silently.
     let ran = sandbox().run_shell("\"$TOOLQ\" replay r.jsonl --json - 2>err | true; cat err");

@@ -82,11 +82,14 @@ impl JunitReport {
         self.suites.push("  </testsuite>\n")
     }
 
-    /// Returns where a tool is declared, as attributes.
-    fn location_attributes(&self, tool: &str) -> String {
+    /// Returns an element that says where a tool is declared, or nothing for an unknown tool. It is output because the
+    /// schemas of Jenkins and Surefire allow neither a file and a line nor properties on a case.
+    fn location_element(&self, tool: &str) -> String {
         let line = self.tool_lines.get(tool);
-        let line = line.map_or(String::new(), |line| format!(" line=\"{line}\""));
-        format!("file=\"{}\"{line}", escape_attribute(&self.tools_path))
+        line.map_or(String::new(), |line| {
+            let path = escape_text(&self.tools_path);
+            format!("      <system-out>{path}:{line}</system-out>\n")
+        })
     }
 }
 
@@ -103,16 +106,16 @@ impl ReplayReport for JunitReport {
             CaseResult::Incomplete(open) => skipped_element(*open),
             CaseResult::Differs(differences) => failure_element(differences),
         };
+        let body = body + &self.location_element(&call.tool_name);
         let counts = &mut self.suite.counts;
         counts.tests += 1;
         counts.time += case.duration;
         counts.failures += usize::from(matches!(case.result, CaseResult::Differs(_)));
         counts.skipped += usize::from(matches!(case.result, CaseResult::Incomplete(_)));
         let text = format!(
-            "    <testcase name=\"{}\" classname=\"{}\" {} time=\"{:.3}\"",
+            "    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3}\"",
             escape_attribute(&name),
             escape_attribute(case.file),
-            self.location_attributes(&call.tool_name),
             case.duration.as_secs_f64(),
         );
         self.suite.cases.push(&match body.as_str() {

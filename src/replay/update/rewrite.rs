@@ -141,6 +141,7 @@ mod tests {
                 content: ResultContent::Text(String::new()),
                 is_error: None,
                 skipped: false,
+                rejected: None,
             },
         };
         let actual = CallAnswer {

@@ -11,4 +11,6 @@ pub struct RecordedResult {
     pub is_error: Option<bool>,
     /// Whether the call was answered without being run.
     pub skipped: bool,
+    /// Whether the call was rejected before anything ran, or `None` if the format doesn't say.
+    pub rejected: Option<bool>,
 }

@@ -9,6 +9,7 @@ fn recorded(text: &str) -> RecordedResult {
         content: ResultContent::Text(text.to_owned()),
         is_error: Some(false),
         skipped: false,
+        rejected: None,
     }
 }
 

@@ -54,7 +54,7 @@ pub fn parse_result(item: &ParsedObject) -> RecordedResult {
         (Some(output), Some(exit_code)) => RecordedResult {
             content: ResultContent::Text(output.into_owned()),
             is_error: Some(exit_code.get() != "0"),
-            skipped: false,
+            ..unwrapped
         },
         _ => unwrapped,
     }

@@ -47,6 +47,7 @@ pub(crate) fn plain_result(value: Option<JsonText>) -> RecordedResult {
         content: parse_content(value),
         is_error: None,
         skipped: false,
+        rejected: None,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::formats::common::DocumentResult;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
-use crate::types::{AnswerForm, Dialect, RecordedResult};
+use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
 
 /// Keys that every record has, besides `parentId`.
 const RECORD_KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
@@ -87,10 +87,16 @@ pub fn parse_call(record: &ParsedObject) -> RawCall {
 /// Parses a `tool_result`, `tool_in_doubt`, or `tool_skipped` record.
 pub fn parse_result(record: &ParsedObject) -> RecordedResult {
     let metadata = record.get_object("metadata");
-    let is_error = metadata.and_then(|metadata| metadata.get("is_error"));
+    let is_error = metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get("is_error"));
+    let status = metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get_text("status"));
     RecordedResult {
         is_error: is_error.map(|is_error| is_error.get() == "true"),
         skipped: record.get_text("type").as_deref() == Some("tool_skipped"),
+        rejected: Some(status.is_some_and(|status| Status::from(&*status).is_rejected())),
         ..crate::transcript::formats::common::plain_result(record.get("content"))
     }
 }
