@@ -404,6 +404,25 @@ fn json_is_compact_and_checked() {
     }
 }
 
+#[test]
+fn an_empty_output_is_the_json_that_the_tool_declares() {
+    let json = |script: &str, empty: Option<&str>| {
+        shell_call(script, &[])
+            .tool(|tool| {
+                tool.output = OutputKind::Json;
+                tool.empty_output = empty.map(str::to_owned);
+            })
+            .run()
+    };
+    assert_eq!(json(":", Some("[ ]")).text(), "[]");
+    assert_eq!(json("echo", Some("[]")).text(), "[]");
+    assert_eq!(json("echo '[1]'", Some("[]")).text(), "[1]");
+    match json(":", None).outcome() {
+        Outcome::BadOutput { problem, .. } => assert_eq!(problem, "the output is empty"),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Output that should have been JSON usually explains what went wrong, so its head and tail are kept.
 #[test]
 fn output_that_is_not_json_is_kept_for_diagnosis() {

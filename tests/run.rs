@@ -729,3 +729,29 @@ fn an_id_too_long_for_the_environment_gets_its_result() {
     let count = |kind| log.iter().filter(|record| record["type"] == kind).count();
     assert_eq!(count("tool_start"), count("tool_result"));
 }
+
+/// The log has the input as it came, so a resumed run recognizes the call.
+#[test]
+fn a_default_is_executed_and_logged_with_the_original() {
+    let ran = CliSandbox::new()
+        .tools(
+            "version: 1\ntools:\n  seq:\n    description: Count.\n    input_schema: {type: object, properties: {n: {type: integer, default: 2}}, additionalProperties: false}\n    command: [seq, \"{n}\"]\n",
+        )
+        .stdin(model_response(&[("seq", json!({})), ("seq", json!({"n": 1}))]))
+        .run(&["run", "--log", "log"])
+        .assert_exit(0);
+    let texts: Vec<_> = ran.json()["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["content"].clone())
+        .collect();
+    assert_eq!(texts, ["1\n2", "1"]);
+    let calls: Vec<Value> = parse_json_lines(&ran.file("log").unwrap())
+        .into_iter()
+        .filter(|record| record["type"] == "tool_call")
+        .collect();
+    assert_eq!(calls[0]["content"]["input"], json!({"n": 2}));
+    assert_eq!(calls[0]["metadata"]["input_before_coercion"], json!({}));
+    assert_eq!(calls[1]["metadata"].get("input_before_coercion"), None);
+}

@@ -303,3 +303,27 @@ fn secrets_are_masked_in_reports_and_on_stderr() {
         );
     }
 }
+
+/// Other programs record an empty text where toolq says that there is no output.
+#[test]
+fn an_empty_recorded_result_matches_no_output() {
+    let calls = recorded_turn(&[
+        ("a", "read", json!({"path": "empty"}), ok_result("")),
+        (
+            "b",
+            "read",
+            json!({"path": "empty"}),
+            ok_result("(no output)"),
+        ),
+        ("c", "read", json!({"path": "poem"}), ok_result("")),
+        ("d", "read", json!({"path": "empty"}), ok_result("x")),
+    ]);
+    let ran = replay(&calls, &[]).assert_exit(1);
+    let ids: Vec<_> = ran.json()["differ"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["tool_use_id"].clone())
+        .collect();
+    assert_eq!(ids, ["c", "d"]);
+}

@@ -84,6 +84,7 @@ pub fn replay_sandbox() -> CliSandbox {
     CliSandbox::new()
         .tools(TOOLS)
         .file("poem", "so much depends\nupon\n")
+        .file("empty", "")
         .file("data", r#"{"took_ms": 3, "rows": [{"id": 1, "n": 1.50}]}"#)
 }
 

@@ -60,3 +60,28 @@ fn misspelled_keywords_are_warned_about() {
         ",
     );
 }
+
+/// A default is filled in where the value is missing, so it must be a value that the tool accepts.
+#[test]
+fn a_default_that_its_schema_rejects_is_warned_about() {
+    let frame = |properties: &str| {
+        format!(
+            "tools:\n  t:\n    input_schema: {{type: object, properties: {{{properties}}}, required: [z]}}\n    command: [a, \"{{n}}\"]\n"
+        )
+    };
+    assert_warned(
+        frame,
+        r"
+        z: {}, n: {type: integer, default: five}                 ⇒ five    ⇒ /n must be integer
+        z: {}, n: {minimum: 1, type: integer, default: 0}        ⇒ 0       ⇒ /n must be at least 1
+        z: {}, n: {type: array, items: {type: integer}, default: [x]} ⇒ default ⇒ /n/0 must be integer
+        ",
+    );
+    assert_no_problems(
+        frame,
+        r"
+        z: {}, n: {type: integer, default: 5}
+        z: {default: 1}, n: {enum: [x, y], default: x}
+        ",
+    );
+}

@@ -230,3 +230,18 @@ fn compare_and_ignore_are_checked() {
         ",
     );
 }
+
+#[test]
+fn empty_is_the_json_of_a_json_tool() {
+    assert_refused(
+        file_with_tool,
+        r"
+        empty: '[]' ⇒ empty ⇒ `empty` is only for `output: json`
+        output: json ⏎ empty: '[' ⇒ '[' ⇒ `empty` isn't JSON
+        output: json ⏎ empty: [] ⇒ empty ⇒ must be text
+        ",
+    );
+    let text = file_with_tool("output: json\nempty: '[]'");
+    let tools = load_tools(&text);
+    assert_eq!(tools.tools[0].empty_output.as_deref(), Some("[]"));
+}

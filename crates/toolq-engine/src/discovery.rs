@@ -114,6 +114,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
         paths: Vec::new(),
         status: StatusTemplates::default(),
         output: OutputKind::Text,
+        empty_output: None,
         max_output: MAX_DESCRIPTION_BYTES,
         max_saved: 0,
         on_failure: OnFailure::Continue,

@@ -131,7 +131,8 @@ impl CallChecker {
         })
     }
 
-    /// Returns the input to execute: verbatim if it is valid, coerced if that makes it valid.
+    /// Returns the input to execute: with the schema's defaults, verbatim if it is valid then, or coerced if that makes
+    /// it valid.
     fn validate_input(
         &self,
         tool: &Tool,
@@ -155,17 +156,22 @@ impl CallChecker {
             .get_or_init(|| CompiledSchema::compile(tool.input_schema(), &self.tools.dir))
             .as_ref()
             .map_err(|faults| rejection::unusable_schema(faults))?;
-        let value = input.to_value();
+        let filled = schema
+            .fill_defaults(input)
+            .map_err(|fault| rejection::unreadable_input(&fault))?;
+        let before_coercion = filled.is_some().then(|| input.clone());
+        let filled = filled.unwrap_or_else(|| input.clone());
+        let value = filled.to_value();
         if schema.accepts(&value) {
             return Ok(ValidInput {
-                input: input.clone(),
+                input: filled,
                 value,
-                before_coercion: None,
+                before_coercion,
             });
         }
         let coerced = tool
             .coerce
-            .then(|| coerce::coerce_input(input, &value, schema))
+            .then(|| coerce::coerce_input(&filled, &value, schema))
             .flatten();
         match coerced {
             Some((coerced_input, value)) => Ok(ValidInput {

@@ -3,14 +3,13 @@
 //! untouched.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use jsonschema::JsonType;
 
-use crate::json::{Input, JsonText, ParsedObject};
+use crate::json::{Input, JsonEdits, JsonText, ParsedObject};
 use crate::json_schema::{CompiledSchema, TypeError};
 
 /// Maximum number of passes: an array inside a string may itself hold numbers inside strings.
@@ -26,6 +25,9 @@ pub(crate) fn coerce_input(
     let mut candidate = input.clone();
     for _ in 0..MAX_ROUNDS {
         candidate = coerce_once(&candidate, &type_errors)?;
+        if let Some(filled) = schema.fill_defaults(&candidate).ok()? {
+            candidate = filled;
+        }
         let value = candidate.to_value();
         if schema.accepts(&value) {
             return Some((candidate, value));
@@ -41,32 +43,12 @@ fn coerce_once(input: &Input, type_errors: &[TypeError]) -> Option<Input> {
     for type_error in type_errors {
         tree.insert(type_error);
     }
-    let mut edits = Vec::new();
+    let mut edits = JsonEdits::new(input.text());
     tree.collect_edits(JsonText::from(input.as_raw()), &mut edits);
     if edits.is_empty() {
         return None;
     }
-    let text = input.text();
-    let start = text.as_ptr() as usize;
-    let mut output = String::with_capacity(text.len());
-    let mut copied_up_to = 0;
-    for TextEdit {
-        addresses: at,
-        text: new,
-    } in edits
-    {
-        output.push_str(text.get(copied_up_to..at.start - start)?);
-        output.push_str(&new);
-        copied_up_to = at.end - start;
-    }
-    output.push_str(text.get(copied_up_to..)?);
-    Input::parse(&output).ok()
-}
-
-/// A value's new text, and the address range of its old bytes.
-struct TextEdit {
-    addresses: Range<usize>,
-    text: String,
+    Input::parse(&edits.apply()).ok()
 }
 
 /// Type errors as a tree of keys and indices, so that the input is walked only once.
@@ -87,14 +69,9 @@ impl CoercionTree {
     }
 
     /// Collects the edits to `value`, in text order.
-    fn collect_edits(&self, value: JsonText<'_>, edits: &mut Vec<TextEdit>) {
-        let text = value.get();
+    fn collect_edits<'t>(&self, value: JsonText<'t>, edits: &mut JsonEdits<'t>) {
         if let Some(new) = convert_string(value, &self.types) {
-            let start = text.as_ptr() as usize;
-            edits.push(TextEdit {
-                addresses: start..start + text.len(),
-                text: new,
-            });
+            edits.replace(value, new);
         }
         if self.children.is_empty() {
             return;

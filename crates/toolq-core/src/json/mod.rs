@@ -1,6 +1,7 @@
 //! JSON as text. Nothing here builds a tree, so numbers keep their digits and objects keep the order of their keys.
 
 mod cursor;
+mod edits;
 mod input;
 mod line;
 mod pretty;
@@ -9,6 +10,8 @@ mod strict;
 mod value;
 
 pub(crate) use cursor::find_quote_or_backslash;
+pub(crate) use edits::JsonEdits;
+pub(crate) use input::MAX_INPUT_VALUES;
 pub use input::{Input, InvalidInput, MAX_INPUT_BYTES};
 pub use line::to_json_line;
 pub use pretty::indent_json;

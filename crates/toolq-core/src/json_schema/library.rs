@@ -110,6 +110,20 @@ impl Retrieve for SchemaLibrary {
 }
 
 impl SchemaLibrary {
+    /// Finds all schemas in `schema`, and then those in the files.
+    pub(crate) fn find_all_subschemas<'a>(&'a self, schema: &'a Value) -> Vec<Subschema<'a>> {
+        let mut subschemas = find_subschemas(schema, BASE_URI);
+        for (address, file) in &self.files {
+            let first = subschemas.len();
+            let in_file = find_subschemas(&file.value, address).into_iter();
+            subschemas.extend(in_file.map(|subschema| Subschema {
+                parent: subschema.parent.map(|parent| parent + first),
+                ..subschema
+            }));
+        }
+        subschemas
+    }
+
     /// Returns the address of the file that `reference` leads to, and the fragment; `None` if it doesn't lead to a
     /// file.
     pub(crate) fn find_target<'r>(

@@ -5,6 +5,7 @@
 //! tools.yaml, matches patterns in linear time, and doesn't assert `format`.
 
 mod bundle;
+mod defaults;
 mod error_messages;
 mod keywords;
 mod library;
@@ -19,6 +20,7 @@ mod type_errors;
 mod validation_options;
 
 pub(crate) use bundle::bundle_schema;
+pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;

@@ -8,6 +8,8 @@ use std::path::Path;
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
+use crate::json::{Input, InvalidInput};
+use crate::json_schema::defaults::SchemaDefaults;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::problem_details;
 use crate::json_schema::schema_error::SchemaError;
@@ -31,6 +33,8 @@ pub struct CompiledSchema {
     validator: Validator,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
     max_detail_depth: usize,
+    /// The defaults of missing values; `None` if the schema has none.
+    defaults: Option<SchemaDefaults>,
 }
 
 impl CompiledSchema {
@@ -46,17 +50,30 @@ impl CompiledSchema {
         let (true, Ok(graph)) = (is_supported, graph) else {
             return Err(find_schema_errors(schema, dir));
         };
+        let defaults = SchemaDefaults::find(schema, draft, &library, graph.as_ref());
         match validation_options(library).build(schema) {
             Ok(validator) => Ok(Self {
                 source: schema.clone(),
                 validator,
                 max_detail_depth: graph.as_ref().map_or(usize::MAX, max_detail_depth),
+                defaults,
             }),
             Err(error) => {
                 let found = find_schema_errors(schema, dir);
                 let rest = || vec![schema_errors::from_build_error(&error, schema)];
                 Err(if found.is_empty() { rest() } else { found })
             }
+        }
+    }
+
+    /// Fills in the missing values that have a default; returns `None` if there are none.
+    ///
+    /// # Errors
+    /// With its defaults, the input would exceed the limits of an input.
+    pub(crate) fn fill_defaults(&self, input: &Input) -> Result<Option<Input>, InvalidInput> {
+        match &self.defaults {
+            Some(defaults) => defaults.fill(input),
+            None => Ok(None),
         }
     }
 

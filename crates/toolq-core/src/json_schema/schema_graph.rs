@@ -15,8 +15,8 @@ use crate::json_schema::subschemas::{Subschema, find_subschemas};
 pub(crate) struct SchemaGraph {
     /// The schemas that each schema leads to.
     edges: Vec<Vec<usize>>,
-    /// The schemas that references lead to.
-    reference_targets: Vec<usize>,
+    /// The references: the schemas that contain them, their keywords, and the schemas that they lead to.
+    references: Vec<(usize, &'static str, usize)>,
 }
 
 impl SchemaGraph {
@@ -29,27 +29,16 @@ impl SchemaGraph {
         draft: Draft,
         library: &SchemaLibrary,
     ) -> Result<Option<Self>, Vec<SchemaError>> {
-        let mut subschemas = find_subschemas(schema, BASE_URI);
+        let subschemas = library.find_all_subschemas(schema);
         if find_references(&subschemas).next().is_none() {
             return Ok(None);
         }
-        let own_count = subschemas.len();
-        for (address, file) in &library.files {
-            let first = subschemas.len();
-            subschemas.extend(
-                find_subschemas(&file.value, address)
-                    .into_iter()
-                    .map(|subschema| Subschema {
-                        parent: subschema.parent.map(|parent| parent + first),
-                        ..subschema
-                    }),
-            );
-        }
+        let own_count = find_subschemas(schema, BASE_URI).len();
         let registry = build_registry(schema, draft, library)
             .map_err(|error| vec![SchemaError::new("", error.to_string())])?;
         let mut graph = Self {
             edges: vec![Vec::new(); subschemas.len()],
-            reference_targets: Vec::new(),
+            references: Vec::new(),
         };
         for (number, subschema) in subschemas.iter().enumerate() {
             if let Some(parent) = subschema.parent {
@@ -72,11 +61,7 @@ impl SchemaGraph {
         own_count: usize,
         registry: &Registry<'_>,
     ) -> Vec<SchemaError> {
-        let numbers: HashMap<*const Map<String, Value>, usize> = subschemas
-            .iter()
-            .enumerate()
-            .map(|(number, subschema)| (std::ptr::from_ref(subschema.schema), number))
-            .collect();
+        let numbers = number_subschemas(subschemas);
         let mut errors = Vec::new();
         for reference in find_references(subschemas) {
             let number = numbers[&std::ptr::from_ref(reference.subschema.schema)];
@@ -86,7 +71,7 @@ impl SchemaGraph {
                     let target = resolved.contents().as_object().map(std::ptr::from_ref);
                     if let Some(target) = target.and_then(|target| numbers.get(&target)) {
                         self.edges[number].push(*target);
-                        self.reference_targets.push(*target);
+                        self.references.push((number, reference.keyword, *target));
                     }
                 }
                 Err(error) => {
@@ -103,6 +88,14 @@ impl SchemaGraph {
         errors
     }
 
+    /// Returns each schema with a `$ref`, and the schema that it leads to.
+    pub(crate) fn refs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.references
+            .iter()
+            .filter(|(_, keyword, _)| *keyword == "$ref")
+            .map(|(from, _, to)| (*from, *to))
+    }
+
     /// Counts the schemas after every reference is replaced by its target, stopping at those that lead back.
     pub(crate) fn count_unfolded_schemas(&self) -> u64 {
         self.count_paths(0, 1)
@@ -111,7 +104,7 @@ impl SchemaGraph {
     /// Returns the largest number of ways in which a schema leads back to itself. Above 1, the work that an input can
     /// cause multiplies with each level of nesting.
     pub(crate) fn max_growth(&self) -> u64 {
-        let targets: BTreeSet<usize> = self.reference_targets.iter().copied().collect();
+        let targets: BTreeSet<usize> = self.references.iter().map(|(.., target)| *target).collect();
         targets
             .into_iter()
             .map(|target| self.count_paths(target, 0))
@@ -140,6 +133,16 @@ impl SchemaGraph {
         }
         counts[start].unwrap_or(0)
     }
+}
+
+/// Returns the number of each schema, by its address in memory.
+pub(crate) fn number_subschemas(
+    subschemas: &[Subschema<'_>],
+) -> HashMap<*const Map<String, Value>, usize> {
+    let numbered = subschemas.iter().enumerate();
+    numbered
+        .map(|(number, subschema)| (std::ptr::from_ref(subschema.schema), number))
+        .collect()
 }
 
 fn build_registry<'r>(

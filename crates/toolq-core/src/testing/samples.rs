@@ -40,6 +40,7 @@ pub fn sample_tool(name: &str) -> Tool {
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        empty_output: None,
         max_output: 64 << 10,
         max_saved: 64 << 20,
         retry: RetryPolicy {

@@ -87,6 +87,8 @@ pub struct Tool {
     pub probe: Option<CommandBacking>,
     /// The format of the output.
     pub output: OutputKind,
+    /// The JSON that stands for an empty output, in compact form. Only for [`OutputKind::Json`].
+    pub empty_output: Option<String>,
     /// Maximum number of output bytes that reach the model.
     pub max_output: u64,
     /// Maximum number of output bytes saved to a file if `max_output` cuts them.
@@ -311,6 +313,7 @@ pub enum MessageKey {
     NotExecuted,
     Interrupted,
     InDoubt,
+    EmptyOutput,
 }
 
 /// The author's own texts for models. Keys that are missing fall back to the English defaults in `answer`.

@@ -66,9 +66,9 @@ impl Verdict {
 pub struct AcceptedCall {
     /// The tool that it named.
     pub tool: Arc<Tool>,
-    /// The input to execute, validated and coerced if necessary.
+    /// The input to execute: with the schema's defaults, validated, and coerced if necessary.
     pub input: Input,
-    /// The input as received, if coercion changed it.
+    /// The input as received, if defaults or coercion changed it.
     pub before_coercion: Option<Input>,
     /// Whether the call may run concurrently with others.
     pub safe: bool,

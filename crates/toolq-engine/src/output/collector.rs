@@ -21,6 +21,8 @@ pub(crate) struct OutputCollector {
     limits: CaptureLimits,
     mask: Arc<Mask>,
     select: Option<String>,
+    /// The JSON that stands for an empty output.
+    empty: Option<String>,
     /// Whether one trailing newline is removed: programs end their last line with one.
     trim_newline: bool,
     /// Counts every byte for the run's output budget.
@@ -62,6 +64,7 @@ impl OutputCollector {
             limits,
             mask: Arc::clone(mask),
             select,
+            empty: tool.empty_output.clone(),
             trim_newline: false,
             counter: None,
         }
@@ -127,6 +130,7 @@ impl OutputCollector {
         let parser = OutputParser {
             kind: self.kind,
             select: self.select.as_deref(),
+            empty: self.empty.as_deref(),
             limits: self.limits.clone(),
             mask: Arc::clone(&self.mask),
         };

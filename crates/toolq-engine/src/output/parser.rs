@@ -14,6 +14,8 @@ pub(crate) struct OutputParser<'s> {
     pub(crate) kind: OutputKind,
     /// JSON pointer to the part to return; `None` for the whole document.
     pub(crate) select: Option<&'s str>,
+    /// The JSON that stands for an empty document; `None` if that is an error.
+    pub(crate) empty: Option<&'s str>,
     pub(crate) limits: CaptureLimits,
     pub(crate) mask: Arc<Mask>,
 }
@@ -27,11 +29,20 @@ impl OutputParser<'_> {
         self,
         document: &DocumentCapture,
     ) -> Result<(ResultContent, CaptureStats), String> {
-        let whole: &RawValue = serde_json::from_str(document.text()?)
-            .map_err(|error| format!("the output is not valid JSON: {error}"))?;
-        let value = self.select.map_or(Ok(whole.into()), |pointer| {
-            resolve_pointer(whole.into(), pointer)
-        })?;
+        let text = document.text()?;
+        let is_empty = text.trim_ascii().is_empty();
+        let whole: &RawValue = match self.empty {
+            Some(empty) if is_empty => parse_json(empty)?,
+            None if is_empty => return Err("the output is empty".to_owned()),
+            _ => parse_json(text)?,
+        };
+        // What stands for an empty output is already the part to return.
+        let value = self
+            .select
+            .filter(|_| !is_empty)
+            .map_or(Ok(whole.into()), |pointer| {
+                resolve_pointer(whole.into(), pointer)
+            })?;
         if self.kind == OutputKind::Content {
             return Ok((
                 ResultContent::Blocks(self.parse_blocks(value)?),
@@ -71,6 +82,10 @@ impl OutputParser<'_> {
         });
         blocks.collect()
     }
+}
+
+fn parse_json(text: &str) -> Result<&RawValue, String> {
+    serde_json::from_str(text).map_err(|error| format!("the output is not valid JSON: {error}"))
 }
 
 /// Returns whether a `tool_result` may contain this block.

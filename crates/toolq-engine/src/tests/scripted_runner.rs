@@ -168,6 +168,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        empty_output: None,
         max_output: 1 << 16,
         max_saved: 0,
         retry: RetryPolicy {

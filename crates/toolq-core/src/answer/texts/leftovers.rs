@@ -21,7 +21,6 @@ pub(crate) fn append_notice(
         many => format!("[killed {many} processes that it left running]"),
     };
     match content {
-        ResultContent::Text(text) if text.is_empty() => ResultContent::Text(notice),
         // JSON stays valid: the notice becomes a text block of its own.
         ResultContent::Text(text) if tool.output == OutputKind::Json && !outcome.is_error() => {
             ResultContent::Blocks(

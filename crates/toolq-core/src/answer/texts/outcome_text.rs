@@ -5,6 +5,7 @@
 mod tests;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -28,6 +29,9 @@ use redact::Mask;
 /// The start of the last line.
 const HINT_PREFIX: &str = "Hint: ";
 
+/// The result of a call that succeeded without any output.
+const EMPTY_OUTPUT: &str = "(no output)";
+
 /// Maximum length of a name made up by a model, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
@@ -41,6 +45,9 @@ pub fn build_answer(
     mask: &Mask,
 ) -> CallAnswer {
     let content = match outcome {
+        Outcome::Succeeded { content, .. } if is_empty_text(content) => {
+            ResultContent::Text(empty_output_text(&call.name, tool, messages))
+        }
         Outcome::Succeeded {
             content, captured, ..
         } => truncation::mark_content(content, captured, tool),
@@ -56,6 +63,20 @@ pub fn build_answer(
     }
 }
 
+/// Returns what a model reads instead of an empty text: it could take an empty result for a failure of the API.
+pub fn empty_output_text(name: &str, tool: Option<&Tool>, messages: &MessageTemplates) -> String {
+    let Some(template) = messages.get(&MessageKey::EmptyOutput) else {
+        return EMPTY_OUTPUT.to_owned();
+    };
+    let name = truncate(name, MAX_NAME_CHARS);
+    let limit = tool.map(|tool| tool.timeout.after);
+    fill_message(template, &name, limit, &ErrorText::default())
+}
+
+fn is_empty_text(content: &ResultContent) -> bool {
+    matches!(content, ResultContent::Text(text) if text.is_empty())
+}
+
 fn render_error(
     call: &Call,
     tool: Option<&Tool>,
@@ -65,7 +86,8 @@ fn render_error(
     let name = truncate(&call.name, MAX_NAME_CHARS);
     let error_text = error_text(&name, tool, outcome);
     if let Some(template) = messages.get(&message_key(outcome)) {
-        return fill_message(template, &name, outcome, tool, &error_text);
+        let limit = exceeded_limit(outcome).or(tool.map(|tool| tool.timeout.after));
+        return fill_message(template, &name, limit, &error_text);
     }
     let hint = format!("{HINT_PREFIX}{}", error_text.hint);
     join_lines([error_text.error.as_str(), &error_text.details, &hint])
@@ -196,22 +218,25 @@ fn message_key(outcome: &Outcome) -> MessageKey {
     }
 }
 
-/// Fills in a text from `messages`. Inserted values are never expanded again.
-fn fill_message(
-    template: &Template,
-    name: &str,
-    outcome: &Outcome,
-    tool: Option<&Tool>,
-    error_text: &ErrorText,
-) -> String {
-    let limit = match outcome {
+/// Returns the time limit that ended the call, if one did.
+fn exceeded_limit(outcome: &Outcome) -> Option<Duration> {
+    match outcome {
         Outcome::TimedOut { limit, .. }
         | Outcome::InDoubt {
             cause: DoubtCause::TimedOut(limit),
             ..
         } => Some(*limit),
-        _ => tool.map(|tool| tool.timeout.after),
-    };
+        _ => None,
+    }
+}
+
+/// Fills in a text from `messages`. Inserted values are never expanded again.
+fn fill_message(
+    template: &Template,
+    name: &str,
+    limit: Option<Duration>,
+    error_text: &ErrorText,
+) -> String {
     let value = |key: &str| match key {
         "tool" => name.to_owned(),
         "error" => error_text.error.clone(),

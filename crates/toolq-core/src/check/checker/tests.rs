@@ -135,6 +135,55 @@ fn the_first_declaration_decides_the_safety_of_the_coerced_input() {
     assert_eq!(accepted.safety_source, SafetySource::When);
 }
 
+#[test]
+fn defaults_are_filled_in_before_validation_and_coercion() {
+    let schema = json!({
+        "properties": {
+            "n": {"type": "integer", "default": 5},
+            "more": {"type": "object", "properties": {"x": {"default": 1}}, "required": ["x"]},
+            "unit": {"type": "string"},
+        },
+        "required": ["n"],
+        "dependentRequired": {"unit": ["more"]},
+    });
+    let strict = Tool {
+        name: "strict".to_owned(),
+        coerce: false,
+        ..tool_with_schema("strict", schema.clone())
+    };
+    let all = vec![tool_with_schema("seq", schema), strict];
+    let checker = CallChecker::new(tools_with_root(all, "/".into()));
+    let calls = [
+        ("a", "seq", "{}"),
+        ("b", "seq", r#"{"n":"3","more":"{}"}"#),
+        ("c", "strict", "{}"),
+        ("d", "seq", r#"{"unit":"m"}"#),
+        ("e", "seq", r#"{"n":1}"#),
+    ];
+    let checked = checker.check_turn(turn_of(&calls, false));
+    let inputs: Vec<_> = checked
+        .iter()
+        .map(|checked| match &checked.verdict {
+            Verdict::Accepted(accepted) => (
+                accepted.input.text().to_owned(),
+                accepted.before_coercion.as_ref().map(Input::text),
+            ),
+            Verdict::Rejected(rejection) => (format!("{:?}", rejection.details), None),
+        })
+        .collect();
+    assert_eq!(inputs[0], (r#"{"n":5}"#.to_owned(), Some("{}")));
+    assert_eq!(
+        inputs[1],
+        (
+            r#"{"n":3,"more":{"x":1}}"#.to_owned(),
+            Some(r#"{"n":"3","more":"{}"}"#)
+        )
+    );
+    assert_eq!(inputs[2], (r#"{"n":5}"#.to_owned(), Some("{}")));
+    assert!(inputs[3].0.contains("more"), "{}", inputs[3].0);
+    assert_eq!(inputs[4], (r#"{"n":1}"#.to_owned(), None));
+}
+
 /// Ten times the calls must only take ten times the work.
 #[test]
 fn a_hundred_thousand_calls_are_checked_in_linear_time() {

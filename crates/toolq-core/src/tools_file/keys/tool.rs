@@ -51,6 +51,9 @@ pub struct ToolFile {
     pub probe: Field<Argv>,
     /// Format of the output: `text` (the default), `json`, or `content` blocks.
     pub output: Field<OutputKind>,
+    /// The JSON that stands for an empty output, such as `'[]'`. Only with `output: json`. Default: an empty output is an
+    /// error.
+    pub empty: Field<String>,
     /// Maximum size of the output that reaches the model. Default: 64KiB.
     pub max_output: Field<SizeText>,
     /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.
@@ -191,7 +194,7 @@ pub struct RetryFile {
     pub max_backoff: Field<DurationText>,
 }
 
-/// Texts for the model when a call fails. They may use `{tool}`, `{error}`, `{timeout}` and `{details}`.
+/// Texts for the model when a call fails or has nothing to say. They may use `{tool}`, `{error}`, `{timeout}` and `{details}`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
@@ -218,4 +221,6 @@ pub struct MessagesFile {
     pub interrupted: Field<String>,
     /// A call of a `write` tool was interrupted, and it is unknown whether it took effect.
     pub in_doubt: Field<String>,
+    /// The call succeeded with an empty text. Default: `(no output)`.
+    pub empty_output: Field<String>,
 }

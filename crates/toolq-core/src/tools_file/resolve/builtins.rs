@@ -133,6 +133,7 @@ fn builtin_tool(
         status: StatusTemplates::default(),
         backing: Some(Backing::Builtin(builtin)),
         output: OutputKind::Text,
+        empty_output: None,
         max_output: attempt_limits::DEFAULT_MAX_OUTPUT_BYTES,
         max_saved: attempt_limits::DEFAULT_MAX_SAVED_BYTES,
         retry: attempt_limits::no_retry(),

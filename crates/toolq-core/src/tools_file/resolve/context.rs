@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::json_schema::{find_schema_errors, find_unknown_keywords};
+use crate::json_schema::{find_invalid_defaults, find_schema_errors, find_unknown_keywords};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::FileProblem;
@@ -30,6 +30,23 @@ impl CheckContext<'_, '_> {
             });
         }
         is_valid
+    }
+
+    /// Warns about defaults that the schema itself rejects.
+    pub(crate) fn warn_about_invalid_defaults(&mut self, schema: &Value, keys: &[&str]) {
+        for detail in find_invalid_defaults(schema, self.dir) {
+            let name = detail.path.split('/').nth(1).unwrap_or_default();
+            let pointer = format!("/properties/{name}/default");
+            self.diagnostics.warning(
+                self.tree.span_at(keys, &pointer),
+                format!(
+                    "the default violates the schema: {} {}",
+                    detail.path, detail.message
+                ),
+                "filled in where the value is missing",
+                "every call without this value would be refused; change the default",
+            );
+        }
     }
 
     /// Warns about keys in the schema that are almost keywords. JSON Schema treats all other unknown keys as

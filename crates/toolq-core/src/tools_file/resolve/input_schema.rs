@@ -46,6 +46,7 @@ pub(crate) fn resolve_input_schema<'f>(
     let mut effective_schema = Cow::Borrowed(&schema.value);
     if context.check_schema(&schema.value, &keys) {
         context.warn_about_misspelled_keywords(&schema.value, &keys);
+        context.warn_about_invalid_defaults(&schema.value, &keys);
         match bundle_schema(&schema.value, context.dir) {
             Ok(None) => {}
             Ok(Some(bundled)) => effective_schema = Cow::Owned(bundled),

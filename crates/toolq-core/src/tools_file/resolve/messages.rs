@@ -30,6 +30,7 @@ pub(crate) fn resolve_messages(
         (MessageKey::NotExecuted, &file.not_executed),
         (MessageKey::Interrupted, &file.interrupted),
         (MessageKey::InDoubt, &file.in_doubt),
+        (MessageKey::EmptyOutput, &file.empty_output),
     ];
     let given = texts
         .into_iter()

@@ -32,7 +32,7 @@ pub(crate) enum SchemaPresence<'s> {
     },
     /// An input may lack it.
     Optional(&'s Value),
-    /// Every input has it.
+    /// Every input has it, at least by its default.
     Required(&'s Value),
     /// The schema leaves it open.
     Unknown,
@@ -47,7 +47,7 @@ pub(crate) fn find_presence<'s>(schema: &'s Value, path: &[String]) -> SchemaPre
         let Some(property) = property else {
             return presence_of_unlisted(current, depth);
         };
-        all_required &= is_required(current, name);
+        all_required &= is_required(current, name) || property.get("default").is_some();
         current = property;
     }
     if all_required {
@@ -151,6 +151,7 @@ mod tests {
                 "s": {"type": "string"},
                 "any": {},
                 "ref": {"$ref": "#/$defs/x"},
+                "filled": {"type": "integer", "default": 5},
             },
             "required": ["a"],
         });
@@ -160,8 +161,12 @@ mod tests {
             ("a.c", "optional"),
             ("a.d", r#"absent at 1, known ["b", "c"]"#),
             ("s", "optional"),
+            ("filled", "required"),
             ("s.x", "absent at 1, known []"),
-            ("x", r#"absent at 0, known ["a", "s", "any", "ref"]"#),
+            (
+                "x",
+                r#"absent at 0, known ["a", "s", "any", "ref", "filled"]"#,
+            ),
             ("any.x", "unknown"),
             ("ref.x.y", "unknown"),
         ] {

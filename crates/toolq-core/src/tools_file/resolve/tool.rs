@@ -49,6 +49,7 @@ pub(crate) fn resolve_tool(
     let declared_effect = tool.effect.value().copied();
     let effect = declared_effect.unwrap_or(Effect::Write);
     let backing = resolve_backing(file, defaults, context);
+    let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
     let mut messages = shared.messages.clone();
     messages.extend(messages::resolve_messages(
         &tool.messages,
@@ -71,7 +72,8 @@ pub(crate) fn resolve_tool(
         status: resolve_status(tool, context),
         probe: resolve_probe(tool, effect, backing.as_ref(), context),
         backing,
-        output: pick_or(&tool.output, &defaults.output, OutputKind::Text),
+        output,
+        empty_output: resolve_empty_output(&tool.empty, output, context.diagnostics),
         max_output: first_valid(&tool.max_output, &defaults.max_output)
             .map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0),
         max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
@@ -139,6 +141,32 @@ fn resolve_paths(
         paths.push(path);
     }
     paths
+}
+
+/// Returns the JSON that stands for an empty output.
+fn resolve_empty_output(
+    field: &Field<String>,
+    output: OutputKind,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<String> {
+    let empty = field.spanned()?;
+    if output != OutputKind::Json {
+        diagnostics.error(
+            empty.key_span,
+            "`empty` is only for `output: json`",
+            "",
+            "an empty text is answered `(no output)`; `messages: {empty_output: TEXT}` words that",
+        );
+    }
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&empty.value) {
+        diagnostics.error(
+            empty.span,
+            format!("`empty` isn't JSON: {error}"),
+            "",
+            "write the JSON that stands for no output, such as `'[]'` or `'null'`",
+        );
+    }
+    Some(empty.value.clone())
 }
 
 /// Returns the parts of a result that `replay` ignores. Only JSON has parts.

@@ -33,6 +33,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        empty_output: None,
         max_output: 0,
         max_saved: 0,
         retry: RetryPolicy {

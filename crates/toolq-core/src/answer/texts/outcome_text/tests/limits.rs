@@ -79,7 +79,7 @@ fn leftovers_are_reported_where_declared() {
     );
     assert_eq!(
         text(&reporting_tool, ran("", 2)),
-        "[killed 2 processes that it left running]"
+        "(no output)\n[killed 2 processes that it left running]"
     );
     assert_eq!(text(&read_tool(), ran("done", 2)), "done");
     let json = Tool {

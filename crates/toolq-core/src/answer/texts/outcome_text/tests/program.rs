@@ -161,3 +161,31 @@ fn spawn_errors_are_explained() {
         Hint: a different input won't change that. Use another tool, or tell the user.
         ");
 }
+
+/// An empty result could be a failure of the API, so it says that it is empty.
+#[test]
+fn an_empty_text_says_that_there_was_no_output() {
+    let succeeded = |text: &str| Outcome::Succeeded {
+        content: ResultContent::Text(text.to_owned()),
+        captured: CaptureStats::default(),
+        ending: CallEnding::ExitCode(0),
+    };
+    assert_eq!(
+        answer_text(Some(&read_tool()), &succeeded("")),
+        "(no output)"
+    );
+    assert_eq!(answer_text(Some(&read_tool()), &succeeded(" ")), " ");
+    let worded = Tool {
+        messages: [(
+            MessageKey::EmptyOutput,
+            sample_template("{tool} 没有输出{error}{details}"),
+        )]
+        .into(),
+        ..read_tool()
+    };
+    assert_eq!(
+        answer_text(Some(&worded), &succeeded("")),
+        "search 没有输出"
+    );
+    assert_eq!(answer_text(Some(&worded), &succeeded("x")), "x");
+}

@@ -1,0 +1,142 @@
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+use crate::json_schema::CompiledSchema;
+
+/// Returns the text of `input` with the defaults of `schema`.
+fn fill(schema: &Value, input: &str) -> String {
+    let schema = CompiledSchema::compile(schema, Path::new("/nowhere")).unwrap();
+    let input = Input::parse(input).unwrap();
+    let filled = schema.fill_defaults(&input).unwrap();
+    filled.unwrap_or(input).text().to_owned()
+}
+
+#[test]
+fn missing_values_get_their_default() {
+    let schema = json!({
+        "properties": {
+            "n": {"type": "integer", "default": 5},
+            "text": {"default": "a\"b"},
+            "none": {"type": "string"},
+            "opts": {"properties": {"deep": {"default": [1]}}},
+        },
+    });
+    for (input, filled) in [
+        ("{}", r#"{"n":5,"text":"a\"b"}"#),
+        (
+            r#"{ "n" : 12345678901234567890123 }"#,
+            r#"{ "n" : 12345678901234567890123 ,"text":"a\"b"}"#,
+        ),
+        (
+            r#"{"n":null,"text":"","opts":{}}"#,
+            r#"{"n":null,"text":"","opts":{"deep":[1]}}"#,
+        ),
+        (
+            r#"{"n":1,"text":"x","opts":{"deep":2}}"#,
+            r#"{"n":1,"text":"x","opts":{"deep":2}}"#,
+        ),
+        (
+            r#"{"\u006e":1,"text":"x","opts":3}"#,
+            r#"{"\u006e":1,"text":"x","opts":3}"#,
+        ),
+    ] {
+        assert_eq!(fill(&schema, input), filled);
+    }
+}
+
+#[test]
+fn defaults_are_found_through_items_all_of_and_references() {
+    let schema = json!({
+        "allOf": [
+            {"properties": {"a": {"default": 1}, "b": {"default": "first"}}},
+            {"$ref": "#/$defs/more"},
+        ],
+        "properties": {
+            "list": {"items": {"$ref": "#/$defs/row"}},
+            "row": {"$ref": "#/$defs/row", "default": {}},
+            "named": {"$ref": "#/$defs/named"},
+        },
+        "$defs": {
+            "more": {"properties": {"b": {"default": "second"}, "c": {"default": null}}},
+            "row": {"properties": {"id": {"default": 0}}},
+            "named": {"default": "from the reference"},
+        },
+    });
+    assert_eq!(
+        fill(&schema, r#"{"list":[{},{"id":7},3]}"#),
+        r#"{"list":[{"id":0},{"id":7},3],"row":{"id":0},"named":"from the reference","a":1,"b":"first","c":null}"#
+    );
+    let tuple = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"pair": {"items": [{}, {"properties": {"x": {"default": 1}}}]}},
+    });
+    assert_eq!(
+        fill(&tuple, r#"{"pair":[{},{},{}]}"#),
+        r#"{"pair":[{},{"x":1},{}]}"#
+    );
+    let rest = json!({"properties": {"list": {
+        "prefixItems": [{"properties": {"x": {"default": 1}}}],
+        "items": {"properties": {"x": {"default": 2}}},
+    }}});
+    assert_eq!(
+        fill(&rest, r#"{"list":[{},{}]}"#),
+        r#"{"list":[{},{"x":2}]}"#
+    );
+}
+
+/// Whether such a schema applies isn't known before validation.
+#[test]
+fn nothing_is_filled_in_below_alternatives() {
+    let with_default = json!({"properties": {"a": {"default": 1}}});
+    for schema in [
+        json!({"anyOf": [with_default]}),
+        json!({"oneOf": [with_default]}),
+        json!({"not": {"not": with_default}}),
+        json!({"if": with_default, "then": with_default, "else": with_default}),
+        json!({"allOf": [{"anyOf": [with_default]}]}),
+        json!({"dependentSchemas": {"x": with_default}}),
+        json!({"properties": {"x": {"anyOf": [{"default": 1}]}}}),
+        json!({"$defs": {"x": with_default}, "default": {"a": 1}}),
+        json!({"properties": {"x": {"const": {"default": 1}}}}),
+    ] {
+        assert_eq!(fill(&schema, r#"{"y":1}"#), r#"{"y":1}"#, "{schema}");
+    }
+}
+
+/// Before draft 2019-09, only the target of a `$ref` applies.
+#[test]
+fn keywords_next_to_a_reference_follow_the_draft() {
+    let schema = |draft: &str| {
+        json!({
+            "$schema": draft,
+            "properties": {"a": {"$ref": "#/definitions/x", "properties": {"p": {"default": 1}}, "default": {}}},
+            "definitions": {"x": {"properties": {"q": {"default": 2}}}},
+        })
+    };
+    let draft7 = schema("http://json-schema.org/draft-07/schema#");
+    assert_eq!(fill(&draft7, "{}"), r#"{"a":{"q":2}}"#);
+    let draft2020 = schema("https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(fill(&draft2020, "{}"), r#"{"a":{"p":1,"q":2}}"#);
+}
+
+#[test]
+fn defaults_that_contain_themselves_end() {
+    let own = json!({"properties": {"a": {"$ref": "#", "default": {}}}});
+    assert_eq!(fill(&own, "{}"), r#"{"a":{}}"#);
+    // Each level doubles the next: 2^20 values.
+    let mut defs = Map::new();
+    for level in 0..20 {
+        let next = json!({"$ref": format!("#/$defs/d{}", level + 1), "default": {}});
+        defs.insert(
+            format!("d{level}"),
+            json!({"properties": {"x": next, "y": next}}),
+        );
+    }
+    defs.insert("d20".to_owned(), json!({}));
+    let schema = json!({"$ref": "#/$defs/d0", "$defs": defs});
+    let schema = CompiledSchema::compile(&schema, Path::new("/nowhere")).unwrap();
+    let filled = schema.fill_defaults(&Input::empty());
+    assert!(matches!(filled, Err(InvalidInput::TooLarge(_))));
+}
