@@ -9,7 +9,7 @@ pub(crate) const FORCED_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait for our own SIGSTOP to take effect.
 pub(crate) const SUSPEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the supervisor of the previous run may take to exit before this run gives up.
-pub(crate) const PREVIOUS_RUN_EXIT_TIMEOUT: Duration = Duration::from_secs(6);
+pub(crate) const PREVIOUS_RUN_EXIT_TIMEOUT: Duration = Duration::from_secs(12);
 /// How often to check whether it has exited.
 pub(crate) const PREVIOUS_RUN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 

@@ -11,6 +11,14 @@ use crate::process_marks::{self, MARK_VARIABLE};
 /// How long toolq may run before it is killed, in milliseconds.
 const MAX_LIFETIME_MS: u64 = 400;
 
+/// What the calls run. The last three also stop what would clean up, or fork all the time.
+const PROGRAMS: [&str; 4] = [
+    "tree",
+    "stops_its_parent",
+    "stops_reaper_and_supervisor",
+    "relays",
+];
+
 /// Runs and kills toolq repeatedly. Returns the number of kills.
 pub fn kill_repeatedly() -> usize {
     let count = env_number("HOSTILE_PROGRAMS_KILLS", 15);
@@ -30,15 +38,10 @@ fn kill_once(number: usize) -> Duration {
     let temp_dir = tempfile::tempdir().unwrap();
     let test_binary = std::env::current_exe().unwrap();
     let mark = format!("kill-{}-{number}", std::process::id());
-    // In every fourth run the programs stop their reapers, which then can't help to clean up.
-    let program = if number % 4 == 3 {
-        "stops_its_parent"
-    } else {
-        "tree"
-    };
+    let program = PROGRAMS[number % PROGRAMS.len()];
     let tools = format!(
         "version: 1\ntools:\n  tree:\n    description: A tree.\n    input_schema: {{type: object}}\n    \
-         concurrency_safe: true\n    command: {{argv: [\"{}\", program, {program}, \"{mark}\"], env: {{{MARK_VARIABLE}: \"{mark}\"}}}}\n",
+         concurrency_safe: true\n    timeout: {{after: 60s, grace: 100ms}}\n    command: {{argv: [\"{}\", program, {program}, \"{mark}\"], env: {{{MARK_VARIABLE}: \"{mark}\"}}}}\n",
         test_binary.display()
     );
     fs::write(temp_dir.path().join("tools.yaml"), tools).unwrap();

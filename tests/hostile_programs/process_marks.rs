@@ -9,7 +9,7 @@ use crate::stall_clock::ActiveSpan;
 pub const MARK_VARIABLE: &str = "HOSTILE_PROGRAMS_MARK";
 
 /// How long after a call's end marked processes may still exist.
-const MAX_CLEANUP_TIME: Duration = Duration::from_secs(2);
+const MAX_CLEANUP_TIME: Duration = Duration::from_secs(3);
 
 /// Returns the `stat` lines of processes with this mark in their environment or arguments. Zombies have neither, so they
 /// don't count.

@@ -1,6 +1,7 @@
 //! The hostile programs, each with how its call must end.
 
 use std::io::{Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, exit};
 use std::thread::sleep;
@@ -78,6 +79,7 @@ hostile_programs! {
     stops_reaper_and_supervisor => ExpectedEnd::Fails, || { fork_child(sleep_long); signal_reaper_and_supervisor(Signal::STOP) };
     kills_reaper_and_supervisor => ExpectedEnd::Fails, || { signal_reaper_and_supervisor(Signal::KILL); sleep_long() };
     kills_its_group => ExpectedEnd::KilledBySignal(Signal::KILL), || { fork_child(sleep_long); let _ = kill_current_process_group(Signal::KILL); };
+    forks_threads_without_their_first => ExpectedEnd::ExceedsLimit(LimitKind::Processes), || { (0..40).for_each(|_| fork_child(|| { std::thread::spawn(sleep_long); exit_thread() })); sleep_long() };
     fork_bombs => ExpectedEnd::ExceedsLimit(LimitKind::Processes), || fork_bomb(400);
     dies_by_hup => ExpectedEnd::KilledBySignal(Signal::HUP), || raise(Signal::HUP);
     dies_by_int => ExpectedEnd::KilledBySignal(Signal::INT), || raise(Signal::INT);
@@ -102,6 +104,11 @@ pub fn run_by_name(name: &str, _: &[String]) {
     match ALL.iter().find(|program| program.name == name) {
         Some(program) => (program.action)(),
         None if name == "tree" => fork_tree(3),
+        None if name == "relays" => {
+            ignore_all();
+            drop(start_fork_relays(75));
+            sleep_long();
+        }
         None => panic!("unknown program: {name}"),
     }
 }
@@ -175,6 +182,23 @@ fn fork_relay_in_sessions(steps: u32) {
     } else {
         sleep_long();
     }
+}
+
+/// Starts this many relays of processes, each in a session of its own. They wait until the returned end of a pipe is
+/// closed, because nothing else would get any processor time.
+fn start_fork_relays(count: u32) -> std::io::PipeWriter {
+    let (mut gate, opener) = std::io::pipe().unwrap();
+    let pipes = [gate.as_raw_fd(), opener.as_raw_fd()];
+    for _ in 0..count {
+        fork_child(|| {
+            ignore_all();
+            close(pipes[1]);
+            let _ = gate.read(&mut [0]);
+            close(pipes[0]);
+            fork_relay_in_sessions(u32::MAX);
+        });
+    }
+    opener
 }
 
 fn fork_bomb(max_children: u32) {

@@ -9,6 +9,7 @@
 )]
 
 mod budgets;
+mod killed;
 mod marked_run;
 #[cfg(target_os = "linux")]
 mod pid_namespaces;

@@ -15,7 +15,7 @@ use super::support::{CliSandbox, parse_json_lines};
 /// How long to wait for anything before the test fails.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long processes may still be alive after toolq has exited.
-const MAX_CLEANUP_TIME: Duration = Duration::from_secs(2);
+const MAX_CLEANUP_TIME: Duration = Duration::from_secs(3);
 
 /// A sandbox with tools that don't exit on their own.
 pub struct MarkedSandbox {
@@ -56,6 +56,15 @@ tools:
     concurrency_safe: true
     timeout: {{after: 300s, grace: 60s}}
     command: {{argv: [sh, -c, 'trap "" TERM; echo begun; while :; do sleep 0.1; done'], stdin: none, env: {{MARK: "{mark}"}}}}
+  holds_lock:
+    description: Never exit, and remove a lock file on SIGTERM.
+    input_schema: {{type: object}}
+    effect: read
+    timeout: {{after: 300s, grace: 60s}}
+    command:
+      argv: [sh, -c, 'trap "sleep 0.2; rm lock; exit" TERM; echo >lock; while :; do sleep 0.05; done']
+      stdin: none
+      env: {{MARK: "{mark}"}}
   times_out:
     description: Never exit, ignore SIGTERM, and time out.
     input_schema: {{type: object}}

@@ -16,15 +16,27 @@ use crate::sys;
 use crate::sys::ReapedChild;
 use crate::timing::KILL_POLL_INTERVAL;
 
-/// Reaps every child that has exited, and calls `on_exit` for each. Returns whether any children are left.
-pub(crate) fn reap_exited(mut on_exit: impl FnMut(ReapedChild)) -> bool {
-    loop {
+/// From this look on, processes that still exist are slowed down: they fork faster than they are killed.
+const BRAKE_ROUND: u32 = 1;
+/// A process that forks and exits all the time makes zombies as fast as they are reaped, so reaping must end sometime.
+const MAX_REAPED_AT_ONCE: usize = 256;
+
+/// Reaps children that have exited, and calls `on_exit` for each. Returns whether any children are left. If more have
+/// exited than are reaped at once, the next wait on `signals` returns at once.
+pub(crate) fn reap_exited(signals: &SignalFd, on_exit: impl FnMut(ReapedChild)) -> bool {
+    reap_at_most(MAX_REAPED_AT_ONCE, signals, on_exit)
+}
+
+fn reap_at_most(max: usize, signals: &SignalFd, mut on_exit: impl FnMut(ReapedChild)) -> bool {
+    for _ in 0..max {
         match sys::wait_any_child() {
             Ok(Some(child)) => on_exit(child),
             Ok(None) => return true,
             Err(_) => return false,
         }
     }
+    signals.expect_exits();
+    true
 }
 
 /// Counts the living descendants of this process.
@@ -69,20 +81,46 @@ pub(crate) fn kill_until_gone(
     mut on_exit: impl FnMut(ReapedChild),
 ) -> io::Result<bool> {
     let started = Instant::now();
-    while reap_exited(&mut on_exit) {
-        let children = proc_tree::own_children();
-        let child_count = children.len();
-        let is_target = |child: &ProcEntry| Pid::from_raw(child.pid).is_some_and(&should_kill);
-        let targets: Vec<ProcEntry> = children.into_iter().filter(is_target).collect();
+    let mut child_count = 0;
+    for round in 0_u32.. {
+        if !reap_at_most(child_count.max(MAX_REAPED_AT_ONCE), signals, &mut on_exit) {
+            break;
+        }
+        let children = proc_tree::own_child_pids();
+        child_count = children.len();
+        let targets: Vec<Pid> = children
+            .into_iter()
+            .filter(|pid| should_kill(*pid))
+            .collect();
         // If no children are visible at all, keep waiting: `reap_exited` found that there are some.
         if targets.is_empty() && child_count > 0 {
-            return Ok(false);
+            break;
         }
-        signal_processes(Signal::KILL, &targets);
+        kill_children(&targets, round >= BRAKE_ROUND);
         if started.elapsed() > timeout {
             return Ok(true);
         }
-        signals.wait_for_child(KILL_POLL_INTERVAL)?;
+        // A process that can't be killed at all, such as one that waits for a dead disk, isn't worth a busy loop.
+        signals.wait_for_child(KILL_POLL_INTERVAL.max(started.elapsed() / 50))?;
     }
     Ok(false)
+}
+
+/// Kills children and their groups, in as little time as possible: a process that forks must not get ahead of this.
+fn kill_children(children: &[Pid], brake: bool) {
+    let mut members = Vec::new();
+    // The youngest first: the others may be about to exit.
+    for child in children.iter().rev() {
+        // A group with the pid of a child that wasn't reaped is that child's own.
+        let leads_group = kill_process_group(*child, Signal::KILL).is_ok();
+        let _ = kill_process(*child, Signal::KILL);
+        if brake {
+            sys::slow_down(*child);
+        }
+        if !leads_group {
+            members.push(*child);
+        }
+    }
+    let members: Vec<ProcEntry> = members.into_iter().map(ProcEntry::find).collect();
+    signal_processes(Signal::KILL, &members);
 }

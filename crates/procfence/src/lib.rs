@@ -27,6 +27,8 @@ mod fd_passing;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
+mod output_drain;
+#[cfg(target_os = "linux")]
 mod proc_tree;
 #[cfg(target_os = "linux")]
 mod protocol;

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::process::getpid;
+use rustix::process::{Pid, getpid};
+
+/// Where `/proc/PID/stat` has the number of threads, counted from the state.
+const THREAD_COUNT_FIELD: usize = 17;
 
 /// A process, as `/proc` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +17,7 @@ pub(crate) struct ProcEntry {
     /// process. (That's why they aren't read with `getsid`: it returns 0 as well, which rustix considers impossible.)
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// It is a zombie: it has exited, but its parent hasn't reaped it.
+    /// It is a zombie: all of its threads have exited, but its parent hasn't reaped it.
     pub(crate) has_exited: bool,
 }
 
@@ -41,6 +44,7 @@ impl ProcessTree {
         match self {
             Self::ChildLists => read_child_pids(parent_pid)
                 .into_iter()
+                .filter_map(Pid::from_raw)
                 .map(ProcEntry::find)
                 .collect(),
             Self::Snapshot(processes) => {
@@ -57,13 +61,16 @@ impl ProcEntry {
     fn parse(stat: &[u8]) -> Option<Self> {
         let stat = String::from_utf8_lossy(stat);
         let (pid, rest) = stat.split_once(" (")?;
-        let mut fields = rest.rsplit_once(") ")?.1.split(' ');
+        let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split(' ').collect();
+        let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+        // The state is that of the first thread. If that has ended, others may still run.
+        let first_thread_has_exited = matches!(*fields.first()?, "Z" | "X");
         Some(Self {
-            has_exited: matches!(fields.next()?, "Z" | "X"),
+            has_exited: first_thread_has_exited && number(THREAD_COUNT_FIELD)? <= 1,
             pid: pid.parse().ok()?,
-            parent_pid: fields.next()?.parse().ok()?,
-            group: fields.next()?.parse().ok()?,
-            session: fields.next()?.parse().ok()?,
+            parent_pid: number(1)?,
+            group: number(2)?,
+            session: number(3)?,
         })
     }
 
@@ -73,7 +80,8 @@ impl ProcEntry {
 
     /// Returns the process with this pid. If the system hides its details, as it may for other users' processes,
     /// everything but the pid is 0.
-    fn find(pid: i32) -> Self {
+    pub(crate) fn find(pid: Pid) -> Self {
+        let pid = pid.as_raw_nonzero().get();
         Self::read(Path::new(&format!("/proc/{pid}"))).unwrap_or(Self {
             pid,
             parent_pid: 0,
@@ -97,6 +105,18 @@ pub(crate) fn own_process() -> Option<ProcEntry> {
 /// Returns the children of this process, including zombies.
 pub(crate) fn own_children() -> Vec<ProcEntry> {
     ProcessTree::read().children(own_pid())
+}
+
+/// Returns the pids of the children of this process, including zombies.
+pub(crate) fn own_child_pids() -> Vec<Pid> {
+    let pids = match ProcessTree::read() {
+        ProcessTree::ChildLists => read_child_pids(own_pid()),
+        snapshot @ ProcessTree::Snapshot(_) => {
+            let children = snapshot.children(own_pid()).into_iter();
+            children.map(|child| child.pid).collect()
+        }
+    };
+    pids.into_iter().filter_map(Pid::from_raw).collect()
 }
 
 /// Returns the pid of this process.
@@ -134,7 +154,11 @@ mod tests {
 
     #[test]
     fn a_name_that_looks_like_fields_is_parsed() {
-        let process = ProcEntry::parse(b"42 (a) Z 1 (b)) S 7 8 9 0").unwrap();
+        let stat = |state: &str, threads: u32| {
+            format!("42 (a) Z 1 (b)) {state} 7 8 9 0 0 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 0")
+        };
+        let parse = |state, threads| ProcEntry::parse(stat(state, threads).as_bytes()).unwrap();
+        let process = parse("S", 1);
         assert_eq!(
             (
                 process.pid,
@@ -144,7 +168,15 @@ mod tests {
             ),
             (42, 7, 8, false)
         );
-        assert!(ProcEntry::parse(b"42 (dead) Z 1 1 1").unwrap().has_exited);
+        assert!(parse("Z", 1).has_exited);
+        assert!(parse("X", 0).has_exited);
+    }
+
+    /// A process lives until its last thread has ended, but `/proc` shows the state of its first one.
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_alive() {
+        let stat = "42 (a) Z 7 8 9 0 0 0 0 0 0 0 0 0 0 0 20 0 2 0 0";
+        assert!(!ProcEntry::parse(stat.as_bytes()).unwrap().has_exited);
     }
 
     #[test]

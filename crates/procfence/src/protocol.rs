@@ -61,8 +61,7 @@ impl ReaperRequest {
             Self::Start(spawn_request) => Self::encode_start(spawn_request),
             Self::Signal(signal) => encode_frame(b'K', |bytes| bytes.extend(signal.to_le_bytes())),
             Self::Terminate(grace) => {
-                let ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-                encode_frame(b'E', |bytes| bytes.extend(ms.to_le_bytes()))
+                encode_frame(b'E', |bytes| bytes.extend(encode_millis(*grace)))
             }
             Self::Release => encode_frame(b'R', |_| ()),
         }
@@ -88,10 +87,12 @@ impl ReaperRequest {
     /// Waits for the next request and the descriptors attached to it. Returns `None` if the host is gone.
     pub(crate) fn receive(mut socket: &UnixStream) -> io::Result<Option<(Self, Vec<OwnedFd>)>> {
         let mut header = [0; HEADER_BYTES];
-        let (read, descriptors) = receive_with_fds(socket, &mut header)?;
-        if read == 0 {
-            return Ok(None);
-        }
+        let (read, descriptors) = match receive_with_fds(socket, &mut header) {
+            Ok((0, _)) => return Ok(None),
+            // The host died without having read the last reply.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            received => received?,
+        };
         socket.read_exact(&mut header[read..])?;
         let [length @ .., kind] = header;
         let mut body = Vec::new();
@@ -101,6 +102,12 @@ impl ReaperRequest {
         let request = Self::parse(kind, &body).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Some((request, descriptors)))
     }
+}
+
+fn encode_millis(duration: Duration) -> [u8; 8] {
+    u64::try_from(duration.as_millis())
+        .unwrap_or(u64::MAX)
+        .to_le_bytes()
 }
 
 /// Encodes a header and the body that `write` appends.
@@ -114,7 +121,7 @@ fn encode_frame(kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
-/// Writes the limits and the number of arguments, then all strings, each with its trailing NUL.
+/// Writes the limits, the grace period and the number of arguments, then all strings, each with its trailing NUL.
 fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
     let ResourceLimits {
         cpu,
@@ -127,6 +134,7 @@ fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
     for limit in [cpu, memory, files, processes, file_size] {
         bytes.extend(limit.unwrap_or(NO_LIMIT).to_le_bytes());
     }
+    bytes.extend(encode_millis(spawn_request.host_exit_grace));
     bytes.extend((spawn_request.argv.len() as u64).to_le_bytes());
     let strings = [&spawn_request.path, &spawn_request.cwd]
         .into_iter()
@@ -136,7 +144,7 @@ fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
 }
 
 fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
-    let (numbers, strings) = body.split_first_chunk::<48>()?;
+    let (numbers, strings) = body.split_first_chunk::<56>()?;
     let mut numbers = numbers
         .as_chunks::<8>()
         .0
@@ -151,6 +159,7 @@ fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
         processes: limit(),
         file_size: limit(),
     };
+    let host_exit_grace = Duration::from_millis(limit()?);
     let argument_count = usize::try_from(limit()?).ok()?;
     let strings = strings.split_inclusive(|byte| *byte == 0);
     let mut strings = strings
@@ -162,6 +171,7 @@ fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
         argv: strings.by_ref().take(argument_count).collect(),
         env: strings.collect(),
         limits,
+        host_exit_grace,
     })
 }
 
@@ -240,6 +250,7 @@ mod tests {
                 cpu: Some(Duration::from_secs(3)),
                 ..ResourceLimits::default()
             },
+            host_exit_grace: Duration::from_millis(1_500),
         };
         let (sender, receiver) = UnixStream::pair().unwrap();
         let bytes = ReaperRequest::Start(Box::new(spawn_request)).encode();

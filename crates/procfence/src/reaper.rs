@@ -36,7 +36,7 @@ impl Reaper {
                 Err(errno) => self.send_reply(ReaperReply::NotStarted(errno))?,
                 Ok(program) => {
                     drop(descriptors);
-                    let mut call = ReaperCall::new(&self, program, spawn_request.limits);
+                    let mut call = ReaperCall::new(&self, program, &spawn_request);
                     match call.run() {
                         Ok(ReaperAction::AwaitNext) => {}
                         Ok(ReaperAction::Quit) => break,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -10,16 +10,22 @@ use crate::deadline::PausableDeadline;
 use crate::descendants;
 use crate::exit::{ExceededLimit, ProgramExit};
 use crate::limits::ResourceLimits;
+use crate::output_drain::OutputDrain;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper::Reaper;
+use crate::spawn::SpawnRequest;
 use crate::sys::ReapedChild;
-use crate::timing::{PROCESS_COUNT_INTERVAL, REAPER_KILL_TIMEOUT};
+use crate::timing::{
+    MAX_HOST_EXIT_GRACE, OUTPUT_DRAIN_INTERVAL, PROCESS_COUNT_INTERVAL, REAPER_KILL_TIMEOUT,
+};
 
 /// A call whose program was started.
 pub(crate) struct ReaperCall<'k> {
     reaper: &'k Reaper,
     program: Pid,
     limits: ResourceLimits,
+    /// The time between SIGTERM and SIGKILL if the host is gone.
+    host_exit_grace: Duration,
     /// How the program ended, once it was reaped.
     exit: Option<ProgramExit>,
     /// The limit on the number of processes was exceeded.
@@ -36,11 +42,12 @@ pub(crate) enum ReaperAction {
 }
 
 impl<'k> ReaperCall<'k> {
-    pub(crate) fn new(reaper: &'k Reaper, program: Pid, limits: ResourceLimits) -> Self {
+    pub(crate) fn new(reaper: &'k Reaper, program: Pid, request: &SpawnRequest) -> Self {
         Self {
             reaper,
             program,
-            limits,
+            limits: request.limits,
+            host_exit_grace: request.host_exit_grace.min(MAX_HOST_EXIT_GRACE),
             exit: None,
             too_many_processes: false,
             stopped: false,
@@ -66,7 +73,7 @@ impl<'k> ReaperCall<'k> {
                     Some((ReaperRequest::Terminate(grace), _)) => return self.terminate(grace),
                     Some((ReaperRequest::Start(_), _)) => {}
                     Some((ReaperRequest::Release, _)) => return Ok(ReaperAction::Quit),
-                    None => return self.kill_tree().map(|_| ReaperAction::Quit),
+                    None => return self.terminate_without_host(),
                 }
             }
             self.enforce_process_limit()?;
@@ -103,7 +110,7 @@ impl<'k> ReaperCall<'k> {
 
     /// Reaps exited children. Returns whether any are left.
     fn reap_exited(&mut self) -> bool {
-        descendants::reap_exited(|child| {
+        descendants::reap_exited(&self.reaper.signals, |child| {
             record_exit(
                 &mut self.exit,
                 self.program,
@@ -125,7 +132,7 @@ impl<'k> ReaperCall<'k> {
             && !grace.is_zero()
             && self.terminate_gracefully(grace)? == ReaperAction::Quit
         {
-            return self.kill_tree().map(|_| ReaperAction::Quit);
+            return self.terminate_without_host();
         }
         let has_survivors = self.kill_tree()?;
         let exit = self.exit.unwrap_or(ProgramExit::Signal(libc::SIGKILL));
@@ -173,6 +180,28 @@ impl<'k> ReaperCall<'k> {
             }
         }
         Ok(ReaperAction::AwaitNext)
+    }
+
+    /// The host is gone: terminates all processes, with the grace period that the host set for this.
+    fn terminate_without_host(&mut self) -> io::Result<ReaperAction> {
+        // Leftovers of a program that has exited get no grace period, as usual.
+        if self.exit.is_none() {
+            let output_drain = OutputDrain::open(self.program);
+            descendants::signal_children(Signal::TERM);
+            // A suspended call won't be resumed any more.
+            descendants::signal_children(Signal::CONT);
+            let deadline = Instant::now() + self.host_exit_grace;
+            while self.reap_exited() {
+                let remaining = deadline.saturating_duration_since(Instant::now());
+                if remaining.is_zero() {
+                    break;
+                }
+                output_drain.discard();
+                let wait = remaining.min(OUTPUT_DRAIN_INTERVAL);
+                self.reaper.signals.wait_for_child(wait)?;
+            }
+        }
+        self.kill_tree().map(|_| ReaperAction::Quit)
     }
 
     /// Sends SIGKILL to all processes, repeatedly, until none is left or it takes too long. Returns whether any are

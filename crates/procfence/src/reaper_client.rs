@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -9,7 +10,8 @@ use tokio::net::UnixStream;
 use crate::fd_passing::send_with_fds;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest};
 
-/// A connection to a reaper that serves one call, or none. When it is dropped, the reaper kills what it started.
+/// A connection to a reaper that serves one call, or none. When it is dropped, the reaper kills what it started at once.
+/// If it is closed in any other way, the host has died, and the programs get a grace period.
 #[derive(Debug)]
 pub struct ReaperClient {
     pub(crate) number: u64,
@@ -64,5 +66,13 @@ impl ReaperClient {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+impl Drop for ReaperClient {
+    fn drop(&mut self) {
+        let request = ReaperRequest::Terminate(Duration::ZERO).encode();
+        // An idle reaper ignores this. One that is gone, or doesn't read any more, can't be told anything.
+        let _ = send_with_fds(&self.socket, &request, &[]);
     }
 }

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream as Blocking;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -187,6 +189,7 @@ impl SupervisorClient {
             env: Vec::new(),
             cwd: c"/".to_owned(),
             limits: ResourceLimits::default(),
+            host_exit_grace: Duration::ZERO,
         };
         let dev_null = dev_null.as_fd();
         let pid = spawn(&request, &[dev_null, dev_null, dev_null, theirs.as_fd()])
@@ -203,6 +206,8 @@ impl SupervisorClient {
 
     fn spawn_reaper(&mut self, socket: &Blocking) -> io::Result<u64> {
         self.reapers_spawned += 1;
+        // A program may have stopped the supervisor.
+        let _ = kill_process(self.pid, Signal::CONT);
         let request =
             reaper_supervisor::SupervisorRequest::SpawnReaper(self.reapers_spawned).encode();
         send_with_fds(&self.control, &request, &[socket.as_fd()])?;
@@ -224,6 +229,8 @@ impl Drop for SupervisorClient {
         if self.was_killed() {
             return orphans::kill_and_reap(Some(self.pid));
         }
+        // A program may have stopped the supervisor.
+        let _ = kill_process(self.pid, Signal::CONT);
         // To the supervisor, this means that the host is gone.
         let _ = self.control.shutdown(std::net::Shutdown::Both);
         if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
@@ -231,7 +238,12 @@ impl Drop for SupervisorClient {
             let timeout = Timespec::try_from(SUPERVISOR_EXIT_TIMEOUT).ok();
             while poll(&mut watched, timeout.as_ref()) == Err(Errno::INTR) {}
         }
-        let _ = waitpid(Some(self.pid), WaitOptions::NOHANG);
+        if !self.was_killed() {
+            // It still kills orphans. If no thread can be started, it becomes a zombie until this process exits.
+            let pid = self.pid;
+            let thread = thread::Builder::new().stack_size(64 << 10);
+            let _ = thread.spawn(move || waitpid(Some(pid), WaitOptions::empty()));
+        }
     }
 }
 

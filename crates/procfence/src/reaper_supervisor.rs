@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::DupFlags;
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, kill_process, set_child_subreaper,
-    set_dumpable_behavior, setrlimit,
+    set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
 };
 
 use crate::descendants;
@@ -72,6 +72,7 @@ pub(crate) fn serve(strict: bool) -> io::Result<()> {
     let control = sys::control_socket()?.into();
     // Other processes must not inspect its memory, and no core dump may write it to disk.
     let _ = rustix::thread::set_name(c"reapers");
+    resume_at_parent_exit()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     setrlimit(
         Resource::Core,
@@ -103,6 +104,11 @@ fn reply_not_started(socket: OwnedFd, error: &io::Error) {
 /// Makes this process a child subreaper: orphaned descendants are reparented to it (`PR_SET_CHILD_SUBREAPER`).
 fn become_subreaper() -> io::Result<()> {
     Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Makes the end of the parent process resume this process, which a program may have stopped (SIGSTOP).
+fn resume_at_parent_exit() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::CONT))?)
 }
 
 impl ReaperSupervisor {
@@ -147,6 +153,8 @@ impl ReaperSupervisor {
         } = self;
         rustix::io::dup3(&socket, &mut control, DupFlags::CLOEXEC)?;
         drop(socket);
+        // It isn't inherited by a fork.
+        resume_at_parent_exit()?;
         become_subreaper()?;
         Reaper::new(UnixStream::from(control), signals).serve()
     }
@@ -160,9 +168,11 @@ impl ReaperSupervisor {
     /// Reaps exited children. In strict mode, kills all orphans if one of the children was an orphan or a reaper that
     /// didn't exit cleanly.
     fn reap_exited(&mut self) -> io::Result<()> {
-        let Self { reapers, .. } = self;
+        let Self {
+            reapers, signals, ..
+        } = self;
         let mut has_orphans = false;
-        descendants::reap_exited(|child| {
+        descendants::reap_exited(signals, |child| {
             let mut entries = reapers.iter();
             let number = entries
                 .find(|(_, reaper)| **reaper == child.pid)
@@ -171,17 +181,17 @@ impl ReaperSupervisor {
             has_orphans |= reaper.is_none() || child.exit != ProgramExit::Code(0);
         });
         if has_orphans && self.strict {
-            self.kill_orphans()?;
+            self.kill_orphans(ORPHAN_KILL_TIMEOUT)?;
         }
         Ok(())
     }
 
-    fn kill_orphans(&mut self) -> io::Result<()> {
+    fn kill_orphans(&mut self, timeout: Duration) -> io::Result<()> {
         let reapers: Vec<Pid> = self.reapers.values().copied().collect();
         let mut reaped = Vec::new();
         descendants::kill_until_gone(
             &self.signals,
-            ORPHAN_KILL_TIMEOUT,
+            timeout,
             |pid| !reapers.contains(&pid),
             |child| reaped.push(child.pid),
         )?;
@@ -192,6 +202,10 @@ impl ReaperSupervisor {
     /// The host is gone. Waits for the reapers, which notice it as well, and kills what they leave.
     fn shut_down(mut self) -> io::Result<()> {
         let started = Instant::now();
+        // A program may have stopped its reaper.
+        for reaper in self.reapers.values() {
+            let _ = kill_process(*reaper, Signal::CONT);
+        }
         while !self.reapers.is_empty() && started.elapsed() < REAPER_EXIT_TIMEOUT {
             self.signals
                 .wait_for_child(REAPER_EXIT_TIMEOUT.saturating_sub(started.elapsed()))?;
@@ -199,7 +213,8 @@ impl ReaperSupervisor {
         }
         if self.strict {
             self.reapers.clear();
-            self.kill_orphans()?;
+            // Nothing comes after this process, so it doesn't give up.
+            self.kill_orphans(Duration::MAX)?;
         }
         Ok(())
     }

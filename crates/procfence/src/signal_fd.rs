@@ -1,6 +1,7 @@
 //! The signals of supervisors and reapers: they are notified when a child exits, and no SIGTERM can end them before
 //! their work is done.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -11,7 +12,11 @@ use rustix::io::Errno;
 use crate::sys;
 
 /// Blocks every signal that can be blocked, and reads SIGCHLD from a descriptor.
-pub(crate) struct SignalFd(OwnedFd);
+pub(crate) struct SignalFd {
+    descriptor: OwnedFd,
+    /// Children have exited whose signal was already read.
+    exits_expected: Cell<bool>,
+}
 
 /// Why a wait returned. If both are false, it timed out or was interrupted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,7 +30,15 @@ pub(crate) struct Wakeup {
 impl SignalFd {
     /// Blocks signals from now on, also in processes forked later.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self(sys::block_signals()?))
+        Ok(Self {
+            descriptor: sys::block_signals()?,
+            exits_expected: Cell::new(false),
+        })
+    }
+
+    /// Makes the next wait return at once: children have exited that weren't reaped yet.
+    pub(crate) fn expect_exits(&self) {
+        self.exits_expected.set(true);
     }
 
     /// Waits until `socket` is readable, a child exits, or `timeout` has elapsed.
@@ -47,8 +60,14 @@ impl SignalFd {
         socket: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> io::Result<Wakeup> {
+        let exits_expected = self.exits_expected.take();
+        let timeout = if exits_expected {
+            Some(Duration::ZERO)
+        } else {
+            timeout
+        };
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-        let first = PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN);
+        let first = PollFd::from_borrowed_fd(self.descriptor.as_fd(), PollFlags::IN);
         let second = socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN));
         let mut watched: Vec<PollFd<'_>> = [first].into_iter().chain(second).collect();
         match poll(&mut watched, timeout.as_ref()) {
@@ -61,12 +80,12 @@ impl SignalFd {
                 .is_some_and(|descriptor| !descriptor.revents().is_empty())
         };
         let wakeup = Wakeup {
-            child_exited: ready(0),
+            child_exited: ready(0) || exits_expected,
             socket_ready: ready(1),
         };
-        if wakeup.child_exited {
+        if ready(0) {
             // One read takes every signal that may be pending. Which child exited is found out by reaping.
-            let _ = rustix::io::read(&self.0, &mut [0; 1024]);
+            let _ = rustix::io::read(&self.descriptor, &mut [0; 1024]);
         }
         Ok(wakeup)
     }

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::Once;
+use std::time::Duration;
 
 use libc::{c_char, c_int, c_short};
 use rustix::process::Pid;
@@ -57,6 +58,11 @@ pub struct SpawnRequest {
     pub cwd: CString,
     /// Applied by reapers before the program starts; ignored by [`spawn`].
     pub limits: ResourceLimits,
+    /// The time between SIGTERM and SIGKILL if the host is gone, at most [`MAX_HOST_EXIT_GRACE`]. Used by reapers;
+    /// ignored by [`spawn`].
+    ///
+    /// [`MAX_HOST_EXIT_GRACE`]: crate::timing::MAX_HOST_EXIT_GRACE
+    pub host_exit_grace: Duration,
 }
 
 /// What becomes descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.

@@ -9,7 +9,7 @@ use std::ptr;
 use std::time::Duration;
 
 use libc::{c_char, c_int};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::exit::ProgramExit;
 use crate::limits::ResourceLimits;
@@ -198,6 +198,26 @@ fn apply_limits(limits: &ResourceLimits) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Keeps a process that is about to be killed from forking: it runs only when nothing else does, and, unless it is
+/// privileged, may not have more processes. Its children inherit both.
+pub(crate) fn slow_down(process: Pid) {
+    let no_more = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    // It may have exited, or belong to another user. Then the next look finds out.
+    let _ = prlimit(Some(process), Resource::Nproc, no_more);
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is valid for reading.
+    unsafe {
+        libc::sched_setscheduler(
+            process.as_raw_nonzero().get(),
+            libc::SCHED_IDLE,
+            &raw const parameters,
+        );
+    }
 }
 
 fn check_result(result: c_int) -> io::Result<c_int> {

@@ -9,11 +9,16 @@ use std::time::Duration;
 pub const KILL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the processes of a call are counted if their number is limited.
 pub const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(20);
+/// How often the output of a program whose host is gone is read and discarded.
+pub const OUTPUT_DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a reaper waits for killed processes to disappear. It leaves those that don't to its supervisor.
 pub const REAPER_KILL_TIMEOUT: Duration = Duration::from_millis(300);
+/// The longest grace period of programs whose host is gone. Whoever killed the host expects an end soon.
+pub const MAX_HOST_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long a supervisor waits for its reapers to exit once the host is gone.
-pub const REAPER_EXIT_TIMEOUT: Duration = Duration::from_millis(800);
-/// How long a supervisor waits for orphans to disappear after SIGKILL.
+pub const REAPER_EXIT_TIMEOUT: Duration = Duration::from_millis(2500);
+/// How long a supervisor waits for orphans to disappear after SIGKILL while its host lives. Once the host is gone, it
+/// waits until they do.
 pub const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a host waits for its supervisor when it closes the pool. All programs are gone by then; the wait only
 /// prevents a zombie.
@@ -23,7 +28,7 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_millis(10);
 /// How many times to look for them.
 pub const MAX_SWEEPS: u32 = 100;
 
-/// The longest time from the end of a host to the end of its supervisor.
+/// The longest time from the end of a host to the end of its supervisor, if the system can end the programs at all.
 pub const MAX_CLEANUP: Duration =
     Duration::from_millis(millis(REAPER_EXIT_TIMEOUT) + millis(ORPHAN_KILL_TIMEOUT));
 
@@ -34,6 +39,8 @@ const fn millis(duration: Duration) -> u64 {
 // A killed process gets several looks before its reaper gives up.
 const _: () = assert!(millis(REAPER_KILL_TIMEOUT) >= 10 * millis(KILL_POLL_INTERVAL));
 // A supervisor outwaits a reaper that waits for what it killed.
-const _: () = assert!(millis(REAPER_EXIT_TIMEOUT) > 2 * millis(REAPER_KILL_TIMEOUT));
+const _: () = assert!(
+    millis(REAPER_EXIT_TIMEOUT) > millis(MAX_HOST_EXIT_GRACE) + millis(REAPER_KILL_TIMEOUT)
+);
 // The sweep for orphans lasts as long as a supervisor may take to kill them.
 const _: () = assert!(MAX_SWEEPS as u64 * millis(SWEEP_INTERVAL) >= millis(ORPHAN_KILL_TIMEOUT));

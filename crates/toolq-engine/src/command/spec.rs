@@ -71,6 +71,7 @@ impl<'a> CommandSpec<'a> {
             limits: backing
                 .map(|backing| to_resource_limits(backing.limits))
                 .unwrap_or_default(),
+            host_exit_grace: accepted.tool.timeout.kill_grace,
         };
         Ok(Self {
             program,
