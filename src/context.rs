@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::CommonFlags;
+use crate::args::{CommonFlags, DEFAULT_TOOLS_FILE};
 use crate::environment;
+use crate::input::stdin;
 use crate::output::diagnostics;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
@@ -35,11 +36,13 @@ impl CommandContext {
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
         let environment = Arc::new(environment::read());
+        // Before and after the command's name, both may be given: an alias for `toolq -q` doesn't stop `-v`.
+        let quiet = common.quiet && !common.verbose;
         Self {
-            stderr: StderrWriter::new(common.color, common.quiet, &environment),
-            environment,
+            stderr: StderrWriter::new(common.color, quiet, &environment),
             verbose: common.verbose,
-            tools_path: common.tools.clone(),
+            tools_path: choose_tools_path(common, &environment),
+            environment,
         }
     }
 
@@ -48,8 +51,14 @@ impl CommandContext {
     /// # Errors
     /// The file is missing, unreadable, or not UTF-8.
     pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
-        let path = &self.tools_path;
-        let bytes = std::fs::read(path).map_err(|error| unreadable_tools_file(path, &error))?;
+        let is_stdin = self.tools_path == Path::new("-");
+        let (path, bytes) = if is_stdin {
+            (Path::new("stdin"), stdin::read_to_end()?)
+        } else {
+            let path = self.tools_path.as_path();
+            let bytes = std::fs::read(path).map_err(|error| unreadable_tools_file(path, &error))?;
+            (path, bytes)
+        };
         let text = String::from_utf8(bytes).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             CommandError::usage(format!(
@@ -66,7 +75,7 @@ impl CommandContext {
         };
         let loaded = tools_file::parse_tools_file(&text, &dir, &current_dir);
         Ok(ToolsFile {
-            path: path.clone(),
+            path: path.to_owned(),
             text,
             loaded,
         })
@@ -127,6 +136,14 @@ impl CommandContext {
     pub fn build_mask(&self, tools: &ToolsConfig) -> Mask {
         tools.build_mask(&self.environment)
     }
+}
+
+/// Returns the path that `-c` or `TOOLQ_TOOLS` names, or the default. As usual for paths, an empty variable is unset.
+fn choose_tools_path(common: &CommonFlags, environment: &Environment) -> PathBuf {
+    let from_environment = || environment.get_os("TOOLQ_TOOLS").map(PathBuf::from);
+    let named = common.tools.clone().or_else(from_environment);
+    let named = named.filter(|path| !path.as_os_str().is_empty());
+    named.unwrap_or_else(|| PathBuf::from(DEFAULT_TOOLS_FILE))
 }
 
 fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {

@@ -1,17 +1,41 @@
 //! The man page: one page for all commands, because they share flags and exit codes.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
 use crate::args::{EXAMPLES, EXIT_CODES, ProgramArguments};
 
-const ENVIRONMENT_VARIABLES: &str = "\
-TOOLQ_TOOLS     the tools file, unless -c is given
-XDG_STATE_HOME  session logs are kept in toolq/sessions below it [default: ~/.local/state]
-NO_COLOR        disables colors, unless --color always is given
-CI              makes --progress auto print lines if stderr isn't a terminal";
+/// The day of this version, for the footer of the page.
+const VERSION_DATE: &str = "2026-11-22";
+
+const ENVIRONMENT_VARIABLES: [(&str, &str); 5] = [
+    ("TOOLQ_TOOLS", "the tools file, unless -c is given"),
+    (
+        "XDG_STATE_HOME",
+        "session logs are kept in toolq/sessions below it [default: ~/.local/state]",
+    ),
+    (
+        "NO_COLOR",
+        "disables colors, unless --color always is given",
+    ),
+    (
+        "CLICOLOR_FORCE",
+        "enables colors even if the output isn't a terminal",
+    ),
+    (
+        "CI",
+        "makes --progress auto print a line per event, instead of a bar",
+    ),
+];
+
+const SEE_ALSO: &str = "\
+.BR jq (1),
+.BR curl (1)
+.PP
+The directory docs of the source code has a page for each subject: tools.yaml, dialects, streams, the session log,
+events, agents, replay.";
 
 /// Renders the page as roff.
 ///
@@ -19,20 +43,23 @@ CI              makes --progress auto print lines if stderr isn't a terminal";
 /// Only what writing to a buffer can return.
 pub fn render_man_page() -> io::Result<String> {
     let command = ProgramArguments::command();
-    let page = Man::new(command.clone().disable_help_subcommand(true));
+    let page = Man::new(command.clone().disable_help_subcommand(true)).date(VERSION_DATE);
     let mut out = Vec::new();
     page.render_title(&mut out)?;
     page.render_name_section(&mut out)?;
     page.render_synopsis_section(&mut out)?;
     page.render_description_section(&mut out)?;
-    for subcommand in command.get_subcommands() {
+    let visible = |command: &&Command| !command.is_hide_set();
+    for subcommand in command.get_subcommands().filter(visible) {
         write_command_section(&mut out, "toolq", subcommand)?;
     }
     page.render_options_section(&mut out)?;
-    write_verbatim_section(&mut out, "EXAMPLES", EXAMPLES)?;
-    write_verbatim_section(&mut out, "EXIT STATUS", EXIT_CODES)?;
-    write_verbatim_section(&mut out, "ENVIRONMENT", ENVIRONMENT_VARIABLES)?;
-    Ok(String::from_utf8_lossy(&out).into_owned())
+    write_table_section(&mut out, "EXAMPLES", &EXAMPLES)?;
+    write_table_section(&mut out, "EXIT STATUS", &EXIT_CODES)?;
+    write_table_section(&mut out, "ENVIRONMENT", &ENVIRONMENT_VARIABLES)?;
+    writeln!(out, ".SH \"SEE ALSO\"\n{SEE_ALSO}")?;
+    // Not every roff knows how to print other characters.
+    Ok(String::from_utf8_lossy(&out).replace('…', "..."))
 }
 
 /// Writes a section for the command, or one for each of its subcommands. Global flags have a section of their own.
@@ -60,9 +87,18 @@ fn write_command_section(
     write!(out, "{}{}", section_body(&about), section_body(&options))
 }
 
-/// Writes a section whose lines aren't filled.
-fn write_verbatim_section(out: &mut dyn io::Write, title: &str, lines: &str) -> io::Result<()> {
-    writeln!(out, ".SH \"{title}\"\n.nf\n{}\n.fi", escape_roff(lines))
+/// Writes a section of terms with their meanings.
+fn write_table_section(
+    out: &mut dyn io::Write,
+    title: &str,
+    rows: &[(&str, &str)],
+) -> io::Result<()> {
+    writeln!(out, ".SH \"{title}\"")?;
+    for (term, meaning) in rows {
+        let (term, meaning) = (escape_roff(term), escape_roff(meaning));
+        writeln!(out, ".TP\n\\fB{term}\\fR\n{meaning}")?;
+    }
+    Ok(())
 }
 
 /// Returns a rendered section without its title.
@@ -83,7 +119,10 @@ mod tests {
     use super::*;
 
     fn leaf_commands(command: &Command) -> Vec<&Command> {
-        let descendants: Vec<_> = command.get_subcommands().flat_map(leaf_commands).collect();
+        let visible = command
+            .get_subcommands()
+            .filter(|subcommand| !subcommand.is_hide_set());
+        let descendants: Vec<_> = visible.flat_map(leaf_commands).collect();
         if descendants.is_empty() {
             vec![command]
         } else {
@@ -104,5 +143,13 @@ mod tests {
                 assert!(section.contains(&flag), "{flag}: {section}");
             }
         }
+    }
+
+    #[test]
+    fn every_roff_can_print_the_page() {
+        let page = render_man_page().unwrap();
+        let others: String = page.chars().filter(|char| !char.is_ascii()).collect();
+        assert_eq!(others, "");
+        assert!(page.contains(VERSION_DATE) && page.contains(".SH \"SEE ALSO\""));
     }
 }

@@ -5,11 +5,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use crate::args::{Command, ProgramArguments};
+use crate::args::{Command, parse_arguments};
 use crate::commands::agent;
 use crate::commands::check;
+use crate::commands::complete;
 use crate::commands::generate;
 use crate::commands::init;
 use crate::commands::log;
@@ -18,9 +17,10 @@ use crate::commands::replay;
 use crate::commands::run;
 use crate::commands::tools;
 use crate::context::CommandContext;
+use crate::environment;
 use crate::output::panics;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{ColorChoice, CommandError, Exit, StderrWriter};
 use crate::session::signals;
 use toolq_core::os::arm_failpoints;
 
@@ -35,14 +35,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = procfence::make_non_dumpable();
     panics::install_hook();
     signals::catch_file_size_signal();
-    let exit = match ProgramArguments::try_parse_from(arguments) {
+    let exit = match parse_arguments(&arguments) {
         Ok(arguments) => {
             let context = CommandContext::new(&arguments.common);
             arm_failpoints(&context.environment);
             run_command(&arguments.command, &context)
                 .unwrap_or_else(|failure| context.stderr.print_error(&failure))
         }
-        Err(error) => stdout::print_clap_message(&error),
+        Err(message) => stdout::print_clap_message(&message).unwrap_or_else(|lost| {
+            let stderr = StderrWriter::new(ColorChoice::Auto, false, &environment::read());
+            stderr.print_error(&lost.into())
+        }),
     };
     exit.into()
 }
@@ -57,6 +60,7 @@ fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, Comm
         Command::Tools(arguments) => tools::print_declarations(arguments, context),
         Command::Log(arguments) => log::run_log_command(arguments, context),
         Command::Generate(arguments) => generate::print_generated_file(arguments),
+        Command::Complete(arguments) => complete::print_candidates(arguments, context),
         Command::Init(arguments) => init::init_tools_file(arguments, context),
     }
 }

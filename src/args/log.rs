@@ -43,7 +43,7 @@ pub enum LogCommand {
 /// The logs to read.
 #[derive(Debug, Args)]
 pub struct LogFileArguments {
-    /// Session logs [default: the latest below `$XDG_STATE_HOME/toolq/sessions`]
+    /// Session logs; `-` is stdin [default: the latest below `$XDG_STATE_HOME/toolq/sessions`]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
 }
@@ -111,7 +111,13 @@ Examples:
   toolq log resolve toolu_01 session.jsonl --done --result 'refused by the bank' --error
   toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank has no record of it'";
 
+/// clap's own usage line would be wider than a narrow terminal.
+const RESOLVE_USAGE: &str = "\
+toolq log resolve <ID> [FILE] --done --result <TEXT>
+       toolq log resolve <ID> [FILE] --not-done";
+
 #[derive(Debug, Args)]
+#[command(override_usage = RESOLVE_USAGE)]
 #[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
 pub struct LogResolveArguments {
     /// The call: its `tool_use_id`, or the `id` of its `tool_call` record

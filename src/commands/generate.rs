@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use crate::args::{GenerateArguments, GeneratedFile, ProgramArguments};
+use crate::commands::complete::completion_script;
 use crate::man_page;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
@@ -28,6 +29,9 @@ pub fn print_generated_file(arguments: &GenerateArguments) -> Result<Exit, Comma
 }
 
 fn render_completions(shell: clap_complete::Shell) -> String {
+    if let Some(script) = completion_script(shell) {
+        return script.to_owned();
+    }
     let mut script = Vec::new();
     clap_complete::generate(
         shell,

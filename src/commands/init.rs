@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::args::InitArguments;
 use crate::context::CommandContext;
 use crate::input::files;
+use crate::output::stdout;
 use crate::output::{CommandError, Exit, StderrWriter};
 use toolq_core::tools_file;
 use toolq_core::transcript;
@@ -18,7 +19,7 @@ const STARTER: &str = include_str!("starter.yaml");
 /// Maximum size of the document with declarations.
 const MAX_DECLARATIONS_BYTES: u64 = 64 << 20;
 
-/// Creates the file that `-c` names.
+/// Creates the file that `-c` names; `-c -` prints it.
 ///
 /// # Errors
 /// The file exists and `--force` isn't given, it can't be written, or `--from` has no declarations.
@@ -36,6 +37,10 @@ pub fn init_tools_file(
         }
     };
     let path = &context.tools_path;
+    if path == Path::new("-") {
+        stdout::write_line(text.trim_end())?;
+        return Ok(Exit::Ok);
+    }
     write_tools_file(path, &text, arguments.force)?;
     context.stderr.print_note(&format!(
         "wrote {}; run `toolq check` to see what is left to do",

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod check;
+pub(crate) mod complete;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod log;

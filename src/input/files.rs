@@ -2,16 +2,16 @@
 //! its end before anything runs.
 
 use std::fs::File;
-use std::io::{self, Cursor, IsTerminal as _, Read as _};
-use std::os::fd::AsFd as _;
+use std::io::{self, Cursor, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 
 use crate::args::{DialectFlag, InputArguments};
 use crate::input::chunk_reader::ChunkReader;
 use crate::input::follow_input::FollowInput;
+use crate::input::stdin;
 use crate::input::stream_input::StreamInput;
 use crate::output::{CommandError, Exit};
 use toolq_core::transcript;
@@ -94,9 +94,13 @@ fn open_each(
     arguments: &InputArguments,
     open: impl Fn(&Path, String, File) -> Result<CommandInput, CommandError>,
 ) -> Result<Vec<CommandInput>, CommandError> {
-    let stdin = [Path::new("-").to_path_buf()];
+    if arguments.files.is_empty() && stdin::is_terminal() {
+        return Err(CommandError::usage("no input: stdin is a terminal")
+            .with_hint("name a file, or pipe in a model response: `curl … | toolq run`"));
+    }
+    let unnamed = [PathBuf::from("-")];
     let files = match arguments.files.as_slice() {
-        [] => &stdin[..],
+        [] => &unnamed[..],
         files => files,
     };
     let opened = files.iter().map(|path| {
@@ -148,7 +152,7 @@ fn reject_piped_blob(_: &str) -> Result<Box<RawValue>, String> {
 /// Opens `path` for reading; `-` is stdin.
 ///
 /// # Errors
-/// It can't be opened, or is a terminal, where toolq would seem to hang while it waits for input.
+/// It can't be opened.
 pub fn open_source(path: &Path) -> Result<InputSource, CommandError> {
     let (name, file) = open_file(path)?;
     Ok(InputSource::from_file(name, file)?)
@@ -161,14 +165,7 @@ fn open_file(path: &Path) -> Result<(String, File), CommandError> {
         let opened = File::open(path).map_err(|error| unreadable_input(&name, &error))?;
         return Ok((name, opened));
     }
-    if io::stdin().is_terminal() {
-        return Err(CommandError::usage("no input: stdin is a terminal")
-            .with_hint("name a file, or pipe in a model response: `curl … | toolq run`"));
-    }
-    // A redirected file (`< FILE`) is read in place, like one that was named.
-    let stdin = io::stdin().as_fd().try_clone_to_owned();
-    let stdin = stdin.map_err(|error| unreadable_input("stdin", &error))?;
-    Ok(("stdin".to_owned(), File::from(stdin)))
+    Ok(("stdin".to_owned(), stdin::take()?))
 }
 
 /// Returns whether `file` is a stream of events, and the bytes that had to be consumed to tell.

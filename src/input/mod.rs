@@ -3,6 +3,7 @@
 mod chunk_reader;
 pub(crate) mod files;
 mod follow_input;
+pub(crate) mod stdin;
 mod stream_input;
 
 pub(crate) use files::CommandInput;

@@ -34,16 +34,24 @@ enum ColorPolicy {
 }
 
 impl StderrWriter {
-    /// Decides whether to use colors: by the flag, then `NO_COLOR` (no-color.org) and `TERM=dumb`, then by whether the
-    /// stream is a terminal.
+    /// Decides whether to use colors: by the flag, then `NO_COLOR` (no-color.org), `CLICOLOR_FORCE` and `CLICOLOR`
+    /// (bixense.com/clicolors) and `TERM=dumb`, then by whether the stream is a terminal. clap has the same order for help.
     pub fn new(color: ColorChoice, quiet: bool, environment: &Environment) -> Self {
-        let forbidden = environment
-            .get_os("NO_COLOR")
-            .is_some_and(|value| !value.is_empty());
+        let is_set = |name: &str| {
+            environment
+                .get_os(name)
+                .is_some_and(|value| !value.is_empty())
+        };
+        let disabled = environment
+            .get_os("CLICOLOR")
+            .is_some_and(|value| value == "0");
+        let forced = is_set("CLICOLOR_FORCE");
+        let forbidden = is_set("NO_COLOR");
         let dumb = environment.get("TERM").as_deref() == Some("dumb");
         let color_policy = match color {
             ColorChoice::Always => ColorPolicy::Everywhere,
-            ColorChoice::Auto if !forbidden && !dumb => ColorPolicy::OnTerminals,
+            ColorChoice::Auto if forced && !forbidden => ColorPolicy::Everywhere,
+            ColorChoice::Auto if !forbidden && !dumb && !disabled => ColorPolicy::OnTerminals,
             ColorChoice::Auto | ColorChoice::Never => ColorPolicy::Nowhere,
         };
         Self {

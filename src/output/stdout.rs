@@ -80,14 +80,16 @@ pub fn buffered_writer() -> Box<dyn io::Write> {
 }
 
 /// Prints a message of clap: help and version go to stdout, errors to stderr.
-pub fn print_clap_message(error: &clap::Error) -> Exit {
-    let exit = if error.use_stderr() {
-        Exit::Usage
-    } else {
-        Exit::Ok
-    };
-    match error.print() {
-        Ok(()) if error.use_stderr() || check_open().is_ok() => exit,
-        _ => Exit::Output,
+///
+/// # Errors
+/// Help or version can't be written.
+pub fn print_clap_message(message: &clap::Error) -> Result<Exit, StdoutError> {
+    let printed = message.print().and_then(|()| io::stdout().flush());
+    if message.use_stderr() {
+        // There is no place left to report that stderr can't be written.
+        return Ok(Exit::Usage);
     }
+    check_open()?;
+    printed?;
+    Ok(Exit::Ok)
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::LogFileArguments;
 use crate::context::CommandContext;
+use crate::input::stdin;
 use crate::output::CommandError;
 use toolq_log::{Access, Corruption, LogError, Record, RecordReader};
 
@@ -35,13 +36,24 @@ pub(crate) fn latest_session(
     latest.map_err(|error| CommandError::from_log_error(&error, access))
 }
 
+/// Opens a log for reading; `-` is stdin.
+///
+/// # Errors
+/// The log can't be read.
+pub(crate) fn open_log(path: &Path) -> Result<RecordReader, CommandError> {
+    if path == Path::new("-") {
+        return Ok(RecordReader::from_file(stdin::spool()?));
+    }
+    RecordReader::open(path).map_err(|error| unreadable_log(&error))
+}
+
 /// Calls `visit` for each record of a log. A torn end, as left by a killed run, only causes a warning.
 pub(crate) fn for_each_record(
     path: &Path,
     context: &CommandContext,
     mut visit: impl FnMut(&Record) -> Result<(), Corruption>,
 ) -> Result<(), CommandError> {
-    let mut records = RecordReader::open(path).map_err(|error| unreadable_log(&error))?;
+    let mut records = open_log(path)?;
     while let Some(record) = records.next_borrowed() {
         let result = record.and_then(|record| visit(&record));
         if let Err(corruption) = result {

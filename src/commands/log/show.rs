@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::args::{LogFormat, LogShowArguments as Arguments};
-use crate::commands::log::log_files::{select_logs, unreadable_log, warn_torn};
+use crate::commands::log::log_files::{open_log, select_logs, unreadable_log, warn_torn};
 use crate::context::CommandContext;
 use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter};
 use crate::output::stdout;
@@ -36,6 +36,10 @@ pub fn show_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit
             CommandError::usage("only one log can be followed at a time")
                 .with_hint("name one of them, or leave out `-f`"),
         );
+    }
+    if arguments.follow && paths.iter().any(|path| path == Path::new("-")) {
+        return Err(CommandError::usage("stdin can't be followed")
+            .with_hint("name the log: `toolq log show -f FILE`"));
     }
     let mut name_filter = ToolNameFilter::new(&arguments.tool);
     for (number, path) in paths.iter().enumerate() {
@@ -102,7 +106,7 @@ impl<'a> LogPrinter<'a> {
         Ok(Self {
             path,
             canonical_path: fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
-            records: RecordReader::open(path).map_err(|error| unreadable_log(&error))?,
+            records: open_log(path)?,
             identity: file_identity(path),
             format: arguments.format,
             show: if defers_output {

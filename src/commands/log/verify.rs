@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::args::LogFileArguments;
-use crate::commands::log::log_files::{format_count, select_logs};
+use crate::commands::log::log_files::{format_count, open_log, select_logs};
 use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::text::escape;
-use toolq_log::{Record, RecordKind, RecordReader, SequenceChecker};
+use toolq_log::{Record, RecordKind, SequenceChecker};
 
 /// Prints a line per log: its counts, or its first problem.
 ///
@@ -48,7 +48,7 @@ fn verify_log(path: &Path) -> Result<String, String> {
     let mut sequence_checker = SequenceChecker::default();
     // If the path is a symlink, the files are next to its target.
     let log = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut records = RecordReader::open(path).map_err(|error| error.to_string())?;
+    let mut records = open_log(path).map_err(|failure| failure.message)?;
     while let Some(record) = records.next_borrowed() {
         let record = record.map_err(|damage| damage.to_string())?;
         sequence_checker

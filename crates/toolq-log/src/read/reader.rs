@@ -42,8 +42,8 @@ impl RecordReader {
         lock::open_to_read(path).map(Self::from_file)
     }
 
-    /// Reads an open file from its beginning, regardless of its cursor.
-    pub(crate) fn from_file(file: File) -> Self {
+    /// Reads an open regular file from its beginning, regardless of its cursor.
+    pub fn from_file(file: File) -> Self {
         Self {
             source: BufReader::with_capacity(READ_BUFFER_BYTES, FileCursor { file, offset: 0 }),
             line: Vec::new(),

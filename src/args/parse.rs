@@ -1,0 +1,62 @@
+//! Parses the command line, with colors as `--color` says also in help and in usage errors.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _, ValueEnum as _};
+
+use crate::args::ProgramArguments;
+use crate::output::ColorChoice;
+
+/// Parses the arguments, of which the first is the program's name.
+///
+/// # Errors
+/// The usage is wrong, or `--help` or `--version` was given: then the error is the text to print.
+pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
+    // clap prints help and errors before it knows the flags.
+    let color = match find_color(arguments) {
+        Some(ColorChoice::Always) => clap::ColorChoice::Always,
+        Some(ColorChoice::Never) => clap::ColorChoice::Never,
+        Some(ColorChoice::Auto) | None => clap::ColorChoice::Auto,
+    };
+    let mut command = ProgramArguments::command().color(color);
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Returns the last value of `--color` among the options.
+fn find_color(arguments: &[OsString]) -> Option<ColorChoice> {
+    let options = arguments.iter().take_while(|argument| *argument != "--");
+    let options: Vec<_> = options.filter_map(|argument| argument.to_str()).collect();
+    let values = options.iter().enumerate().filter_map(|(at, option)| {
+        let value = match option.strip_prefix("--color")? {
+            "" => options.get(at + 1).copied()?,
+            value => value.strip_prefix('=')?,
+        };
+        ColorChoice::from_str(value, false).ok()
+    });
+    values.last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_color_counts() {
+        let find = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            find_color(&arguments)
+        };
+        assert_eq!(find(&["toolq", "run"]), None);
+        assert_eq!(
+            find(&["toolq", "--color", "never"]),
+            Some(ColorChoice::Never)
+        );
+        assert_eq!(
+            find(&["toolq", "--color=never", "run", "--color=always"]),
+            Some(ColorChoice::Always)
+        );
+        assert_eq!(find(&["toolq", "run", "--", "--color=never"]), None);
+        assert_eq!(find(&["toolq", "--colors=never", "--color"]), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! Standard input, which `-` names. Only one argument can read it.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::output::CommandError;
+
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether stdin is a terminal, where toolq would seem to hang while it waits for input that wasn't asked for.
+pub fn is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Returns stdin as a file. A redirected file (`< FILE`) is read in place, like one that was named.
+///
+/// # Errors
+/// Another argument has already read it, or it is closed.
+pub fn take() -> Result<File, CommandError> {
+    if IS_TAKEN.swap(true, Ordering::Relaxed) {
+        return Err(CommandError::usage("stdin can be read only once")
+            .with_hint("leave one `-` in the command, and name files for the rest"));
+    }
+    let stdin = io::stdin().as_fd().try_clone_to_owned();
+    let stdin = stdin.map_err(|error| unreadable_stdin(&error))?;
+    Ok(File::from(stdin))
+}
+
+/// Reads stdin to its end.
+///
+/// # Errors
+/// As [`take`], or reading fails.
+pub fn read_to_end() -> Result<Vec<u8>, CommandError> {
+    let mut bytes = Vec::new();
+    take()?
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable_stdin(&error))?;
+    Ok(bytes)
+}
+
+/// Returns a file with the content of stdin whose parts can be read in any order.
+///
+/// # Errors
+/// As [`take`], or the content can't be copied to a temporary file.
+pub fn spool() -> Result<File, CommandError> {
+    let mut stdin = take()?;
+    let is_regular = stdin.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_regular {
+        return Ok(stdin);
+    }
+    let spooled = tempfile::tempfile().and_then(|mut file| {
+        io::copy(&mut stdin, &mut file)?;
+        Ok(file)
+    });
+    spooled.map_err(|error| unreadable_stdin(&error))
+}
+
+fn unreadable_stdin(error: &io::Error) -> CommandError {
+    CommandError::usage(format!("stdin can't be read: {error}"))
+}

@@ -1,0 +1,252 @@
+//! Conventions of the command line: `-`, repeated flags, empty variables, colors, completions.
+
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+mod support;
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use support::{CliOutput, CliSandbox};
+
+const TOOLS: &str = "version: 1
+tools:
+  count_words:
+    description: Count the words of a text.
+    input_schema: {type: object}
+    effect: read
+    command: [wc, -w]
+  ask_librarian:
+    description: Answer a question about books.
+    input_schema: {type: object, properties: {question: {type: string}}, required: [question]}
+    agent: {endpoint: 'http://127.0.0.1:1', api_key: '${KEY}', model: m, system: s, prompt: '{question}', tools: []}
+";
+
+const CALL: &str = r#"{"type":"tool_use","id":"toolu_1","name":"count_words","input":{}}"#;
+
+fn toolq() -> CliSandbox {
+    CliSandbox::new().tools(TOOLS)
+}
+
+#[test]
+fn a_dash_is_stdin_for_tools_and_logs() {
+    for arguments in [
+        &["check", "-c", "-"][..],
+        &["tools", "-c", "-"],
+        &["plan", "-c", "-", "call.json"],
+    ] {
+        let ran = CliSandbox::new().file("call.json", CALL);
+        let ran = ran.stdin(TOOLS).run(arguments).assert_exit(0);
+        assert!(
+            !ran.stderr.contains("error"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+    let script = r#""$TOOLQ" run -q --log log call.json > /dev/null
+        for verb in show verify stats; do
+            "$TOOLQ" log $verb log > named && cat log | "$TOOLQ" log $verb - > piped && "$TOOLQ" log $verb - < log > redirected
+            sed -i 's/^log:/-:/' named
+            cmp named piped && cmp named redirected && echo $verb
+        done"#;
+    let ran = toolq().file("call.json", CALL).run_shell(script);
+    assert_eq!(ran.stdout, "show\nverify\nstats\n", "{}", ran.stderr);
+}
+
+#[test]
+fn stdin_is_read_only_once() {
+    for (arguments, stdin) in [
+        (&["plan", "-c", "-"][..], TOOLS),
+        (&["plan", "-", "-"], CALL),
+    ] {
+        let ran = toolq().stdin(stdin).run(arguments).assert_exit(2);
+        assert!(
+            ran.stderr.contains("stdin can be read only once"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+    let ran = toolq().run(&["log", "show", "-f", "-"]).assert_exit(2);
+    assert!(
+        ran.stderr.contains("stdin can't be followed"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn init_to_stdout_prints_the_starter_file() {
+    let ran = CliSandbox::new().run(&["init", "-c", "-"]).assert_exit(0);
+    assert!(ran.stdout.contains("version: 1"), "{}", ran.stdout);
+    assert_eq!(ran.file("-"), None);
+}
+
+#[test]
+fn the_last_of_a_repeated_flag_counts() {
+    let plan = |arguments: &[&str]| {
+        let arguments = [&["plan"], arguments].concat();
+        toolq().stdin(CALL).run(&arguments).assert_exit(0).stdout
+    };
+    assert_eq!(plan(&["--format", "json", "--format", "text"]), plan(&[]));
+    assert_eq!(plan(&["-j", "1", "-j", "4"]), plan(&["-j", "4"]));
+    // An alias for `toolq -q` can be overridden.
+    let verbose = toolq().stdin(CALL).run(&["-q", "plan", "-q", "-v"]);
+    assert!(
+        verbose.stderr.contains("note: tools from"),
+        "{}",
+        verbose.stderr
+    );
+    let quiet = toolq().stdin(CALL).run(&["plan", "-v", "-q"]);
+    assert_eq!(quiet.stderr, "");
+}
+
+/// Flags that may be repeated still collect their values.
+#[test]
+fn a_repeatable_flag_keeps_all_values() {
+    let script = r#""$TOOLQ" run -q --log log > /dev/null
+        "$TOOLQ" log show --tool count_words --tool other log"#;
+    let ran = toolq().stdin(CALL).run_shell(script);
+    assert!(ran.stdout.contains("count_words"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("no calls of other"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    for arguments in [&["check"][..], &["generate", "man"], &["tools"]] {
+        toolq().env("TOOLQ_TOOLS", "").run(arguments).assert_exit(0);
+    }
+    let named = toolq().env("TOOLQ_TOOLS", "nowhere.yaml");
+    let ran = named.run(&["check"]).assert_exit(2);
+    assert!(ran.stderr.contains("nowhere.yaml"), "{}", ran.stderr);
+    let flag = toolq().env("TOOLQ_TOOLS", "nowhere.yaml");
+    flag.run(&["check", "-c", "tools.yaml"]).assert_exit(0);
+}
+
+#[cfg(target_os = "linux")] // It needs /dev/full.
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for arguments in [&["--help"][..], &["--version"], &["help", "run"]] {
+        let sandbox = toolq();
+        let mut command = sandbox.command(arguments);
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ran = command.stdout(full).output().unwrap();
+        let stderr = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(74), "{arguments:?}");
+        assert!(stderr.contains("stdout can't be written"), "{stderr}");
+    }
+    toolq().run(&["--help"]).assert_exit(0);
+}
+
+#[test]
+fn the_color_flag_reaches_help_and_usage_errors() {
+    let is_colored = |ran: CliOutput| (ran.stdout + &ran.stderr).contains("\u{1b}[");
+    for rest in [
+        &["--help"][..],
+        &["--nonsense"],
+        &["check", "-c", "nowhere.yaml"],
+    ] {
+        for (color, expected) in [("always", true), ("never", false), ("auto", false)] {
+            let arguments = [&["--color", color], rest].concat();
+            assert_eq!(
+                is_colored(toolq().run(&arguments)),
+                expected,
+                "{arguments:?}"
+            );
+        }
+        let forced = || toolq().env("CLICOLOR_FORCE", "1");
+        assert!(is_colored(forced().run(rest)), "{rest:?}");
+        let forbidden = forced().env("NO_COLOR", "1");
+        assert!(!is_colored(forbidden.run(rest)), "{rest:?}");
+    }
+}
+
+/// Returns what completes the words, and whether a path does.
+fn complete(words: &[&str]) -> (bool, Vec<String>) {
+    let arguments = [&["__complete", "--", "toolq"], words].concat();
+    let ran = toolq()
+        .file("call.json", CALL)
+        .run(&arguments)
+        .assert_exit(0);
+    let mut lines = ran.stdout.lines();
+    let takes_files = lines.next() == Some("files");
+    let values = lines.map(|line| line.split('\t').next().unwrap().to_owned());
+    (takes_files, values.collect())
+}
+
+#[test]
+fn completions_know_commands_flags_values_and_names() {
+    let words = |words: &[&str]| complete(words).1;
+    assert_eq!(words(&["re"]), ["replay"]);
+    assert_eq!(words(&["plan", "--fo"]), ["--format"]);
+    assert_eq!(words(&["plan", "--format", "j"]), ["json"]);
+    assert_eq!(words(&["plan", "--format=j"]), ["--format=json"]);
+    assert_eq!(words(&["agent", ""]), ["ask_librarian"]);
+    assert_eq!(
+        words(&["log", "show", "--tool", ""]),
+        ["count_words", "ask_librarian"]
+    );
+    let elsewhere = words(&["-c", "nowhere.yaml", "agent", ""]);
+    assert!(!elsewhere.contains(&"ask_librarian".to_owned()));
+    assert_eq!(
+        words(&["agent", "-c", "tools.yaml", "ask"]),
+        ["ask_librarian"]
+    );
+    assert!(!words(&["__"]).contains(&"__complete".to_owned()));
+}
+
+#[test]
+fn completions_know_where_a_path_can_stand() {
+    assert_eq!(
+        complete(&["run", "call"]),
+        (true, vec!["call.json".to_owned()])
+    );
+    assert!(complete(&["run", ""]).0);
+    assert!(complete(&["check", "-c", "too"]).0);
+    assert!(!complete(&["plan", "--format", ""]).0);
+}
+
+#[test]
+fn completions_offer_sessions() {
+    let script = r#""$TOOLQ" run -q > /dev/null; "$TOOLQ" __complete -- toolq log show """#;
+    let ran = toolq().stdin(CALL).run_shell(script).assert_exit(0);
+    let session = |line: &&str| line.contains("/toolq/sessions/") && line.contains(".jsonl\t");
+    assert_eq!(
+        ran.stdout.lines().filter(session).count(),
+        1,
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("tools.yaml\t"), "{}", ran.stdout);
+}
+
+/// The scripts for zsh and fish differ only in how they ask their shell for the words.
+#[test]
+fn the_bash_script_completes() {
+    if Command::new("bash")
+        .stdout(Stdio::null())
+        .arg("--version")
+        .status()
+        .is_err()
+    {
+        support::eprint_uncaptured(format_args!("skipped: no bash"));
+        return;
+    }
+    let script = r#"ln -s "$TOOLQ" toolq; PATH=$PWD:$PATH; "$TOOLQ" generate completions bash > script
+        bash --norc -c '
+            source ./script
+            ask() {
+                COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+                _toolq toolq "${!#}"
+                echo "${COMPREPLY[@]}"
+            }
+            ask toolq re
+            ask toolq agent ""
+            ask toolq plan --format = j
+            ask toolq run call'"#;
+    let ran = toolq().file("call.json", CALL).run_shell(script);
+    assert_eq!(
+        ran.stdout, "replay\nask_librarian\njson\ncall.json\n",
+        "{}",
+        ran.stderr
+    );
+}
