@@ -116,7 +116,7 @@ pub const DEFAULT_TOOLS_FILE: &str = "tools.yaml";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct CommonFlags {
-    /// The file that declares the tools; `-` is stdin [env: TOOLQ_TOOLS] [default: tools.yaml]
+    /// The file that declares the tools; `-` is stdin [env: `TOOLQ_TOOLS`] [default: tools.yaml]
     // An empty variable counts as unset, which clap's `env` doesn't support.
     #[arg(
         short = 'c',

@@ -27,14 +27,14 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
 fn find_color(arguments: &[OsString]) -> Option<ColorChoice> {
     let options = arguments.iter().take_while(|argument| *argument != "--");
     let options: Vec<_> = options.filter_map(|argument| argument.to_str()).collect();
-    let values = options.iter().enumerate().filter_map(|(at, option)| {
+    let mut values = options.iter().enumerate().filter_map(|(at, option)| {
         let value = match option.strip_prefix("--color")? {
             "" => options.get(at + 1).copied()?,
             value => value.strip_prefix('=')?,
         };
         ColorChoice::from_str(value, false).ok()
     });
-    values.last()
+    values.next_back()
 }
 
 #[cfg(test)]

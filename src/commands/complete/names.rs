@@ -99,7 +99,7 @@ impl NameSource {
 /// Returns the tools.yaml that an incomplete command line names, which clap can't parse yet.
 fn find_tools_flag(words: &[OsString]) -> Option<PathBuf> {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-    let values = words
+    let mut values = words
         .iter()
         .enumerate()
         .filter_map(|(at, word)| match *word {
@@ -108,7 +108,7 @@ fn find_tools_flag(words: &[OsString]) -> Option<PathBuf> {
                 .strip_prefix("--tools=")
                 .or_else(|| word.strip_prefix("-c")),
         });
-    values.last().map(PathBuf::from)
+    values.next_back().map(PathBuf::from)
 }
 
 fn starting_with(
