@@ -33,6 +33,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Tools run as the same user. They must not read undeclared variables from `/proc/PID/environ`, or write forged results
     // to `/proc/PID/fd/1`. Without `/proc`, there is nothing to protect.
     let _ = procfence::make_non_dumpable();
+    // Many parallel calls need many descriptors. If the limit can't be raised, fewer calls run at once.
+    let _ = procfence::raise_open_file_limit();
     panics::install_hook();
     signals::catch_file_size_signal();
     let exit = match parse_arguments(&arguments) {

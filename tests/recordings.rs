@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use toolq_core::transcript::{InputSource, Recording, StreamDecoder, collect_turns as turns_of};
-use toolq_core::types::{Call, Turn};
+use toolq_core::types::{Call, ResponseEnding, Turn};
 
 const DATA_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
 
@@ -134,7 +134,7 @@ fn summary(name: &str) -> Value {
     let mut digest = Sha256::new();
     for turn in &turns {
         calls += turn.calls.len();
-        cut_off += usize::from(turn.cut_off);
+        cut_off += usize::from(turn.ending == ResponseEnding::CutOff);
         turn.calls
             .iter()
             .for_each(|call| digest.update(digest_line(call)));

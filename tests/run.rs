@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
-use support::{CliSandbox, model_response, parse_json_lines};
+use support::{CliSandbox, eprint_uncaptured, model_response, parse_json_lines};
 
 const TOOLS: &str = r#"
 version: 1
@@ -521,6 +521,91 @@ fn the_last_call_before_the_token_limit_is_not_executed() {
     assert!(ran.dir.path().join("first").exists());
     assert!(!ran.dir.path().join("second").exists());
     assert!(ran.result_texts()[1].1);
+}
+
+/// The same calls run if the response is complete.
+#[test]
+fn the_calls_of_a_refused_response_are_not_executed() {
+    for (reason, ran_calls) in [("refusal", false), ("tool_use", true)] {
+        let response = json!({"role": "assistant", "stop_reason": reason, "content": [
+            {"type": "tool_use", "id": "a", "name": "say", "input": {"text": "hi"}},
+            {"type": "tool_use", "id": "b", "name": "touch", "input": {"path": "made"}}]});
+        let ran = toolq()
+            .stdin(response.to_string())
+            .run(&["run"])
+            .assert_exit(0);
+        assert_eq!(ran.dir.path().join("made").exists(), ran_calls);
+        for (text, is_error) in ran.result_texts() {
+            assert_eq!(is_error, !ran_calls, "{text}");
+            assert_eq!(text.starts_with("Not executed: "), !ran_calls, "{text}");
+        }
+    }
+}
+
+/// toolq raises its own limit on open files. Some programs can't handle more than 1024.
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_get_the_limit_on_open_files_that_toolq_got() {
+    let tools = "tools: {limit: {input_schema: {type: object}, command: [sh, -c, 'ulimit -Sn']}}";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .stdin(model_response(&[("limit", json!({}))]))
+        .run_shell("ulimit -Sn 200; exec \"$TOOLQ\" run")
+        .assert_exit(0);
+    assert_eq!(ran.result_texts(), [("200".to_owned(), false)]);
+}
+
+/// Runs toolq as a user other than the superuser, who may have any number of threads. `before` is run by bash, because
+/// not every sh can limit threads. Returns `None` without bash.
+#[cfg(target_os = "linux")]
+fn run_as_user(before: &str) -> Option<std::process::Output> {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+    /// A user without other processes.
+    const UNUSED_USER: u32 = 64_999;
+    let dir = tempfile::TempDir::new().unwrap();
+    let bin = dir.path().join("toolq");
+    std::fs::copy(env!("CARGO_BIN_EXE_toolq"), &bin).unwrap();
+    std::fs::set_permissions(&bin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(dir.path().join("tools.yaml"), TOOLS).unwrap();
+    let input = model_response(&[("say", json!({"text": "hi"}))]);
+    std::fs::write(dir.path().join("input.json"), input).unwrap();
+    let mut command = std::process::Command::new("bash");
+    command
+        .arg("-c")
+        .arg(format!("{before} exec ./toolq run --no-log input.json"))
+        .current_dir(dir.path())
+        .stdin(std::process::Stdio::null());
+    if rustix::process::geteuid().is_root() {
+        chown(dir.path(), Some(UNUSED_USER), Some(UNUSED_USER)).unwrap();
+        command.uid(UNUSED_USER).gid(UNUSED_USER);
+    }
+    match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        output => Some(output.unwrap()),
+    }
+}
+
+/// Whatever had started would hold stdout open, so nothing is left.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_threads_nothing_runs() {
+    for limit in ["ulimit -u 1;", "ulimit -u 3;"] {
+        let Some(output) = run_as_user(limit) else {
+            return eprint_uncaptured(format_args!("skipped: no bash\n"));
+        };
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(71), "{stderr}");
+        assert!(
+            stderr.contains("failed to start worker threads"),
+            "{stderr}"
+        );
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        assert!(output.stdout.is_empty());
+    }
+    let output = run_as_user("").unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
 }
 
 /// The status of a failed attempt isn't shown for the next one.

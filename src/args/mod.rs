@@ -79,7 +79,7 @@ pub const EXAMPLES: [(&str, &str); 5] = [
 ];
 
 /// Exit codes, each with its meaning.
-pub const EXIT_CODES: [(&str, &str); 8] = [
+pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
@@ -92,6 +92,10 @@ pub const EXIT_CODES: [(&str, &str); 8] = [
     ),
     ("4", "the session log can't be used"),
     ("5", "run: the model made no tool calls"),
+    (
+        "71",
+        "the system has no threads or descriptors left; nothing ran",
+    ),
     ("74", "results could not be written"),
     (
         "129, 130, 131, 143",

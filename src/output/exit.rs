@@ -17,6 +17,8 @@ pub enum Exit {
     Usage,
     /// The session log can't be used.
     Log,
+    /// The system has no threads or descriptors to start with; nothing ran.
+    Resources,
     /// Terminated by this signal.
     Signal(u8),
     /// Results couldn't be written.
@@ -34,6 +36,7 @@ impl Exit {
             Self::Log => 4,
             Self::NoCalls => 5,
             Self::Signal(signal) => 128 + signal,
+            Self::Resources => 71,
             Self::Output => 74,
         }
     }
@@ -50,7 +53,7 @@ mod tests {
 
     use crate::output::exit::Exit;
 
-    /// If several apply: 74, then 128 + signal, then 4, 2, 3, 1.
+    /// If several apply: 74, then 128 + signal, then 71, 4, 2, 3, 1.
     #[test]
     fn the_most_severe_exit_wins() {
         let codes = |exits: &[Exit]| exits.iter().max().map(|exit| exit.code());
@@ -59,6 +62,8 @@ mod tests {
             codes(&[Exit::Signal(15), Exit::Log, Exit::Usage]),
             Some(143)
         );
+        assert_eq!(codes(&[Exit::Log, Exit::Resources]), Some(71));
+        assert_eq!(codes(&[Exit::Signal(1), Exit::Resources]), Some(129));
         assert_eq!(codes(&[Exit::Incomplete, Exit::Usage, Exit::Log]), Some(4));
         assert_eq!(codes(&[Exit::ProblemsFound, Exit::Incomplete]), Some(3));
     }

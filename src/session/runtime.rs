@@ -1,7 +1,8 @@
 //! What commands need to run calls in addition to the engine: the tokio runtime, default settings, and background
 //! tasks.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -9,13 +10,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::context::CommandContext;
-use crate::output::CommandError;
 use crate::output::stdout;
+use crate::output::{CommandError, Exit};
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::types::{HaltCause, ToolsConfig};
 use toolq_engine::{EngineSettings, RunControl};
 
+/// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
+const OTHER_THREADS: usize = 4;
 /// Time between two frames of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -39,14 +42,49 @@ pub fn default_engine_settings(
 /// Builds the tokio runtime that calls run on.
 ///
 /// # Errors
-/// The threads can't be started.
+/// The system has no threads or descriptors left.
 pub fn build_runtime() -> Result<Runtime, CommandError> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread()
-        .worker_threads(cores.clamp(2, 8))
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::usage(format!("failed to start worker threads: {error}")))
+    let workers = cores.clamp(2, 8);
+    check_threads(workers + OTHER_THREADS)
+        .and_then(|()| {
+            Builder::new_multi_thread()
+                .worker_threads(workers)
+                .enable_all()
+                .build()
+        })
+        .map_err(|error| {
+            CommandError::new(
+                Exit::Resources,
+                format!("failed to start worker threads: {error}; nothing ran"),
+            )
+            .with_hint("raise the limits of this user or container (`ulimit -u`, `ulimit -n`), or end other processes")
+        })
+}
+
+/// Checks that this many threads can be started, by starting them. Tokio panics if it can't start one of its own, and
+/// would leave the others running.
+fn check_threads(count: usize) -> io::Result<()> {
+    let (sender, receiver) = mpsc::channel::<()>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let mut threads = Vec::with_capacity(count);
+    let started = (0..count).try_for_each(|_| {
+        let receiver = Arc::clone(&receiver);
+        // Each thread lives until the sender is dropped, so that all of them exist at once.
+        let thread = thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+            // The sender never sends, so this ends with its drop.
+            let _ = receiver.recv();
+        })?;
+        threads.push(thread);
+        Ok(())
+    });
+    drop(sender);
+    for thread in threads {
+        // These threads don't panic.
+        let _ = thread.join();
+    }
+    started
 }
 
 /// Halts the run when the reader of stdout is gone.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::expert_fixture::{expert_tools, toolq};
+use crate::expert_fixture::{expert_tools, read_events, toolq};
 use crate::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
-use crate::support::{CliSandbox, model_response};
+use crate::support::{CliOutput, CliSandbox, model_response};
 
 fn concurrency_safe_tools(keys: &str) -> String {
     expert_tools(keys).replace(
@@ -36,6 +36,66 @@ fn safe_agents_work_at_the_same_time() {
     );
 }
 
+fn expert_calls(count: usize) -> String {
+    let call = ("expert", json!({"query": "a"}));
+    model_response(&vec![call; count])
+}
+
+/// Returns the highest number of agents that worked at the same time, by the events of the run.
+fn most_agents_at_once(ran: &CliOutput) -> usize {
+    let (mut now, mut most) = (0_usize, 0);
+    for event in read_events(ran) {
+        match event["type"].as_str().unwrap() {
+            "agent_started" => now += 1,
+            "agent_completed" => now -= 1,
+            _ => {}
+        }
+        most = most.max(now);
+    }
+    most
+}
+
+#[test]
+fn the_concurrency_limit_applies_to_agents() {
+    let met = ApiBehavior::Rendezvous(3, Box::new(text_response("met")));
+    let api = ScriptedApi::new(&[met]);
+    let ran = toolq(&api, "")
+        .tools(&concurrency_safe_tools(""))
+        .stdin(expert_calls(12))
+        .run(&["run", "-j", "3", "--events", "events"])
+        .assert_exit(0);
+    assert!(ran.result_texts().iter().all(|(text, _)| text == "met"));
+    assert_eq!(most_agents_at_once(&ran), 3);
+}
+
+/// The soft limit is raised: more agents than it allows for meet at the API.
+#[test]
+fn many_agents_work_at_once_under_a_low_soft_limit() {
+    let met = ApiBehavior::Rendezvous(70, Box::new(text_response("met")));
+    let api = ScriptedApi::new(&[met]);
+    let ran = toolq(&api, "")
+        .tools(&concurrency_safe_tools(""))
+        .stdin(expert_calls(70))
+        .run_shell("ulimit -Sn 64; exec \"$TOOLQ\" run -j 70")
+        .assert_exit(0);
+    assert!(ran.result_texts().iter().all(|(text, _)| text == "met"));
+}
+
+/// Under a hard limit, the agents that have no descriptors left wait for those that work.
+#[test]
+fn more_agents_than_descriptors_all_work() {
+    let api = ScriptedApi::new(&[text_response("done")]);
+    let ran = toolq(&api, "")
+        .tools(&concurrency_safe_tools(""))
+        .stdin(expert_calls(300))
+        .run_shell("ulimit -n 128; exec \"$TOOLQ\" run -j 300")
+        .assert_exit(0);
+    let texts = ran.result_texts();
+    assert_eq!(texts.len(), 300);
+    assert!(texts.iter().all(|(text, _)| text == "done"), "{texts:?}");
+    assert_eq!(ran.log_records().last().unwrap()["type"], "session_end");
+}
+
 /// With `-j 1` agents run one after the other, as planned, and their own calls still get a permit.
 #[test]
 fn jobs_1_runs_agents_one_at_a_time() {
@@ -51,7 +111,7 @@ fn jobs_1_runs_agents_one_at_a_time() {
         .run(&["run", "-j", "1", "--events", "events"])
         .assert_exit(0);
     assert_eq!(ran.result_texts().len(), 2);
-    let events = crate::expert_fixture::read_events(&ran);
+    let events = read_events(&ran);
     let agents: Vec<&str> = events
         .iter()
         .filter_map(|event| event["type"].as_str()?.strip_prefix("agent_"))

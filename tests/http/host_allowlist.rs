@@ -43,7 +43,7 @@ fn check_url(checker: &mut CallChecker, url: &str) -> Result<String, String> {
         calls: vec![call],
         answered_count: 0,
         answer_form: AnswerForm::Message,
-        cut_off: false,
+        ending: toolq_core::types::ResponseEnding::Complete,
         started_positions: Vec::new(),
     };
     match checker.check_turn(turn).remove(0).verdict {

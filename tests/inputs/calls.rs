@@ -1,6 +1,7 @@
 //! The calls of an input: which still need a result, and their ids, names and inputs.
 
 use toolq_core::json::InvalidInput;
+use toolq_core::types::ResponseEnding;
 
 use super::shapes::{CHAT_CALL, FUNCTION_CALL_ITEM, TOOL_USE};
 use super::{open_calls, read};
@@ -172,9 +173,46 @@ fn a_truncated_response_is_marked() {
         ),
     ] {
         assert_eq!(
-            read(&text).unwrap().turn(0, false).unwrap().cut_off,
+            read(&text).unwrap().turn(0, false).unwrap().ending == ResponseEnding::CutOff,
             cut_off,
             "{text}"
         );
+    }
+}
+
+/// A response that was refused or failed may have calls, but none of them was meant to run.
+#[test]
+fn a_refused_response_is_marked() {
+    let anthropic =
+        format!(r#"{{"role":"assistant","stop_reason":"refusal","content":[{TOOL_USE}]}}"#);
+    let chat = format!(
+        r#"{{"choices":[{{"finish_reason":"content_filter","message":{{"tool_calls":[{CHAT_CALL}]}}}}]}}"#
+    );
+    let message = format!(
+        r#"{{"role":"assistant","refusal":"I can't help with that.","tool_calls":[{CHAT_CALL}]}}"#
+    );
+    let items =
+        |rest: &str| format!(r#"{{"object":"response",{rest},"output":[{FUNCTION_CALL_ITEM}]}}"#);
+    for text in [
+        anthropic.clone(),
+        chat.clone(),
+        message.clone(),
+        items(r#""status":"failed","error":{"code":"server_error","message":"x"}"#),
+        items(r#""status":"failed","error":null"#),
+        items(r#""status":"cancelled""#),
+        items(r#""status":"incomplete","incomplete_details":{"reason":"content_filter"}"#),
+    ] {
+        let turn = read(&text).unwrap().turn(0, false).unwrap();
+        assert_eq!(turn.ending, ResponseEnding::Refused, "{text}");
+        assert_eq!(turn.calls.len(), 1, "{text}");
+    }
+    for text in [
+        anthropic.replace("refusal", "tool_use"),
+        chat.replace("content_filter", "tool_calls"),
+        message.replace("I can't help with that.", ""),
+        items(r#""status":"completed","error":null,"incomplete_details":null"#),
+    ] {
+        let turn = read(&text).unwrap().turn(0, false).unwrap();
+        assert_eq!(turn.ending, ResponseEnding::Complete, "{text}");
     }
 }

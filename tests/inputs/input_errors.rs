@@ -6,7 +6,19 @@ use super::{read, read_error, turns};
 /// An error has the position of the problem, even after valid documents.
 #[test]
 fn errors_have_line_and_column() {
-    let cases: [(String, usize, usize, &str); 9] = [
+    let cases: [(String, usize, usize, &str); 11] = [
+        (
+            "\n {\"role\":\"assistant\",\"stop_reason\":\"tool_use\"}".to_owned(),
+            2,
+            2,
+            "has no `content`",
+        ),
+        (
+            "{\"stop_reason\":\"tool_use\",\"content\":null}".to_owned(),
+            1,
+            1,
+            "has no `content`",
+        ),
         (
             format!("{TOOL_USE}\n{TOOL_USE} }}"),
             2,

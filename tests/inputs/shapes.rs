@@ -63,6 +63,14 @@ fn anthropic_shapes() -> Vec<InputShape> {
     vec![
         document(anthropic_response(), AnswerForm::Message),
         document(message.clone(), AnswerForm::Message),
+        document(
+            format!(r#"{{"content":[{TOOL_USE}]}}"#),
+            AnswerForm::Message,
+        ),
+        document(
+            anthropic_response().replace(r#""role":"assistant","#, ""),
+            AnswerForm::Message,
+        ),
         document(format!("[{TOOL_USE}]"), AnswerForm::Blocks),
         document(TOOL_USE.to_owned(), AnswerForm::Block),
         document(

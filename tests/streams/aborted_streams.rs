@@ -125,6 +125,39 @@ fn max_tokens_truncates_the_last_call() {
     );
 }
 
+/// A call that changes something waits for the end of the message, and that says that the message was refused.
+#[test]
+fn a_refused_stream_changes_nothing() {
+    let chat = |reason: &str| {
+        let chunk = json!({"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [
+            {"index": 0, "id": "a", "function": {"name": "change", "arguments": "{\"name\":\"1\"}"}}]}}]});
+        let end =
+            json!({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+        sse_event(&chunk) + &sse_event(&end)
+    };
+    let anthropic = |reason: &str| {
+        message_start() + &call_block(0, ("a", "change", r#"{"name":"1"}"#)) + &message_end(reason)
+    };
+    for (stream, refused) in [
+        (anthropic("refusal"), true),
+        (anthropic("tool_use"), false),
+        (chat("content_filter"), true),
+        (chat("tool_calls"), false),
+    ] {
+        let mut run = InteractiveRun::start(&["run", "--to", "message"]);
+        run.send(&stream);
+        let output = run.close_and_wait().assert_exit(0);
+        assert_eq!(output.has_file("change.1"), !refused, "{stream}");
+        let expected = if refused {
+            "a !Not executed: "
+        } else {
+            "a changed 1"
+        };
+        let results = output.result_lines();
+        assert!(results[0].starts_with(expected), "{results:?}");
+    }
+}
+
 /// A call that had started before the truncation was noticed keeps its result.
 #[test]
 fn a_started_call_survives_truncation() {

@@ -25,6 +25,8 @@ mod descendants;
 #[cfg(target_os = "linux")]
 mod fd_passing;
 #[cfg(target_os = "linux")]
+mod open_files;
+#[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
 mod output_drain;
@@ -55,6 +57,8 @@ mod unsupported;
 pub use exit::{ExceededLimit, ProgramExit};
 pub use limits::ResourceLimits;
 #[cfg(target_os = "linux")]
+pub use open_files::raise_open_file_limit;
+#[cfg(target_os = "linux")]
 pub use protocol::{ReaperReply, ReaperRequest};
 #[cfg(target_os = "linux")]
 pub use reaper_client::ReaperClient;
@@ -64,4 +68,4 @@ pub use reaper_pool::{ReaperPool, Supervisor};
 pub use reexec::{make_non_dumpable, supervise};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Supervisor, make_non_dumpable, supervise};
+pub use unsupported::{Supervisor, make_non_dumpable, raise_open_file_limit, supervise};

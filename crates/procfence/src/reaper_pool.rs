@@ -18,6 +18,7 @@ use tokio::net::UnixStream;
 
 use crate::fd_passing::send_with_fds;
 use crate::limits::ResourceLimits;
+use crate::open_files;
 use crate::orphans;
 use crate::proc_tree;
 use crate::reaper_client::ReaperClient;
@@ -186,7 +187,7 @@ impl SupervisorClient {
         let request = SpawnRequest {
             path,
             argv,
-            env: Vec::new(),
+            env: open_files::supervisor_environment()?,
             cwd: c"/".to_owned(),
             limits: ResourceLimits::default(),
             host_exit_grace: Duration::ZERO,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
+use crate::open_files;
 use crate::reaper_supervisor;
 
 /// The first argument of a supervisor. It isn't the name of a command, and people have no use for it.
@@ -25,8 +26,9 @@ pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
     if !argument_is(1, SUPERVISE_ARGUMENT) {
         return None;
     }
+    let strict = !argument_is(2, LENIENT_ARGUMENT);
     Some(
-        match reaper_supervisor::serve(!argument_is(2, LENIENT_ARGUMENT)) {
+        match open_files::restore_limit().and_then(|()| reaper_supervisor::serve(strict)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::from(2),
         },

@@ -30,3 +30,9 @@ pub fn supervise(_: &[OsString]) -> Option<ExitCode> {
 pub fn make_non_dumpable() -> std::io::Result<()> {
     Ok(())
 }
+
+/// Does nothing: without a supervisor, the programs would inherit the raised limit.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is that on Linux")]
+pub fn raise_open_file_limit() -> std::io::Result<()> {
+    Ok(())
+}

@@ -10,7 +10,7 @@ use crate::attempt::AttemptRunner;
 use crate::control::RunControl;
 use crate::engine::Engine;
 use crate::run_budget::RunBudget;
-use crate::scheduler::{CircuitBreakers, ConcurrencyLimit};
+use crate::scheduler::{CallLimits, CircuitBreakers};
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
@@ -21,14 +21,14 @@ use toolq_core::types::{
     ToolsConfig,
 };
 
-/// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's concurrency limit,
+/// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
 /// control and time budget; the other budgets are for calls only.
 pub struct SchemaDiscovery {
     settings: EngineSettings,
     runner: Arc<dyn AttemptRunner>,
     run_budget: RunBudget,
     control: RunControl,
-    concurrency: ConcurrencyLimit,
+    call_limits: CallLimits,
 }
 
 impl Engine {
@@ -39,7 +39,7 @@ impl Engine {
             runner: Arc::clone(&self.state.runner),
             run_budget: self.state.run_budget.time_only(),
             control: self.state.control.clone(),
-            concurrency: self.state.concurrency.clone(),
+            call_limits: self.state.call_limits.clone(),
         }
     }
 }
@@ -95,7 +95,7 @@ impl SchemaDiscovery {
                 circuit_breakers: CircuitBreakers::default(),
                 run_budget: self.run_budget.clone(),
                 control: self.control.clone(),
-                concurrency: self.concurrency.clone(),
+                call_limits: self.call_limits.clone(),
                 agent_scope: None,
             },
         }

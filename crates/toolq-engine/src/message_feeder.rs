@@ -176,8 +176,8 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
                 self.admission.complete(self.with_turn_number(call));
                 MessageProgress::Open
             }
-            StreamEvent::MessageEnd { cut_off, .. } => {
-                self.admission.close(cut_off);
+            StreamEvent::MessageEnd { ending, .. } => {
+                self.admission.close(ending);
                 MessageProgress::Complete
             }
             StreamEvent::Aborted {

@@ -4,7 +4,7 @@ use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::run_budget::RunBudget;
-use crate::scheduler::{CircuitBreakers, ConcurrencyLimit};
+use crate::scheduler::{CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit};
 use crate::settings::EngineSettings;
 use std::sync::Arc;
 use toolq_core::types::ToolsConfig;
@@ -16,7 +16,7 @@ pub(crate) struct EngineState {
     pub(crate) circuit_breakers: CircuitBreakers,
     pub(crate) run_budget: RunBudget,
     pub(crate) control: RunControl,
-    pub(crate) concurrency: ConcurrencyLimit,
+    pub(crate) call_limits: CallLimits,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
 }
@@ -27,7 +27,7 @@ impl EngineState {
             circuit_breakers: CircuitBreakers::default(),
             run_budget: RunBudget::new(settings.budget_limits),
             control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
-            concurrency: ConcurrencyLimit::new(settings.jobs),
+            call_limits: CallLimits::new(settings.jobs),
             agent_scope: None,
             settings,
             runner,
@@ -46,8 +46,17 @@ impl EngineState {
             circuit_breakers: CircuitBreakers::for_agent(),
             run_budget: self.run_budget.clone(),
             control: self.control.for_agent(),
-            concurrency: self.concurrency.clone(),
+            call_limits: self.call_limits.clone(),
             agent_scope: Some(agent_scope),
         }
+    }
+
+    /// Returns the limit that a call of the current turn counts toward.
+    pub(crate) fn limit_for(&self, job: &CallJob) -> ConcurrencyLimit {
+        if !job.is_agent() {
+            return self.call_limits.calls.clone();
+        }
+        let depth = self.agent_scope.as_ref().map_or(0, |scope| scope.depth);
+        self.call_limits.agents_at_depth(depth as usize)
     }
 }

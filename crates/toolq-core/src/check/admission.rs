@@ -9,9 +9,11 @@ mod tests;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-use crate::check::checker::{CallChecker, reject_call};
+use crate::check::checker::{CallChecker, refuse_call, reject_call};
 use crate::check::rejection;
-use crate::types::{Call, CheckedCall, Effect, NotExecutedCause, Rejection, TurnArrival, Verdict};
+use crate::types::{
+    Call, CheckedCall, Effect, NotExecutedCause, Rejection, ResponseEnding, TurnArrival, Verdict,
+};
 
 /// Collects the calls of one message and releases those that may start.
 #[derive(Debug)]
@@ -70,12 +72,30 @@ impl<'c> StreamAdmission<'c> {
         self.release_ready();
     }
 
-    /// Ends the message and releases all waiting calls. With `cut_off`, the message ended inside its last call.
-    pub fn close(&mut self, cut_off: bool) {
-        if let Some(last) = self.calls_begun.checked_sub(1).filter(|_| cut_off) {
-            self.revoke(last, rejection::truncated());
+    /// Ends the message. Releases the waiting calls, as far as the ending lets them run.
+    pub fn close(&mut self, ending: ResponseEnding) {
+        match ending {
+            ResponseEnding::Complete => {}
+            ResponseEnding::CutOff => {
+                if let Some(last) = self.calls_begun.checked_sub(1) {
+                    self.revoke(last, rejection::truncated());
+                }
+            }
+            ResponseEnding::Refused => self.refuse_all(),
         }
         self.release_all();
+    }
+
+    /// Rejects all calls that haven't started, because the message was refused.
+    fn refuse_all(&mut self) {
+        let released = self.calls_begun.saturating_sub(self.waiting.len());
+        self.ready
+            .extend((0..released).map(|position| TurnArrival::Revoked {
+                position,
+                rejection: rejection::response_refused(),
+            }));
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting = waiting.into_iter().map(refuse_call).collect();
     }
 
     /// Ends a message that broke off. `unfinished` are its last calls, whose inputs are incomplete. No waiting call

@@ -17,8 +17,8 @@ use crate::check::safety;
 use crate::json::Input;
 use crate::json_schema::{CompiledSchema, SchemaError};
 use crate::types::{
-    AcceptedCall, Backing, BuiltinTool, Call, CheckedCall, DescribeResult, Rejection, ResumeState,
-    SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn, Verdict,
+    AcceptedCall, Backing, BuiltinTool, Call, CheckedCall, DescribeResult, Rejection,
+    ResponseEnding, ResumeState, SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -60,8 +60,8 @@ impl CallChecker {
             .map(|index| &self.tools.tools[*index])
     }
 
-    /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so is the last call of a
-    /// turn that was cut off.
+    /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so are the last call of a
+    /// turn that was cut off, and all calls of one that was refused.
     pub fn check_turn(&self, turn: Turn) -> Vec<CheckedCall> {
         let mut ids: HashMap<&str, usize> = HashMap::new();
         for call in &turn.calls {
@@ -76,10 +76,14 @@ impl CallChecker {
         let check = |(call, is_duplicate): (Call, bool)| {
             if is_duplicate {
                 reject_call(call, rejection::duplicate_id())
-            } else if turn.cut_off && call.position + 1 == last {
-                reject_call(call, rejection::truncated())
             } else {
-                self.check_call(call)
+                match turn.ending {
+                    ResponseEnding::Refused => refuse_call(self.check_call(call)),
+                    ResponseEnding::CutOff if call.position + 1 == last => {
+                        reject_call(call, rejection::truncated())
+                    }
+                    ResponseEnding::CutOff | ResponseEnding::Complete => self.check_call(call),
+                }
             }
         };
         turn.calls.into_iter().zip(duplicates).map(check).collect()
@@ -217,6 +221,14 @@ struct ValidInput {
     input: Input,
     value: Value,
     before_coercion: Option<Input>,
+}
+
+/// Rejects a call of a response that was refused, unless it was already rejected for a reason of its own.
+pub(crate) fn refuse_call(checked: CheckedCall) -> CheckedCall {
+    match checked.verdict {
+        Verdict::Accepted(_) => reject_call(checked.call, rejection::response_refused()),
+        Verdict::Rejected(_) => checked,
+    }
 }
 
 /// Attaches a rejection to a call.

@@ -57,6 +57,15 @@ pub(crate) fn broken_off() -> Rejection {
     }
 }
 
+/// Rejects a call of a response that was refused or has failed.
+pub(crate) fn response_refused() -> Rejection {
+    let detail = input_detail("the response with this call was refused, failed or canceled");
+    Rejection {
+        reason: RejectionReason::ResponseRefused,
+        details: vec![detail],
+    }
+}
+
 /// Rejects a call with paths that lead outside the root.
 pub(crate) fn path_outside_root(details: Vec<ProblemDetail>) -> Rejection {
     Rejection {

@@ -36,23 +36,18 @@ impl SlotSchedule {
         }
     }
 
-    /// Puts a call into a slot and returns when it starts.
-    pub(crate) fn schedule_call(&mut self, duration: Duration) -> Duration {
-        let start = if self.free_at.len() < self.jobs {
+    /// Puts a call into a slot and returns when it starts, which is at `not_before` or later.
+    pub(crate) fn schedule_call(&mut self, duration: Duration, not_before: Duration) -> Duration {
+        let free_at = if self.free_at.len() < self.jobs {
             self.start
         } else {
             self.free_at.pop().map_or(self.start, |Reverse(at)| at)
         };
+        let start = free_at.max(not_before);
         let end = start.saturating_add(duration);
         self.free_at.push(Reverse(end));
         self.end = self.end.max(end);
         start
-    }
-
-    /// Adds a call that needs no slot and returns when it starts.
-    pub(crate) fn schedule_without_slot(&mut self, duration: Duration) -> Duration {
-        self.end = self.end.max(self.start.saturating_add(duration));
-        self.start
     }
 
     /// Returns when the last call ends.

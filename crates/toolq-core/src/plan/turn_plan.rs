@@ -131,7 +131,7 @@ impl<'a> TurnPlan<'a> {
         let number = index + 1;
         match self.batches[index].calls.len() {
             1 => format!("batch {number}"),
-            calls if self.batches[index].slots_needed(self.jobs) > self.jobs.get() => {
+            calls if self.batches[index].slots_needed() > self.jobs.get() => {
                 format!("batch {number}: {calls} calls, {} at a time", self.jobs)
             }
             calls => format!("batch {number}: {calls} in parallel"),
@@ -158,25 +158,31 @@ impl<'a> TurnPlan<'a> {
     }
 
     /// Computes when each batch and call starts: batches follow one another, and the calls of a batch share `jobs`
-    /// slots in call order.
+    /// slots in call order. Agents have `jobs` slots of their own, except that a single job runs everything in turn.
     fn schedule_calls(&mut self) {
         let mut now = Duration::ZERO;
         for batch in &mut self.batches {
-            let mut slots = SlotSchedule::new(self.jobs, now);
+            let mut call_slots = SlotSchedule::new(self.jobs, now);
+            let mut agent_slots = SlotSchedule::new(self.jobs, now);
+            let mut last_start = now;
             for planned in &mut batch.calls {
                 let estimate = planned.accepted.tool.estimate;
                 let duration = estimate.unwrap_or_default();
-                planned.start = if planned.needs_slot(self.jobs) {
-                    slots.schedule_call(duration)
+                let slots = if planned.is_agent() && self.jobs > NonZeroUsize::MIN {
+                    &mut agent_slots
                 } else {
-                    slots.schedule_without_slot(duration)
+                    &mut call_slots
                 };
+                // Calls start in call order, so a call also waits for the slots of those before it.
+                planned.start = slots.schedule_call(duration, last_start);
+                last_start = planned.start;
                 self.estimate.serial += estimate.unwrap_or_default();
                 self.estimate.unestimated_calls += usize::from(estimate.is_none());
             }
             batch.start = now;
-            batch.duration = slots.end().saturating_sub(now);
-            now = slots.end();
+            let end = call_slots.end().max(agent_slots.end());
+            batch.duration = end.saturating_sub(now);
+            now = end;
         }
         self.estimate.planned = now;
     }
@@ -195,18 +201,16 @@ impl PlannedBatch<'_> {
         self.calls.len() > 1
     }
 
-    /// Returns how many slots its calls need in order to run all at once.
-    fn slots_needed(&self, jobs: NonZeroUsize) -> usize {
-        let taking = self.calls.iter().filter(|call| call.needs_slot(jobs));
-        taking.count()
+    /// Returns how many slots its calls need in order to run all at once. Agents have slots of their own.
+    fn slots_needed(&self) -> usize {
+        let agents = self.calls.iter().filter(|call| call.is_agent()).count();
+        agents.max(self.calls.len() - agents)
     }
 }
 
 impl PlannedCall<'_> {
-    /// Returns whether the call takes one of the `jobs` slots. An agent doesn't, but its own calls do. With a single
-    /// slot nothing runs in parallel, agents included.
-    fn needs_slot(&self, jobs: NonZeroUsize) -> bool {
-        jobs == NonZeroUsize::MIN || !matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
+    fn is_agent(&self) -> bool {
+        matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
 
     /// `safe: rule get_*`.

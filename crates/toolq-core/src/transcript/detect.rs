@@ -34,6 +34,8 @@ fn detect_object(object: &ParsedObject) -> Option<Dialect> {
         Some(Dialect::ClaudeCode)
     } else if object.has_value("role") {
         Some(detect_message(object).unwrap_or(Dialect::Anthropic))
+    } else if anthropic::is_message_without_role(object) {
+        Some(Dialect::Anthropic)
     } else if let Some(messages) = object.get("messages").and_then(JsonText::objects) {
         Some(detect_conversation(messages))
     } else {

@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::types::{AnswerForm, Dialect};
+use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
 /// What the index stores about a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnEntry {
     pub dialect: Dialect,
     pub form: AnswerForm,
-    /// The response ended at a token limit, inside its last call.
-    pub cut_off: bool,
+    pub ending: ResponseEnding,
 }
 
 /// What the index stores about a call. Only 16 bytes, since a recording may have millions of calls.

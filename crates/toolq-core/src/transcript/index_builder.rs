@@ -8,7 +8,7 @@ use crate::transcript::document::DocumentOrigin;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::index::{CallEntry, RecordingIndex, ReplyEntry, TurnEntry};
 use crate::transcript::reply_pairing::ReplyPairing;
-use crate::types::{AnswerForm, Dialect};
+use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
 /// An index under construction. The reader of a dialect opens turns, adds calls to them, and adds results.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl IndexBuilder {
         self.turns.push(TurnEntry {
             dialect,
             form,
-            cut_off: false,
+            ending: ResponseEnding::Complete,
         });
         self.turns.len() - 1
     }
@@ -75,7 +75,16 @@ impl IndexBuilder {
 
     /// Sets whether the response ended at a token limit inside a call. A later part of the turn may change it.
     pub fn set_cut_off(&mut self, turn: usize, cut_off: bool) {
-        self.turns[turn].cut_off = cut_off;
+        self.turns[turn].ending = match self.turns[turn].ending {
+            ResponseEnding::Refused => ResponseEnding::Refused,
+            _ if cut_off => ResponseEnding::CutOff,
+            _ => ResponseEnding::Complete,
+        };
+    }
+
+    /// Records that the response was refused, has failed, or was canceled. No later part of the turn changes that.
+    pub fn mark_refused(&mut self, turn: usize) {
+        self.turns[turn].ending = ResponseEnding::Refused;
     }
 
     /// Adds the next call of `turn`. `call` is its JSON, a part of the document; `id` is the id that results refer to.

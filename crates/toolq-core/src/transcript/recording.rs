@@ -13,7 +13,7 @@ use crate::transcript::formats::dispatch;
 use crate::transcript::index::{RecordingIndex, ReplyEntry};
 use crate::transcript::input_error::{InputError, OffsetError};
 use crate::transcript::input_source::{InputSource, SpooledInput};
-use crate::types::{Call, Dialect, InputLayout, RecordedResult, Turn};
+use crate::types::{Call, Dialect, InputLayout, RecordedResult, ResponseEnding, Turn};
 
 /// Calls are read together if the gap between them is at most this many bytes.
 const MAX_READ_GAP_BYTES: u64 = 16 * 1024;
@@ -194,7 +194,14 @@ impl Recording {
             number,
             answered_count: range.len() - wanted.len(),
             answer_form: entry.form,
-            cut_off: entry.cut_off && wanted.last().is_some_and(|&last| last + 1 == range.end),
+            ending: match entry.ending {
+                ResponseEnding::CutOff
+                    if wanted.last().is_none_or(|&last| last + 1 != range.end) =>
+                {
+                    ResponseEnding::Complete
+                }
+                ending => ending,
+            },
             calls,
             started_positions: self.started(number),
         })

@@ -128,7 +128,7 @@ fn build_turn(
         answered_count: 0,
         started_positions: Vec::new(),
         answer_form: entry.form,
-        cut_off: entry.cut_off,
+        ending: entry.ending,
     })
 }
 

@@ -16,11 +16,23 @@ pub struct Turn {
     pub answered_count: usize,
     /// The form to answer in, which mirrors the form of the turn.
     pub answer_form: AnswerForm,
-    /// Whether the response hit a token limit (`max_tokens`, `length`, `incomplete`) and its last block is a call. The
-    /// input of that call may be incomplete.
-    pub cut_off: bool,
+    /// How the response ended.
+    pub ending: ResponseEnding,
     /// Positions of calls that started but didn't end, if the input is a session log.
     pub started_positions: Vec<usize>,
+}
+
+/// How a model's response ended, as far as it decides which of its calls may run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResponseEnding {
+    /// It is complete.
+    #[default]
+    Complete,
+    /// It hit a token limit (`max_tokens`, `length`, `incomplete`), and its last block is a call, whose input may be
+    /// incomplete.
+    CutOff,
+    /// It was refused (`refusal`, `content_filter`), has failed, or was canceled. None of its calls may run.
+    Refused,
 }
 
 impl Turn {

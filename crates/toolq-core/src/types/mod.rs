@@ -38,7 +38,7 @@ pub use backing::{
     Backing, CommandBacking, CommandLimits, HostPattern, HttpBacking, HttpMethod, Leftovers,
     LimitKind, RequestBody, StdinSource,
 };
-pub use call::{Call, CallKey, CallRef, Turn};
+pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn};
 pub use compare::{Compare, IgnorePattern};
 pub use dialect::{AnswerForm, Dialect, InputLayout};
 pub use event::{Event, ProbeFinding};

@@ -90,6 +90,8 @@ statuses! {
     DuplicateId = "duplicate_id",
     /// Rejected: the response was cut off inside this call.
     Truncated = "truncated",
+    /// Rejected: the response with this call was refused, failed or canceled.
+    ResponseRefused = "response_refused",
     /// Rejected: a path leads outside the root.
     PathOutsideRoot = "path_outside_root",
     /// Rejected: the call would nest agents too deep.
@@ -108,6 +110,7 @@ impl Status {
                 | Self::InvalidArguments
                 | Self::DuplicateId
                 | Self::Truncated
+                | Self::ResponseRefused
                 | Self::PathOutsideRoot
                 | Self::TooDeep
                 | Self::NotConcurrencySafe

@@ -131,6 +131,8 @@ pub enum RejectionReason {
     Truncated,
     /// The stream broke off inside this call.
     StreamAborted,
+    /// The response with this call was refused, has failed, or was canceled.
+    ResponseRefused,
     /// A path leads outside the root.
     PathOutsideRoot,
     /// The call would nest agents deeper than `max_depth` allows.
@@ -148,6 +150,7 @@ impl RejectionReason {
             Self::InvalidArguments => Status::InvalidArguments,
             Self::DuplicateId => Status::DuplicateId,
             Self::Truncated | Self::StreamAborted => Status::Truncated,
+            Self::ResponseRefused => Status::ResponseRefused,
             Self::PathOutsideRoot => Status::PathOutsideRoot,
             Self::TooDeep => Status::TooDeep,
             Self::NotConcurrencySafe => Status::NotConcurrencySafe,

@@ -112,7 +112,7 @@ impl AgentConversation<'_> {
             if let Err(failure) = can_continue {
                 if let Some(mut streaming) = streaming {
                     let cause = NotExecutedCause::Halted(HaltCause::AgentStopped);
-                    if let Some(doubt) = streaming.abort(cause, turn.cut_off).await {
+                    if let Some(doubt) = streaming.abort(cause, turn.ending).await {
                         return Err(in_doubt_outcome(doubt).into());
                     }
                 }
@@ -209,7 +209,7 @@ impl AgentConversation<'_> {
     ) -> Result<Option<String>, AgentError> {
         let (turn_number, form) = (turn.number, turn.answer_form);
         let streamed = match streaming {
-            Some(mut streaming) => streaming.finish(turn.cut_off).await,
+            Some(mut streaming) => streaming.finish(turn.ending).await,
             None => None,
         };
         let AgentTurnResult {

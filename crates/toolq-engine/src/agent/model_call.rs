@@ -18,8 +18,8 @@ use crate::scheduler::retry;
 use toolq_core::text::{format_bytes, format_duration, truncate};
 use toolq_core::transcript::{ResponseError, parse_response};
 use toolq_core::types::{
-    AgentFailure, HttpBacking, HttpMethod, ModelResponse, NotExecutedCause, RequestBody, Template,
-    TransportPhase, Turn,
+    AgentFailure, HttpBacking, HttpMethod, ModelResponse, NotExecutedCause, RequestBody,
+    ResponseEnding, Template, TransportPhase, Turn,
 };
 
 /// The maximum size of a response, in bytes.
@@ -88,7 +88,7 @@ impl AgentConversation<'_> {
             };
             if streaming.has_open_turn() {
                 if let Some(doubt) = streaming
-                    .abort(NotExecutedCause::StreamAborted, false)
+                    .abort(NotExecutedCause::StreamAborted, ResponseEnding::Complete)
                     .await
                 {
                     return Err(in_doubt_outcome(doubt).into());

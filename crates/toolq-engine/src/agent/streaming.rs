@@ -14,7 +14,9 @@ use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
 use redact::Mask;
 use toolq_core::check::StreamAdmission;
 use toolq_core::transcript::{ResponseAssembler, ResponseError, check_call_count};
-use toolq_core::types::{Api, DoubtCause, HaltCause, NotExecutedCause, TurnArrival, Verdict};
+use toolq_core::types::{
+    Api, DoubtCause, HaltCause, NotExecutedCause, ResponseEnding, TurnArrival, Verdict,
+};
 
 /// A model response, as far as it has been received.
 pub(crate) struct StreamingResponse<'k> {
@@ -142,13 +144,13 @@ impl<'k> StreamingResponse<'k> {
         }
     }
 
-    /// Dispatches the remaining calls of the complete response and returns the answers to all of them. `cut_off` says
-    /// whether the response was cut off inside its last call. Returns `None` if no call had started.
-    pub(crate) async fn finish(&mut self, cut_off: bool) -> Option<AgentTurnResult> {
+    /// Dispatches the remaining calls of the complete response and returns the answers to all of them. `ending` is how the
+    /// response ended. Returns `None` if no call had started.
+    pub(crate) async fn finish(&mut self, ending: ResponseEnding) -> Option<AgentTurnResult> {
         if !self.has_open_turn() {
             return None;
         }
-        self.dispatch_rest(cut_off);
+        self.dispatch_rest(ending);
         Some(AgentTurnResult {
             answers: self.wait_for_answers().await.unwrap_or_default(),
             completion_positions: mem::take(&mut self.completion_positions),
@@ -160,9 +162,9 @@ impl<'k> StreamingResponse<'k> {
     pub(crate) async fn abort(
         &mut self,
         cause: NotExecutedCause,
-        cut_off: bool,
+        ending: ResponseEnding,
     ) -> Option<DoubtCause> {
-        self.cancel_waiting(cause, cut_off);
+        self.cancel_waiting(cause, ending);
         self.wait_for_answers().await?.doubt
     }
 
@@ -172,14 +174,14 @@ impl<'k> StreamingResponse<'k> {
         answers.await.ok()
     }
 
-    fn cancel_waiting(&mut self, cause: NotExecutedCause, cut_off: bool) {
+    fn cancel_waiting(&mut self, cause: NotExecutedCause, ending: ResponseEnding) {
         let Some(turn) = &self.open_turn else {
             return;
         };
         // This is sent first, so that none of the calls that follow starts.
         let _ = turn.sender.send(TurnArrival::RestSkipped(cause));
         if self.is_complete() {
-            return self.dispatch_rest(cut_off);
+            return self.dispatch_rest(ending);
         }
         self.admit_new_calls();
         let unfinished = self.assembly.abort(self.turn_number);
@@ -187,9 +189,9 @@ impl<'k> StreamingResponse<'k> {
         self.forward_admitted();
     }
 
-    fn dispatch_rest(&mut self, cut_off: bool) {
+    fn dispatch_rest(&mut self, ending: ResponseEnding) {
         self.admit_new_calls();
-        self.admission.close(cut_off);
+        self.admission.close(ending);
         self.forward_admitted();
     }
 
@@ -243,7 +245,10 @@ impl<'k> StreamingResponse<'k> {
 impl Drop for StreamingResponse<'_> {
     fn drop(&mut self) {
         self.record_aborted();
-        self.cancel_waiting(NotExecutedCause::Halted(HaltCause::AgentStopped), false);
+        self.cancel_waiting(
+            NotExecutedCause::Halted(HaltCause::AgentStopped),
+            ResponseEnding::Complete,
+        );
     }
 }
 

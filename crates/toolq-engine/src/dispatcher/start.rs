@@ -38,19 +38,19 @@ impl Dispatcher<'_> {
     /// Admits calls through the gate. Those that may not run after all are answered here.
     fn admit_calls(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
-        self.awaiting_permit = false;
+        self.awaited_limit = None;
         while let Some(number) = self.gate.peek() {
             let job = self.queue.waiting_job(number);
-            let needs_permit = job.as_ref().is_some_and(|job| !job.is_agent());
-            let permit = needs_permit.then(|| self.engine.concurrency.try_acquire());
-            if matches!(permit, Some(None)) {
-                self.awaiting_permit = true;
-                break;
-            }
-            self.gate.enter();
             let Some(job) = job else {
+                self.gate.enter();
                 continue;
             };
+            let limit = self.engine.limit_for(&job);
+            let Some(permit) = limit.try_acquire() else {
+                self.awaited_limit = Some(limit);
+                break;
+            };
+            self.gate.enter();
             if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
                 self.gate.leave();
                 self.finish_call(number, &outcome);
@@ -62,7 +62,7 @@ impl Dispatcher<'_> {
                     .and_then(|prior| prior.idempotency_key.clone());
                 let key = logged_key
                     .unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
-                let run = RunningCall::new(job, key, self.engine.control.now(), permit.flatten());
+                let run = RunningCall::new(job, key, self.engine.control.now(), permit);
                 self.queue.set_running(number, run);
                 admitted.push(number);
             }

@@ -2,6 +2,7 @@
 //! handled before the next.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::mem;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::dispatcher::attempt_tasks::AttemptTasks;
 use crate::dispatcher::halt::wait_for_halt_or_budget;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
-use crate::scheduler::{CallQueue, Gate};
+use crate::scheduler::{CallQueue, ConcurrencyLimit, Gate};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::plan::BatchPartition;
@@ -41,8 +42,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) partition: BatchPartition,
     pub(crate) queue: CallQueue,
     pub(crate) gate: Gate,
-    /// The next call may run as soon as a permit is free.
-    pub(crate) awaiting_permit: bool,
+    /// The next call may run as soon as this limit has a free permit.
+    pub(crate) awaited_limit: Option<ConcurrencyLimit>,
     pub(crate) stats: TurnStats,
     pub(crate) attempt_tasks: AttemptTasks,
     /// How many batches have started.
@@ -76,7 +77,7 @@ impl<'e> Dispatcher<'e> {
             partition: BatchPartition::default(),
             queue: CallQueue::default(),
             gate: Gate::default(),
-            awaiting_permit: false,
+            awaited_limit: None,
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),
             batches_started: 0,
@@ -123,7 +124,7 @@ impl<'e> Dispatcher<'e> {
                 arrival = arrivals.recv(), if is_open => arrival.into_iter().for_each(|arrival| self.handle_arrival(arrival)),
                 event = self.attempt_tasks.next_event() => self.handle_task_event(event),
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
-                () = self.engine.concurrency.permit_released(), if self.awaiting_permit => {}
+                () = permit_released(self.awaited_limit.as_ref()) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
             }
         }
@@ -159,5 +160,13 @@ impl<'e> Dispatcher<'e> {
     /// has failed keeps track of that itself.
     pub(crate) fn emit(&mut self, event: &Event<'_>) {
         let _ = self.sink.emit(std::slice::from_ref(event));
+    }
+}
+
+/// Waits until a permit of `limit` is released. Never resolves without a limit.
+async fn permit_released(limit: Option<&ConcurrencyLimit>) {
+    match limit {
+        Some(limit) => limit.permit_released().await,
+        None => pending().await,
     }
 }

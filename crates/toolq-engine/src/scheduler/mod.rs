@@ -2,6 +2,7 @@
 
 mod circuit_breaker;
 mod concurrency_gate;
+mod descriptor_limits;
 mod permits;
 mod queue;
 pub(crate) mod retry;
@@ -9,6 +10,6 @@ mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
 pub(crate) use concurrency_gate::Gate;
-pub(crate) use permits::ConcurrencyLimit;
+pub(crate) use permits::{CallLimits, ConcurrencyLimit};
 pub(crate) use queue::{CallJob, CallQueue, CallState, QueueEntry, RunningCall};
 pub(crate) use timeout::AttemptTimeout;

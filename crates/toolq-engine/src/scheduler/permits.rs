@@ -1,14 +1,20 @@
 //! Permits for calls that run at the same time, shared by a turn and the turns of all agents in it. The gates decide
 //! the order of calls; permits only limit how many run.
+//!
+//! An agent waits for its own calls, so it must never hold a permit that one of them needs. Agents therefore take
+//! permits of their level of nesting only, and all other calls share one limit. Whatever holds a permit waits at most for
+//! permits of deeper levels, so some call can always continue.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// The concurrency limit of a run. Clones share its permits.
+use crate::scheduler::descriptor_limits::DescriptorLimits;
+
+/// A limit on how many calls run at once. Clones share its permits.
 #[derive(Debug, Clone)]
 pub(crate) struct ConcurrencyLimit(Arc<PermitPool>);
 
@@ -48,5 +54,36 @@ impl Drop for Permit {
         let Self(ConcurrencyLimit(pool)) = self;
         pool.free.fetch_add(1, Relaxed);
         pool.released.notify_waiters();
+    }
+}
+
+/// The limits of a run on calls at the same time. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct CallLimits {
+    /// For all calls except those of agents.
+    pub(crate) calls: ConcurrencyLimit,
+    max_agents: NonZeroUsize,
+    agents_by_depth: Arc<Mutex<Vec<ConcurrencyLimit>>>,
+}
+
+impl CallLimits {
+    /// Creates the limits for `jobs` calls at once, or for as many as this process has descriptors for.
+    pub(crate) fn new(jobs: NonZeroUsize) -> Self {
+        let limits = DescriptorLimits::of_process(jobs);
+        Self {
+            calls: ConcurrencyLimit::new(limits.calls),
+            max_agents: limits.agents,
+            agents_by_depth: Arc::default(),
+        }
+    }
+
+    /// Returns the limit for agents that are nested in `depth` other agents.
+    pub(crate) fn agents_at_depth(&self, depth: usize) -> ConcurrencyLimit {
+        let limits = self.agents_by_depth.lock();
+        let mut limits = limits.unwrap_or_else(PoisonError::into_inner);
+        while limits.len() <= depth {
+            limits.push(ConcurrencyLimit::new(self.max_agents));
+        }
+        limits[depth].clone()
     }
 }

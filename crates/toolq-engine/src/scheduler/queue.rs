@@ -97,8 +97,7 @@ pub(crate) struct RunningCall {
     pub(crate) last_outcome: Option<Outcome>,
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
-    /// Its concurrency permit. Agents don't need one.
-    _permit: Option<Permit>,
+    _permit: Permit,
 }
 
 impl RunningCall {
@@ -107,7 +106,7 @@ impl RunningCall {
         job: Arc<CallJob>,
         idempotency_key: String,
         now: Duration,
-        permit: Option<Permit>,
+        permit: Permit,
     ) -> Self {
         let agent_name = job.is_agent().then(|| job.accepted.tool.name.as_str());
         let prior_attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);

@@ -1,6 +1,7 @@
 //! Tests of the dispatcher by itself: order, policies, retries, and the events it emits.
 
 mod halts;
+mod nested_agents;
 mod restore;
 mod scripted_runner;
 

@@ -255,6 +255,18 @@ pub(crate) fn engine_with_budgets(
 ) -> (Engine, PendingAttempts) {
     let (send, attempts) = mpsc::unbounded_channel();
     let settings = EngineSettings {
+        budget_limits: budgets,
+        ..engine_settings(tools, jobs)
+    };
+    (
+        Engine::with_runner(settings, Arc::new(ScriptedRunner(send))),
+        attempts,
+    )
+}
+
+/// Returns settings without budgets, a log or a supervisor.
+pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
+    EngineSettings {
         tools: Arc::new(ToolsConfig {
             tools: tools.iter().map(|tool| Arc::new((*tool).clone())).collect(),
             concurrency: jobs.try_into().unwrap(),
@@ -272,13 +284,9 @@ pub(crate) fn engine_with_budgets(
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),
         task_id: "task".to_owned(),
-        budget_limits: budgets,
+        budget_limits: BudgetLimits::default(),
         agent_history: None,
-    };
-    (
-        Engine::with_runner(settings, Arc::new(ScriptedRunner(send))),
-        attempts,
-    )
+    }
 }
 
 /// Runs a turn. `script` lists the attempts in the order in which they end, with a `!` before those that fail. Each is

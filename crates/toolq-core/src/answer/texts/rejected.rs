@@ -16,6 +16,7 @@ pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
         RejectionReason::DuplicateId
         | RejectionReason::Truncated
         | RejectionReason::StreamAborted
+        | RejectionReason::ResponseRefused
         | RejectionReason::TooDeep
         | RejectionReason::NotConcurrencySafe => MessageKey::NotExecuted,
     }
@@ -59,7 +60,7 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
             format!("Not executed: {first}, so its input may be incomplete."),
             "call it again with a shorter input, or split it into several smaller calls.",
         ),
-        RejectionReason::StreamAborted => ErrorText::new(
+        RejectionReason::StreamAborted | RejectionReason::ResponseRefused => ErrorText::new(
             format!("Not executed: {first}."),
             "nothing is wrong with this call. Call it again if it is still needed.",
         ),

@@ -72,8 +72,8 @@ fn run_script(script: &str) -> Vec<String> {
     let mut released = Vec::new();
     for step in script.split(' ') {
         match step.split_at(1) {
-            (".", _) => admission.close(false),
-            ("~", _) => admission.close(true),
+            (".", _) => admission.close(ResponseEnding::Complete),
+            ("~", _) => admission.close(ResponseEnding::CutOff),
             ("/", "") => admission.abort(Vec::new()),
             ("/", id) => {
                 admission.begin();
@@ -131,7 +131,7 @@ proptest! {
     #[test]
     fn streamed_and_whole_messages_get_the_same_verdicts(
         specs in prop::collection::vec(("[rawux]", 0..6_u8), 0..8),
-        cut_off in any::<bool>(),
+        ending in prop::sample::select(vec![ResponseEnding::Complete, ResponseEnding::CutOff, ResponseEnding::Refused]),
     ) {
         let checker = checker();
         let calls: Vec<Call> = specs.iter().enumerate().map(|(position, (kind, id))| {
@@ -144,7 +144,7 @@ proptest! {
             arriving.complete(call);
         }
         let early = arriving.ready.len();
-        arriving.close(cut_off);
+        arriving.close(ending);
         let mut judged: Vec<CheckedCall> = Vec::new();
         for (at, arrival) in arriving.drain_ready().enumerate() {
             match arrival {
@@ -154,11 +154,14 @@ proptest! {
                     prop_assert_eq!(checked.call.position, judged.len());
                     judged.push(*checked);
                 }
-                TurnArrival::Revoked { position, rejection } => judged[position].verdict = Verdict::Rejected(rejection),
+                // A call that was rejected keeps its own reason.
+                TurnArrival::Revoked { position, rejection } => if rejection != rejection::response_refused() || matches!(judged[position].verdict, Verdict::Accepted(_)) {
+                    judged[position].verdict = Verdict::Rejected(rejection);
+                },
                 other => prop_assert!(false, "{:?}", other),
             }
         }
-        let turn = Turn { number: 0, calls, answered_count: 0, answer_form: AnswerForm::Message, cut_off, started_positions: Vec::new() };
+        let turn = Turn { number: 0, calls, answered_count: 0, answer_form: AnswerForm::Message, ending, started_positions: Vec::new() };
         let whole: Vec<String> = checker.check_turn(turn).iter().map(verdict_label).collect();
         prop_assert_eq!(judged.iter().map(verdict_label).collect::<Vec<_>>(), whole);
     }

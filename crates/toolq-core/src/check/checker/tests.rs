@@ -28,7 +28,7 @@ fn checker() -> CallChecker {
     CallChecker::new(tools_with_root(all.into(), "/".into()))
 }
 
-fn turn_of(calls: &[(&str, &str, &str)], cut_off: bool) -> Turn {
+fn turn_of(calls: &[(&str, &str, &str)], ending: ResponseEnding) -> Turn {
     let call = |(position, (id, name, input)): (usize, &(&str, &str, &str))| Call {
         turn: 0,
         position,
@@ -42,7 +42,7 @@ fn turn_of(calls: &[(&str, &str, &str)], cut_off: bool) -> Turn {
         calls: calls.iter().enumerate().map(call).collect(),
         answered_count: 0,
         answer_form: AnswerForm::Blocks,
-        cut_off,
+        ending,
         started_positions: Vec::new(),
     }
 }
@@ -89,7 +89,7 @@ fn every_call_gets_a_verdict() {
         ("h", "count", r#"{"n":3}"#),
     ];
     assert_eq!(
-        verdict_lines(&checker().check_turn(turn_of(&calls, true))),
+        verdict_lines(&checker().check_turn(turn_of(&calls, ResponseEnding::CutOff))),
         [
             r#"{"n":1} false by default"#,
             "unknown_tool : no tool named `Count`; did you mean `count`?; : known: count, bash, read, look, save",
@@ -114,7 +114,7 @@ fn the_first_declaration_decides_the_safety_of_the_coerced_input() {
         ("d", "look", r#"{"n":1}"#),
         ("e", "save", r#"{"n":1}"#),
     ];
-    let checked = checker().check_turn(turn_of(&calls, false));
+    let checked = checker().check_turn(turn_of(&calls, ResponseEnding::Complete));
     assert_eq!(
         verdict_lines(&checked),
         [
@@ -160,7 +160,7 @@ fn defaults_are_filled_in_before_validation_and_coercion() {
         ("d", "seq", r#"{"unit":"m"}"#),
         ("e", "seq", r#"{"n":1}"#),
     ];
-    let checked = checker.check_turn(turn_of(&calls, false));
+    let checked = checker.check_turn(turn_of(&calls, ResponseEnding::Complete));
     let inputs: Vec<_> = checked
         .iter()
         .map(|checked| match &checked.verdict {
@@ -199,7 +199,7 @@ fn a_hundred_thousand_calls_are_checked_in_linear_time() {
     let calls = (0..100_000).map(call).collect();
     let turn = Turn {
         calls,
-        ..turn_of(&[], false)
+        ..turn_of(&[], ResponseEnding::Complete)
     };
     let checked = checker().check_turn(turn);
     assert!(

@@ -17,12 +17,12 @@ pub fn collect_turns(
             StreamEvent::CallStarted { form, .. } => message_form = form,
             StreamEvent::PartialInput(_) => {}
             StreamEvent::CallComplete(call) => calls.push(call),
-            StreamEvent::MessageEnd { turn, cut_off } => turns.push(Turn {
+            StreamEvent::MessageEnd { turn, ending } => turns.push(Turn {
                 number: turn,
                 calls: std::mem::take(&mut calls),
                 answered_count: 0,
                 answer_form: message_form,
-                cut_off,
+                ending,
                 started_positions: Vec::new(),
             }),
             StreamEvent::Aborted { error, .. } => return (turns, Some(error)),

@@ -1,7 +1,7 @@
 //! The events of a stream.
 
 use crate::transcript::input_error::InputError;
-use crate::types::{AnswerForm, Call};
+use crate::types::{AnswerForm, Call, ResponseEnding};
 
 /// What has become known of a stream. Completed calls are reported in call order.
 #[derive(Debug, Clone)]
@@ -21,8 +21,8 @@ pub enum StreamEvent {
     MessageEnd {
         /// Number of the message.
         turn: usize,
-        /// The message ended at a token limit, and its last block is a call.
-        cut_off: bool,
+        /// How it ended.
+        ending: ResponseEnding,
     },
     /// The rest of the stream can't be read. This is the last event.
     Aborted {

@@ -9,7 +9,7 @@ use crate::transcript::build_call::generate_call_id;
 use crate::transcript::json_end_scanner::JsonEndScanner;
 use crate::transcript::raw_call::RawCall;
 use crate::transcript::stream::event::{PartialCall, StreamEvent};
-use crate::types::{AnswerForm, Call};
+use crate::types::{AnswerForm, Call, ResponseEnding};
 
 /// A partial input is emitted again once it has grown by more than one part in this many. Each event repeats the whole
 /// input so far, so this keeps the sum of all events a small multiple of the input.
@@ -38,6 +38,8 @@ struct OpenMessage {
     ends_in_call: bool,
     /// Whether it, or the last of its calls, ended at a limit.
     cut_off: bool,
+    /// Whether it was refused.
+    refused: bool,
 }
 
 /// A call that is still arriving.
@@ -148,6 +150,7 @@ impl MessageTracker {
             completed_calls: 0,
             ends_in_call: false,
             cut_off: false,
+            refused: false,
         });
     }
 
@@ -232,14 +235,27 @@ impl MessageTracker {
         }
     }
 
+    /// Records that the open message was refused.
+    pub fn mark_refused(&mut self) {
+        if let Some(message) = &mut self.open_message {
+            message.refused = true;
+        }
+    }
+
     /// Closes the open message.
     pub fn close_message(&mut self) {
         self.complete_all_calls();
         let turn = self.turn_number();
         if let Some(message) = self.open_message.take() {
-            let cut_off = message.cut_off && message.ends_in_call;
+            let ending = if message.refused {
+                ResponseEnding::Refused
+            } else if message.cut_off && message.ends_in_call {
+                ResponseEnding::CutOff
+            } else {
+                ResponseEnding::Complete
+            };
             self.pending_events
-                .push_back(StreamEvent::MessageEnd { turn, cut_off });
+                .push_back(StreamEvent::MessageEnd { turn, ending });
             self.last_closed_id = Some(message.id);
         }
     }

@@ -60,7 +60,7 @@ pub(crate) struct SseEvent {
 /// Why bytes can't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SseError {
-    /// The line isn't valid UTF-8.
+    /// The line is data and isn't valid UTF-8.
     NotUtf8 { line: usize },
     /// An event is larger than the limit.
     TooLarge { line: usize },
@@ -121,12 +121,16 @@ impl SseDecoder {
         if line_number == 1 && line.starts_with(BYTE_ORDER_MARK) {
             line.drain(..BYTE_ORDER_MARK.len());
         }
-        let line = String::from_utf8(line).map_err(|_| SseError::NotUtf8 { line: line_number })?;
         if line.is_empty() {
             return Ok(self.data.take());
         }
-        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
-        if field == "data" {
+        // Only `data` is decoded, so invalid bytes in comments and other fields don't matter. In `data`, the standard's
+        // replacement characters would change the input of a call.
+        let field_end = line.iter().position(|byte| *byte == b':');
+        if &line[..field_end.unwrap_or(line.len())] == b"data" {
+            let line =
+                str::from_utf8(&line).map_err(|_| SseError::NotUtf8 { line: line_number })?;
+            let value = field_end.map_or("", |end| &line[end + 1..]);
             let text = value.strip_prefix(' ').unwrap_or(value);
             self.add_data_line(text, line_number, line.len() - text.len() + 1);
         }
@@ -225,8 +229,14 @@ mod tests {
         );
         let mut binary = SseDecoder::new(10);
         assert_eq!(
-            binary.next_event(&mut &b"\n: \xFF\n"[..]),
+            binary.next_event(&mut &b"\ndata: \xFF\n"[..]),
             Err(SseError::NotUtf8 { line: 2 })
         );
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_matter_only_in_data() {
+        let text = b": \xFF\n\xFE: x\nevent: \xC3\ndata: \xC3\xA4\n\n";
+        assert_eq!(read_events(&[text]), [("ä".to_owned(), 4)]);
     }
 }

@@ -12,6 +12,9 @@ use crate::types::{AnswerForm, Dialect, RecordedResult};
 /// Stop reasons of a message that was cut off by a limit.
 const CUT_OFF_REASONS: [&str; 2] = ["max_tokens", "model_context_window_exceeded"];
 
+/// The stop reason of a message that the model, or a filter of its API, refused.
+pub const REFUSAL_REASON: &str = "refusal";
+
 /// Types of content blocks, other than those that end in `tool_result`.
 const BLOCK_TYPES: [&str; 10] = [
     "text",
@@ -29,6 +32,21 @@ const BLOCK_TYPES: [&str; 10] = [
 /// Returns whether a value with this `type` is a content block.
 pub fn is_block(kind: &str) -> bool {
     BLOCK_TYPES.contains(&kind) || kind.ends_with("tool_result")
+}
+
+/// Returns whether an object is an assistant's message that lacks its `role`: it has a stop reason, or an array of
+/// content blocks.
+pub fn is_message_without_role(object: &ParsedObject) -> bool {
+    let kind = object.get_text("type");
+    if object.has_value("role") || kind.is_some_and(|kind| kind != "message") {
+        return false;
+    }
+    let blocks = object.get("content").and_then(JsonText::objects);
+    let is_content_block = |block: Result<ParsedObject, JsonText>| {
+        block.is_ok_and(|block| block.get_text("type").is_some_and(|kind| is_block(&kind)))
+    };
+    object.has_value("stop_reason")
+        || blocks.is_some_and(|mut blocks| blocks.next().is_none_or(is_content_block))
 }
 
 /// Reads a document into the index.
@@ -51,6 +69,10 @@ pub fn read_document<'a>(
             read_messages(messages, builder)
         }
         None if object.has_value("role") => read_message(object, builder),
+        None if is_message_without_role(object) => {
+            let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Message);
+            read_assistant_message(object, turn, builder)
+        }
         None => read_block(object, builder),
     }
 }
@@ -110,11 +132,17 @@ pub fn read_assistant_message<'a>(
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
+    let reason = message.get_unique_text("stop_reason")?.unwrap_or_default();
+    if reason == "tool_use" && !message.has_value("content") {
+        let text = "the message stops for a tool call, but has no `content`";
+        return Err(DocumentError::new(message.json(), text));
+    }
     let content = content_blocks(message)?.into_iter().flatten();
     let ends_in_call = add_blocks(content, turn, builder)?;
-    let reason = message.get_unique_text("stop_reason")?;
-    let stopped = reason.is_some_and(|reason| is_cut_off_reason(&reason));
-    builder.set_cut_off(turn, stopped && ends_in_call);
+    builder.set_cut_off(turn, is_cut_off_reason(&reason) && ends_in_call);
+    if reason == REFUSAL_REASON {
+        builder.mark_refused(turn);
+    }
     Ok(())
 }
 

@@ -43,6 +43,9 @@ pub fn read_event<'a>(
                 .map(|delta| delta.get_unique_text("stop_reason"));
             if let Some(reason) = reason.transpose()?.flatten() {
                 messages.set_cut_off(anthropic::is_cut_off_reason(&reason));
+                if reason == anthropic::REFUSAL_REASON {
+                    messages.mark_refused();
+                }
             }
         }
         Some("message_stop") => messages.close_message(),

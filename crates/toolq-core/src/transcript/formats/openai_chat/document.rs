@@ -12,6 +12,9 @@ use crate::types::{AnswerForm, Dialect, RecordedResult};
 /// Keys of the messages in a request or a trajectory.
 const HISTORY_KEYS: [&str; 3] = ["messages", "traj", "history"];
 
+/// The finish reason of a response that a filter of the API refused.
+pub const REFUSAL_REASON: &str = "content_filter";
+
 /// Returns whether only this dialect has such an object.
 pub fn is_document(object: &ParsedObject) -> bool {
     let has_array = |key| {
@@ -89,12 +92,16 @@ fn read_response<'a>(
                 .with_hint("a single chunk of a stream isn't enough: pass the complete response")
         })?;
     let reason = choice.get_unique_text("finish_reason")?;
-    add_turn(&message, reason.as_deref() == Some("length"), builder)
+    let turn = add_turn(&message, reason.as_deref() == Some("length"), builder)?;
+    if reason.as_deref() == Some(REFUSAL_REASON) {
+        builder.mark_refused(turn);
+    }
+    Ok(())
 }
 
 fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
     match message.get_unique_text("role")?.as_deref() {
-        Some("assistant") => add_turn(message, false, builder),
+        Some("assistant") => add_turn(message, false, builder).map(drop),
         Some("tool") => {
             add_results(message, builder);
             Ok(())
@@ -103,18 +110,22 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     }
 }
 
-/// Adds a turn with the calls of one message. Calls follow the text, so a `cut_off` message was cut in its last call.
+/// Adds a turn with the calls of one message, and returns its number. Calls follow the text, so a `cut_off` message was
+/// cut in its last call.
 fn add_turn<'a>(
     message: &ParsedObject<'a>,
     cut_off: bool,
     builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
+) -> Result<usize, DocumentError<'a>> {
     let turn = builder.open_turn(Dialect::OpenAiChat, AnswerForm::OpenAiChat);
+    if has_refusal(message) {
+        builder.mark_refused(turn);
+    }
     let Some(calls) = message
         .get_unique("tool_calls")?
         .filter(|calls| !calls.is_null())
     else {
-        return reject_legacy_call(message);
+        return reject_legacy_call(message).map(|()| turn);
     };
     let calls = calls
         .objects()
@@ -124,7 +135,14 @@ fn add_turn<'a>(
         builder.add_call(turn, call.json(), call.get_text("id").as_deref())?;
         builder.set_cut_off(turn, cut_off);
     }
-    Ok(())
+    Ok(turn)
+}
+
+/// Returns whether a message, or a piece of one, has a text in which the model refuses to answer.
+pub fn has_refusal(message: &ParsedObject) -> bool {
+    message
+        .get_text("refusal")
+        .is_some_and(|text| !text.is_empty())
 }
 
 /// Rejects a legacy `function_call` instead of ignoring it. It has no id that a result could refer to.

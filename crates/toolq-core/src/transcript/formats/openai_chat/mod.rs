@@ -4,6 +4,7 @@ mod document;
 mod sse;
 
 pub(crate) use document::{
-    expect_object, is_document, parse_call, parse_result, read_document, reject_legacy_call,
+    REFUSAL_REASON, expect_object, has_refusal, is_document, parse_call, parse_result,
+    read_document, reject_legacy_call,
 };
 pub(crate) use sse::{begins_another_call, is_event, read_event};

@@ -37,6 +37,9 @@ pub fn read_event<'a>(
     if let Some(delta) = &delta {
         delta.get_unique("tool_calls")?;
         openai_chat::reject_legacy_call(delta)?;
+        if openai_chat::has_refusal(delta) {
+            messages.mark_refused();
+        }
     }
     for piece in calls.into_iter().flatten() {
         read_call_piece(&openai_chat::expect_object(piece)?, messages)?;
@@ -52,6 +55,9 @@ pub fn read_event<'a>(
         }
         Some(reason) => {
             messages.set_cut_off(reason == "length");
+            if reason == openai_chat::REFUSAL_REASON {
+                messages.mark_refused();
+            }
             messages.close_message();
         }
     }

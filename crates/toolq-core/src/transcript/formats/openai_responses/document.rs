@@ -60,21 +60,46 @@ fn read_response<'a>(
     output: JsonText<'a>,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
-    if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-        return Err(DocumentError::new(error, "the API returned an error"));
-    }
+    let has_call = has_call(output);
     let output = output
         .objects()
         .ok_or_else(|| DocumentError::not_an_array("output", output))?;
+    // A response that failed after it made calls is answered, so that the conversation can continue.
+    if let Some(error) = response.get("error").filter(|error| !error.is_null())
+        && !has_call
+    {
+        return Err(DocumentError::new(error, "the API returned an error"));
+    }
     let turn = builder.open_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
     let mut ends_in_call = false;
     for item in output {
         ends_in_call = add_call(&expect_item(item)?, turn, builder)?;
     }
-    if response.get_unique_text("status")?.as_deref() == Some("incomplete") {
+    let status = response.get_unique_text("status")?.unwrap_or_default();
+    if status == "incomplete" {
         builder.set_cut_off(turn, ends_in_call);
     }
+    if matches!(&*status, "failed" | "cancelled") || is_filtered(response) {
+        builder.mark_refused(turn);
+    }
     Ok(())
+}
+
+/// Returns whether a filter of the API ended this response.
+pub fn is_filtered(response: &ParsedObject) -> bool {
+    let details = response.get_object("incomplete_details");
+    let reason = details
+        .as_ref()
+        .and_then(|details| details.get_text("reason"));
+    reason.as_deref() == Some("content_filter")
+}
+
+/// Returns whether a list of items has a call.
+fn has_call(output: JsonText) -> bool {
+    let items = output.objects().into_iter().flatten().flatten();
+    items
+        .into_iter()
+        .any(|item| item.get_text("type").as_deref() == Some("function_call"))
 }
 
 fn read_items<'a>(

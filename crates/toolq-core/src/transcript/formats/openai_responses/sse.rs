@@ -4,6 +4,7 @@
 use crate::json::{InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::formats::openai_responses;
 use crate::transcript::stream::{CallBuilder, MessageTracker};
 use crate::types::AnswerForm;
 
@@ -41,6 +42,10 @@ pub fn read_event<'a>(
         }
         Some("incomplete") => {
             messages.set_cut_off(true);
+            let response = event.get_unique("response")?.and_then(JsonText::object);
+            if response.as_ref().is_some_and(openai_responses::is_filtered) {
+                messages.mark_refused();
+            }
             messages.close_message();
             Ok(())
         }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::types::ResponseEnding;
 
 /// Decodes a stream from pieces and returns a line per event.
 fn decode_lines(pieces: &[&[u8]]) -> Vec<String> {
@@ -25,8 +26,13 @@ fn describe_event(event: StreamEvent) -> String {
             part.turn, part.position, part.name, part.input_so_far
         ),
         StreamEvent::CallComplete(call) => describe_call(&call),
-        StreamEvent::MessageEnd { turn, cut_off } => {
-            format!("{turn} ended{}", if cut_off { ", cut off" } else { "" })
+        StreamEvent::MessageEnd { turn, ending } => {
+            let how = match ending {
+                ResponseEnding::Complete => "",
+                ResponseEnding::CutOff => ", cut off",
+                ResponseEnding::Refused => ", refused",
+            };
+            format!("{turn} ended{how}")
         }
         StreamEvent::Aborted {
             unfinished_calls: unfinished,
