@@ -5,6 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+use super::suspend::programs_are_stopped;
 
 /// A program that removes its lock file on SIGTERM, as git does, leaves none that would fail the resumed run.
 #[test]
@@ -26,12 +27,7 @@ fn a_killed_run_resumes_suspended_programs_so_that_they_clean_up() {
     let lock = run.sandbox().path_of("lock");
     wait_until("the program holds its lock", || lock.exists());
     run.signal(Signal::TSTP);
-    wait_until("all of its processes are suspended", || {
-        run.sandbox().marked_processes().into_iter().all(|process| {
-            let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-            stat.is_ok_and(|stat| stat.contains(") T "))
-        })
-    });
+    wait_until("the programs stop", || programs_are_stopped(run.sandbox()));
     run.signal(Signal::KILL);
     wait_until("the lock is removed", || !lock.exists());
     run.wait_for_output();

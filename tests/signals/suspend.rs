@@ -14,6 +14,13 @@ fn process_state(pid: Pid) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
+/// Returns whether every program of a run is stopped.
+pub fn programs_are_stopped(sandbox: &MarkedSandbox) -> bool {
+    let mut alive = sandbox.marked_processes().into_iter();
+    // A shell that is stopped between fork and exec waits for its stopped child in state D.
+    alive.all(|child| matches!(process_state(child), None | Some('T' | 'D')))
+}
+
 /// Programs stop and continue together with toolq, and the time in between doesn't count towards timeouts.
 #[test]
 fn children_and_timeouts_pause_with_toolq() {
@@ -23,11 +30,7 @@ fn children_and_timeouts_pause_with_toolq() {
     run.wait_for_calls(2);
     run.signal(Signal::TSTP);
     wait_until("toolq stops", || process_state(run.pid()) == Some('T'));
-    wait_until("programs stop", || {
-        let mut alive = run.sandbox().marked_processes().into_iter();
-        // A shell that is stopped between fork and exec waits for its stopped child in state D.
-        alive.all(|child| matches!(process_state(child), None | Some('T' | 'D')))
-    });
+    wait_until("programs stop", || programs_are_stopped(run.sandbox()));
     // Longer than the timeout of the calls.
     sleep(Duration::from_millis(2500));
     run.signal(Signal::CONT);
