@@ -4,6 +4,7 @@
 use std::process::{Child, Command, Stdio};
 
 use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+use super::support::reset_signals;
 
 /// A script for the init process of the namespace. When init exits, the kernel kills all other processes in the
 /// namespace, so it waits until its stdin is closed.
@@ -42,9 +43,9 @@ fn start_in_namespace(mut namespace: Command, init: &[&str], sandbox: &MarkedSan
         .envs(variables.filter_map(|(name, value)| Some((name, value?))))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::piped());
+    reset_signals(&mut namespace);
+    namespace.spawn().unwrap()
 }
 
 /// Every call gets its result, and calls that time out are killed, whatever PIDs toolq sees.

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use super::marked_run::{
     MarkedRunOutput, MarkedSandbox, response_with_calls, result_ids, wait_until,
 };
+use super::support::reset_signals;
 
 const SIGNALS_WITH_EXIT_CODES: [(Signal, i32); 4] = [
     (Signal::INT, 130),
@@ -147,6 +148,7 @@ fn an_ignored_signal_stays_ignored() {
     command.current_dir(toolq.get_current_dir().unwrap());
     command.stdin(std::fs::File::open(sandbox.path_of("input")).unwrap());
     command.stdout(std::process::Stdio::piped());
+    reset_signals(&mut command);
     let child = command.spawn().unwrap();
     let run = sandbox.into_run(child);
     run.wait_for_calls(1);

@@ -8,6 +8,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -101,6 +102,7 @@ impl CliSandbox {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        reset_signals(&mut command);
         command
     }
 
@@ -126,6 +128,7 @@ impl CliSandbox {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        reset_signals(&mut command);
         self.run_command(command)
     }
 
@@ -212,6 +215,21 @@ impl CliOutput {
         );
         self
     }
+}
+
+/// Makes a program start with the default action for every signal. Without this, it ignores SIGINT or SIGHUP if the
+/// tests run as a background job of a script or under `nohup`, and toolq leaves ignored signals ignored.
+pub fn reset_signals(command: &mut Command) {
+    let reset = || {
+        for signal in 1..32 {
+            // SAFETY: the default action runs no code of ours, and `signal` is async-signal-safe. It fails for SIGKILL and
+            // SIGSTOP, whose action can't be changed.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the function only makes calls that are async-signal-safe.
+    unsafe { command.pre_exec(reset) };
 }
 
 /// Prints what was counted or skipped, even if the test harness captures the output of the test.
