@@ -11,7 +11,7 @@ use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::tools_file::{self, ParsedToolsFile};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
-use toolq_engine::EngineSettings;
+use toolq_engine::{EngineSettings, find_untrackable_tool};
 use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog};
 
 use crate::embed::error::{Error, ToolsFileProblem};
@@ -67,6 +67,11 @@ impl ToolqBuilder {
         let path = self.tools_file.as_deref().ok_or(Error::NoToolsFile)?;
         let (tools, mut warnings) = load_tools(path)?;
         warnings.extend(unsupervised_limits(&tools));
+        if can_supervise()
+            && let Some(tool) = find_untrackable_tool(&tools)
+        {
+            return Err(Error::UntrackableProcesses(tool.name.clone()));
+        }
         let environment: Arc<Environment> = Arc::new(std::env::vars_os().collect());
         let mask = Arc::new(tools.build_mask(&environment));
         let concurrency = self.concurrency.unwrap_or(tools.concurrency);

@@ -51,6 +51,12 @@ pub enum Error {
     /// There is no Tokio runtime.
     #[error("toolq needs a Tokio runtime with IO and time enabled")]
     NoRuntime,
+    /// This program could be the [supervisor](crate::supervise) of its commands, but `/proc` is missing or shows another
+    /// PID namespace. The tool isn't declared with `leftovers: allow`.
+    #[error(
+        "/proc is missing or shows another PID namespace, so the processes of {0} couldn't all be ended\nhint: mount /proc, or declare `leftovers: allow`"
+    )]
+    UntrackableProcesses(String),
     /// A tool that describes itself failed to do so.
     #[error("{tool} can't be declared: {reason}")]
     UndescribedTool {

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use crate::context::CommandContext;
 use crate::output::{CommandError, StderrWriter};
-use crate::session::runtime::{build_runtime, default_engine_settings};
+use crate::session::runtime::{build_runtime, default_engine_settings, require_trackable_tools};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::{DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig};
 use toolq_engine::{Engine, SchemaDiscovery};
@@ -23,11 +23,12 @@ impl<'a> ToolDescriber<'a> {
     /// Creates a describer without starting any process.
     ///
     /// # Errors
-    /// The runtime can't be built.
+    /// The processes of a tool couldn't be ended, or the runtime can't be built.
     pub fn new(
         tools: &Arc<ToolsConfig>,
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
+        require_trackable_tools(tools)?;
         let mask = Arc::new(context.build_mask(tools));
         let engine = Engine::new(default_engine_settings(tools, &mask, context));
         Ok(Self {

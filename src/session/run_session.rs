@@ -11,7 +11,8 @@ use crate::session::describe::DescribeWarningSink;
 use crate::session::log_request::{self, LogRequest, LogSubject};
 use crate::session::resume::ResumeDecisions;
 use crate::session::runtime::{
-    build_runtime, default_engine_settings, halt_when_stdout_closes, spawn_ticker,
+    build_runtime, default_engine_settings, halt_when_stdout_closes, require_trackable_tools,
+    spawn_ticker,
 };
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
@@ -54,6 +55,7 @@ impl<'a> RunSession<'a> {
         settings: &SessionSettings,
         subject: LogSubject<'_>,
     ) -> Result<Self, CommandError> {
+        require_trackable_tools(&tools)?;
         let jobs = settings.jobs.unwrap_or(tools.concurrency);
         let runtime = build_runtime()?;
         let entered = runtime.enter();

@@ -15,7 +15,7 @@ use crate::output::{CommandError, Exit};
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::types::{HaltCause, ToolsConfig};
-use toolq_engine::{EngineSettings, RunControl};
+use toolq_engine::{EngineSettings, RunControl, find_untrackable_tool};
 
 /// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 4;
@@ -37,6 +37,24 @@ pub fn default_engine_settings(
             Arc::clone(mask),
         )
     }
+}
+
+/// Checks that the processes of all tools can be ended.
+///
+/// # Errors
+/// `/proc` is missing or belongs to another PID namespace, and a tool isn't declared with `leftovers: allow`.
+pub fn require_trackable_tools(tools: &ToolsConfig) -> Result<(), CommandError> {
+    let Some(tool) = find_untrackable_tool(tools) else {
+        return Ok(());
+    };
+    let message = format!(
+        "/proc is missing or shows another PID namespace, so the processes of {} couldn't all be ended; nothing ran",
+        tool.name
+    );
+    Err(CommandError::usage(message).with_hint(
+        "mount /proc (`mount -t proc proc /proc`, or `unshare --mount-proc`), or declare that processes may stay: \
+         `defaults: {leftovers: allow}`",
+    ))
 }
 
 /// Builds the tokio runtime that calls run on.

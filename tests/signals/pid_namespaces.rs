@@ -1,6 +1,7 @@
 //! toolq in a PID namespace of its own, as in a container. The leader of its session is outside of the namespace, and
 //! /proc may show the PIDs of another one.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
@@ -48,6 +49,13 @@ fn start_in_namespace(mut namespace: Command, init: &[&str], sandbox: &MarkedSan
     namespace.spawn().unwrap()
 }
 
+/// Lets processes outlive their calls. Otherwise toolq doesn't run where it can't see them.
+fn allow_leftovers(sandbox: &MarkedSandbox) {
+    let path = sandbox.path_of("tools.yaml");
+    let tools = fs::read_to_string(&path).unwrap();
+    fs::write(path, format!("{tools}\ndefaults: {{leftovers: allow}}\n")).unwrap();
+}
+
 /// Every call gets its result, and calls that time out are killed, whatever PIDs toolq sees.
 #[test]
 fn calls_get_results_and_time_out_in_any_pid_namespace() {
@@ -58,6 +66,9 @@ fn calls_get_results_and_time_out_in_any_pid_namespace() {
             };
             let sandbox = MarkedSandbox::new()
                 .stdin(response_with_calls("a", &["echo", "times_out", "echo"]));
+            if !own_proc {
+                allow_leftovers(&sandbox);
+            }
             let child = start_in_namespace(namespace, init, &sandbox);
             let run = sandbox.into_run(child);
             wait_until("the session ends", || {
@@ -78,5 +89,40 @@ fn calls_get_results_and_time_out_in_any_pid_namespace() {
             assert!(output.stdout.contains("Output until then:\\nbegun"));
             output.assert_log_complete();
         }
+    }
+}
+
+/// If /proc doesn't show the processes of a call, they can't all be ended, so none is started.
+#[test]
+fn a_foreign_or_missing_proc_is_an_error() {
+    let Some(foreign) = unshare_command(false) else {
+        return;
+    };
+    let mut missing = unshare_command(false).unwrap();
+    missing.args([
+        "--mount",
+        "sh",
+        "-c",
+        r#"umount -l /proc && exec "$@""#,
+        "sh",
+    ]);
+    for namespace in [foreign, missing] {
+        let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["echo"]));
+        let child = start_in_namespace(namespace, &[], &sandbox);
+        let output = sandbox.into_run(child).wait_for_output();
+        assert_eq!(output.code, Some(2), "{}", output.stderr);
+        assert!(
+            output
+                .stderr
+                .contains("/proc is missing or shows another PID namespace"),
+            "{}",
+            output.stderr
+        );
+        assert!(
+            output.stderr.contains("leftovers: allow"),
+            "{}",
+            output.stderr
+        );
+        assert!(output.stdout.is_empty() && output.log.is_empty());
     }
 }

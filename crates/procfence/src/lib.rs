@@ -59,6 +59,8 @@ pub use limits::ResourceLimits;
 #[cfg(target_os = "linux")]
 pub use open_files::raise_open_file_limit;
 #[cfg(target_os = "linux")]
+pub use proc_tree::shows_own_pid_namespace;
+#[cfg(target_os = "linux")]
 pub use protocol::{ReaperReply, ReaperRequest};
 #[cfg(target_os = "linux")]
 pub use reaper_client::ReaperClient;
@@ -68,4 +70,6 @@ pub use reaper_pool::{ReaperPool, Supervisor};
 pub use reexec::{make_non_dumpable, supervise};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Supervisor, make_non_dumpable, raise_open_file_limit, supervise};
+pub use unsupported::{
+    Supervisor, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace, supervise,
+};

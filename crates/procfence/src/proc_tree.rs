@@ -92,8 +92,9 @@ impl ProcEntry {
     }
 }
 
-/// Returns whether `/proc` and signals use the same pids. They don't if `/proc` belongs to another pid namespace.
-pub(crate) fn shows_own_pid_namespace() -> bool {
+/// Returns whether `/proc` shows the processes of this pid namespace. If it is missing or belongs to another namespace,
+/// descendants can't be found, and [`Supervisor::new`](crate::Supervisor::new) returns `None`.
+pub fn shows_own_pid_namespace() -> bool {
     fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == &*own_pid().to_string())
 }
 

@@ -25,6 +25,11 @@ pub fn supervise(_: &[OsString]) -> Option<ExitCode> {
     None
 }
 
+/// Always returns `true`: without subreapers, `/proc` makes no difference.
+pub fn shows_own_pid_namespace() -> bool {
+    true
+}
+
 /// Does nothing: other systems have no `/proc` to protect.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is that on Linux")]
 pub fn make_non_dumpable() -> std::io::Result<()> {

@@ -32,5 +32,5 @@ pub use engine::Engine;
 pub use http::Resolver;
 pub use message_feeder::{MessageEnd, MessageSource, PriorCalls};
 pub use run_budget::BudgetLimits;
-pub use settings::{AnswerDelivery, EngineSettings, random_task_id};
+pub use settings::{AnswerDelivery, EngineSettings, find_untrackable_tool, random_task_id};
 pub use timing::KILL_DEADLINE;

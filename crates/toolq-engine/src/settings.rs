@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolq_core::os::Environment;
-use toolq_core::types::{AgentHistory, CallAnswer, CallRef, EventSink, ToolsConfig};
+use toolq_core::types::{
+    AgentHistory, Backing, CallAnswer, CallRef, EventSink, Leftovers, Tool, ToolsConfig,
+};
 
 /// The settings of an engine.
 #[derive(Debug, Clone)]
@@ -57,6 +59,20 @@ impl EngineSettings {
 /// Returns an id for a task that can't be resumed, because it has no log.
 pub fn random_task_id() -> String {
     format!("{:032x}", fastrand::u128(..))
+}
+
+/// Returns the first tool whose processes couldn't all be ended in the end, because `/proc` doesn't show them, although it
+/// isn't declared with `leftovers: allow`.
+pub fn find_untrackable_tool(tools: &ToolsConfig) -> Option<&Tool> {
+    let starts_processes = |tool: &Tool| match &tool.backing {
+        Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
+        _ => tool.needs_describe(),
+    };
+    if procfence::shows_own_pid_namespace() {
+        return None;
+    }
+    let mut tools = tools.tools.iter().map(Arc::as_ref);
+    tools.find(|tool| starts_processes(tool))
 }
 
 /// Receives the answers to calls.
