@@ -81,6 +81,7 @@ pub fn command_call(argv: &[&str]) -> TestCall {
     tool.backing = Some(Backing::Command(CommandBacking {
         program: argv[0].to_owned(),
         arguments: Vec::new(),
+        dashes: Vec::new(),
         stdin: StdinSource::Input,
         env: Vec::new(),
         pass_env: Vec::new(),

@@ -14,7 +14,8 @@ tools:
     effect: read
     status: {wait: "about {x}", doing: "with {x}"}
     command:
-      argv: [sh, -c, 'printf "%s\0" "$#" "$@" "$VALUE"; cat', --, "{x}", "--flag={x}", "{x}{x}", "$HOME {x} *"]
+      argv: [sh, -c, 'printf "%s\0" "$#" "$@" "$VALUE"; cat', --, "<{x}>", "--flag={x}", "=", "{x}", "$HOME {x} *"]
+      dashes: [x]
       env: {VALUE: "<{x}>"}
       stdin: "{x} {{x}"
 "#;
@@ -30,12 +31,13 @@ fn values_reach_commands_verbatim() {
             continue;
         }
         let arguments = [
-            x.clone(),
+            format!("<{x}>"),
             format!("--flag={x}"),
-            format!("{x}{x}"),
+            "=".to_owned(),
+            x.clone(),
             format!("$HOME {x} *"),
         ];
-        let dump = format!("4\0{}\0<{x}>\0{x} {{x}}", arguments.join("\0"));
+        let dump = format!("5\0{}\0<{x}>\0{x} {{x}}", arguments.join("\0"));
         // toolq removes one trailing newline from the output.
         assert_eq!(text, dump.strip_suffix('\n').unwrap_or(&dump), "{x:?}");
     }
@@ -47,7 +49,8 @@ fn values_reach_commands_verbatim() {
     assert_eq!(started, values.iter().filter(|x| !x.contains('\0')).count());
 }
 
-/// A value that begins with `-` is refused as an argument of its own, unless it comes after `--`.
+/// A value that begins with `-` is refused as an argument of its own, even behind `--`: for many programs, `--` ends
+/// nothing. All other values are ordinary arguments.
 #[test]
 fn a_value_that_looks_like_an_option_is_refused() {
     let bare = r#"
@@ -55,7 +58,7 @@ tools:
   bare:
     input_schema: {type: object, properties: {x: {type: string}}, required: [x]}
     effect: read
-    command: {argv: [echo, "{x}"], stdin: none}
+    command: [echo, --, "{x}"]
 "#;
     let values: Vec<String> = hostile_texts()
         .into_iter()

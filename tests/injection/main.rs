@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
+mod arguments;
 mod commands;
 mod corpus;
 mod recording_listener;

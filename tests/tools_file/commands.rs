@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolq_core::types::{Backing, CommandBacking, CommandLimits, Leftovers};
+use toolq_core::types::{Backing, CommandBacking, CommandLimits, Leftovers, StdinSource};
 
 use crate::{assert_no_problems, assert_refused, assert_warned, file_with_tool, load_tools};
 
@@ -75,16 +75,17 @@ fn values_are_never_run() {
     );
 }
 
-/// A value that may begin with `-` could be taken for an option.
+/// A call is refused if an argument begins with `-`. The file is told where the schema lets that happen.
 #[test]
 fn values_that_could_be_options_cause_warnings() {
     assert_warned(
         file_with_tool,
         r#"
-        command: [cat, "{a}"] ⇒ "{a}" ⇒ begins with `-`
-        command: [cat, "{a}.txt", --] ⇒ "{a}.txt" ⇒ begins with `-`
-        command: [env, --, cat, "{a}"] ⇒ "{a}" ⇒ begins with `-`
-        command: [cat, "{list?...}"] ⇒ "{list?...}" ⇒ begins with `-`
+        command: [cat, "{text}"] ⇒ "{text}" ⇒ begins with `-`
+        command: [cat, --, "{text}"] ⇒ "{text}" ⇒ begins with `-`
+        command: [cat, "{text}.txt", --] ⇒ "{text}.txt" ⇒ begins with `-`
+        command: [seq, --, "{number}"] ⇒ "{number}" ⇒ begins with `-`
+        paths: [a] ⏎ command: [cat, --, "{text}"] ⇒ "{text}" ⇒ begins with `-`
         "#,
     );
     assert_no_problems(
@@ -93,18 +94,59 @@ fn values_that_could_be_options_cause_warnings() {
         command: [cat, --, "{a}"]
         command: [cat, --, "{list?...}"]
         command: [cat, "{list?}"]
-        command: [cat, "--file={a}"]
+        command: [cat, "--file={text}"]
+        command: [cat, "<{text}>"]
         command: [seq, "{n}"]
-        command: [sh, -c, 'echo "$1"', --, "{a}"]
+        command: {argv: [seq, "{number}"], dashes: [number]}
+        command: {argv: [cat], stdin: "{text}"}
+        command: {argv: [cat], env: {A: "{text}"}}
+        paths: [text] ⏎ command: [cat, "{text}"]
         "#,
     );
-    let command = load_command(r#"command: [cat, x, --, "{a}"]"#);
-    let after_double_dash: Vec<bool> = command
-        .arguments
-        .iter()
-        .map(|a| a.after_double_dash)
-        .collect();
-    assert_eq!(after_double_dash, [false, false, true]);
+}
+
+/// `dashes` names inputs that begin an argument; anything else is a mistake.
+#[test]
+fn dashes_name_inputs_that_begin_an_argument() {
+    let command = load_command(r#"command: {argv: [seq, "{number}"], dashes: [number]}"#);
+    assert_eq!(command.dashes, [["number"]]);
+    assert_refused(
+        file_with_tool,
+        r#"
+        command: {argv: [cat, "{a}"], dashes: [numbr]} ⇒ numbr ⇒ the input has no `numbr`
+        command: {argv: [cat, "{a}"], dashes: [" "]} ⇒ " " ⇒ isn't a valid name of an input
+        "#,
+    );
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: {argv: [cat, "x{a}"], dashes: [a]} ⇒ a ⇒ no argument begins with `a`
+        paths: [a] ⏎ command: {argv: [cat, "{a}"], dashes: [a]} ⇒ a ⇒ never begins with `-`
+        "#,
+    );
+}
+
+/// Without a `stdin`, the input is handed over once: through templates, or else on stdin.
+#[test]
+fn stdin_is_the_input_only_if_no_template_uses_it() {
+    let stdin = |keys: &str| match load_command(keys).stdin {
+        StdinSource::Input => "input",
+        StdinSource::None => "none",
+        StdinSource::Template(_) => "template",
+    };
+    for (keys, expected) in [
+        ("command: [wc, -l]", "input"),
+        ("command: [cat, '{{a}']", "input"),
+        ("command: {argv: [wc], env: {V: \"${A}\"}}", "input"),
+        ("command: [wc, -l, \"{a}\"]", "none"),
+        ("command: [wc, -l, \"--x={n}\"]", "none"),
+        ("command: {argv: [wc, -l], env: {V: \"{a}\"}}", "none"),
+        ("command: {argv: [wc, \"{a}\"], stdin: input}", "input"),
+        ("command: {argv: [wc, -l], stdin: none}", "none"),
+        ("command: {argv: [wc, \"{a}\"], stdin: \"{a}\"}", "template"),
+    ] {
+        assert_eq!(stdin(keys), expected, "{keys}");
+    }
 }
 
 /// Input values can't set variables that decide which code runs, and reserved or invalid names are refused.

@@ -28,7 +28,8 @@ fn load_tools(text: &str) -> ToolsConfig {
     tools.unwrap_or_else(|| panic!("{text}\n{problems:#?}"))
 }
 
-/// Returns a file with one tool `t` that has `keys` and the inputs `a`, `n` (both required), `o` and `list`.
+/// Returns a file with one tool `t` that has `keys` and the inputs `a`, `n` (both required), `o`, `list`, `text` and `number`.
+/// Only `text` and `number` may begin with `-`.
 fn file_with_tool(keys: &str) -> String {
     let keys = keys.replace('\n', "\n    ");
     format!(
@@ -36,8 +37,14 @@ fn file_with_tool(keys: &str) -> String {
   t:
     input_schema:
       type: object
-      properties: {{a: {{type: string}}, n: {{type: integer}}, o: {{type: string}}, list: {{type: array}}}}
-      required: [a, n]
+      properties:
+        a: {{type: string, pattern: '^[^-]'}}
+        n: {{type: integer, minimum: 0}}
+        o: {{type: string, pattern: '^[^-]'}}
+        list: {{type: array, items: {{type: string, pattern: '^[^-]'}}}}
+        text: {{type: string}}
+        number: {{type: number}}
+      required: [a, n, text, number]
     {keys}
 "
     )

@@ -7,10 +7,12 @@ use crate::control::Suspendable;
 use crate::http::HttpRunner;
 use crate::settings::EngineSettings;
 use std::sync::Arc;
-use toolq_core::types::{Backing, Invocation, Outcome};
+use toolq_core::check::recheck_paths;
+use toolq_core::types::{Backing, Invocation, Outcome, ToolsConfig};
 
 /// Runs attempts of all kinds of backings in tools.yaml.
 pub(crate) struct BackendRunner {
+    tools: Arc<ToolsConfig>,
     commands: CommandRunner,
     requests: HttpRunner,
     agents: AgentRunner,
@@ -19,6 +21,7 @@ pub(crate) struct BackendRunner {
 impl BackendRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
+            tools: Arc::clone(&settings.tools),
             commands: CommandRunner::new(settings),
             requests: HttpRunner::new(settings),
             agents: AgentRunner::new(settings),
@@ -28,6 +31,10 @@ impl BackendRunner {
     async fn run_backend(&self, attempt: Attempt) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let accepted = &job.accepted;
+        // An earlier call of the turn may have made a symlink since the call was checked.
+        if let Err(rejection) = recheck_paths(accepted, &self.tools.root) {
+            return Outcome::Rejected(rejection).into();
+        }
         if attempt.is_probe {
             return match (&accepted.probe, &accepted.tool.probe) {
                 (Some(probe), backing) => self.commands.run(probe, backing.as_ref(), attempt).await,

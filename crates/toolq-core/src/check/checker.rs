@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::check::coerce;
 use crate::check::fill::invocation;
-use crate::check::paths;
+use crate::check::path_confinement;
 use crate::check::rejection;
 use crate::check::safety;
 use crate::json::Input;
@@ -111,7 +111,8 @@ impl CallChecker {
         let compiled = &self.schemas[index];
         let input = call.input.as_ref().map_err(rejection::unreadable_input)?;
         let valid = self.validate_input(tool, compiled, input)?;
-        let outside_paths = paths::find_outside_paths(tool, &valid.input, &self.tools.root);
+        let outside_paths =
+            path_confinement::find_outside_paths(tool, &valid.input, &self.tools.root);
         if !outside_paths.is_empty() {
             return Err(rejection::path_outside_root(outside_paths));
         }

@@ -6,10 +6,12 @@ mod checker;
 mod coerce;
 mod description;
 mod fill;
-mod paths;
+mod path_bounds;
+mod path_confinement;
 mod rejection;
 mod safety;
 
 pub use admission::StreamAdmission;
 pub use checker::CallChecker;
 pub use description::{MAX_DESCRIPTION_BYTES, parse_description, undescribed_tools};
+pub use path_confinement::recheck_paths;

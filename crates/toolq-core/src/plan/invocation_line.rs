@@ -16,7 +16,7 @@ use redact::Mask;
 /// Renders the line; returns `None` if the tool has no backing.
 pub(crate) fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
     let line = match accepted.invocation.as_ref()? {
-        Invocation::Command(command) => command_line(command, mask),
+        Invocation::Command(command) => command_line(command, accepted, mask),
         Invocation::Http(request) => request_line(http_method(accepted), request, mask),
         Invocation::Agent(task) => agent_line(agent_backing(accepted)?, task, mask),
         Invocation::Completion(result) => format!("answer {}", quote_word(&mask.apply(result))),
@@ -69,15 +69,16 @@ fn agent_line(agent: &AgentBacking, task: &AgentInvocation, mask: &Mask) -> Stri
     }
 }
 
-/// `NAME=value program argument… <<< text`. Secrets are masked before quoting changes their spelling.
-fn command_line(command: &CommandInvocation, mask: &Mask) -> String {
+/// `NAME=value program argument… <<< stdin`. Secrets are masked before quoting changes their spelling.
+fn command_line(command: &CommandInvocation, accepted: &AcceptedCall, mask: &Mask) -> String {
     let masked = |text: &str| quote_word(&mask.apply(text)).into_owned();
     let env = command.env.iter();
     let env = env.map(|(name, value)| format!("{name}={}", quote_template(value, mask)));
     let argv = command.argv.iter().map(|argument| masked(argument));
     let stdin = match &command.stdin {
         StdinContent::Text(text) => Some(format!("<<< {}", masked(text))),
-        StdinContent::Input | StdinContent::None => None,
+        StdinContent::Input => Some(format!("<<< {}", masked(accepted.input.text()))),
+        StdinContent::None => None,
     };
     env.chain(argv).chain(stdin).collect::<Vec<_>>().join(" ")
 }

@@ -31,6 +31,8 @@ pub struct CommandBacking {
     pub program: String,
     /// The arguments after the program name, in order.
     pub arguments: Vec<ArgumentTemplate>,
+    /// Inputs that may begin with `-` in an argument of their own. Dotted names are split: `a.b` is `["a", "b"]`.
+    pub dashes: Vec<Vec<String>>,
     /// What the program reads from stdin.
     pub stdin: StdinSource,
     /// Environment variables to set.
@@ -104,8 +106,6 @@ impl LimitKind {
 pub struct ArgumentTemplate {
     /// Never contains an environment variable: every user of the machine can see a program's arguments.
     pub template: Template,
-    /// Whether an earlier argument is `--`, so that a leading `-` doesn't make this one an option.
-    pub after_double_dash: bool,
 }
 
 /// What a command reads from stdin.

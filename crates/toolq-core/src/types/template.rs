@@ -65,6 +65,13 @@ impl Template {
         }
     }
 
+    /// Whether the template contains a value from the input.
+    pub fn uses_input(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, TemplatePart::Value { .. }))
+    }
+
     /// Returns the text, if the template has no placeholders.
     pub fn sole_text(&self) -> Option<&str> {
         match self.parts.as_slice() {

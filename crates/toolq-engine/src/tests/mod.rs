@@ -95,6 +95,7 @@ fn a_tool_that_was_not_described_does_not_run() {
     let command = CommandBacking {
         program: "describe".to_owned(),
         arguments: Vec::new(),
+        dashes: Vec::new(),
         stdin: StdinSource::None,
         env: Vec::new(),
         pass_env: Vec::new(),

@@ -2,14 +2,15 @@
 
 use serde_json::value::RawValue;
 
+use crate::check::fill::path_texts::{anchor_path, anchored_path_start};
 use crate::check::fill::template_values::{
     ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
 };
 use crate::json::{Input, JsonText};
 use crate::template::TemplateTarget;
 use crate::types::{
-    ArgumentTemplate, CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment,
-    StdinContent, StdinSource, Template, TemplatePart,
+    CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment, StdinContent,
+    StdinSource, Template, TemplatePart,
 };
 
 /// Maximum length of one argument or variable in bytes, including the terminator: `MAX_ARG_STRLEN` on Linux.
@@ -19,22 +20,26 @@ const MAX_TOTAL_BYTES: usize = 2 << 20;
 /// Size of the pointer that each argument also needs, in bytes.
 const POINTER_BYTES: usize = 8;
 
+/// Fills `command`. The values named in `paths` are handed over so that no program takes them for anything else.
 pub(crate) fn fill_command(
     command: &CommandBacking,
+    paths: &[Vec<String>],
     input: &Input,
     problems: &mut ProblemCollector,
 ) -> CommandInvocation {
+    let filler = CommandFiller {
+        dashes: &command.dashes,
+        paths,
+        input,
+    };
     let mut argv = vec![command.program.clone()];
     for argument in &command.arguments {
-        argv.extend(
-            problems
-                .record(fill_argument(argument, input))
-                .unwrap_or_default(),
-        );
+        let arguments = problems.record(filler.fill_argument(&argument.template));
+        argv.extend(arguments.into_iter().flatten());
     }
     let mut env = Vec::new();
     for (name, template) in &command.env {
-        let value = problems.record(fill_variable(name, template, input));
+        let value = problems.record(filler.fill_variable(name, template));
         env.extend(value.map(|value| (name.clone(), value)));
     }
     let stdin = match &command.stdin {
@@ -62,90 +67,119 @@ pub(crate) fn fill_command(
     CommandInvocation { argv, stdin, env }
 }
 
-/// Returns the arguments that one element of `argv` becomes: one, or one per item of a spread array. `None` if it is
-/// omitted.
-fn fill_argument(
-    argument: &ArgumentTemplate,
-    input: &Input,
-) -> Result<Option<Vec<String>>, ProblemDetail> {
-    let template = &argument.template;
-    if let [
-        TemplatePart::Value {
-            path,
-            optional,
-            splat: true,
-        },
-    ] = template.parts.as_slice()
-    {
-        let Some(array) = find_value(input, path, *optional)? else {
+/// What the arguments and variables of one call are filled from.
+struct CommandFiller<'a> {
+    dashes: &'a [Vec<String>],
+    paths: &'a [Vec<String>],
+    input: &'a Input,
+}
+
+impl CommandFiller<'_> {
+    /// Returns the arguments that one element of `argv` becomes: one, or one per item of a spread array. `None` if it
+    /// is omitted.
+    fn fill_argument(&self, template: &Template) -> Result<Option<Vec<String>>, ProblemDetail> {
+        if let [
+            TemplatePart::Value {
+                path,
+                optional,
+                splat: true,
+            },
+        ] = template.parts.as_slice()
+        {
+            let array = find_value(self.input, path, *optional)?;
+            return array.map(|array| self.splat_array(path, array)).transpose();
+        }
+        let filled = fill_plain_template(template, self.input, TemplateTarget::Argument)?;
+        let Some(mut text) = filled else {
             return Ok(None);
         };
-        return Ok(Some(splat_array(argument, path, array)?));
-    }
-    let Some(text) = fill_plain_template(template, input, TemplateTarget::Argument)? else {
-        return Ok(None);
-    };
-    if let Some(path) = leading_string_path(template, input) {
-        check_not_option(argument, path, &text)?;
-    }
-    check_argument_length(template, &text)?;
-    Ok(Some(vec![text]))
-}
-
-/// Returns one argument per item.
-fn splat_array(
-    argument: &ArgumentTemplate,
-    path: &[String],
-    array: &RawValue,
-) -> Result<Vec<String>, ProblemDetail> {
-    let items = JsonText::from(array).elements();
-    let items = items.ok_or_else(|| problem_at(path, "must be an array"))?;
-    let mut values = Vec::new();
-    for (index, item) in items.into_iter().enumerate() {
-        let item_path = [path, &[index.to_string()]].concat();
-        let value = TemplateTarget::Argument
-            .encode(value_text(item))
-            .map_err(|cause| problem_at(&item_path, cause))?;
-        if item.get().starts_with('"') {
-            check_not_option(argument, &item_path, &value)?;
+        if let Some(start) = anchored_path_start(template, self.paths, self.input) {
+            let anchored = anchor_path(&text[start..]).into_owned();
+            text.replace_range(start.., &anchored);
         }
-        check_length(&item_path, value.len())?;
-        values.push(value);
+        if let Some(path) = self.leading_value(template) {
+            self.check_not_option(path, path, &text)?;
+        }
+        check_argument_length(template, &text)?;
+        Ok(Some(vec![text]))
     }
-    Ok(values)
-}
 
-/// Returns the path of the string that the argument begins with; `None` if it begins with the author's own text or with
-/// a value of another type.
-fn leading_string_path<'t>(template: &'t Template, input: &Input) -> Option<&'t [String]> {
-    template
-        .parts
-        .iter()
-        .map_while(|part| match part {
+    /// Returns one argument per item.
+    fn splat_array(&self, path: &[String], array: &RawValue) -> Result<Vec<String>, ProblemDetail> {
+        let items = JsonText::from(array).elements();
+        let items = items.ok_or_else(|| problem_at(path, "must be an array"))?;
+        let are_paths = self.paths.iter().any(|declared| declared == path);
+        let mut values = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let item_path = [path, &[index.to_string()]].concat();
+            let mut value = TemplateTarget::Argument
+                .encode(value_text(item))
+                .map_err(|cause| problem_at(&item_path, cause))?;
+            if are_paths {
+                value = anchor_path(&value).into_owned();
+            }
+            self.check_not_option(path, &item_path, &value)?;
+            check_length(&item_path, value.len())?;
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    fn fill_variable(
+        &self,
+        name: &str,
+        template: &Template,
+    ) -> Result<Option<PartialTemplate>, ProblemDetail> {
+        let filled = fill_template(template, self.input, TemplateTarget::EnvVariable)?;
+        let Some(mut value) = filled else {
+            return Ok(None);
+        };
+        if let Some(start) = anchored_path_start(template, self.paths, self.input)
+            && let Some(Segment::Text(text)) = value.0.first_mut()
+        {
+            let anchored = anchor_path(&text[start..]).into_owned();
+            text.replace_range(start.., &anchored);
+        }
+        let path = template.parts.iter().find_map(|part| match part {
             TemplatePart::Value { path, .. } => Some(path.as_slice()),
             _ => None,
-        })
-        .find(|path| input.value_at(path).is_some_and(|raw| raw.get() != "\"\""))
-        .filter(|path| {
-            input
-                .value_at(path)
-                .is_some_and(|raw| raw.get().starts_with('"'))
-        })
-}
-
-/// Refuses an argument that the program could read as an option.
-fn check_not_option(
-    argument: &ArgumentTemplate,
-    path: &[String],
-    text: &str,
-) -> Result<(), ProblemDetail> {
-    if text.starts_with('-') && !argument.after_double_dash {
-        return Err(problem_at(
-            path,
-            "must not start with `-`, or the program would read it as an option",
-        ));
+        });
+        let bytes = name.len() + 1 + value.0.iter().map(segment_bytes).sum::<usize>();
+        check_length(path.unwrap_or_default(), bytes)?;
+        Ok(Some(value))
     }
-    Ok(())
+
+    /// Returns the path of the value that the argument begins with; `None` if it begins with the author's own text.
+    fn leading_value<'t>(&self, template: &'t Template) -> Option<&'t [String]> {
+        template
+            .parts
+            .iter()
+            .map_while(|part| match part {
+                TemplatePart::Value { path, .. } => Some(path.as_slice()),
+                _ => None,
+            })
+            .find(|path| {
+                self.input
+                    .value_at(path)
+                    .is_some_and(|raw| raw.get() != "\"\"")
+            })
+    }
+
+    /// Refuses an argument that the program could read as an option: for many programs, even behind `--`.
+    fn check_not_option(
+        &self,
+        value: &[String],
+        location: &[String],
+        text: &str,
+    ) -> Result<(), ProblemDetail> {
+        if text.starts_with('-') && !self.dashes.iter().any(|allowed| allowed == value) {
+            return Err(problem_at(
+                location,
+                "must not start with `-`, or the program could read it as an option",
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn check_argument_length(template: &Template, text: &str) -> Result<(), ProblemDetail> {
@@ -165,23 +199,6 @@ fn check_length(path: &[String], bytes: usize) -> Result<(), ProblemDetail> {
         MAX_ARGUMENT_BYTES - 1
     );
     Err(problem_at(path, message))
-}
-
-fn fill_variable(
-    name: &str,
-    template: &Template,
-    input: &Input,
-) -> Result<Option<PartialTemplate>, ProblemDetail> {
-    let Some(value) = fill_template(template, input, TemplateTarget::EnvVariable)? else {
-        return Ok(None);
-    };
-    let path = template.parts.iter().find_map(|part| match part {
-        TemplatePart::Value { path, .. } => Some(path.as_slice()),
-        _ => None,
-    });
-    let bytes = name.len() + 1 + value.0.iter().map(segment_bytes).sum::<usize>();
-    check_length(path.unwrap_or_default(), bytes)?;
-    Ok(Some(value))
 }
 
 fn segment_bytes(piece: &Segment) -> usize {

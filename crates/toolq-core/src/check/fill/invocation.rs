@@ -25,9 +25,12 @@ pub(crate) fn build_invocation(
 ) -> Result<Option<Invocation>, Vec<ProblemDetail>> {
     let mut problems = ProblemCollector::default();
     let invocation = match &tool.backing {
-        Some(Backing::Command(command)) => {
-            Invocation::Command(command::fill_command(command, input, &mut problems))
-        }
+        Some(Backing::Command(command)) => Invocation::Command(command::fill_command(
+            command,
+            &tool.paths,
+            input,
+            &mut problems,
+        )),
         Some(Backing::Http(http)) => {
             Invocation::Http(request::fill_request(http, input, &mut problems))
         }
@@ -62,7 +65,7 @@ pub(crate) fn build_probe(
         return Ok(None);
     };
     let mut problems = ProblemCollector::default();
-    let filled = command::fill_command(probe, input, &mut problems);
+    let filled = command::fill_command(probe, &tool.paths, input, &mut problems);
     problems.into_result(Some(filled))
 }
 

@@ -4,5 +4,6 @@
 mod body;
 mod command;
 pub(crate) mod invocation;
+pub(crate) mod path_texts;
 mod request;
 mod template_values;

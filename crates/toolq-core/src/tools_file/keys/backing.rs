@@ -33,8 +33,11 @@ pub type Argv = Vec<Field<String>>;
 pub struct CommandFile {
     /// The program and its arguments. Each is a template; no shell is involved.
     pub argv: Field<Argv>,
-    /// Standard input: `input` (the default: the input as JSON), `none`, or a template.
+    /// Standard input: `input` (the input as JSON), `none`, or a template. Default: `input` if no argument or variable
+    /// contains a value from the input, otherwise `none`.
     pub stdin: Field<String>,
+    /// Names of inputs that may begin with `-` as an argument of their own. All others are refused then.
+    pub dashes: Field<Vec<Field<String>>>,
     /// Environment variables: names with templates for their values.
     pub env: Field<SpannedTable<String>>,
     /// Variables to pass from toolq's own environment, in addition to PATH, HOME, LANG, LC_*, TMPDIR and TZ.

@@ -2,33 +2,16 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::template::parse_template;
-use crate::tools_file::argv::{
-    ArgRole, SCRIPT_VALUE_HINT, base_name, classify_args, code_value_hint,
-};
 use crate::tools_file::keys::{Argv, CommandFile, CommandForm, Defaults};
+use crate::tools_file::resolve::argument::{resolve_arguments, warn_about_unused_dashes};
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::env_variables;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::resource_limits;
-use crate::tools_file::resolve::schema_presence::{
-    SchemaPresence, find_presence, may_start_with_dash,
-};
+use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{
-    ArgumentTemplate, CommandBacking, Leftovers, Span, StdinSource, Template, TemplatePart,
-};
-
-const PROGRAM_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
-    "an input value can't name a program",
-    "name the program here; declare one tool per program, or pass an `enum` value to a program that picks one",
-);
-const SCRIPT_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
-    "an input value can't choose the file that an interpreter runs",
-    SCRIPT_VALUE_HINT,
-);
+use crate::types::{ArgumentTemplate, CommandBacking, Leftovers, StdinSource, Template};
 
 /// Returns the backing, or `None` if there is no usable argument list.
 pub(crate) fn resolve_command(
@@ -52,12 +35,20 @@ pub(crate) fn resolve_command(
         }
     };
     resource_limits::check_resource_limits(&file.limits, context.diagnostics);
-    let (program, arguments) = resolve_arguments(argv, form.key_span, context)?;
+    let dashes = value_names::resolve_value_names(
+        &file.dashes,
+        "name an input that begins an argument",
+        context,
+    );
+    let (program, arguments) = resolve_arguments(argv, form.key_span, &dashes, context)?;
+    warn_about_unused_dashes(&file.dashes, &arguments, context);
+    let env = env_variables::resolve_env(file, context);
     Some(CommandBacking {
+        stdin: resolve_stdin(&file.stdin, use_input(&arguments, &env), context),
         program,
         arguments,
-        stdin: resolve_stdin(&file.stdin, context),
-        env: env_variables::resolve_env(file, context),
+        dashes,
+        env,
         pass_env: env_variables::resolve_pass_env(file, context),
         cwd: resolve_cwd(&file.cwd, context),
         success_exit: resolve_success_exit(&file.success_exit, context),
@@ -78,11 +69,14 @@ pub(crate) fn resolve_auxiliary_command(
     tool_command: Option<&CommandBacking>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
-    let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, context)?;
+    let dashes = tool_command.map(|command| command.dashes.clone());
+    let dashes = dashes.unwrap_or_default();
+    let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, &dashes, context)?;
     Some(CommandBacking {
+        stdin: default_stdin(use_input(&arguments, &[])),
         program,
         arguments,
-        stdin: StdinSource::Input,
+        dashes,
         env: tool_command
             .map(|command| command.env.clone())
             .unwrap_or_default(),
@@ -98,129 +92,33 @@ pub(crate) fn resolve_auxiliary_command(
     })
 }
 
-/// Returns the program and its arguments, or `None` if there is no program.
-fn resolve_arguments(
-    argv: &[Field<String>],
-    key: Span,
+/// Resolves what the program reads. Without a `stdin`, that is the input, unless a template already hands over some of
+/// it: a program that doesn't expect the input on stdin could take it for something else.
+fn resolve_stdin(
+    field: &Field<String>,
+    templates_use_input: bool,
     context: &mut ToolContext<'_, '_>,
-) -> Option<(String, Vec<ArgumentTemplate>)> {
-    if argv
-        .first()
-        .is_none_or(|first| first.value().is_some_and(String::is_empty))
-    {
-        context.diagnostics.error(
-            key,
-            "there is no program to run",
-            "empty",
-            "name one: `[cat, --, \"{path}\"]`",
-        );
-    }
-    let texts: Vec<&str> = argv
-        .iter()
-        .map(|element| element.value().map_or("", String::as_str))
-        .collect();
-    let each = argv.iter().zip(classify_args(&texts));
-    let each: Vec<(&Spanned<String>, ArgRole)> = each
-        .filter_map(|(element, role)| Some((element.spanned()?, role)))
-        .collect();
-    context.warn_about_shell_operators(&each);
-    let mut after_dashes = false;
-    let mut arguments = Vec::with_capacity(argv.len());
-    let mut program = String::new();
-    for (element, role) in each {
-        if role == ArgRole::Program {
-            program = base_name(&element.value);
-        }
-        // The `--` of `env -- cat {x}` ends the options of `env`, not those of `cat`.
-        after_dashes &= role != ArgRole::Program;
-        let policy = match role {
-            ArgRole::Program => PROGRAM_POLICY,
-            ArgRole::Code => TemplatePolicy::for_code(
-                "an input value can't be part of code that is run",
-                code_value_hint(&program),
-            ),
-            ArgRole::Script => SCRIPT_POLICY,
-            ArgRole::Data => TemplatePolicy::ARGUMENT,
-        };
-        arguments.push(resolve_argument(
-            element,
-            role,
-            policy,
-            after_dashes,
-            context,
-        ));
-        after_dashes |= element.value == "--";
-    }
-    let mut arguments = arguments.into_iter();
-    let program = arguments.next()?.template;
-    Some((program.sole_text()?.to_owned(), arguments.collect()))
-}
-
-fn resolve_argument(
-    element: &Spanned<String>,
-    role: ArgRole,
-    policy: TemplatePolicy,
-    after_dashes: bool,
-    context: &mut ToolContext<'_, '_>,
-) -> ArgumentTemplate {
-    check_no_nul(element, context);
-    context.warn_about_tilde(element);
-    let template = context.resolve_template(element, policy);
-    if role == ArgRole::Data && !after_dashes {
-        warn_about_leading_dash(element, &template, context);
-    }
-    ArgumentTemplate {
-        template,
-        after_double_dash: after_dashes,
-    }
-}
-
-pub(crate) fn check_no_nul(text: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
-    if text.value.contains('\0') {
-        context.diagnostics.error(
-            text.span,
-            "a NUL character can't be passed to a program",
-            "",
-            "remove it",
-        );
-    }
-}
-
-/// Warns about a string at the start of an argument. If it begins with `-`, the program could take it for an option, so
-/// the call is refused unless `--` comes first.
-fn warn_about_leading_dash(
-    element: &Spanned<String>,
-    template: &Template,
-    context: &mut ToolContext<'_, '_>,
-) {
-    let Some(TemplatePart::Value { path, splat, .. }) = template.parts.first() else {
-        return;
-    };
-    let allows_dash = |schema: &Value| match schema.get("items") {
-        Some(items) if *splat => may_start_with_dash(items),
-        _ => *splat || may_start_with_dash(schema),
-    };
-    if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) =
-        find_presence(context.schema, path)
-        && allows_dash(schema)
-    {
-        let name = path.join(".");
-        context.diagnostics.warning(
-            element.span,
-            format!("a call is refused if `{name}` begins with `-`, since the program could take it for an option"),
-            "no `--` before it",
-            format!("put `--` before it if the program supports that, or write `--option={{{name}}}`"),
-        );
-    }
-}
-
-fn resolve_stdin(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> StdinSource {
+) -> StdinSource {
     match field.spanned() {
-        None => StdinSource::Input,
+        None => default_stdin(templates_use_input),
         Some(word) if word.value == "input" => StdinSource::Input,
         Some(word) if word.value == "none" => StdinSource::None,
         Some(text) => StdinSource::Template(context.resolve_template(text, TemplatePolicy::TEXT)),
     }
+}
+
+fn default_stdin(templates_use_input: bool) -> StdinSource {
+    if templates_use_input {
+        StdinSource::None
+    } else {
+        StdinSource::Input
+    }
+}
+
+fn use_input(arguments: &[ArgumentTemplate], env: &[(String, Template)]) -> bool {
+    let arguments = arguments.iter().map(|argument| &argument.template);
+    let mut templates = arguments.chain(env.iter().map(|(_, template)| template));
+    templates.any(Template::uses_input)
 }
 
 /// Resolves the working directory, which must be inside the root.

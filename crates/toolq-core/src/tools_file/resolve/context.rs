@@ -72,5 +72,7 @@ impl CheckContext<'_, '_> {
 pub(crate) struct ToolContext<'c, 't> {
     pub(crate) schema: &'c Value,
     pub(crate) root: &'c Path,
+    /// The tool's `paths`.
+    pub(crate) paths: Vec<Vec<String>>,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }

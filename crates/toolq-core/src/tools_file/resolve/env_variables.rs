@@ -2,7 +2,7 @@
 
 use crate::template::is_variable_name;
 use crate::tools_file::keys::CommandFile;
-use crate::tools_file::resolve::command::check_no_nul;
+use crate::tools_file::resolve::argument::check_no_nul;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::types::{Span, Template};

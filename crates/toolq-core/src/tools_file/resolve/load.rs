@@ -143,6 +143,7 @@ fn resolve_tools(
         let mut tool_context = ToolContext {
             schema: &schema,
             root,
+            paths: Vec::new(),
             diagnostics: context.diagnostics,
         };
         tools.push(Arc::new(tool::resolve_tool(

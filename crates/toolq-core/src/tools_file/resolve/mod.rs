@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_tool_checks;
+mod argument;
 mod attempt_limits;
 mod builtins;
 mod command;
@@ -10,6 +11,7 @@ mod diagnostics;
 mod env_variables;
 mod http;
 mod input_schema;
+mod leading_dash;
 mod load;
 mod messages;
 mod placeholders;
@@ -20,6 +22,7 @@ mod schema_presence;
 mod tool;
 mod tool_name;
 mod url_template;
+mod value_names;
 
 pub(crate) use agent_tool_checks::agent_cycle_warnings;
 pub(crate) use builtins::new_task_tool;

@@ -97,33 +97,6 @@ pub(crate) fn allows_type(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// Whether a schema accepts a string that begins with `-`, judging by its `type`, its fixed values and the start of its
-/// `pattern`.
-pub(crate) fn may_start_with_dash(schema: &Value) -> bool {
-    let starts_with_dash = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('-'));
-    let pattern = schema.get("pattern").and_then(Value::as_str);
-    allows_type(schema, "string")
-        && schema.get("const").is_none_or(starts_with_dash)
-        && match schema.get("enum") {
-            Some(Value::Array(all)) => all.iter().any(starts_with_dash),
-            _ => true,
-        }
-        && pattern.is_none_or(pattern_may_match_dash)
-}
-
-/// Whether a pattern may match a text that begins with `-`. Only `^a…` and `^[a-z…]…` are known not to.
-fn pattern_may_match_dash(pattern: &str) -> bool {
-    let Some(rest) = pattern.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
-        return true;
-    };
-    let (first, after) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some(class) => class,
-        None => rest.split_at(rest.chars().next().map_or(0, char::len_utf8)),
-    };
-    let allows_dash = first.ends_with('-') || first.contains("\\-");
-    !first.starts_with(char::is_alphanumeric) || allows_dash || after.starts_with(['*', '?', '{'])
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -186,27 +159,6 @@ mod tests {
             (json!(true), "unknown"),
         ] {
             assert_eq!(describe_presence(&schema, "x"), expected, "{schema}");
-        }
-    }
-
-    #[test]
-    fn a_leading_dash_is_possible_unless_the_schema_excludes_it() {
-        for (schema, may) in [
-            (json!({}), true),
-            (json!({"type": "string"}), true),
-            (json!({"type": ["string", "null"]}), true),
-            (json!({"type": "integer"}), false),
-            (json!({"enum": ["a", "b"]}), false),
-            (json!({"enum": ["a", "-b"]}), true),
-            (json!({"const": "a"}), false),
-            (json!({"pattern": "^[a-z]+$"}), false),
-            (json!({"pattern": "^[a-z-]+$"}), true),
-            (json!({"pattern": "^[a-z]*-"}), true),
-            (json!({"pattern": "^a|b"}), true),
-            (json!({"pattern": "^v[0-9]"}), false),
-            (json!({"pattern": "x"}), true),
-        ] {
-            assert_eq!(may_start_with_dash(&schema), may, "{schema}");
         }
     }
 }

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::template::parse_dotted_path;
-use crate::text::suggest_name;
 use crate::tools_file::keys::{Defaults, ToolFile};
 use crate::tools_file::resolve::agent;
 use crate::tools_file::resolve::attempt_limits;
@@ -19,8 +17,8 @@ use crate::tools_file::resolve::http;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::safety_rules::SafetyRules;
-use crate::tools_file::resolve::schema_presence::{SchemaPresence, find_presence};
 use crate::tools_file::resolve::tool_name::check_tool_name;
+use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
     Backing, CommandBacking, Compare, DescribeCommand, Effect, IgnorePattern, MessageTemplates,
@@ -48,6 +46,12 @@ pub(crate) fn resolve_tool(
     check_attempt_limits(tool, context);
     let declared_effect = tool.effect.value().copied();
     let effect = declared_effect.unwrap_or(Effect::Write);
+    let paths = value_names::resolve_value_names(
+        &tool.paths,
+        "only inputs in the schema can be kept inside the root",
+        context,
+    );
+    context.paths.clone_from(&paths);
     let backing = resolve_backing(file, defaults, context);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
     let mut messages = shared.messages.clone();
@@ -68,7 +72,7 @@ pub(crate) fn resolve_tool(
         effect,
         timeout: attempt_limits::resolve_timeout([&tool.timeout, &defaults.timeout]),
         estimate: tool.estimate.value().map(|estimate| estimate.0),
-        paths: resolve_paths(&tool.paths, context),
+        paths,
         status: resolve_status(tool, context),
         probe: resolve_probe(tool, effect, backing.as_ref(), context),
         backing,
@@ -109,38 +113,6 @@ fn check_attempt_limits(tool: &ToolFile, context: &mut ToolContext<'_, '_>) {
     attempt_limits::check_timeout(&tool.timeout, context.diagnostics);
     attempt_limits::check_retry(&tool.retry, context.diagnostics);
     attempt_limits::check_max_output(&tool.max_output, context.diagnostics);
-}
-
-fn resolve_paths(
-    field: &Field<Vec<Field<String>>>,
-    context: &mut ToolContext<'_, '_>,
-) -> Vec<Vec<String>> {
-    let mut paths = Vec::new();
-    for dotted in field.items() {
-        let Some(path) = parse_dotted_path(&dotted.value) else {
-            context.diagnostics.error(
-                dotted.span,
-                format!("`{}` isn't a valid name of an input", dotted.value),
-                "",
-                "write `path`, or `file.path` for a nested value",
-            );
-            continue;
-        };
-        if let SchemaPresence::Absent { depth, known } = find_presence(context.schema, &path) {
-            let hint = match suggest_name(&path[depth], known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "only inputs in the schema can be kept inside the root".to_owned(),
-            };
-            context.diagnostics.error(
-                dotted.span,
-                format!("the input has no `{}`", dotted.value),
-                "not in `input_schema`",
-                hint,
-            );
-        }
-        paths.push(path);
-    }
-    paths
 }
 
 /// Returns the JSON that stands for an empty output.
@@ -225,6 +197,7 @@ fn resolve_describe(
     let mut context = ToolContext {
         schema: &empty_schema,
         root: context.root,
+        paths: Vec::new(),
         diagnostics: context.diagnostics,
     };
     let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;

@@ -14,18 +14,13 @@ use crate::types::{
 use crate::url::{RequestUrlError, build_request_url};
 
 fn command_backing(arguments: &[&str]) -> CommandBacking {
-    let mut after_dashes = false;
-    let argument = |text: &&str| {
-        let argument = ArgumentTemplate {
-            template: sample_template(text),
-            after_double_dash: after_dashes,
-        };
-        after_dashes |= *text == "--";
-        argument
+    let argument = |text: &&str| ArgumentTemplate {
+        template: sample_template(text),
     };
     CommandBacking {
         program: "prog".to_owned(),
         arguments: arguments.iter().map(argument).collect(),
+        dashes: Vec::new(),
         stdin: StdinSource::None,
         env: Vec::new(),
         pass_env: Vec::new(),
@@ -130,14 +125,16 @@ proptest! {
     #[test]
     fn a_value_stays_within_one_argument(a in hostile_text(), b in hostile_text(), items in prop::collection::vec(hostile_text(), 0..4)) {
         let input = json!({"a": a, "b": b, "items": items});
-        let filled = fill_argv(&["{b} is text", "--x={a}", "--", "{a}", "{items...}", "{none?}", "{a}{b}"], &input);
+        let filled = fill_argv(&["{b} is text", "--x={a}", "--", "<{a}>", "{items...}", "{none?}", "{a}{b}"], &input);
         let all = [&a, &b].into_iter().chain(&items);
-        if all.clone().any(|text| text.contains('\0')) {
-            prop_assert!(detail_lines(filled.unwrap_err()).iter().any(|line| line.contains("NUL")));
-        } else if b.starts_with('-') {
-            prop_assert_eq!(filled.unwrap_err().len(), 1);
+        let is_option = |text: &str| text.starts_with('-');
+        if is_option(&b) || is_option(&format!("{a}{b}")) || items.iter().any(|item| is_option(item)) {
+            let refused = detail_lines(filled.unwrap_err());
+            prop_assert!(refused.iter().all(|line| line.contains("must not start with `-`") || line.contains("NUL")));
+        } else if all.clone().any(|text| text.contains('\0')) {
+            prop_assert!(detail_lines(filled.unwrap_err()).iter().all(|line| line.contains("NUL")));
         } else {
-            let mut expected = vec![format!("{b} is text"), format!("--x={a}"), "--".to_owned(), a.clone()];
+            let mut expected = vec![format!("{b} is text"), format!("--x={a}"), "--".to_owned(), format!("<{a}>")];
             expected.extend(items.iter().cloned());
             expected.push(format!("{a}{b}"));
             prop_assert_eq!(filled.unwrap(), expected);
@@ -191,22 +188,128 @@ fn percent_decode(segment: &str) -> String {
         .into_owned()
 }
 
+/// For many programs `--` ends nothing, so it makes no difference.
 #[test]
-fn a_string_with_a_leading_dash_is_refused() {
-    for value in ["-", "--upload-pack=x", "-oProxyCommand=x"] {
+fn a_value_with_a_leading_dash_is_refused() {
+    for value in [
+        json!("-"),
+        json!("--upload-pack=x"),
+        json!("-oProxyCommand=x"),
+        json!(-1),
+        json!(-0.5),
+    ] {
         let input = json!({"x": value, "empty": "", "list": ["a", value]});
         for refused in ["{x}", "{empty}{x}", "{x}.txt"] {
             assert!(fill_argv(&[refused], &input).is_err(), "{refused}");
-            assert!(fill_argv(&["--", refused], &input).is_ok(), "{refused}");
+            assert!(fill_argv(&["--", refused], &input).is_err(), "{refused}");
         }
         assert!(fill_argv(&["--flag={x}"], &input).is_ok());
-        let refused = detail_lines(fill_argv(&["{list...}"], &input).unwrap_err());
+        let refused = detail_lines(fill_argv(&["--", "{list...}"], &input).unwrap_err());
         assert_eq!(
             refused,
-            ["/list/1: must not start with `-`, or the program would read it as an option"]
+            ["/list/1: must not start with `-`, or the program could read it as an option"]
         );
     }
-    assert_eq!(fill_argv(&["{n}"], &json!({"n": -5})).unwrap(), ["-5"]);
+    assert_eq!(fill_argv(&["{n}"], &json!({"n": 5})).unwrap(), ["5"]);
+}
+
+#[test]
+fn a_leading_dash_is_handed_over_where_the_file_allows_it() {
+    let mut backing = command_backing(&["{n}", "{list...}", "{a.b}.txt"]);
+    backing.dashes = [&["n"] as &[&str], &["list"], &["a", "b"]]
+        .map(|path| path.iter().map(|name| (*name).to_owned()).collect())
+        .into();
+    let input = json!({"n": -5, "list": ["-x", "y"], "a": {"b": "-"}});
+    let filled = fill_command(backing.clone(), &input).unwrap();
+    assert_eq!(filled.argv[1..], ["-5", "-x", "y", "-.txt"]);
+    backing.dashes.pop();
+    let refused = detail_lines(fill_command(backing, &input).unwrap_err());
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].starts_with("/a/b: "), "{refused:?}");
+}
+
+/// `./` keeps a program from reading a path as an option, a variable, a host, a revision or a pattern.
+#[test]
+fn a_path_is_handed_over_as_nothing_but_a_path() {
+    let fill = |argument: &str, input: &Value| {
+        let mut tool = tool_with_backing(Backing::Command(command_backing(&[argument])));
+        tool.paths = ["p", "q", "list"].map(|name| vec![name.to_owned()]).into();
+        let input = Input::parse(&input.to_string()).unwrap();
+        match build_invocation(&tool, &input)
+            .map_err(detail_lines)
+            .unwrap()
+        {
+            Some(Invocation::Command(command)) => command.argv[1..].to_vec(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for (value, argument) in [
+        ("src/a", "src/a"),
+        ("a b/c", "a b/c"),
+        ("a.txt", "a.txt"),
+        (".", "."),
+        ("..", ".."),
+        ("./x", "./x"),
+        ("/srv/x", "/srv/x"),
+        ("src/-x", "src/-x"),
+        ("src/h:x", "src/h:x"),
+        ("-", "./-"),
+        ("-delete", "./-delete"),
+        ("--files0-from=/abs", "./--files0-from=/abs"),
+        ("A=1", "./A=1"),
+        ("h:x", "./h:x"),
+        ("http://h/x", "./http://h/x"),
+        ("@x", "./@x"),
+        ("+x", "./+x"),
+        ("*", "./*"),
+        (" x", "./ x"),
+        ("touch x|", "./touch x|"),
+        ("ü", "./ü"),
+        (
+            "a
+b", "./a
+b",
+        ),
+    ] {
+        let input = json!({"p": value});
+        assert_eq!(fill("{p}", &input), [argument]);
+        assert_eq!(fill("--file={p}", &input), [format!("--file={argument}")]);
+        assert_eq!(
+            fill("HEAD:{p}.txt", &input),
+            [format!("HEAD:{argument}.txt")]
+        );
+        assert_eq!(fill("docs/{p}", &input), [format!("docs/{value}")]);
+    }
+    let input = json!({"p": "-a", "q": "-b", "list": ["-x", "y"], "x": "v", "empty": ""});
+    assert_eq!(fill("{list...}", &input), ["./-x", "y"]);
+    assert_eq!(fill("{p}/{q}", &input), ["./-a/-b"]);
+    assert_eq!(fill("{empty}{p}", &input), ["./-a"]);
+    assert_eq!(fill("{x}/{p}", &input), ["v/-a"]);
+}
+
+#[test]
+fn a_path_in_a_variable_is_handed_over_as_nothing_but_a_path() {
+    let mut backing = command_backing(&["x"]);
+    backing.env = ["{p}", "a:{p}", "docs/{p}", "${BASE}/{p}", "{p}/${NAME}"]
+        .map(|text| ("V".to_owned(), sample_template(text)))
+        .into();
+    backing.stdin = StdinSource::Template(sample_template("{p}"));
+    let mut tool = tool_with_backing(Backing::Command(backing));
+    tool.paths = vec![vec!["p".to_owned()]];
+    let input = Input::parse(r#"{"p": "-x"}"#).unwrap();
+    let Ok(Some(Invocation::Command(command))) = build_invocation(&tool, &input) else {
+        panic!()
+    };
+    let values: Vec<String> = command
+        .env
+        .iter()
+        .map(|(_, value)| value.to_string())
+        .collect();
+    assert_eq!(
+        values,
+        ["./-x", "a:./-x", "docs/-x", "${BASE}/-x", "./-x/${NAME}"]
+    );
+    assert!(matches!(command.stdin, StdinContent::Text(text) if text == "-x"));
 }
 
 /// Digits are kept verbatim.

@@ -7,6 +7,7 @@ fn limited_tool() -> Tool {
     let command = CommandBacking {
         program: "search".to_owned(),
         arguments: Vec::new(),
+        dashes: Vec::new(),
         stdin: StdinSource::None,
         env: Vec::new(),
         pass_env: Vec::new(),

@@ -1,80 +1,13 @@
-//! Keeps path inputs inside the root: walks their components, and follows the symlinks that exist in the file system.
-//!
-//! This isn't a sandbox: the tool's program opens the path later, and a process that replaces a directory with a
-//! symlink in between gets past the check.
+//! Keeps a path inside the root: walks its components, and follows the symlinks that exist in the file system.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use crate::json::{Input, JsonText};
-use crate::json_schema::json_pointer;
-use crate::types::{Backing, ProblemDetail, Tool};
-
-/// The message for every refused path; a cause may follow.
-const REFUSAL: &str = "Path must be within working directory";
 /// Maximum length of a path in bytes, including the terminator: `PATH_MAX` on Linux.
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Finds the inputs named in `paths` that lead outside `root`, or whose target can't be determined. Relative paths
-/// start in the directory where the tool's program runs. A path that doesn't exist yet is inside if its nearest
-/// existing ancestor is.
-pub(crate) fn find_outside_paths(tool: &Tool, input: &Input, root: &Path) -> Vec<ProblemDetail> {
-    if tool.paths.is_empty() {
-        return Vec::new();
-    }
-    let Ok(canonical_root) = root.canonicalize() else {
-        let message = format!("{REFUSAL} (which can't be read)");
-        return vec![ProblemDetail {
-            path: String::new(),
-            message,
-        }];
-    };
-    let base = match &tool.backing {
-        Some(Backing::Command(command)) => &command.cwd,
-        _ => root,
-    };
-    let bounds = PathBounds {
-        root,
-        canonical_root,
-        base,
-    };
-    let mut details = Vec::new();
-    for path in &tool.paths {
-        for (location, value) in path_values(input, path) {
-            let result = value.map_or(Err("it isn't a string"), |value| bounds.check_path(&value));
-            details.extend(result.err().map(|cause| ProblemDetail {
-                path: location,
-                message: if cause.is_empty() {
-                    REFUSAL.to_owned()
-                } else {
-                    format!("{REFUSAL} ({cause})")
-                },
-            }));
-        }
-    }
-    details
-}
-
-/// Returns the strings at `path` with their pointers: one, or each item of an array. `None` is a value that isn't a
-/// string.
-fn path_values(input: &Input, path: &[String]) -> Vec<(String, Option<String>)> {
-    let Some(raw) = input.value_at(path).filter(|raw| raw.get() != "null") else {
-        return Vec::new();
-    };
-    let base_pointer = json_pointer(path);
-    let string = |value: JsonText<'_>| value.to_text().map(std::borrow::Cow::into_owned);
-    let value = JsonText::from(raw);
-    let Some(items) = value.elements() else {
-        return vec![(base_pointer, string(value))];
-    };
-    let items = items.into_iter().enumerate();
-    items
-        .map(|(index, item)| (format!("{base_pointer}/{index}"), string(item)))
-        .collect()
-}
-
 /// The directory that paths must stay inside.
-struct PathBounds<'a> {
+pub(crate) struct PathBounds<'a> {
     /// As declared.
     root: &'a Path,
     /// With symlinks resolved.
@@ -83,12 +16,21 @@ struct PathBounds<'a> {
     base: &'a Path,
 }
 
-impl PathBounds<'_> {
-    /// Checks that `path` stays inside.
+impl<'a> PathBounds<'a> {
+    /// Creates the bounds of `root`. Relative paths start at `base`. Returns `None` if the root can't be read.
+    pub(crate) fn new(root: &'a Path, base: &'a Path) -> Option<Self> {
+        Some(Self {
+            root,
+            canonical_root: root.canonicalize().ok()?,
+            base,
+        })
+    }
+
+    /// Checks that `path` stays inside. A path that doesn't exist yet is inside if its nearest existing ancestor is.
     ///
     /// # Errors
     /// Why it doesn't, or why that can't be determined; empty if it simply leads outside.
-    fn check_path(&self, path: &str) -> Result<(), &'static str> {
+    pub(crate) fn check_path(&self, path: &str) -> Result<(), &'static str> {
         match path {
             "" => return Err("it is empty"),
             _ if path.contains('\0') => return Err("it contains a NUL character"),
@@ -173,11 +115,7 @@ mod tests {
         symlink(other.join("later"), root.join("dangling")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
         symlink("/proc/self/root", root.join("magic")).unwrap();
-        let bounds = PathBounds {
-            root: &root,
-            canonical_root: root.canonicalize().unwrap(),
-            base: &root,
-        };
+        let bounds = PathBounds::new(&root, &root).unwrap();
         let absolute = |relative: &str| root.join(relative).to_string_lossy().into_owned();
         let long = "x".repeat(5_000);
         for path in [

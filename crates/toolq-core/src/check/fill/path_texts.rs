@@ -1,0 +1,269 @@
+//! Finds the paths within arguments and variables: where a path begins, how it is handed over, and which texts a
+//! program could open.
+
+use std::borrow::Cow;
+
+use crate::check::fill::template_values::{find_value, value_text};
+use crate::json::{Input, JsonText};
+use crate::json_schema::json_pointer;
+use crate::types::{CommandBacking, StdinSource, Template, TemplatePart, Tool};
+
+/// Ends the text before a path in an argument, as in `--file={path}` and `HEAD:{path}`.
+const PATH_SEPARATORS: [char; 2] = ['=', ':'];
+
+/// A text that a program could open as a path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PathText {
+    /// JSON pointer to the input that it comes from.
+    pub(crate) pointer: String,
+    /// `None` if the input isn't a string.
+    pub(crate) text: Option<String>,
+}
+
+/// Returns the path with `./` before it, unless it can't be mistaken for anything but a path: an option, a variable
+/// (`A=1`), a host or a revision (`h:x`), a response file (`@x`).
+pub(crate) fn anchor_path(path: &str) -> Cow<'_, str> {
+    let first = path.split('/').next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ' ');
+    if first.chars().all(is_plain) && !first.starts_with(['-', ' ']) {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(format!("./{path}"))
+    }
+}
+
+/// Returns the length of the author's text before a path that begins with an input named in `paths`. `None` if the
+/// template has no such path.
+pub(crate) fn anchored_path_start(
+    template: &Template,
+    paths: &[Vec<String>],
+    input: &Input,
+) -> Option<usize> {
+    let start = path_start(template);
+    let mut parts = template.parts.as_slice();
+    if let [TemplatePart::Text(text), rest @ ..] = parts {
+        if text.len() > start {
+            return None;
+        }
+        parts = rest;
+    }
+    let first = parts.iter().find(|part| match part {
+        TemplatePart::Value { path, .. } => {
+            input.value_at(path).is_some_and(|raw| raw.get() != "\"\"")
+        }
+        _ => true,
+    });
+    match first {
+        Some(TemplatePart::Value { path, .. }) if paths.contains(path) => Some(start),
+        _ => None,
+    }
+}
+
+/// Returns where the path begins in the text before the first placeholder: after its last `=` or `:`.
+fn path_start(template: &Template) -> usize {
+    match template.parts.first() {
+        Some(TemplatePart::Text(text)) => text.rfind(PATH_SEPARATORS).map_or(0, |index| index + 1),
+        _ => 0,
+    }
+}
+
+/// Returns the texts of the arguments and variables of `command` that could be opened because of `paths`.
+pub(crate) fn command_path_texts(
+    command: &CommandBacking,
+    paths: &[Vec<String>],
+    input: &Input,
+) -> Vec<PathText> {
+    let mut texts = Vec::new();
+    for template in command_templates(command) {
+        if let [
+            TemplatePart::Value {
+                path, splat: true, ..
+            },
+        ] = template.parts.as_slice()
+        {
+            if paths.contains(path) {
+                texts.extend(values_at(input, path));
+            }
+        } else {
+            texts.extend(template_path_texts(template, paths, input));
+        }
+    }
+    texts
+}
+
+/// Returns the inputs named in `paths` that don't only become arguments and variables, each as a text of its own: they
+/// are part of stdin, of a request, or of a value that is passed on as JSON.
+pub(crate) fn value_path_texts(
+    tool: &Tool,
+    command: Option<&CommandBacking>,
+    input: &Input,
+) -> Vec<PathText> {
+    let is_only_argument = |path: &Vec<String>| {
+        command.is_some_and(|command| {
+            !stdin_contains(&command.stdin, path)
+                && command_templates(command).any(|template| uses(template, path))
+                && !command_templates(command).any(|template| uses_relative(template, path))
+        })
+    };
+    let mut texts = Vec::new();
+    for path in tool.paths.iter().filter(|path| !is_only_argument(path)) {
+        texts.extend(values_at(input, path));
+    }
+    texts
+}
+
+fn command_templates(command: &CommandBacking) -> impl Iterator<Item = &Template> {
+    let arguments = command.arguments.iter().map(|argument| &argument.template);
+    arguments.chain(command.env.iter().map(|(_, template)| template))
+}
+
+fn stdin_contains(stdin: &StdinSource, path: &[String]) -> bool {
+    match stdin {
+        StdinSource::Input => true,
+        StdinSource::None => false,
+        StdinSource::Template(template) => uses(template, path) || uses_relative(template, path),
+    }
+}
+
+/// Whether the template contains exactly this value.
+fn uses(template: &Template, path: &[String]) -> bool {
+    value_paths(template).any(|other| other == path)
+}
+
+/// Whether the template contains a value that this one is a part of, or the other way around.
+fn uses_relative(template: &Template, path: &[String]) -> bool {
+    value_paths(template)
+        .any(|other| other != path && (other.starts_with(path) || path.starts_with(other)))
+}
+
+fn value_paths(template: &Template) -> impl Iterator<Item = &[String]> {
+    template.parts.iter().filter_map(|part| match part {
+        TemplatePart::Value { path, .. } => Some(path.as_slice()),
+        _ => None,
+    })
+}
+
+/// Returns the strings at `path` with their pointers: one, or each item of an array.
+fn values_at(input: &Input, path: &[String]) -> Vec<PathText> {
+    let Some(raw) = input.value_at(path).filter(|raw| raw.get() != "null") else {
+        return Vec::new();
+    };
+    let pointer = json_pointer(path);
+    let string = |value: JsonText<'_>| value.to_text().map(Cow::into_owned);
+    let value = JsonText::from(raw);
+    let Some(items) = value.elements() else {
+        let text = string(value);
+        return vec![PathText { pointer, text }];
+    };
+    let items = items.into_iter().enumerate();
+    items
+        .map(|(index, item)| PathText {
+            pointer: format!("{pointer}/{index}"),
+            text: string(item),
+        })
+        .collect()
+}
+
+/// Returns the paths in one argument or variable. Usually that is one, the finished text. There are more if the text
+/// has parts that a program could separate: in `{dir}:/data` it could open `{dir}`, and in `@{file}` it could open
+/// `{file}`.
+fn template_path_texts(template: &Template, paths: &[Vec<String>], input: &Input) -> Vec<PathText> {
+    let mut finished = FinishedText::new(path_start(template));
+    for part in &template.parts {
+        match part {
+            TemplatePart::Text(text) => finished.push_text(text),
+            // What a variable holds isn't known here.
+            TemplatePart::Env { .. } => finished.push_unknown(),
+            TemplatePart::Value { path, optional, .. } => {
+                // A value that is missing omits the argument, or makes the call invalid.
+                let Ok(Some(raw)) = find_value(input, path, *optional) else {
+                    return Vec::new();
+                };
+                let value = JsonText::from(raw);
+                if !paths.contains(path) {
+                    finished.push_text(&value_text(value));
+                    continue;
+                }
+                let pointer = json_pointer(path);
+                let Some(text) = value.to_text() else {
+                    return vec![PathText {
+                        pointer,
+                        text: None,
+                    }];
+                };
+                finished.push_path(pointer, &text);
+            }
+        }
+    }
+    finished.into_paths()
+}
+
+/// An argument or variable, and where its paths may begin and end.
+struct FinishedText {
+    text: String,
+    starts: Vec<usize>,
+    /// Ends of values named in `paths`, with their pointers.
+    ends: Vec<(usize, String)>,
+    /// The paths before the last variable, whose value isn't known.
+    found: Vec<PathText>,
+}
+
+impl FinishedText {
+    fn new(start: usize) -> Self {
+        Self {
+            text: String::new(),
+            starts: vec![start],
+            ends: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Adds text that isn't known, so that no path continues behind it.
+    fn push_unknown(&mut self) {
+        self.collect_paths();
+        self.text.clear();
+        self.starts.clear();
+        self.ends.clear();
+    }
+
+    fn push_path(&mut self, pointer: String, value: &str) {
+        let start = self.text.len();
+        let continues_path = self.text.ends_with('/') && !self.starts.is_empty();
+        if !continues_path && !self.starts.contains(&start) {
+            self.starts.push(start);
+        }
+        self.text.push_str(value);
+        self.ends.push((self.text.len(), pointer));
+    }
+
+    /// Collects the text from each start to its end, and to each value behind which a program could separate it.
+    fn collect_paths(&mut self) {
+        let continues = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+        let whole = self.text.len();
+        for &start in &self.starts {
+            let mut values = self.ends.iter().filter(|(end, _)| *end >= start).peekable();
+            let first = values.peek().map(|(_, pointer)| (whole, pointer));
+            let separable = values
+                .filter(|(end, _)| *end < whole && !self.text[*end..].starts_with(continues))
+                .map(|(end, pointer)| (*end, pointer));
+            for (end, pointer) in first.into_iter().chain(separable) {
+                let path = PathText {
+                    pointer: pointer.clone(),
+                    text: Some(self.text[start..end].to_owned()),
+                };
+                if !self.found.contains(&path) {
+                    self.found.push(path);
+                }
+            }
+        }
+    }
+
+    fn into_paths(mut self) -> Vec<PathText> {
+        self.collect_paths();
+        self.found
+    }
+}
