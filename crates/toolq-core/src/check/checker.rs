@@ -120,7 +120,7 @@ impl CallChecker {
             invocation::build_invocation(tool, &valid.input).map_err(rejection::invalid_input)?;
         let probe =
             invocation::build_probe(tool, &valid.input).map_err(rejection::invalid_input)?;
-        let matches = || compiled.matches_when(&tool.safety, &valid.value, &self.tools.dir);
+        let matches = || compiled.matches_when(&tool.safety, &valid, &self.tools.dir);
         let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
             Some(agent) => (agent, task_safety(agent)),
             None => (tool, safety::decide_safety(&tool.safety, matches)),
@@ -167,7 +167,7 @@ impl CallChecker {
         let before_coercion = filled.is_some().then(|| input.clone());
         let filled = filled.unwrap_or_else(|| input.clone());
         let value = filled.to_value();
-        if schema.accepts(&value) {
+        if schema.accepts_input(&filled, &value) {
             return Ok(ValidInput {
                 input: filled,
                 value,
@@ -184,22 +184,25 @@ impl CallChecker {
                 value,
                 before_coercion: Some(input.clone()),
             }),
-            None => Err(rejection::invalid_input(schema.problem_details(&value))),
+            None => Err(rejection::invalid_input(
+                schema.input_problems(&filled, &value),
+            )),
         }
     }
 }
 
 impl CompiledSchemas {
-    /// Returns whether `value` matches the `concurrency_safe.when` schema. A schema that doesn't compile matches
+    /// Returns whether the input matches the `concurrency_safe.when` schema. A schema that doesn't compile matches
     /// nothing.
-    fn matches_when(&self, safety: &SafetyPolicy, value: &Value, dir: &Path) -> bool {
+    fn matches_when(&self, safety: &SafetyPolicy, valid: &ValidInput, dir: &Path) -> bool {
         let SafetyPolicy::When(schema) = safety else {
             return false;
         };
         let when = self
             .when
             .get_or_init(|| CompiledSchema::compile(schema, dir).ok());
-        when.as_ref().is_some_and(|when| when.accepts(value))
+        when.as_ref()
+            .is_some_and(|when| when.accepts_input(&valid.input, &valid.value))
     }
 }
 

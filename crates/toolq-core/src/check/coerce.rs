@@ -29,7 +29,7 @@ pub(crate) fn coerce_input(
             candidate = filled;
         }
         let value = candidate.to_value();
-        if schema.accepts(&value) {
+        if schema.accepts_input(&candidate, &value) {
             return Some((candidate, value));
         }
         type_errors = schema.type_errors(&value);

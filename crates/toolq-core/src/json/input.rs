@@ -220,6 +220,8 @@ mod tests {
             "3",
             "{",
             r#"{"a":1e400}"#,
+            r#"{"a":1e-401}"#,
+            r#"{"a":0e99999999999999999999}"#,
             r#"{"a":"\ud800"}"#,
         ] {
             assert!(Input::parse(text).is_err(), "{text:.40}");
@@ -237,7 +239,7 @@ mod tests {
     /// Digits are passed on as written.
     #[test]
     fn numbers_keep_their_digits() {
-        let text = r#"{"a":{"n":12345678901234567890123,"f":1.0,"z":-0,"e":1E2}}"#;
+        let text = r#"{"a":{"n":12345678901234567890123,"f":1.0,"z":-0,"e":1E2,"small":1e-400}}"#;
         let input = Input::parse(text).unwrap();
         let at = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();

@@ -1,6 +1,7 @@
 //! JSON as text. Nothing here builds a tree, so numbers keep their digits and objects keep the order of their keys.
 
 mod cursor;
+mod decimal;
 mod edits;
 mod input;
 mod line;
@@ -10,6 +11,7 @@ mod strict;
 mod value;
 
 pub(crate) use cursor::find_quote_or_backslash;
+pub(crate) use decimal::Decimal;
 pub(crate) use edits::JsonEdits;
 pub(crate) use input::MAX_INPUT_VALUES;
 pub use input::{Input, InvalidInput, MAX_INPUT_BYTES};

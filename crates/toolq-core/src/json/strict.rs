@@ -7,6 +7,9 @@ use crate::json::input::{InvalidInput, MAX_INPUT_DEPTH, MAX_INPUT_VALUES};
 use crate::json::value;
 use crate::json::value::JsonText;
 
+/// Maximum exponent of a number, in either direction.
+const MAX_EXPONENT: i64 = 400;
+
 /// Checks `text`, which must be valid JSON.
 ///
 /// # Errors
@@ -44,6 +47,10 @@ impl<'a> StrictJsonChecker<'a> {
             Some(b'{') => self.check_object(depth),
             Some(b'[') => self.check_array(depth),
             Some(b'"') => self.check_string().map(drop),
+            Some(b't' | b'f' | b'n') => {
+                self.cursor.read_value();
+                Ok(())
+            }
             _ => check_number(self.cursor.read_value()),
         }
     }
@@ -91,14 +98,31 @@ impl<'a> StrictJsonChecker<'a> {
     }
 }
 
-/// Rejects numbers that overflow: one parser would read infinity, and another would refuse the number.
+/// Rejects numbers that no 64-bit float can hold: one parser would read infinity or zero, and another would refuse the
+/// number or expand its exponent.
 fn check_number(value: Option<JsonText>) -> Result<(), InvalidInput> {
     let digits = value.map_or("", JsonText::get);
-    let may_be_large = digits.len() > 300 || digits.contains(['e', 'E']);
-    if may_be_large && digits.parse::<f64>().is_ok_and(f64::is_infinite) {
-        return Err(InvalidInput::NotJson("a number is out of range".to_owned()));
+    let is_large = digits.len() > 300 && digits.parse::<f64>().is_ok_and(f64::is_infinite);
+    let Some((_, exponent)) = digits.split_once(['e', 'E']) else {
+        return if is_large {
+            Err(number_out_of_range())
+        } else {
+            Ok(())
+        };
+    };
+    let is_in_range = exponent
+        .parse::<i64>()
+        .is_ok_and(|exponent| exponent.abs() <= MAX_EXPONENT);
+    if !is_in_range || digits.parse::<f64>().is_ok_and(f64::is_infinite) {
+        return Err(number_out_of_range());
     }
     Ok(())
+}
+
+fn number_out_of_range() -> InvalidInput {
+    InvalidInput::TooLarge(format!(
+        "has a number out of range; at most 1.8e308, with an exponent within ±{MAX_EXPONENT}"
+    ))
 }
 
 impl InvalidInput {

@@ -62,7 +62,10 @@ fn other_message(error: &ValidationError<'_>) -> String {
             format_types(kind),
             json_type_name(error.instance())
         ),
-        Kind::Enum { options } => format!("must be one of {}", format_options(options)),
+        Kind::Enum { options } => format!(
+            "must be one of {}",
+            format_options(options.as_array().map_or(&[], Vec::as_slice))
+        ),
         Kind::Constant { expected_value } => format!(
             "must be {}",
             truncate(&expected_value.to_string(), MAX_DECLARED_CHARS)
@@ -93,6 +96,7 @@ fn other_message(error: &ValidationError<'_>) -> String {
                 truncate(&property.to_string(), MAX_NAME_CHARS)
             )
         }
+        Kind::Custom { message, .. } => message.clone(),
         kind => format!("violates `{}` of the schema", kind.keyword()),
     }
 }
@@ -101,13 +105,8 @@ fn format_count(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-fn format_options(options: &Value) -> String {
-    let each: Vec<String> = options
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(ToString::to_string)
-        .collect();
+pub(crate) fn format_options(options: &[Value]) -> String {
+    let each: Vec<String> = options.iter().map(ToString::to_string).collect();
     truncate(&each.join(", "), MAX_DECLARED_CHARS)
 }
 

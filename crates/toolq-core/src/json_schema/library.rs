@@ -23,13 +23,13 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// The files that a schema reaches, by address.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SchemaLibrary {
     pub(crate) files: BTreeMap<String, LibraryFile>,
 }
 
 /// A file that a schema reaches.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LibraryFile {
     /// Its content.
     pub(crate) value: Value,

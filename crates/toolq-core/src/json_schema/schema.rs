@@ -4,12 +4,14 @@
 mod tests;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::SchemaDefaults;
+use crate::json_schema::exact_numbers::{InexactNumbers, with_exact_keywords};
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::problem_details;
 use crate::json_schema::schema_error::SchemaError;
@@ -31,6 +33,10 @@ const MAX_PATHS_FOR_DETAILS: u64 = 4_096;
 pub struct CompiledSchema {
     source: Value,
     validator: Validator,
+    /// Validates the few inputs with numbers that a float doesn't hold. Compiled on first use.
+    exact_validator: OnceLock<Option<Validator>>,
+    /// The files that the schema reaches.
+    library: SchemaLibrary,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
     max_detail_depth: usize,
     /// The defaults of missing values; `None` if the schema has none.
@@ -51,10 +57,12 @@ impl CompiledSchema {
             return Err(find_schema_errors(schema, dir));
         };
         let defaults = SchemaDefaults::find(schema, draft, &library, graph.as_ref());
-        match validation_options(library).build(schema) {
+        match validation_options(library.clone()).build(schema) {
             Ok(validator) => Ok(Self {
                 source: schema.clone(),
                 validator,
+                exact_validator: OnceLock::new(),
+                library,
                 max_detail_depth: graph.as_ref().map_or(usize::MAX, max_detail_depth),
                 defaults,
             }),
@@ -82,17 +90,52 @@ impl CompiledSchema {
         self.validator.is_valid(input)
     }
 
+    /// Returns whether `input` is valid; `tree` is its own tree. Numbers are judged by all of their digits.
+    pub(crate) fn accepts_input(&self, input: &Input, tree: &Value) -> bool {
+        let numbers = InexactNumbers::find(input, tree);
+        if numbers.is_empty() {
+            return self.accepts(tree);
+        }
+        let validator = self.exact_validator();
+        numbers.scope(|| validator.is_some_and(|validator| validator.is_valid(tree)))
+    }
+
+    /// Lists every problem of `input`; `tree` is its own tree. Numbers are judged by all of their digits.
+    pub(crate) fn input_problems(&self, input: &Input, tree: &Value) -> Vec<ProblemDetail> {
+        let rounded = self.problem_details(tree);
+        let numbers = InexactNumbers::find(input, tree);
+        let Some(validator) = self.exact_validator().filter(|_| !numbers.is_empty()) else {
+            return rounded;
+        };
+        if is_deeper_than(tree, self.max_detail_depth) {
+            return vec![too_deep_problem()];
+        }
+        let exact = numbers
+            .scope(|| problem_details::collect_problem_details(validator, &self.source, tree));
+        // The exact keywords know less about alternatives, so they only speak where the others are wrong.
+        if rounded.is_empty() || exact.is_empty() {
+            exact
+        } else {
+            rounded
+        }
+    }
+
+    fn exact_validator(&self) -> Option<&Validator> {
+        self.exact_validator
+            .get_or_init(|| {
+                let options = validation_options(self.library.clone());
+                with_exact_keywords(options).build(&self.source).ok()
+            })
+            .as_ref()
+    }
+
     /// Lists every problem of `input`, in the order of the schema; empty if it is valid.
     pub fn problem_details(&self, input: &Value) -> Vec<ProblemDetail> {
         if self.accepts(input) {
             return Vec::new();
         }
         if is_deeper_than(input, self.max_detail_depth) {
-            let message = "violates the schema, and is nested too deeply to say where";
-            return vec![ProblemDetail {
-                path: String::new(),
-                message: message.to_owned(),
-            }];
+            return vec![too_deep_problem()];
         }
         problem_details::collect_problem_details(&self.validator, &self.source, input)
     }
@@ -103,6 +146,13 @@ impl CompiledSchema {
             return Vec::new();
         }
         type_errors::find_type_errors(&self.validator, input)
+    }
+}
+
+fn too_deep_problem() -> ProblemDetail {
+    ProblemDetail {
+        path: String::new(),
+        message: "violates the schema, and is nested too deeply to say where".to_owned(),
     }
 }
 

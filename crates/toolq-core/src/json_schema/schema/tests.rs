@@ -148,3 +148,138 @@ fn patterns_are_matched_in_linear_time() {
         assert_eq!(found, [format!(": must match the pattern `{pattern}`")]);
     }
 }
+
+fn accepts_text(schema: &Value, text: &str) -> bool {
+    let compiled = CompiledSchema::compile(schema, Path::new("/nonexistent")).unwrap();
+    let input = Input::parse(text).unwrap();
+    let tree = input.to_value();
+    let accepted = compiled.accepts_input(&input, &tree);
+    assert_eq!(
+        compiled.input_problems(&input, &tree).is_empty(),
+        accepted,
+        "{schema} {text}"
+    );
+    accepted
+}
+
+/// The program gets every digit, so the schema must not judge a rounded number.
+#[test]
+fn numbers_are_judged_by_all_of_their_digits() {
+    for (keywords, number, valid) in [
+        (json!({"type": "integer"}), "123456789012345678.5", false),
+        (
+            json!({"type": ["integer", "null"]}),
+            "0.99999999999999999999",
+            false,
+        ),
+        (json!({"type": "integer"}), "12345678901234567890123", true),
+        (
+            json!({"type": "integer"}),
+            "12345678901234567890123.0",
+            true,
+        ),
+        (json!({"type": "number"}), "123456789012345678.5", true),
+        (
+            json!({"enum": [100, "x"]}),
+            "100.00000000000000000001",
+            false,
+        ),
+        (
+            json!({"enum": [100, "x"]}),
+            "100.00000000000000000000",
+            true,
+        ),
+        (
+            json!({"const": [{"a": 100}]}),
+            r#"[{"a":100.00000000000000000001}]"#,
+            false,
+        ),
+        (
+            json!({"const": [{"a": 100}]}),
+            r#"[{"a":100.00000000000000000000}]"#,
+            true,
+        ),
+        (json!({"minimum": i64::MIN}), "-9223372036854775809", false),
+        (json!({"minimum": i64::MIN}), "-9223372036854775808", true),
+        (json!({"maximum": 100}), "100.00000000000000000001", false),
+        (
+            json!({"exclusiveMaximum": 100}),
+            "99.99999999999999999999",
+            true,
+        ),
+        (
+            json!({"exclusiveMinimum": 100}),
+            "100.00000000000000000001",
+            true,
+        ),
+        (json!({"minimum": 0}), "-1e-400", false),
+        (json!({"multipleOf": 1}), "10000000000000000000.1", false),
+        (json!({"multipleOf": 10}), "10000000000000000000010", true),
+        (
+            json!({"not": {"const": 100}}),
+            "100.00000000000000000001",
+            true,
+        ),
+        (
+            json!({"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+            "9007199254740993.5",
+            false,
+        ),
+        (json!({"$ref": "#/$defs/n"}), "9007199254740993.5", false),
+    ] {
+        let schema = json!({
+            "properties": {"n": keywords, "list": {"items": keywords}},
+            "$defs": {"n": {"type": "integer"}},
+        });
+        for text in [
+            format!(r#"{{"n":{number}}}"#),
+            format!(r#"{{"list":[{number}]}}"#),
+        ] {
+            assert_eq!(accepts_text(&schema, &text), valid, "{keywords} {number}");
+        }
+    }
+    let draft4 = json!({
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "properties": {"n": {"type": "integer", "minimum": 100, "exclusiveMinimum": true}},
+    });
+    for (number, valid) in [
+        ("100.00000000000000000001", false),
+        ("100000000000000000001", true),
+        ("101", true),
+        ("100", false),
+    ] {
+        assert_eq!(
+            accepts_text(&draft4, &format!(r#"{{"n":{number}}}"#)),
+            valid,
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn problems_of_long_numbers_have_the_usual_messages() {
+    let schema = json!({"properties": {
+        "n": {"type": "integer"}, "level": {"enum": [100]}, "low": {"maximum": 100}, "path": {"type": "string"},
+    }});
+    let compiled = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+    let lines = |text: &str| {
+        let input = Input::parse(text).unwrap();
+        let problems = compiled.input_problems(&input, &input.to_value());
+        let line = |detail: ProblemDetail| format!("{}: {}", detail.path, detail.message);
+        problems.into_iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        lines(
+            r#"{"n":123456789012345678.5,"level":100.00000000000000000001,"low":100.00000000000000000001}"#
+        ),
+        [
+            "/n: must be integer, not number",
+            "/level: must be one of 100",
+            "/low: must be at most 100",
+        ]
+    );
+    assert_eq!(
+        lines(r#"{"path":123456789012345678.5}"#),
+        ["/path: must be string, not number"]
+    );
+}
