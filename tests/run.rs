@@ -358,8 +358,8 @@ tools:
     let texts = ran.result_texts();
     assert_eq!(texts.len(), 4);
     assert!(texts[0].0.starts_with("a\u{fffd}\0"), "{:?}", texts[0].0);
-    assert_eq!(texts[1].0, "");
-    assert_eq!(texts[2].0, "");
+    assert_eq!(texts[1].0, "(no output)");
+    assert_eq!(texts[2].0, "(no output)");
     assert!(texts[3].0.contains("tool_use_id"));
 }
 

@@ -18,11 +18,11 @@ use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
     AcceptedCall, Backing, Call, CallAnswer, CallRef, CallTimeouts, CheckedCall, CommandBacking,
-    CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink, HttpBacking,
-    HttpInvocation, HttpMethod, Invocation, Leftovers, OnFailure, Outcome, OutputKind, PartialJson,
-    PartialTemplate, RequestBody, ResultContent, ResumeState, RetryPolicy, SafetyPolicy,
-    SafetySource, Segment, StatusTemplates, StdinContent, StdinSource, Template, Tool, ToolsConfig,
-    Verdict,
+    CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink, FormatPolicy,
+    HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnFailure, Outcome, OutputKind,
+    PartialJson, PartialTemplate, RequestBody, ResultContent, ResumeState, RetryPolicy,
+    SafetyPolicy, SafetySource, Segment, StatusTemplates, StdinContent, StdinSource, Template,
+    Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -331,6 +331,7 @@ impl TestTurn {
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
                 prices: toolq_core::types::PriceTable::default(),
+                formats: FormatPolicy::Annotate,
                 digest: String::new(),
             }),
             jobs,

@@ -4,7 +4,6 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -120,7 +119,7 @@ impl CallChecker {
             invocation::build_invocation(tool, &valid.input).map_err(rejection::invalid_input)?;
         let probe =
             invocation::build_probe(tool, &valid.input).map_err(rejection::invalid_input)?;
-        let matches = || compiled.matches_when(&tool.safety, &valid, &self.tools.dir);
+        let matches = || compiled.matches_when(&tool.safety, &valid, &self.tools);
         let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
             Some(agent) => (agent, task_safety(agent)),
             None => (tool, safety::decide_safety(&tool.safety, matches)),
@@ -158,7 +157,10 @@ impl CallChecker {
         }
         let schema = compiled
             .input
-            .get_or_init(|| CompiledSchema::compile(tool.input_schema(), &self.tools.dir))
+            .get_or_init(|| {
+                let (dir, formats) = (&self.tools.dir, self.tools.formats);
+                CompiledSchema::compile_with_formats(tool.input_schema(), dir, formats)
+            })
             .as_ref()
             .map_err(|faults| rejection::unusable_schema(faults))?;
         let filled = schema
@@ -194,13 +196,13 @@ impl CallChecker {
 impl CompiledSchemas {
     /// Returns whether the input matches the `concurrency_safe.when` schema. A schema that doesn't compile matches
     /// nothing.
-    fn matches_when(&self, safety: &SafetyPolicy, valid: &ValidInput, dir: &Path) -> bool {
+    fn matches_when(&self, safety: &SafetyPolicy, valid: &ValidInput, tools: &ToolsConfig) -> bool {
         let SafetyPolicy::When(schema) = safety else {
             return false;
         };
-        let when = self
-            .when
-            .get_or_init(|| CompiledSchema::compile(schema, dir).ok());
+        let when = self.when.get_or_init(|| {
+            CompiledSchema::compile_with_formats(schema, &tools.dir, tools.formats).ok()
+        });
         when.as_ref()
             .is_some_and(|when| when.accepts_input(&valid.input, &valid.value))
     }

@@ -7,7 +7,9 @@ use std::path::Path;
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-use crate::json_schema::library::{BASE_URI, SchemaLibrary, SchemaReference, find_references};
+use crate::json_schema::library::{
+    BASE_URI, LibraryFile, SchemaLibrary, SchemaReference, find_references,
+};
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
 /// Keys alongside a reference to a whole file that may override those of the file.
@@ -38,7 +40,7 @@ pub fn bundle_schema(schema: &Value, dir: &Path) -> Result<Option<Value>, String
     let (main, address) = find_main_document(schema, &library);
     let draft = Draft::default().detect(main);
     for (address, file) in &library.files {
-        check_bundleable(&file.value, address, draft)?;
+        check_bundleable(file, address, draft)?;
     }
     let mut bundler = SchemaBundler {
         library: &library,
@@ -55,8 +57,12 @@ pub fn bundle_schema(schema: &Value, dir: &Path) -> Result<Option<Value>, String
 }
 
 /// Checks that a file keeps its meaning inside another document.
-fn check_bundleable(document: &Value, address: &str, draft: Draft) -> Result<(), String> {
-    let name = address.trim_start_matches(BASE_URI);
+fn check_bundleable(file: &LibraryFile, address: &str, draft: Draft) -> Result<(), String> {
+    let LibraryFile {
+        name,
+        value: document,
+        ..
+    } = file;
     if draft.detect(document) != draft {
         return Err(format!("`{name}` uses another draft of JSON Schema"));
     }
@@ -65,7 +71,7 @@ fn check_bundleable(document: &Value, address: &str, draft: Draft) -> Result<(),
         let has = |key: &&str| subschema.schema.contains_key(*key) && !is_root_id(key);
         UNBUNDLEABLE_KEYWORDS.into_iter().find(has)
     };
-    match find_subschemas(document, address)
+    match find_subschemas(document, address, draft)
         .iter()
         .find_map(find_unbundleable)
     {
@@ -86,7 +92,7 @@ fn find_main_document<'s>(schema: &'s Value, library: &'s SchemaLibrary) -> (&'s
                 ["$ref", "$schema"].contains(&&**key) || ANNOTATION_KEYWORDS.contains(&&**key)
             })
         });
-        let subschemas = find_subschemas(document, address);
+        let subschemas = find_subschemas(document, address, library.draft);
         let reference = find_references(&subschemas).next().filter(|_| is_bare);
         let Some((file, fragment)) =
             reference.and_then(|reference| library.find_target(&reference))
@@ -154,7 +160,7 @@ impl SchemaBundler<'_> {
     /// Rewrites the references in `document` so that they point into the bundle.
     fn rewrite_document(&mut self, document: &Value, address: &str) -> Value {
         let mut rewritten = document.clone();
-        for reference in find_references(&find_subschemas(document, address)) {
+        for reference in find_references(&find_subschemas(document, address, self.library.draft)) {
             let to = self.rewrite_reference(&reference, address);
             if let Some(subschema) = rewritten.pointer_mut(&reference.subschema.pointer) {
                 subschema[reference.keyword] = to.into();
@@ -186,7 +192,8 @@ impl SchemaBundler<'_> {
         if let Some(name) = self.names_by_address.get(address) {
             return name.clone();
         }
-        let file = address.rsplit('/').next().unwrap_or_default();
+        let file = &self.library.files[address].name;
+        let file = file.rsplit('/').next().unwrap_or_default();
         let stem = file.split('.').next().unwrap_or_default();
         let to_name_char = |c: char| {
             if c.is_ascii_alphanumeric() || c == '-' {

@@ -77,6 +77,7 @@ fn other_message(error: &ValidationError<'_>) -> String {
         Kind::PropertyNames { error } => {
             format!("has an invalid key: a key {}", error_message(error))
         }
+        Kind::Format { format } => format!("must have the format `{format}`"),
         Kind::UniqueItems => "must not contain duplicate items".to_owned(),
         Kind::Contains => {
             "doesn't contain the required number of items that match `contains`".to_owned()

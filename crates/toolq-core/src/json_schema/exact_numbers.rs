@@ -1,9 +1,9 @@
 //! Judges numbers by their decimal text where a 64-bit float doesn't hold all of their digits. A program gets the
 //! digits, so the schema must not judge the rounded value.
 //!
-//! `jsonschema` would do this with serde_json's `arbitrary_precision`, but that changes how every number in the whole
-//! program is represented, also in programs that embed toolq. Instead, the few inputs with such a number are validated
-//! with own versions of the keywords that look at numbers.
+//! `jsonschema` would do this with the feature `arbitrary_precision` of `serde_json`, but that changes how every number
+//! in the whole program is represented, also in programs that embed toolq. Instead, the few inputs with such a number
+//! are validated with own versions of the keywords that look at numbers.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use jsonschema::Draft;
 use serde_json::Value;
 
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
@@ -112,13 +113,13 @@ pub struct UnknownKeyword {
 
 /// Finds every key in keyword position that isn't a keyword, in `schema` and the files that it reaches in `dir`.
 pub fn find_unknown_keywords(schema: &Value, dir: &Path) -> Vec<UnknownKeyword> {
-    let mut found: Vec<UnknownKeyword> = find_subschemas(schema, BASE_URI)
+    let mut found: Vec<UnknownKeyword> = find_subschemas(schema, BASE_URI, Draft::default())
         .iter()
         .flat_map(unknown_keywords_at)
         .collect();
     let (library, _) = SchemaLibrary::load(schema, dir);
     for (address, file) in &library.files {
-        for unknown in find_subschemas(&file.value, address)
+        for unknown in find_subschemas(&file.value, address, Draft::default())
             .iter()
             .flat_map(unknown_keywords_at)
         {

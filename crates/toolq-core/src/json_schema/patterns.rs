@@ -1,17 +1,19 @@
 //! Finds the patterns of a schema that can't be matched in linear time.
 
+use jsonschema::Draft;
 use serde_json::{Value, json};
 
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::subschemas::{escape_pointer_token, find_subschemas};
 use crate::json_schema::validation_options::validation_options;
+use crate::types::FormatPolicy;
 
 /// Finds the patterns that the linear-time engine rejects. Tries all of them together, and one by one only if that
 /// fails.
 pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
     let mut patterns: Vec<(String, String)> = Vec::new();
-    for subschema in find_subschemas(schema, BASE_URI) {
+    for subschema in find_subschemas(schema, BASE_URI, Draft::default()) {
         if let Some(pattern) = subschema.schema.get("pattern").and_then(Value::as_str) {
             patterns.push((format!("{}/pattern", subschema.pointer), pattern.to_owned()));
         }
@@ -34,7 +36,7 @@ pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
             .map(|(_, pattern)| json!({"pattern": pattern}))
             .collect();
         patterns.is_empty()
-            || validation_options(SchemaLibrary::default())
+            || validation_options(SchemaLibrary::default(), FormatPolicy::Annotate)
                 .build(&json!({"allOf": each}))
                 .is_ok()
     };

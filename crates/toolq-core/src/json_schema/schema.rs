@@ -16,12 +16,12 @@ use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::problem_details;
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::schema_errors;
-use crate::json_schema::schema_errors::find_schema_errors;
+use crate::json_schema::schema_errors::{find_schema_errors, find_unknown_drafts};
 use crate::json_schema::schema_graph::SchemaGraph;
 use crate::json_schema::type_errors;
 use crate::json_schema::type_errors::TypeError;
 use crate::json_schema::validation_options::validation_options;
-use crate::types::ProblemDetail;
+use crate::types::{FormatPolicy, ProblemDetail};
 
 /// Maximum number of schemas, with references expanded, for which problems are listed.
 const MAX_SCHEMAS_FOR_DETAILS: u64 = 1 << 16;
@@ -37,6 +37,7 @@ pub struct CompiledSchema {
     exact_validator: OnceLock<Option<Validator>>,
     /// The files that the schema reaches.
     library: SchemaLibrary,
+    formats: FormatPolicy,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
     max_detail_depth: usize,
     /// The defaults of missing values; `None` if the schema has none.
@@ -44,25 +45,44 @@ pub struct CompiledSchema {
 }
 
 impl CompiledSchema {
-    /// Compiles `schema`. Files that it refers to are read from `dir`, the directory of tools.yaml.
+    /// Compiles `schema`, in which `format` is a note. Files that it refers to are read from `dir`, the directory of
+    /// tools.yaml.
     ///
     /// # Errors
     /// All of its errors, as from [`find_schema_errors`].
     pub fn compile(schema: &Value, dir: &Path) -> Result<Self, Vec<SchemaError>> {
+        Self::compile_with_formats(schema, dir, FormatPolicy::Annotate)
+    }
+
+    /// Compiles `schema`, in which `format` does what `formats` says.
+    ///
+    /// # Errors
+    /// All of its errors, as from [`find_schema_errors`].
+    pub fn compile_with_formats(
+        schema: &Value,
+        dir: &Path,
+        formats: FormatPolicy,
+    ) -> Result<Self, Vec<SchemaError>> {
         let (library, unreachable) = SchemaLibrary::load(schema, dir);
         let draft = Draft::default().detect(schema);
         let graph = SchemaGraph::build(schema, draft, &library);
-        let is_supported = draft != Draft::Unknown && unreachable.is_empty();
+        let documents =
+            std::iter::once(schema).chain(library.files.values().map(|file| &file.value));
+        let has_known_drafts = |document| find_unknown_drafts(document, draft).is_empty();
+        let is_supported = draft != Draft::Unknown
+            && unreachable.is_empty()
+            && documents.into_iter().all(has_known_drafts);
         let (true, Ok(graph)) = (is_supported, graph) else {
             return Err(find_schema_errors(schema, dir));
         };
         let defaults = SchemaDefaults::find(schema, draft, &library, graph.as_ref());
-        match validation_options(library.clone()).build(schema) {
+        match validation_options(library.clone(), formats).build(schema) {
             Ok(validator) => Ok(Self {
                 source: schema.clone(),
                 validator,
                 exact_validator: OnceLock::new(),
                 library,
+                formats,
                 max_detail_depth: graph.as_ref().map_or(usize::MAX, max_detail_depth),
                 defaults,
             }),
@@ -123,7 +143,7 @@ impl CompiledSchema {
     fn exact_validator(&self) -> Option<&Validator> {
         self.exact_validator
             .get_or_init(|| {
-                let options = validation_options(self.library.clone());
+                let options = validation_options(self.library.clone(), self.formats);
                 with_exact_keywords(options).build(&self.source).ok()
             })
             .as_ref()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::json_schema::error_messages::error_message;
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
@@ -18,6 +18,7 @@ use crate::json_schema::schema_graph::SchemaGraph;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 use crate::json_schema::validation_options::validation_options;
 use crate::text::{MAX_NAME_CHARS, truncate};
+use crate::types::FormatPolicy;
 
 /// Maximum number of schemas that an input may be checked against: at about 20 ns each, a third of a second.
 const MAX_UNFOLDED_SCHEMAS: u64 = 1 << 24;
@@ -48,18 +49,17 @@ const TYPE_NAMES: [&str; 7] = [
 pub fn find_schema_errors(schema: &Value, dir: &Path) -> Vec<SchemaError> {
     let draft = Draft::default().detect(schema);
     if draft == Draft::Unknown {
-        return vec![
-            SchemaError::new("/$schema", "it isn't a JSON Schema draft that toolq knows")
-                .with_hint("omit it for `https://json-schema.org/draft/2020-12/schema`; 2019-09 and drafts 7, 6 and 4 are supported too"),
-        ];
+        return vec![unknown_draft_error("/$schema".to_owned())];
     }
     let mut found = find_document_errors(schema, draft);
     let (library, unreachable) = SchemaLibrary::load(schema, dir);
     found.extend(unreachable);
-    for (address, file) in &library.files {
-        let name = address.trim_start_matches(BASE_URI);
+    for file in library.files.values() {
         for fault in find_document_errors(&file.value, draft.detect(&file.value)) {
-            let message = format!("in `{name}` at `{}`: {}", fault.pointer, fault.message);
+            let message = format!(
+                "in `{}` at `{}`: {}",
+                file.name, fault.pointer, fault.message
+            );
             found.push(SchemaError {
                 pointer: file.referenced_at.clone(),
                 message,
@@ -72,6 +72,24 @@ pub fn find_schema_errors(schema: &Value, dir: &Path) -> Vec<SchemaError> {
     } else {
         found
     }
+}
+
+fn unknown_draft_error(pointer: String) -> SchemaError {
+    SchemaError::new(pointer, "it isn't a JSON Schema draft that toolq knows")
+        .with_hint("omit it for `https://json-schema.org/draft/2020-12/schema`; 2019-09 and drafts 7, 6 and 4 are supported too")
+}
+
+/// Finds schemas inside `document` whose `$schema` is unknown, and so the meaning of their keywords.
+pub(crate) fn find_unknown_drafts(document: &Value, draft: Draft) -> Vec<SchemaError> {
+    let subschemas = find_subschemas(document, BASE_URI, draft);
+    let is_unknown = |subschema: &&Subschema<'_>| {
+        let declared = subschema.schema.get("$schema");
+        declared.is_some_and(|uri| draft.detect(&json!({"$schema": uri})) == Draft::Unknown)
+    };
+    let unknown = subschemas.iter().filter(is_unknown);
+    unknown
+        .map(|subschema| unknown_draft_error(format!("{}/$schema", subschema.pointer)))
+        .collect()
 }
 
 /// Finds errors that only show once all documents are loaded: references that don't resolve, schemas that cause too
@@ -97,7 +115,7 @@ fn find_cross_document_errors(
     if graph.is_none() && !has_ids_or_references(schema) {
         return Vec::new();
     }
-    let built = validation_options(library).build(schema);
+    let built = validation_options(library, FormatPolicy::Annotate).build(schema);
     built
         .err()
         .iter()
@@ -112,7 +130,10 @@ fn has_ids_or_references(schema: &Value) -> bool {
         let nested = subschema.parent.is_some();
         has("$id") || has("id") || has("$ref") || nested && has("$schema")
     };
-    find_subschemas(schema, BASE_URI).iter().any(addressed)
+    let draft = Draft::default();
+    find_subschemas(schema, BASE_URI, draft)
+        .iter()
+        .any(addressed)
 }
 
 /// Converts an error of the compiler, located in `schema` if possible.
@@ -132,6 +153,7 @@ pub(crate) fn from_build_error(error: &ValidationError<'_>, schema: &Value) -> S
 fn find_document_errors(document: &Value, draft: Draft) -> Vec<SchemaError> {
     let mut found = check_against_meta_schema(document, draft);
     found.extend(patterns::find_rejected_patterns(document));
+    found.extend(find_unknown_drafts(document, draft));
     found
 }
 

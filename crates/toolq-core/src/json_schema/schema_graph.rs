@@ -33,7 +33,7 @@ impl SchemaGraph {
         if find_references(&subschemas).next().is_none() {
             return Ok(None);
         }
-        let own_count = find_subschemas(schema, BASE_URI).len();
+        let own_count = find_subschemas(schema, BASE_URI, draft).len();
         let registry = build_registry(schema, draft, library)
             .map_err(|error| vec![SchemaError::new("", error.to_string())])?;
         let mut graph = Self {

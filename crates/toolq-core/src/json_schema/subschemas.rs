@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -52,7 +53,13 @@ pub(crate) struct Subschema<'a> {
 }
 
 /// Finds all schemas in the document at `address`: the root first, each one after the schema that encloses it.
-pub(crate) fn find_subschemas<'a>(document: &'a Value, address: &str) -> Vec<Subschema<'a>> {
+/// `draft` applies if the document has no `$schema`.
+pub(crate) fn find_subschemas<'a>(
+    document: &'a Value,
+    address: &str,
+    draft: Draft,
+) -> Vec<Subschema<'a>> {
+    let id_keyword = draft.detect(document).id_keyword();
     let mut found: Vec<Subschema<'a>> = Vec::new();
     let Ok(base) = Url::parse(address).map(Rc::new) else {
         return found;
@@ -62,7 +69,7 @@ pub(crate) fn find_subschemas<'a>(document: &'a Value, address: &str) -> Vec<Sub
         let Some(schema) = value.as_object() else {
             continue;
         };
-        let base = resolve_base(schema, base);
+        let base = resolve_base(schema, base, id_keyword);
         for (pointer, value) in direct_subschemas(schema, &pointer) {
             pending.push((pointer, Rc::clone(&base), Some(found.len()), value));
         }
@@ -103,9 +110,9 @@ fn direct_subschemas<'a>(
     found
 }
 
-/// Applies `$id`, which changes the base of a schema and everything below it.
-fn resolve_base(schema: &Map<String, Value>, base: Rc<Url>) -> Rc<Url> {
-    let id = schema.get("$id").and_then(Value::as_str);
+/// Applies `$id` (`id` in draft 4), which changes the base of a schema and everything below it.
+fn resolve_base(schema: &Map<String, Value>, base: Rc<Url>, id_keyword: &str) -> Rc<Url> {
+    let id = schema.get(id_keyword).and_then(Value::as_str);
     match id.and_then(|id| base.join(id).ok()) {
         Some(mut joined) => {
             joined.set_fragment(None);

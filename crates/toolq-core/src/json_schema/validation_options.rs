@@ -3,15 +3,19 @@
 use jsonschema::{PatternOptions, ValidationOptions};
 
 use crate::json_schema::library::{self, SchemaLibrary};
+use crate::types::FormatPolicy;
 
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The options with which toolq compiles every schema; `library` provides the schemas that it refers to.
-pub(crate) fn validation_options(library: SchemaLibrary) -> ValidationOptions<'static> {
+pub(crate) fn validation_options(
+    library: SchemaLibrary,
+    formats: FormatPolicy,
+) -> ValidationOptions<'static> {
     jsonschema::options()
         .with_base_uri(library::BASE_URI)
         .with_retriever(library)
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
-        .should_validate_formats(false)
+        .should_validate_formats(formats == FormatPolicy::Assert)
 }

@@ -68,6 +68,7 @@ pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),
+        formats: crate::types::FormatPolicy::Annotate,
         digest: "00".repeat(32),
     }
 }

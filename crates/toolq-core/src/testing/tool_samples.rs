@@ -46,6 +46,7 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),
+        formats: crate::types::FormatPolicy::Annotate,
         digest: String::new(),
     })
 }

@@ -58,8 +58,8 @@ pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{
-    CallTimeouts, DescribeCommand, DescribeResult, Effect, OnFailure, OutputKind, RetryCondition,
-    RetryPolicy, SafetyPolicy, SafetyRule, StatusTemplates, Tool, ToolsConfig,
+    CallTimeouts, DescribeCommand, DescribeResult, Effect, FormatPolicy, OnFailure, OutputKind,
+    RetryCondition, RetryPolicy, SafetyPolicy, SafetyRule, StatusTemplates, Tool, ToolsConfig,
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};

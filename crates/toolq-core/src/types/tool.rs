@@ -35,6 +35,8 @@ pub struct ToolsConfig {
     pub messages: MessageTemplates,
     /// Token prices by model name.
     pub prices: PriceTable,
+    /// What `format` in an `input_schema` does.
+    pub formats: FormatPolicy,
     /// SHA-256 of the file's bytes, in hex.
     pub digest: String,
 }
@@ -140,6 +142,17 @@ impl Tool {
     pub fn needs_describe(&self) -> bool {
         self.describe.is_some() && self.describe_result().is_none()
     }
+}
+
+/// What the keyword `format` of a schema does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FormatPolicy {
+    /// Nothing: it's a note for the model.
+    #[default]
+    Annotate,
+    /// A value that doesn't have the format is invalid. Unknown formats are ignored.
+    Assert,
 }
 
 /// `describe`: a program that prints the description and input schema of a tool.

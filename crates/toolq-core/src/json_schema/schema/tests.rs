@@ -283,3 +283,31 @@ fn problems_of_long_numbers_have_the_usual_messages() {
         ["/path: must be string, not number"]
     );
 }
+
+#[test]
+fn formats_are_checked_only_if_asserted() {
+    let schema = json!({"properties": {
+        "day": {"format": "date"}, "mail": {"format": "email"}, "own": {"format": "my-format"},
+    }});
+    let dir = Path::new("/nonexistent");
+    let input = json!({"day": "2026-02-30", "mail": "x", "own": "anything"});
+    assert!(
+        CompiledSchema::compile(&schema, dir)
+            .unwrap()
+            .accepts(&input)
+    );
+    let strict = CompiledSchema::compile_with_formats(&schema, dir, FormatPolicy::Assert).unwrap();
+    let lines: Vec<String> = strict
+        .problem_details(&input)
+        .into_iter()
+        .map(|detail| format!("{}: {}", detail.path, detail.message))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "/day: must have the format `date`",
+            "/mail: must have the format `email`"
+        ]
+    );
+    assert!(strict.accepts(&json!({"day": "2026-02-28", "mail": "a@example.com", "own": ""})));
+}

@@ -93,8 +93,8 @@ fn invalid_schemas_are_reported_at_their_position() {
         ),
         (json!({"$id": "::::"}), ": Invalid URI"),
         (
-            json!({"$ref": "http://json-schema.org/draft-07/schema#"}),
-            "/$ref: `http://json-schema.org/draft-07/schema` isn't a file next to",
+            json!({"$ref": "http://json-schema.org/draft-03/schema#"}),
+            "/$ref: `http://json-schema.org/draft-03/schema` isn't a file next to",
         ),
         (
             json!({"$ref": "#/x/y", "x": {"y": {"pattern": "(?=a)"}}}),
@@ -164,6 +164,132 @@ fn referenced_files_are_checked_and_compiled() {
         assert_eq!(found[0].pointer, "/items/$ref");
         assert!(found[0].message.starts_with(message), "{found:?}");
     }
+}
+
+/// Published sets of schemas have the addresses of a website, and relative references between them.
+#[test]
+fn an_id_elsewhere_still_leads_to_files_beside() {
+    let dir = tempfile::tempdir().unwrap();
+    let save = |name: &str, value: Value| {
+        std::fs::write(dir.path().join(name), value.to_string()).unwrap();
+    };
+    std::fs::create_dir_all(dir.path().join("schemas/parts")).unwrap();
+    save(
+        "schemas/person.json",
+        json!({
+            "$id": "https://example.com/v1/person.json",
+            "properties": {"home": {"$ref": "parts/address.json"}, "n": {"$ref": "../count.json"}},
+        }),
+    );
+    save(
+        "schemas/parts/address.json",
+        json!({
+            "$id": "https://example.com/v1/parts/address.json",
+            "properties": {"zip": {"$ref": "zip.json"}, "owner": {"$ref": "../person.json"}},
+        }),
+    );
+    save("schemas/parts/zip.json", json!({"type": "string"}));
+    save("count.json", json!({"type": "integer"}));
+    let schema = json!({"$ref": "schemas/person.json"});
+    assert_eq!(find_schema_errors(&schema, dir.path()), []);
+    let compiled = CompiledSchema::compile(&schema, dir.path()).unwrap();
+    assert!(compiled.accepts(&json!({"home": {"zip": "1", "owner": {"n": 1}}, "n": 2})));
+    assert!(!compiled.accepts(&json!({"home": {"zip": 1}})));
+    assert!(!compiled.accepts(&json!({"home": {"owner": {"n": "x"}}})));
+    let own = json!({"$id": "https://example.com/tool.json", "$ref": "count.json"});
+    let compiled = CompiledSchema::compile(&own, dir.path()).unwrap();
+    assert!(compiled.accepts(&json!(1)) && !compiled.accepts(&json!("x")));
+}
+
+#[test]
+fn a_reference_that_an_id_leads_astray_names_the_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = |schema: Value| -> Vec<String> {
+        let errors = find_schema_errors(&schema, dir.path()).into_iter();
+        errors.map(|error| error.message).collect()
+    };
+    let beside = "`https://example.com/v1/b.json` is `b.json` relative to the `$id` `https://example.com/v1/a.json`: the file `b.json` can't be read";
+    let found = lines(json!({"$id": "https://example.com/v1/a.json", "items": {"$ref": "b.json"}}));
+    assert!(
+        found.len() == 1 && found[0].starts_with(beside),
+        "{found:?}"
+    );
+    let found =
+        lines(json!({"$id": "https://example.com/v1/a.json", "items": {"$ref": "../b.json"}}));
+    assert!(
+        found.len() == 1 && found[0].ends_with("leads outside the directory of tools.yaml"),
+        "{found:?}"
+    );
+    for elsewhere in ["https://example.org/b.json", "http://example.com/v1/b.json"] {
+        let found =
+            lines(json!({"$id": "https://example.com/v1/a.json", "items": {"$ref": elsewhere}}));
+        assert!(
+            found.len() == 1 && found[0].contains("never fetched"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_schema_may_refer_to_the_meta_schema_of_its_draft() {
+    for (draft, meta_schema) in [
+        ("draft-04", "http://json-schema.org/draft-04/schema#"),
+        ("draft-06", "http://json-schema.org/draft-06/schema#"),
+        ("draft-07", "http://json-schema.org/draft-07/schema#"),
+        ("2019-09", "https://json-schema.org/draft/2019-09/schema"),
+        ("2020-12", "https://json-schema.org/draft/2020-12/schema"),
+    ] {
+        let schema = json!({"$schema": meta_schema, "properties": {"a": {"$ref": meta_schema}}});
+        assert_eq!(error_lines(&schema), Vec::<String>::new(), "{draft}");
+        let compiled = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+        assert!(
+            compiled.accepts(&json!({"a": {"type": "string"}})),
+            "{draft}"
+        );
+        let nested = json!({"a": {"properties": {"b": {"type": 3}}}});
+        assert!(!compiled.accepts(&nested), "{draft}");
+        assert!(!compiled.problem_details(&nested).is_empty(), "{draft}");
+    }
+    let other = json!({"$ref": "https://json-schema.org/draft/2020-12/nothing"});
+    assert_eq!(error_lines(&other).len(), 1);
+}
+
+#[test]
+fn the_id_of_draft_4_is_a_base() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    std::fs::write(dir.path().join("sub/n.json"), r#"{"type": "integer"}"#).unwrap();
+    let schema =
+        |id: &str, draft: &str| json!({"$schema": draft, id: "sub/", "items": {"$ref": "n.json"}});
+    let draft4 = "http://json-schema.org/draft-04/schema#";
+    let draft6 = "http://json-schema.org/draft-06/schema#";
+    for (schema, finds_file) in [
+        (schema("id", draft4), true),
+        (schema("$id", draft6), true),
+        (schema("$id", draft4), false),
+        (schema("id", draft6), false),
+    ] {
+        let found = find_schema_errors(&schema, dir.path());
+        assert_eq!(found.is_empty(), finds_file, "{schema} {found:?}");
+        let compiled = CompiledSchema::compile(&schema, dir.path());
+        assert_eq!(compiled.is_ok(), finds_file, "{schema}");
+        if let Ok(compiled) = compiled {
+            assert!(compiled.accepts(&json!([1])) && !compiled.accepts(&json!(["x"])));
+        }
+    }
+}
+
+#[test]
+fn an_unknown_draft_inside_a_schema_is_an_error() {
+    let schema = |draft: &str| json!({"properties": {"a": {"$id": "a", "$schema": draft}, "$schema": {"const": {"$schema": "x"}}}});
+    assert_eq!(
+        error_lines(&schema("https://example.com/my-draft")),
+        [
+            "/properties/a/$schema: it isn't a JSON Schema draft that toolq knows (omit it for `https://json-schema.org/draft/2020-12/schema`; 2019-09 and drafts 7, 6 and 4 are supported too)"
+        ]
+    );
+    let known = schema("http://json-schema.org/draft-07/schema#");
+    assert_eq!(error_lines(&known), Vec::<String>::new());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::tools_file::keys::tool::{Defaults, MessagesFile, ToolFile};
 use crate::tools_file::keys::values::PriceNumber;
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
 use crate::tools_file::yaml::YamlNode;
-use crate::types::FileProblem;
+use crate::types::{FileProblem, FormatPolicy};
 
 /// Tools that a model may call, and how toolq runs them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -42,6 +42,8 @@ pub struct ToolsFile {
     pub rules: Field<Vec<Field<RuleFile>>>,
     /// Texts for the model when a call fails.
     pub messages: Field<MessagesFile>,
+    /// Whether `format` in an `input_schema` is checked: `annotate` (it isn't) or `assert`. Default: `annotate`.
+    pub formats: Field<FormatPolicy>,
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.

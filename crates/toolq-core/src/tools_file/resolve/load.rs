@@ -101,6 +101,7 @@ fn resolve_tools_file(
         root,
         dir: context.dir.to_owned(),
         messages,
+        formats: file.formats.value().copied().unwrap_or_default(),
         prices: prices::resolve_prices(&file.prices, context.diagnostics),
         digest: encode_hex(&Sha256::digest(text)),
     };

@@ -130,7 +130,7 @@ impl NodeBuilder<'_> {
 
 /// Whether a tag directly precedes `start` on the same line. The parser rejects unknown tags itself but silently
 /// accepts YAML's own (`!!str`, `!!binary`).
-fn has_tag(text: &str, start: usize) -> bool {
+pub(crate) fn has_tag(text: &str, start: usize) -> bool {
     let line = text[..start].rsplit('\n').next().unwrap_or_default();
     line.split_whitespace()
         .rev()
@@ -212,6 +212,8 @@ mod tests {
             ("a: *b", "unknown anchor"),
             ("a: !!python/object:os.system x", "tags are not supported"),
             ("a: !!str x", "tags are not supported"),
+            ("a: !!binary /w==", "tags are not supported"),
+            ("a: !!binary \"x y\"", "tags are not supported"),
             ("a: !include other.yaml", "tags are not supported"),
             ("a: &x {b: 1}\nc:\n  <<: *x", "merge keys"),
             ("a: 1\n---\nb: 2", "second document"),
