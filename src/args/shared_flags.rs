@@ -19,11 +19,11 @@ pub struct LogFlags {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
-    /// Finish the last run in the log: reuse logged results and model responses, and run what is missing. Without
-    /// `--log`, use the latest session of this input
+    /// Finish the run of this input in the log: reuse logged results and model responses, and run what is missing.
+    /// Without `--log`, use the latest session of this input
     #[arg(long, conflicts_with_all = ["no_log", "new"])]
     pub resume: bool,
-    /// Start a new run in the log, even if the last one is unfinished
+    /// Run this input again, even if the log has its results or an earlier run is unfinished
     #[arg(long, conflicts_with = "no_log")]
     pub new: bool,
     /// Resume even if tools.yaml has changed: what is missing runs with the current tools

@@ -116,7 +116,10 @@ impl ToolqBuilder {
         } else {
             BeginMode::NewTask
         };
-        let log = PreparedLog::open(path, mode)?;
+        let log = PreparedLog::open(path, mode, None)?;
+        if !self.abandon_unfinished {
+            log.check_finished()?;
+        }
         warnings.extend(log.durability_warning());
         let in_doubt = log.in_doubt_calls();
         warnings.extend(in_doubt.in_log_order().iter().map(|call| {

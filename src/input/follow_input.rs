@@ -5,18 +5,20 @@ use std::io;
 
 use crate::input::chunk_reader::ChunkReader;
 use crate::output::{CommandError, Exit};
-use toolq_core::transcript::{LineFollower, Recording};
+use toolq_core::transcript::{FollowedLine, LineFollower};
 
 /// Parses lines as they arrive.
 pub struct FollowInput {
     reader: ChunkReader,
     follow: LineFollower,
     /// Lines that were put back.
-    buffered: VecDeque<Recording>,
+    buffered: VecDeque<FollowedLine>,
     at_end: bool,
     read_error: Option<io::Error>,
     /// At least one line was returned.
     has_begun: bool,
+    /// At least one of them was no message.
+    has_bad_line: bool,
     /// Number of turns in the lines without calls that came before the first call.
     skipped_turns: usize,
 }
@@ -31,12 +33,13 @@ impl FollowInput {
             at_end: false,
             read_error: None,
             has_begun: false,
+            has_bad_line: false,
             skipped_turns: 0,
         }
     }
 
     /// Blocks until the next line arrives. Returns `None` at the end of the input.
-    pub fn next_blocking(&mut self) -> Result<Option<Recording>, CommandError> {
+    pub fn next_blocking(&mut self) -> Result<Option<FollowedLine>, CommandError> {
         loop {
             if let Some(line) = self.next_ready()? {
                 return Ok(Some(line));
@@ -49,18 +52,18 @@ impl FollowInput {
         }
     }
 
-    /// Counts the turns of `line`, which has no calls.
-    pub fn skip(&mut self, line: &Recording) {
-        self.skipped_turns += line.len();
+    /// Counts `turns`, which have no calls.
+    pub fn skip_turns(&mut self, turns: usize) {
+        self.skipped_turns += turns;
     }
 
-    /// Returns the number of turns counted by [`skip`](Self::skip).
+    /// Returns the number of turns counted by [`skip_turns`](Self::skip_turns).
     pub fn skipped_turns(&self) -> usize {
         self.skipped_turns
     }
 
     /// Makes `line` the next one again.
-    pub fn put_back(&mut self, line: Recording) {
+    pub fn put_back(&mut self, line: FollowedLine) {
         self.buffered.push_front(line);
     }
 
@@ -71,7 +74,7 @@ impl FollowInput {
 
     /// Waits for the next line. Returns `None` at the end of the input. Requires
     /// [`read_in_background`](Self::read_in_background).
-    pub async fn next(&mut self) -> Result<Option<Recording>, CommandError> {
+    pub async fn next(&mut self) -> Result<Option<FollowedLine>, CommandError> {
         loop {
             if let Some(line) = self.next_ready()? {
                 return Ok(Some(line));
@@ -84,30 +87,35 @@ impl FollowInput {
         }
     }
 
-    /// Returns the next line if it has arrived. An unreadable line means that the input broke off, or, if it is the
-    /// first one, that the input is wrong.
-    fn next_ready(&mut self) -> Result<Option<Recording>, CommandError> {
+    /// Returns whether a line couldn't be answered with results.
+    pub fn has_bad_line(&self) -> bool {
+        self.has_bad_line
+    }
+
+    /// Returns the next line if it has arrived.
+    fn next_ready(&mut self) -> Result<Option<FollowedLine>, CommandError> {
         if let Some(line) = self.buffered.pop_front() {
             return Ok(Some(line));
         }
-        let failure = match (self.follow.next(), self.read_error.take(), self.at_end) {
-            (Some(Ok(line)), read_error, _) => {
-                (self.has_begun, self.read_error) = (true, read_error);
-                return Ok(Some(line));
-            }
-            (Some(Err(error)), ..) => error.into(),
-            (None, Some(error), _) => {
-                CommandError::usage(format!("failed to read the rest of the input: {error}"))
-            }
-            (None, None, true) if !self.has_begun => CommandError::usage("the input is empty"),
-            (None, None, _) => return Ok(None),
-        };
-        let exit = if self.has_begun {
-            Exit::Incomplete
-        } else {
-            failure.exit
-        };
-        Err(CommandError { exit, ..failure })
+        if let Some(line) = self.follow.next() {
+            self.has_begun = true;
+            self.has_bad_line |= !matches!(line, FollowedLine::Recording(_));
+            return Ok(Some(line));
+        }
+        if let Some(error) = self.read_error.take() {
+            let failure =
+                CommandError::usage(format!("failed to read the rest of the input: {error}"));
+            let exit = if self.has_begun {
+                Exit::Incomplete
+            } else {
+                failure.exit
+            };
+            return Err(CommandError { exit, ..failure });
+        }
+        if self.at_end && !self.has_begun {
+            return Err(CommandError::usage("the input is empty"));
+        }
+        Ok(None)
     }
 
     fn push_chunk(&mut self, chunk: io::Result<Vec<u8>>) {

@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use serde_json::json;
+
 use crate::output::stdout;
 use crate::output::stdout::StdoutError;
 use crate::terminal::ProgressScreen;
@@ -70,6 +72,13 @@ impl AnswerPrinter {
         if self.assembler.answers_empty_lines() {
             self.print("[]");
         }
+    }
+
+    /// Answers a line that can't be read, so that a client waiting for a line gets one that says why.
+    pub fn print_error_line(&mut self, message: &str) {
+        let error =
+            json!({"type": "error", "error": {"type": "invalid_request", "message": message}});
+        self.print(&error.to_string());
     }
 
     /// Takes the error of the first failed write.

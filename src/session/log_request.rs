@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::context::CommandContext;
 use crate::input::CommandInput;
 use crate::output::CommandError;
+use crate::session::{previous_run, repetition, resumption};
 use crate::settings::{LogSettings, LogTarget};
 use redact::Mask;
 use toolq_core::check::CallChecker;
@@ -51,11 +52,75 @@ pub enum LogSubject<'a> {
 
 impl LogSubject<'_> {
     /// Returns the digest of the input, or `None` if it isn't known yet.
-    fn digest(self) -> Option<String> {
+    pub(super) fn digest(self) -> Option<String> {
         match self {
             Self::Inputs { inputs, .. } => inputs_digest(inputs),
             Self::Call(checked) => Some(call_digest(&checked.call)),
             Self::Recordings => None,
+        }
+    }
+
+    /// Returns whether calls are known before the run: all of them, or at least the first one of a stream.
+    pub(super) fn knows_calls(self) -> bool {
+        match self {
+            Self::Inputs { inputs, .. } => match inputs {
+                [CommandInput::Stream(stream)] => stream.first_call().is_some(),
+                inputs => inputs
+                    .iter()
+                    .all(|input| matches!(input, CommandInput::Recording(_))),
+            },
+            Self::Call(_) => true,
+            Self::Recordings => false,
+        }
+    }
+
+    /// Passes each call that is known before the run to `visit`, if [`knows_calls`](Self::knows_calls).
+    pub(super) fn for_each_known_call(
+        self,
+        mut visit: impl FnMut(&Call),
+    ) -> Result<(), CommandError> {
+        let (inputs, include_answered) = match self {
+            _ if !self.knows_calls() => return Ok(()),
+            Self::Inputs {
+                inputs,
+                include_answered,
+            } => (inputs, include_answered),
+            Self::Call(checked) => {
+                visit(&checked.call);
+                return Ok(());
+            }
+            Self::Recordings => return Ok(()),
+        };
+        let mut turns = 0;
+        for input in inputs {
+            match input {
+                CommandInput::Recording(recording) => {
+                    for index in 0..recording.len() {
+                        let turn = recording.turn(index, include_answered)?;
+                        turn.with_number(turns + index)
+                            .calls
+                            .iter()
+                            .for_each(&mut visit);
+                    }
+                    turns += recording.len();
+                }
+                CommandInput::Stream(stream) => {
+                    stream.first_call().into_iter().for_each(&mut visit)
+                }
+                CommandInput::Follow(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LogRequest<'_> {
+    /// Returns what the log is opened for.
+    pub(super) fn access(&self) -> Access {
+        match (self.subject, self.settings.mode) {
+            (LogSubject::Recordings, _) => Access::Replay,
+            (_, BeginMode::Resume) => Access::Resume,
+            (_, BeginMode::NewTask | BeginMode::ForceNewTask) => Access::Run,
         }
     }
 }
@@ -63,16 +128,18 @@ impl LogSubject<'_> {
 /// The log of a run that is about to start.
 #[derive(Default)]
 pub struct OpenedLog {
-    /// `None` with `--no-log`.
+    /// `None` with `--no-log`, and if nothing is going to run.
     pub log: Option<SessionLog>,
+    /// The earlier run that has all results of this input, so that nothing runs.
+    pub answers: Option<Arc<TaskHistory>>,
     /// The only turn of the input, if it was already read for the comparison with the log.
     pub compared_turn: Option<Turn>,
 }
 
-/// Opens the log of a run and writes its session record.
+/// Opens the log of a run and writes its session record, unless the log already has the results of this input.
 ///
 /// # Errors
-/// The log can't be opened, or the input doesn't match the run to resume. Nothing ran.
+/// The log can't be opened, the input doesn't match the run to resume, or an earlier run would be repeated. Nothing ran.
 pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, CommandError> {
     let LogRequest {
         settings,
@@ -84,37 +151,43 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     if settings.target == LogTarget::Disabled {
         return Ok(OpenedLog::default());
     }
-    let input_sha256 = request.subject.digest();
-    let log = open_log(request, input_sha256.as_deref(), clock)?;
+    let header = SessionHeader {
+        input_sha256: request.subject.digest(),
+        sync: settings.sync,
+        ..SessionHeader::new(&context.tools_path, tools, request.jobs)
+    };
+    let mut log = open_log(request, &header, clock)?;
     if let Some(warning) = log.durability_warning() {
         context.stderr.print_warning(&warning);
     }
     warn_in_doubt(&log, context);
-    let mut turn = None;
-    if settings.mode == BeginMode::Resume {
-        if log.history().task_id().is_none()
-            && let Some(path) = settings.target.path()
-        {
-            let path = path.display();
-            let note = format!("{path} has no session to resume; starting a new one");
-            context.stderr.print_note(&note);
+    let mut compared_turn = None;
+    match settings.mode {
+        BeginMode::Resume => {
+            resumption::choose_run(&mut log, request)?;
+            compared_turn = compare_with_history(log.history(), request)?;
+            previous_run::wait_for_exit(log.history())?;
         }
-        turn = compare_with_history(log.history(), request)?;
-        crate::session::previous_run::wait_for_exit(log.history())?;
+        BeginMode::NewTask if repetition::is_answered_by(&log, request)? => {
+            context.stderr.print_note(&format!(
+                "nothing runs: {} has the results of this input (`--new` runs it again)",
+                log.path().display()
+            ));
+            return Ok(OpenedLog {
+                answers: Some(Arc::new(log.into_history())),
+                ..OpenedLog::default()
+            });
+        }
+        BeginMode::NewTask | BeginMode::ForceNewTask => {}
     }
-    let session = SessionHeader {
-        input_sha256,
-        sync: settings.sync,
-        ..SessionHeader::new(&context.tools_path, tools, request.jobs)
-    };
-    let log = log.begin_session(&session, Arc::clone(mask), clock.clone())?;
+    let log = log.begin_session(&header, Arc::clone(mask), clock.clone())?;
     for recovered in log.recovered() {
         context.stderr.print_note(&recovered.message(log.path()));
     }
-    let log = Some(log);
     Ok(OpenedLog {
-        log,
-        compared_turn: turn,
+        log: Some(log),
+        compared_turn,
+        answers: None,
     })
 }
 
@@ -146,46 +219,52 @@ fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
 
 fn open_log(
     request: &LogRequest<'_>,
-    input_sha256: Option<&str>,
+    header: &SessionHeader,
     clock: &Clock,
 ) -> Result<PreparedLog, CommandError> {
     let (context, mode) = (request.context, request.settings.mode);
-    let access = match (request.subject, mode) {
-        (LogSubject::Recordings, _) => Access::Replay,
-        (_, BeginMode::Resume) => Access::Resume,
-        (_, BeginMode::NewTask | BeginMode::ForceNewTask) => Access::Run,
+    let input_sha256 = header.input_sha256.as_deref();
+    let open = |path: &Path| {
+        let opened = PreparedLog::open(path, mode, input_sha256);
+        opened.map_err(|error| CommandError::from_log_error(&error, request.access()))
     };
-    let log_error = |error| CommandError::from_log_error(&error, access);
     if let Some(path) = request.settings.target.path() {
-        return PreparedLog::open(path, mode).map_err(log_error);
+        return open(path);
     }
-    let latest: Option<PathBuf> = match mode {
+    match mode {
         BeginMode::Resume => {
-            let Some(input_sha256) = input_sha256 else {
-                let message =
-                    "can't look up the session of a streaming input: its contents aren't known yet";
-                return Err(CommandError::usage(message).with_hint("name it with `--log FILE`"));
-            };
-            let directory = toolq_log::sessions_dir(&context.environment)?;
-            toolq_log::find_latest_session_for_input(&directory, input_sha256)?
-        }
-        BeginMode::NewTask | BeginMode::ForceNewTask => None,
-    };
-    if let Some(path) = latest {
-        if context.verbose {
+            if let Some(path) = find_session_to_resume(request, input_sha256)? {
+                return open(&path);
+            }
             context
                 .stderr
-                .print_note(&format!("resuming {}", path.display()));
+                .print_note("this input has no session to resume; starting a new one");
         }
-        return PreparedLog::open(&path, mode).map_err(log_error);
+        BeginMode::NewTask => repetition::check_killed_session(request, header)?,
+        BeginMode::ForceNewTask => {}
     }
-    if mode == BeginMode::Resume {
-        context
-            .stderr
-            .print_note("this input has no session to resume; starting a new one");
-    }
-    let path = toolq_log::default_log_path(&context.environment, clock)?;
+    let path = toolq_log::default_log_path(&context.environment, clock, input_sha256)?;
     Ok(PreparedLog::open_default(&path, mode)?)
+}
+
+/// Returns the log of the latest session with this input in the default directory.
+fn find_session_to_resume(
+    request: &LogRequest<'_>,
+    input_sha256: Option<&str>,
+) -> Result<Option<PathBuf>, CommandError> {
+    let context = request.context;
+    let Some(input_sha256) = input_sha256 else {
+        let message =
+            "can't look up the session of a streaming input: its contents aren't known yet";
+        return Err(CommandError::usage(message).with_hint("name it with `--log FILE`"));
+    };
+    let directory = toolq_log::sessions_dir(&context.environment)?;
+    let latest = toolq_log::find_latest_session_for_input(&directory, input_sha256)?;
+    if let Some(path) = latest.as_ref().filter(|_| context.verbose) {
+        let note = format!("resuming {}", path.display());
+        context.stderr.print_note(&note);
+    }
+    Ok(latest)
 }
 
 /// Checks the input against the task that it resumes. If the input has a single turn, returns it, so that exactly what

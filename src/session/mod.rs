@@ -3,8 +3,10 @@
 mod describe;
 mod log_request;
 mod previous_run;
+mod repetition;
 pub(crate) mod replay_reports;
 mod resume;
+mod resumption;
 mod run_session;
 mod runtime;
 pub(crate) mod signals;

@@ -13,8 +13,10 @@ use toolq_log::{LogAgentHistory, SessionLog, TaskHistory};
 
 /// Decides what becomes of calls, based on what the log of an earlier run says about them.
 pub struct ResumeDecisions {
-    /// `None` unless a run is resumed.
+    /// `None` unless a run is resumed or repeated.
     history: Option<Arc<TaskHistory>>,
+    /// Every result comes from the history, and nothing runs.
+    is_repetition: bool,
     mask: Arc<Mask>,
     /// Nothing may run, because the tools have changed.
     is_frozen: bool,
@@ -25,12 +27,14 @@ pub struct ResumeDecisions {
 impl ResumeDecisions {
     /// Takes what `opened` says about earlier runs of `request`.
     pub fn new(opened: &OpenedLog, request: &LogRequest<'_>) -> Self {
-        let history = opened.log.as_ref().and_then(SessionLog::history);
-        let is_frozen = history
+        let is_repetition = opened.answers.is_some();
+        let resumed = opened.log.as_ref().and_then(SessionLog::history);
+        let is_frozen = resumed
             .as_deref()
             .is_some_and(|history| is_frozen(history, request));
         Self {
-            history,
+            history: resumed.or_else(|| opened.answers.clone()),
+            is_repetition,
             mask: Arc::clone(request.mask),
             is_frozen,
             is_compared: opened.compared_turn.is_some()
@@ -53,7 +57,7 @@ impl ResumeDecisions {
         };
         let conflicts =
             |call: &Call| !self.is_compared && history.check_call(call, &self.mask).is_err();
-        if self.is_frozen || calls.iter().any(conflicts) {
+        if self.is_repetition || self.is_frozen || calls.iter().any(conflicts) {
             return Vec::new();
         }
         let open = calls.iter().filter(|call| history.is_undecided(call));
@@ -72,6 +76,10 @@ impl ResumeDecisions {
         started: bool,
     ) -> Result<ResumeState, CommandError> {
         if let Some(history) = &self.history {
+            if self.is_repetition {
+                let result = history.logged_result(&checked.call)?;
+                return Ok(ResumeState::Answered(result));
+            }
             let is_known = if self.is_compared {
                 history.contains(&checked.call)
             } else {

@@ -146,11 +146,23 @@ impl<'a> RunSession<'a> {
         let exits = exits.into_iter().chain(stopped.then_some(Exit::Incomplete));
         let exit = self.close_sinks(exits);
         if exit != Exit::Output {
-            let summary = self.sinks.summary().text();
-            self.context.stderr.print_note(&summary);
+            self.print_summary(exit);
         }
         self.shut_down();
         exit
+    }
+
+    fn print_summary(&self, exit: Exit) {
+        let stderr = &self.context.stderr;
+        stderr.print_note(&self.sinks.summary().text());
+        let Some(log) = self.sinks.log_path() else {
+            return;
+        };
+        stderr.print_note(&format!("session log: {}", log.display()));
+        let is_stopped = self.sinks.summary().has_unanswered_calls();
+        if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
+            stderr.print_note("the same command with `--resume` runs what is missing");
+        }
     }
 
     /// Closes the session like [`finish`](Self::finish), but prints no summary: the command has its own.
@@ -163,8 +175,7 @@ impl<'a> RunSession<'a> {
     fn close_sinks(&mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
         let signal = self.termination_signal.get().copied().map(Exit::Signal);
         let exit = exits.into_iter().chain(signal).max().unwrap_or(Exit::Ok);
-        let verbose = self.context.verbose;
-        self.sinks.close(exit, &self.context.stderr, verbose)
+        self.sinks.close(exit, &self.context.stderr)
     }
 
     fn shut_down(self) {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
@@ -91,16 +91,17 @@ impl RunSinks {
         drop(self.display.take());
     }
 
+    /// Returns the path of the log, if there is one.
+    pub fn log_path(&self) -> Option<&Path> {
+        self.log.as_ref().map(SessionLog::path)
+    }
+
     /// Closes all sinks but the summary. Returns `exit`, or a more severe one if the log can't be closed.
-    pub fn close(&mut self, mut exit: Exit, stderr: &StderrWriter, verbose: bool) -> Exit {
+    pub fn close(&mut self, mut exit: Exit, stderr: &StderrWriter) -> Exit {
         // Remove the bars before printing anything.
         self.close_screen();
-        if let Some(log) = &mut self.log {
-            if let Err(error) = log.finish(exit.code()) {
-                exit = exit.max(stderr.print_error(&CommandError::new(Exit::Log, error)));
-            } else if verbose {
-                stderr.print_note(&format!("session log: {}", log.path().display()));
-            }
+        if let Some(Err(error)) = self.log.as_mut().map(|log| log.finish(exit.code())) {
+            exit = exit.max(stderr.print_error(&CommandError::new(Exit::Log, error)));
         }
         if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {
             stderr.print_warning(&warning);

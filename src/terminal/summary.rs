@@ -66,6 +66,15 @@ impl RunSummary {
         self.incomplete
     }
 
+    /// Returns whether the run stopped before each of its calls had a result of its own.
+    pub fn has_unanswered_calls(&self) -> bool {
+        let is_stopped = |status: &Status| {
+            status.is_stopped_externally()
+                || matches!(status, Status::NotExecuted | Status::LogRefused)
+        };
+        self.errors.keys().any(is_stopped) || self.calls > self.succeeded + self.errors()
+    }
+
     /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
     pub fn text(&self) -> String {
         let count = |number: usize, one: &str, many: &str| {
@@ -100,11 +109,15 @@ impl RunSummary {
                 self.cost_label()
             ),
         };
+        let calls = count(self.calls, "call", "calls");
+        let outcome_labels = outcome_labels.join(", ");
+        if self.batches == 0 {
+            // Nothing ran: each result is from the log or is a rejection.
+            return format!("{calls}: {outcome_labels}{recalled}{agents}");
+        }
         format!(
-            "{} in {}: {}{recalled}{agents}; {} in series, {} as run",
-            count(self.calls, "call", "calls"),
+            "{calls} in {}: {outcome_labels}{recalled}{agents}; {} in series, {} as run",
             count(self.batches, "batch", "batches"),
-            outcome_labels.join(", "),
             format_duration(self.serial_duration),
             format_duration(Duration::from_millis(last.saturating_sub(first))),
         )

@@ -8,6 +8,7 @@ mod in_doubt;
 mod kill_and_resume;
 mod log_input;
 mod probes;
+mod repetition;
 mod restored_results;
 mod resume_sandbox;
 mod streaming_input;

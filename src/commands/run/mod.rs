@@ -13,12 +13,14 @@ use crate::commands::run::input_answerer::InputAnswerer;
 use crate::commands::run::no_calls::finish_without_calls;
 use crate::commands::run::settings::RunSettings;
 use crate::context::CommandContext;
+use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::session::{LogSubject, RunSession};
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::transcript::InputSource;
+use toolq_log::BeginMode;
 
 /// Answers all calls of all inputs.
 ///
@@ -34,10 +36,14 @@ pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, Comm
         files::open_inputs(&arguments.input, InputSource::with_digest)?
     };
     let run_settings = RunSettings::from(arguments);
-    if !streaming::wait_for_call(&mut inputs, run_settings)? {
+    if !streaming::wait_for_call(&mut inputs, run_settings, &context.stderr)? {
         return finish_without_calls(inputs, run_settings, context);
     }
     let settings = SessionSettings::from(arguments);
+    if let ([CommandInput::Stream(stream)], BeginMode::Resume) = (&mut *inputs, settings.log.mode) {
+        // Only a call shows whether this is the stream of the run to resume.
+        stream.wait_for_complete_call();
+    }
     let subject = LogSubject::Inputs {
         inputs: &inputs,
         include_answered: run_settings.include_answered,

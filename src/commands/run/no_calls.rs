@@ -13,6 +13,7 @@ pub(crate) fn finish_without_calls(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let mut answered = 0;
+    let mut exit = Exit::NoCalls;
     for input in inputs {
         let recording = match input {
             CommandInput::Recording(recording) => *recording,
@@ -22,7 +23,12 @@ pub(crate) fn finish_without_calls(
                 }
                 continue;
             }
-            CommandInput::Follow(_) => continue,
+            CommandInput::Follow(lines) => {
+                if lines.has_bad_line() {
+                    exit = Exit::Incomplete;
+                }
+                continue;
+            }
         };
         let mut printer = settings.new_printer(recording.layout(), 0, None);
         for index in 0..recording.len() {
@@ -38,5 +44,5 @@ pub(crate) fn finish_without_calls(
         0 => "the model made no tool calls",
         _ => "every call already has a result in the input; `--all` runs them anyway",
     });
-    Ok(Exit::NoCalls)
+    Ok(exit)
 }

@@ -4,19 +4,20 @@ use crate::commands::run::input_answerer::InputAnswerer;
 use crate::commands::run::settings::RunSettings;
 use crate::input::files;
 use crate::input::{CommandInput, FollowInput, StreamInput};
-use crate::output::CommandError;
+use crate::output::{AnswerPrinter, CommandError, Exit, StderrWriter};
 use crate::session::{DescribeWarningSink, RunSession};
-use toolq_core::transcript::{InputError, StreamEvent};
+use toolq_core::transcript::{FollowedLine, InputError, StreamEvent};
 use toolq_core::types::{AnswerForm, InputLayout};
 use toolq_engine::MessageSource as _;
 
 /// Blocks until one of the inputs has a call. Returns false if none has. Lines without calls are answered right away.
 ///
 /// # Errors
-/// A line can't be read, or stdout can't be written.
+/// The input can't be read, or stdout can't be written.
 pub(crate) fn wait_for_call(
     inputs: &mut [CommandInput],
     settings: RunSettings,
+    stderr: &StderrWriter,
 ) -> Result<bool, CommandError> {
     let all = settings.include_answered;
     let recorded = |input: &CommandInput| matches!(input, CommandInput::Recording(known) if known.open_calls(all) > 0);
@@ -27,7 +28,7 @@ pub(crate) fn wait_for_call(
         let has_call = match input {
             CommandInput::Recording(_) => false,
             CommandInput::Stream(stream) => stream.wait_for_call(),
-            CommandInput::Follow(lines) => wait_for_call_in_lines(lines, settings)?,
+            CommandInput::Follow(lines) => wait_for_call_in_lines(lines, settings, stderr)?,
         };
         if has_call {
             return Ok(true);
@@ -39,18 +40,52 @@ pub(crate) fn wait_for_call(
 fn wait_for_call_in_lines(
     lines: &mut FollowInput,
     settings: RunSettings,
+    stderr: &StderrWriter,
 ) -> Result<bool, CommandError> {
     let mut printer = settings.new_printer(InputLayout::Lines, 0, None);
     while let Some(line) = lines.next_blocking()? {
-        if line.open_calls(settings.include_answered) > 0 {
+        if has_call(&line, settings) {
             lines.put_back(line);
             return Ok(true);
         }
-        lines.skip(&line);
-        printer.print_empty_list();
+        report_bad_line(&line, stderr);
+        lines.skip_turns(answer_line_without_calls(&line, &mut printer));
         printer.check_written()?;
     }
     Ok(false)
+}
+
+fn has_call(line: &FollowedLine, settings: RunSettings) -> bool {
+    matches!(line, FollowedLine::Recording(line) if line.open_calls(settings.include_answered) > 0)
+}
+
+/// Answers a line in which nothing is to run, with an empty list or an error. Returns the number of its turns.
+fn answer_line_without_calls(line: &FollowedLine, printer: &mut AnswerPrinter) -> usize {
+    match line {
+        FollowedLine::Recording(recording) => {
+            printer.print_empty_list();
+            recording.len()
+        }
+        FollowedLine::ApiError(_) => {
+            printer.print_empty_list();
+            0
+        }
+        FollowedLine::Invalid(error) => {
+            printer.print_error_line(&error.to_string());
+            0
+        }
+    }
+}
+
+/// Tells people about a line that isn't a message.
+fn report_bad_line(line: &FollowedLine, stderr: &StderrWriter) {
+    match line {
+        FollowedLine::Recording(_) => {}
+        FollowedLine::ApiError(error) => stderr.print_note(&error.to_string()),
+        FollowedLine::Invalid(error) => {
+            stderr.print_error(&error.clone().into());
+        }
+    }
 }
 
 impl InputAnswerer<'_, '_> {
@@ -122,6 +157,7 @@ impl InputAnswerer<'_, '_> {
         mut lines: FollowInput,
     ) -> Result<(), CommandError> {
         lines.read_in_background().map_err(CommandError::usage)?;
+        let include_answered = self.settings.include_answered;
         let control = self.session.engine.control();
         self.turns_before += lines.skipped_turns();
         loop {
@@ -130,17 +166,28 @@ impl InputAnswerer<'_, '_> {
                 () = control.wait_for_external_halt() => return Ok(()),
                 line = lines.next() => line?,
             };
-            let Some(line) = line else {
-                return Ok(());
-            };
-            if line.open_calls(self.settings.include_answered) > 0 {
-                self.answer_recording(&line).await?;
-                continue;
+            match line {
+                None if lines.has_bad_line() => {
+                    // Each of them was reported when it was answered.
+                    return Err(CommandError::silent(Exit::Incomplete));
+                }
+                None => return Ok(()),
+                Some(FollowedLine::Recording(line)) if line.open_calls(include_answered) > 0 => {
+                    self.answer_recording(&line).await?;
+                }
+                Some(line) => self.answer_line_without_calls(&line)?,
             }
-            self.turns_before += line.len();
-            let mut printer = self.new_printer(InputLayout::Lines, 0);
-            printer.print_empty_list();
-            self.check_output(&mut printer)?;
         }
+    }
+
+    fn answer_line_without_calls(&mut self, line: &FollowedLine) -> Result<(), CommandError> {
+        let stderr = &self.session.context.stderr;
+        match self.session.sinks.screen() {
+            Some(screen) => screen.suspend(|| report_bad_line(line, stderr)),
+            None => report_bad_line(line, stderr),
+        }
+        let mut printer = self.new_printer(InputLayout::Lines, 0);
+        self.turns_before += answer_line_without_calls(line, &mut printer);
+        self.check_output(&mut printer)
     }
 }

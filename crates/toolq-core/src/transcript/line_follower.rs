@@ -2,14 +2,26 @@
 //!
 //! Lines are independent of each other: a call isn't matched with a result in a later line.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Cursor;
+
+use serde_json::value::RawValue;
 
 use crate::text::format_bytes;
 use crate::transcript::input_error::{InputError, LineCol};
 use crate::transcript::input_source::InputSource;
 use crate::transcript::recording::Recording;
 use crate::types::Dialect;
+
+/// A line that is to be answered.
+pub enum FollowedLine {
+    /// A message or anything else that a conversation or log contains. It may have no calls.
+    Recording(Box<Recording>),
+    /// The API's report that a request failed. There is nothing to answer.
+    ApiError(InputError),
+    /// Anything else. Nothing on the line runs.
+    Invalid(InputError),
+}
 
 /// Splits a byte stream into lines and reads each as a [`Recording`].
 #[derive(Debug)]
@@ -25,8 +37,8 @@ pub struct LineFollower {
     complete_lines: VecDeque<(usize, Vec<u8>)>,
     /// The number of the line that is still arriving, from 1.
     line_number: usize,
-    /// A line couldn't be read.
-    has_failed: bool,
+    /// The rest of the line that is still arriving is dropped, because the line is too long.
+    is_dropping: bool,
 }
 
 impl LineFollower {
@@ -43,18 +55,23 @@ impl LineFollower {
             partial_line: Vec::new(),
             complete_lines: VecDeque::new(),
             line_number: 1,
-            has_failed: false,
+            is_dropping: false,
         }
     }
 
     /// Adds the next bytes of the input.
     pub fn push(&mut self, bytes: &[u8]) {
         let mut pieces = bytes.split(|byte| *byte == b'\n');
-        self.partial_line
-            .extend_from_slice(pieces.next().unwrap_or_default());
+        self.extend_line(pieces.next().unwrap_or_default());
         for piece in pieces {
             self.end_line();
-            self.partial_line.extend_from_slice(piece);
+            self.extend_line(piece);
+        }
+    }
+
+    fn extend_line(&mut self, bytes: &[u8]) {
+        if !self.is_dropping {
+            self.partial_line.extend_from_slice(bytes);
         }
     }
 
@@ -65,6 +82,16 @@ impl LineFollower {
             self.complete_lines.push_back((self.line_number, line));
         }
         self.line_number += 1;
+        self.is_dropping = false;
+    }
+
+    fn follow_line(&mut self, line_number: usize, line: Vec<u8>) -> FollowedLine {
+        let is_api_error = is_api_error(&line);
+        match self.read_line(line_number, line) {
+            Ok(recording) => FollowedLine::Recording(Box::new(recording)),
+            Err(error) if is_api_error => FollowedLine::ApiError(error),
+            Err(error) => FollowedLine::Invalid(error),
+        }
     }
 
     fn read_line(&mut self, line_number: usize, line: Vec<u8>) -> Result<Recording, InputError> {
@@ -120,26 +147,28 @@ impl LineFollower {
     }
 }
 
-/// Yields the recording of each complete line, which may have no calls, and `None` until more bytes arrive. Blank lines
-/// are skipped. The first line that can't be read ends the iteration: one that is neither a model response nor anything
-/// else that a conversation or log contains.
+/// Yields each complete line, and `None` until more bytes arrive. Blank lines are skipped.
 impl Iterator for LineFollower {
-    type Item = Result<Recording, InputError>;
+    type Item = FollowedLine;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.has_failed {
-            return None;
+        if let Some((number, line)) = self.complete_lines.pop_front() {
+            return Some(self.follow_line(number, line));
         }
-        let result = match self.complete_lines.pop_front() {
-            Some((number, line)) => self.read_line(number, line),
-            None if self.partial_line.len() as u64 > self.max_line_bytes => {
-                Err(self.line_too_large_error())
-            }
-            None => return None,
-        };
-        self.has_failed = result.is_err();
-        Some(result)
+        if self.partial_line.len() as u64 > self.max_line_bytes {
+            self.partial_line.clear();
+            self.is_dropping = true;
+            return Some(FollowedLine::Invalid(self.line_too_large_error()));
+        }
+        None
     }
+}
+
+/// Returns whether a line has the form in which APIs report an error.
+fn is_api_error(line: &[u8]) -> bool {
+    let object: Option<BTreeMap<String, &RawValue>> = serde_json::from_slice(line).ok();
+    let error = object.and_then(|object| object.get("error").map(|error| error.get() != "null"));
+    error.unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -151,10 +180,10 @@ mod tests {
         let mut follow = LineFollower::new("lines", None, max);
         let mut found = Vec::new();
         let mut take = |follow: &mut LineFollower| {
-            let lines = follow.by_ref();
-            found.extend(lines.map(|line| {
-                line.map(|line| line.open_calls(false))
-                    .map_err(|error| error.to_string())
+            found.extend(follow.by_ref().map(|line| match line {
+                FollowedLine::Recording(line) => Ok(line.open_calls(false)),
+                FollowedLine::ApiError(error) => Err(format!("API: {error}")),
+                FollowedLine::Invalid(error) => Err(error.to_string()),
             }));
         };
         for piece in pieces {
@@ -190,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_an_unreadable_line() {
+    fn an_unreadable_line_is_told_from_an_api_error_and_the_next_line_is_read() {
         for (bad, expected) in [
             ("{\"a\":", "lines:2:6: the input ends"),
             (" nonsense", "lines:2:3: the input is not valid JSON"),
             (
                 r#"{"error":{"message":"no"}}"#,
-                "lines:2:1: this is an API error",
+                "API: lines:2:1: this is an API error",
             ),
             ("data: {}", "lines:2:1: the input is not valid JSON"),
             (
@@ -205,18 +234,19 @@ mod tests {
             ),
         ] {
             let found = read_lines(&[format!("[]\n{bad}\n[]\n").as_bytes()], 1000);
-            assert_eq!(found.len(), 2, "{found:?}");
+            assert_eq!((found.len(), &found[2]), (3, &Ok(0)), "{found:?}");
             let error = found[1].as_ref().unwrap_err();
             assert!(error.starts_with(expected), "{error}");
         }
-        let found = read_lines(&[b"[]\n[", &[b' '; 20]], 16);
-        assert_eq!(
-            found,
-            [
-                Ok(0),
-                Err("lines:2:1: the line is longer than 16 bytes".to_owned())
-            ]
-        );
+    }
+
+    /// Memory doesn't grow with a line that never ends, and the line after it is read.
+    #[test]
+    fn the_rest_of_a_line_that_is_too_long_is_dropped() {
+        let long = [b' '; 20];
+        let found = read_lines(&[b"[]\n[", &long, &long, b"]\n[]\n"], 16);
+        let too_long = Err("lines:2:1: the line is longer than 16 bytes".to_owned());
+        assert_eq!(found, [Ok(0), too_long, Ok(0)]);
     }
 
     /// Once a message shows that the input is a log, lines of other kinds are accepted.

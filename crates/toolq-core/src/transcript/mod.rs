@@ -27,7 +27,7 @@ pub use assembly::ResponseAssembler;
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
 pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
-pub use line_follower::LineFollower;
+pub use line_follower::{FollowedLine, LineFollower};
 pub use recording::{RecordedReply, Recording, StoredContentLoader};
 pub use response::{ResponseError, check_call_count, parse_response};
 pub use stream::{

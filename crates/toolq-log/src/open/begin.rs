@@ -8,7 +8,7 @@ use crate::open::locked_log::LockedLog;
 use crate::read::Corruption;
 use crate::records::Record;
 use crate::records::SessionHeader;
-use crate::resume::{InDoubtCalls, TaskHistory};
+use crate::resume::{InDoubtCalls, SelectedTask, TaskHistory, TaskSelector};
 use crate::write::SessionLog;
 use redact::Mask;
 use toolq_core::os::Clock;
@@ -16,7 +16,7 @@ use toolq_core::os::Clock;
 /// How a session relates to what the log already contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BeginMode {
-    /// It begins a new task, which requires that the last session has ended.
+    /// It begins a new task. Nothing must be left of the last session, or of an earlier one with the same input.
     #[default]
     NewTask,
     /// It begins a new task, even if the last session is unfinished.
@@ -25,22 +25,29 @@ pub enum BeginMode {
     Resume,
 }
 
-/// A log that is about to be continued, with its history of the task to resume. Nothing has been written to it yet.
+/// A log that is about to be continued, with its history of the task to resume or to repeat. Nothing has been written to
+/// it yet.
 pub struct PreparedLog {
     log: LockedLog,
-    mode: BeginMode,
-    history: TaskHistory,
+    task: SelectedTask,
+    /// Whether the new session continues the task.
+    resumes: bool,
     /// Calls that earlier runs left in doubt. Empty if a task is resumed.
     in_doubt_calls: InDoubtCalls,
 }
 
 impl PreparedLog {
-    /// Opens the log at `path`, or creates it; its directory must exist.
+    /// Opens the log at `path`, or creates it; its directory must exist. `input_sha256` is the digest of the new session's
+    /// input, if it is known.
     ///
     /// # Errors
-    /// The log can't be used, or no session may begin in this mode. The file is left unchanged.
-    pub fn open(path: &Path, mode: BeginMode) -> Result<Self, LogError> {
-        Self::open_with(mode, |visit| LockedLog::open(path, visit))
+    /// The log can't be used. The file is left unchanged.
+    pub fn open(
+        path: &Path,
+        mode: BeginMode,
+        input_sha256: Option<&str>,
+    ) -> Result<Self, LogError> {
+        Self::open_with(mode, input_sha256, |visit| LockedLog::open(path, visit))
     }
 
     /// Like [`Self::open`], for a path that toolq chose (see [`super::default_log_path`]): creates its parent
@@ -49,33 +56,74 @@ impl PreparedLog {
     /// # Errors
     /// Those of [`Self::open`].
     pub fn open_default(path: &Path, mode: BeginMode) -> Result<Self, LogError> {
-        Self::open_with(mode, |visit| LockedLog::open_default(path, visit))
+        Self::open_with(mode, None, |visit| LockedLog::open_default(path, visit))
     }
 
     fn open_with(
         mode: BeginMode,
+        input_sha256: Option<&str>,
         open: impl FnOnce(
             &mut dyn FnMut(&Record, u64) -> Result<(), Corruption>,
         ) -> Result<LockedLog, LogError>,
     ) -> Result<Self, LogError> {
-        let (mut history, mut in_doubt_calls) = (TaskHistory::default(), InDoubtCalls::default());
-        let log = open(&mut |record, end| match mode {
-            BeginMode::Resume => history.apply_record(record, end),
-            BeginMode::NewTask | BeginMode::ForceNewTask => {
+        let resumes = mode == BeginMode::Resume;
+        let follows_tasks = resumes || mode == BeginMode::NewTask && input_sha256.is_some();
+        let mut tasks = TaskSelector::new(input_sha256);
+        let mut in_doubt_calls = InDoubtCalls::default();
+        let log = open(&mut |record, end| {
+            if !resumes {
                 in_doubt_calls.apply_record(record);
-                Ok(())
             }
+            if follows_tasks {
+                tasks.apply_record(record, end)?;
+            }
+            Ok(())
         })?;
-        if mode == BeginMode::NewTask && log.is_unfinished() {
-            return Err(LogError::Unfinished(log.path().to_owned()));
-        }
-        history.set_source(log.path().to_owned(), log.clone_file()?);
+        // A run that was killed is to be finished before another one is.
+        let mut task = match resumes && log.is_unfinished() {
+            true => tasks.select_last(),
+            false => tasks.select_same_input(),
+        };
+        task.history
+            .set_source(log.path().to_owned(), log.clone_file()?);
         Ok(Self {
             log,
-            mode,
-            history,
+            task,
+            resumes,
             in_doubt_calls,
         })
+    }
+
+    /// Returns an error if the last session has no end, for example because toolq was killed.
+    ///
+    /// # Errors
+    /// [`LogError::Unfinished`].
+    pub fn check_finished(&self) -> Result<(), LogError> {
+        if self.log.is_unfinished() {
+            return Err(LogError::Unfinished(self.path().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Returns whether the history is that of a task with the same input.
+    pub fn has_same_input(&self) -> bool {
+        self.task.has_same_input
+    }
+
+    /// Returns whether the history lacks the beginning of its task, because another task came in between.
+    pub fn is_history_partial(&self) -> bool {
+        self.task.is_partial
+    }
+
+    /// Makes the new session begin a new task.
+    pub fn begin_new_task(&mut self) {
+        self.task = SelectedTask::default();
+        self.resumes = false;
+    }
+
+    /// Returns the history, to repeat its results instead of beginning a session. The log stays locked.
+    pub fn into_history(self) -> TaskHistory {
+        self.task.history
     }
 
     /// Returns the calls that earlier runs left in doubt and that the new session won't settle. Empty if a task is
@@ -84,9 +132,9 @@ impl PreparedLog {
         &self.in_doubt_calls
     }
 
-    /// Returns what the log knows about the task to resume. Empty if a new task begins.
+    /// Returns what the log knows about the task to resume or to repeat: the latest with the same input, else the last one.
     pub fn history(&self) -> &TaskHistory {
-        &self.history
+        &self.task.history
     }
 
     /// Returns the path of the log.
@@ -109,7 +157,7 @@ impl PreparedLog {
         mask: Arc<Mask>,
         clock: Clock,
     ) -> Result<SessionLog, LogError> {
-        let history = (self.mode == BeginMode::Resume).then(|| Arc::new(self.history));
+        let history = self.resumes.then(|| Arc::new(self.task.history));
         self.log.begin_session(header, history, mask, clock)
     }
 }

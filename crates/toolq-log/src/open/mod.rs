@@ -1,6 +1,7 @@
 //! Finds, locks, verifies and recovers log files.
 
 mod begin;
+mod killed_session;
 pub(crate) mod lock;
 mod locked_log;
 mod paths;
@@ -8,6 +9,7 @@ mod recover;
 mod sessions;
 
 pub use begin::{BeginMode, PreparedLog};
+pub use killed_session::{KilledSession, find_killed_session};
 pub(crate) use locked_log::LockedLog;
 pub(crate) use paths::{blob_dir_for, is_default_log_name};
 pub use paths::{default_log_path, sessions_dir};

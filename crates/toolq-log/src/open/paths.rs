@@ -23,21 +23,49 @@ pub fn sessions_dir(environment: &Environment) -> Result<PathBuf, LogError> {
     Ok(state_dir.join("toolq/sessions"))
 }
 
-/// Generates the default path of a log: `TIME-ID.jsonl` in [`sessions_dir`]. The time is in UTC, so that names sort by
-/// time.
+/// Number of digits of the input's digest in the name of a log.
+const NAMED_DIGEST_DIGITS: usize = 16;
+
+/// Generates the default path of a log: `TIME-INPUT-ID.jsonl` in [`sessions_dir`], or `TIME-ID.jsonl` if the input isn't
+/// known yet. The time is in UTC, so that names sort by time. INPUT is the beginning of the input's digest, so that the
+/// sessions of an input are found without reading any log.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
-pub fn default_log_path(environment: &Environment, clock: &Clock) -> Result<PathBuf, LogError> {
+pub fn default_log_path(
+    environment: &Environment,
+    clock: &Clock,
+    input_sha256: Option<&str>,
+) -> Result<PathBuf, LogError> {
     let dir = sessions_dir(environment)?;
+    let time = format_name_timestamp(clock);
     let id = fastrand::u32(..);
-    let name = format!("{}-{id:08x}.jsonl", format_name_timestamp(clock));
+    let name = match input_sha256.and_then(|digest| digest.get(..NAMED_DIGEST_DIGITS)) {
+        Some(input) => format!("{time}-{input}-{id:08x}.jsonl"),
+        None => format!("{time}-{id:08x}.jsonl"),
+    };
     Ok(dir.join(name))
 }
 
-/// Returns whether `name` has the form of a default log name, such as `20251121T200000Z-0123abcd.jsonl`.
+/// Returns whether `name` has the form of a default log name, such as `20251121T200000Z-0123abcd.jsonl`, with or without
+/// an input.
 pub(crate) fn is_default_log_name(name: &[u8]) -> bool {
-    let pattern = b"00000000T000000Z-xxxxxxxx.jsonl";
+    has_form(name, b"00000000T000000Z-xxxxxxxxxxxxxxxx-xxxxxxxx.jsonl") || lacks_input(name)
+}
+
+/// Returns whether `name` is a default log name that doesn't say which input the session had.
+pub(crate) fn lacks_input(name: &[u8]) -> bool {
+    has_form(name, b"00000000T000000Z-xxxxxxxx.jsonl")
+}
+
+/// Returns whether `name` is the default name of a log whose input has this digest.
+pub(crate) fn names_input(name: &[u8], input_sha256: &str) -> bool {
+    let input = input_sha256.as_bytes().get(..NAMED_DIGEST_DIGITS);
+    is_default_log_name(name) && !lacks_input(name) && name.get(17..33) == input
+}
+
+/// Returns whether `name` fits `pattern`, in which `0` stands for a digit and `x` for a hexadecimal digit.
+fn has_form(name: &[u8], pattern: &[u8]) -> bool {
     let fits = |(c, expected): (&u8, &u8)| match expected {
         b'0' => c.is_ascii_digit(),
         b'x' => matches!(c, b'0'..=b'9' | b'a'..=b'f'),
@@ -74,7 +102,8 @@ mod tests {
             let environment = variables
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
                 .collect();
-            default_log_path(&environment, &clock).map(|path| path.to_string_lossy().into_owned())
+            default_log_path(&environment, &clock, None)
+                .map(|path| path.to_string_lossy().into_owned())
         };
         let named = path(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]).unwrap();
         assert!(
@@ -89,5 +118,21 @@ mod tests {
         assert!(matches!(path(&[]), Err(LogError::NoHome)));
         let name = |path: &str| is_default_log_name(path.rsplit('/').next().unwrap().as_bytes());
         assert!(name(&named) && !name(&named[..named.len() - 1]) && !name("a.jsonl"));
+    }
+
+    #[test]
+    fn a_name_says_which_input_the_session_had() {
+        let clock = Clock::new(|| 1_763_755_200_000);
+        let environment = [(OsString::from("HOME"), OsString::from("/h"))];
+        let environment = environment.into_iter().collect();
+        let (input, other) = ("0123456789abcdef".repeat(4), "f".repeat(64));
+        let path = default_log_path(&environment, &clock, Some(&input)).unwrap();
+        let name = path.file_name().unwrap().as_encoded_bytes();
+        assert!(name.starts_with(b"20251121T200000Z-0123456789abcdef-"));
+        assert!(is_default_log_name(name) && !lacks_input(name));
+        assert!(names_input(name, &input) && !names_input(name, &other));
+        let unknown = default_log_path(&environment, &clock, None).unwrap();
+        let unknown = unknown.file_name().unwrap().as_encoded_bytes();
+        assert!(lacks_input(unknown) && !names_input(unknown, &input));
     }
 }

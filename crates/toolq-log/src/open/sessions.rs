@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::error::LogError;
 use crate::open::lock;
+use crate::open::paths::{lacks_input, names_input};
 use crate::read::RecordReader;
 use crate::records::{SessionRecord, sha256_hex};
 
@@ -72,20 +73,37 @@ pub fn find_latest_session_for_input(
     dir: &Path,
     input_sha256: &str,
 ) -> Result<Option<PathBuf>, LogError> {
-    let mut logs = list_sessions(dir)?;
-    logs.sort_by_key(last_modified);
-    let is_of_input = |log: &PathBuf| read_input_digest(log).as_deref() == Some(input_sha256);
-    Ok(logs.into_iter().rev().find(is_of_input))
+    let is_of_input = |log: &PathBuf| {
+        let session = read_first_session(log);
+        session.is_some_and(|session| session.input_sha256.as_deref() == Some(input_sha256))
+    };
+    let named = latest_first(dir, |name| names_input(name, input_sha256))?;
+    if let Some(log) = named.into_iter().find(is_of_input) {
+        return Ok(Some(log));
+    }
+    // Earlier versions didn't put the input into the name.
+    let unnamed = latest_first(dir, lacks_input)?;
+    Ok(unnamed.into_iter().find(is_of_input))
 }
 
-/// Returns the digest of the input of a log's first session.
-fn read_input_digest(log: &Path) -> Option<String> {
-    // The log is about to be continued, so the strict checks apply.
+/// Returns the logs in `dir` whose names are wanted, the one that was written last first.
+pub(crate) fn latest_first(
+    dir: &Path,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<PathBuf>, LogError> {
+    let mut logs = list_matching_files(dir, is_wanted)?;
+    logs.sort_by_key(last_modified);
+    logs.reverse();
+    Ok(logs)
+}
+
+/// Returns the first session of a log, or `None` if it can't be read.
+pub(crate) fn read_first_session(log: &Path) -> Option<SessionRecord> {
+    // The log may be about to be continued, so the strict checks apply.
     let first = RecordReader::from_file(lock::open_owned(log).ok()?)
         .next()?
         .ok()?;
-    let session: SessionRecord = first.parse_metadata().ok()?;
-    session.input_sha256
+    first.parse_metadata().ok()
 }
 
 /// Combines the digests of inputs: a single one is returned unchanged, several are concatenated and hashed.

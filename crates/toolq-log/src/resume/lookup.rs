@@ -53,6 +53,9 @@ pub enum RestoreError {
     /// A blob is missing or was changed.
     #[error(transparent)]
     Blob(#[from] BlobError),
+    /// The log has no result for a call that must not run.
+    #[error("the session log has no result for a call of this input")]
+    NoResult,
     /// There is no log to read.
     #[error("there is no session log")]
     NoLog,
@@ -67,7 +70,7 @@ impl RestoreError {
         match self {
             Self::Corrupt { path, .. } | Self::InvalidAnswer(path) => Some(path.clone()),
             Self::Blob(error) => Some(error.log_path()),
-            Self::NoLog => None,
+            Self::NoLog | Self::NoResult => None,
         }
     }
 }
@@ -115,6 +118,35 @@ impl TaskHistory {
                 Some(answer) => ResumeState::Answered(self.restore_result(logged_call, answer)?),
                 None => ResumeState::InDoubt(attempts()),
             },
+        })
+    }
+
+    /// Returns the result of a call exactly as the log has it, even if the call was rejected.
+    ///
+    /// # Errors
+    /// There is none, or it can't be read.
+    pub fn logged_result(&self, call: &Call) -> Result<RestoredResult, RestoreError> {
+        let logged_call = self.find_logged_call(call).ok_or(RestoreError::NoResult)?;
+        if let Some(answer) = &logged_call.answer {
+            return self.restore_result(logged_call, answer);
+        }
+        let extent = logged_call.last_rejection.ok_or(RestoreError::NoResult)?;
+        let record = self.read_record(extent)?;
+        let rejection: metadata::CallEndRecord<'_> = record
+            .parse_metadata()
+            .map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?;
+        let answer = LoggedAnswer {
+            extent,
+            status: rejection.status,
+            is_error: rejection.is_error,
+        };
+        self.restore_result(logged_call, &answer)
+    }
+
+    /// Returns whether the log has `call` under the same id. Its tool and its input may differ.
+    pub fn has_same_id(&self, call: &Call, mask: &Mask) -> bool {
+        self.find_logged_call(call).is_some_and(|logged_call| {
+            *logged_call.tool_use_id == *TruncatedText(&call.id, mask).recorded_text()
         })
     }
 

@@ -2,12 +2,14 @@
 
 mod agent_history;
 mod answer_cache;
+mod earlier_run;
 mod history;
 mod in_doubt;
 mod logged_call;
 mod lookup;
 mod policy;
 mod resolve;
+mod task_selector;
 
 pub use agent_history::LogAgentHistory;
 pub(crate) use history::CallPosition;
@@ -15,3 +17,4 @@ pub use history::TaskHistory;
 pub(crate) use in_doubt::InDoubtCalls;
 pub use lookup::{CallConflict, RestoreError};
 pub use resolve::{Resolution, ResolveError, resolve_call};
+pub(crate) use task_selector::{SelectedTask, TaskSelector};

@@ -1,0 +1,42 @@
+//! What an earlier run means for another run with the same input.
+
+use crate::resume::logged_call::LoggedCall;
+use crate::resume::policy::LoggedCallState;
+use crate::resume::{CallPosition, TaskHistory};
+use toolq_core::types::{Call, Effect};
+
+impl TaskHistory {
+    /// Returns whether the log has the result of `call`, and no later run is to replace it. A rejection is a result, too.
+    pub fn has_result(&self, call: &Call) -> bool {
+        let (turn, position) = (call.turn, call.position);
+        let logged_call = self.call_at(CallPosition {
+            parent: None,
+            turn,
+            position,
+        });
+        logged_call.is_some_and(has_result)
+    }
+
+    /// Returns whether each call that the input requested has its result.
+    pub fn is_answered(&self) -> bool {
+        let mut of_input = self.positions().filter(|(at, _)| at.parent.is_none());
+        of_input.all(|(_, logged_call)| has_result(logged_call))
+    }
+
+    /// Returns whether a call that isn't `read` had started.
+    pub fn had_effects(&self) -> bool {
+        let mut calls = self.positions();
+        calls.any(|(_, call)| call.attempts > 0 && call.effect != Some(Effect::Read))
+    }
+}
+
+fn has_result(logged_call: &LoggedCall) -> bool {
+    match logged_call.state {
+        LoggedCallState::Ended | LoggedCallState::Done => true,
+        LoggedCallState::Requested => logged_call.last_rejection.is_some(),
+        LoggedCallState::Started
+        | LoggedCallState::Interrupted
+        | LoggedCallState::InDoubt
+        | LoggedCallState::NotDone => false,
+    }
+}

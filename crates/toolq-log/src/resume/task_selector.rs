@@ -1,0 +1,92 @@
+//! Chooses the task of a log that a new session continues or repeats: the latest one with the same input, else the last.
+
+use std::mem;
+
+use crate::read::Corruption;
+use crate::records::{Record, RecordKind, SessionRecord};
+use crate::resume::TaskHistory;
+
+/// Follows the tasks of a log, record by record.
+#[derive(Debug, Default)]
+pub(crate) struct TaskSelector {
+    /// The digest of the new session's input, if it is known.
+    input_sha256: Option<String>,
+    /// The task that the records belong to.
+    current: TaskHistory,
+    /// A session of the current task had the same input.
+    is_same_input: bool,
+    /// The first records of the current task were dropped: another task came in between.
+    is_partial: bool,
+    /// The latest other task with the same input.
+    same_input: Option<TaskHistory>,
+}
+
+/// The chosen task.
+#[derive(Debug, Default)]
+pub(crate) struct SelectedTask {
+    pub(crate) history: TaskHistory,
+    pub(crate) has_same_input: bool,
+    /// What the history says isn't all that the log has.
+    pub(crate) is_partial: bool,
+}
+
+impl TaskSelector {
+    pub(crate) fn new(input_sha256: Option<&str>) -> Self {
+        Self {
+            input_sha256: input_sha256.map(str::to_owned),
+            ..Self::default()
+        }
+    }
+
+    /// Applies the next record. `end` is the byte offset of its end in the file.
+    ///
+    /// # Errors
+    /// Its metadata doesn't fit its type.
+    pub(crate) fn apply_record(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
+        if record.kind == RecordKind::Session {
+            let session: SessionRecord = record.parse_metadata()?;
+            if self.current.is_superseded_by(&session) {
+                self.switch_task(&session);
+            }
+            let is_known = self.input_sha256.is_some();
+            self.is_same_input |= is_known && session.input_sha256 == self.input_sha256;
+        }
+        self.current.apply_record(record, end)
+    }
+
+    /// Goes on with the task of `session`.
+    fn switch_task(&mut self, session: &SessionRecord) {
+        let previous = mem::take(&mut self.current);
+        if self.is_same_input && !self.is_partial {
+            self.same_input = Some(previous);
+        }
+        let is_kept =
+            |kept: &TaskHistory| session.resumes.is_some() && kept.task_id() == session.resumes;
+        self.is_same_input = self.same_input.as_ref().is_some_and(is_kept);
+        self.is_partial = session.resumes.is_some() && !self.is_same_input;
+        if self.is_same_input {
+            self.current = self.same_input.take().unwrap_or_default();
+        }
+    }
+
+    /// Returns the latest task with the same input, else the last one.
+    pub(crate) fn select_same_input(self) -> SelectedTask {
+        match self.same_input {
+            Some(history) if !self.is_same_input => SelectedTask {
+                history,
+                has_same_input: true,
+                is_partial: false,
+            },
+            _ => self.select_last(),
+        }
+    }
+
+    /// Returns the last task.
+    pub(crate) fn select_last(self) -> SelectedTask {
+        SelectedTask {
+            history: self.current,
+            has_same_input: self.is_same_input,
+            is_partial: self.is_partial,
+        }
+    }
+}

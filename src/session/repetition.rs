@@ -1,0 +1,79 @@
+//! Decides whether a new run would repeat an earlier one. What the log has a result for doesn't run again, unless only
+//! calls that are `read` had run.
+
+use crate::output::{CommandError, Exit};
+use crate::session::log_request::{LogRequest, LogSubject};
+use crate::settings::LogTarget;
+use toolq_core::types::Call;
+use toolq_log::{Access, PreparedLog, SessionHeader, find_killed_session};
+
+/// Returns whether the log has the result of each call of the input, so that the results are printed from there and
+/// nothing runs.
+///
+/// # Errors
+/// The last run is unfinished, or the last one with this input has calls without a result.
+pub(super) fn is_answered_by(
+    log: &PreparedLog,
+    request: &LogRequest<'_>,
+) -> Result<bool, CommandError> {
+    let history = log.history();
+    let has_result = |call: &Call| {
+        matches!(history.check_call(call, request.mask), Ok(true)) && history.has_result(call)
+    };
+    let is_answered = log.has_same_input()
+        && !log.is_history_partial()
+        && history.is_answered()
+        && all_calls(request.subject, has_result)?;
+    if is_answered && history.had_effects() {
+        return Ok(true);
+    }
+    let finished = log.check_finished();
+    finished.map_err(|error| CommandError::from_log_error(&error, request.access()))?;
+    if log.has_same_input() && !is_answered {
+        let path = log.path().display();
+        let message = format!(
+            "the session log {path} has a run of this input that left calls without a result"
+        );
+        return Err(CommandError::new(Exit::Log, message)
+            .with_hint("`--resume` runs what is missing; `--new` runs everything again"));
+    }
+    Ok(false)
+}
+
+/// Refuses to run an input again whose latest session in the default directory was killed.
+///
+/// # Errors
+/// A call that isn't `read` had started, or the directory can't be read.
+pub(super) fn check_killed_session(
+    request: &LogRequest<'_>,
+    header: &SessionHeader,
+) -> Result<(), CommandError> {
+    if request.settings.target != LogTarget::DefaultDirectory {
+        return Ok(());
+    }
+    let directory = toolq_log::sessions_dir(&request.context.environment)?;
+    let killed = find_killed_session(&directory, header, request.mask)
+        .map_err(|error| CommandError::from_log_error(&error, Access::Resume))?;
+    let Some(killed) = killed else { return Ok(()) };
+    let path = killed.path.display();
+    if !killed.had_effects {
+        let note = format!("an earlier run of this input was killed, but had only read ({path})");
+        request.context.stderr.print_note(&note);
+        return Ok(());
+    }
+    let message = format!(
+        "an earlier run of this input was killed after calls had started that may have side effects ({path})"
+    );
+    Err(CommandError::new(Exit::Log, message)
+        .with_hint("`--resume` finishes it; `--new` runs everything again"))
+}
+
+/// Returns whether `predicate` holds for all calls that are known before the run. Those of a stream aren't.
+fn all_calls(
+    subject: LogSubject<'_>,
+    predicate: impl Fn(&Call) -> bool,
+) -> Result<bool, CommandError> {
+    let mut holds = true;
+    subject.for_each_known_call(|call| holds &= predicate(call))?;
+    Ok(holds)
+}
