@@ -10,8 +10,9 @@ use crate::args::{EXAMPLES, EXIT_CODES, ProgramArguments};
 /// The day of this version, for the footer of the page.
 const VERSION_DATE: &str = "2026-11-22";
 
-const ENVIRONMENT_VARIABLES: [(&str, &str); 5] = [
+const ENVIRONMENT_VARIABLES: [(&str, &str); 6] = [
     ("TOOLQ_TOOLS", "the tools file, unless -c is given"),
+    ("TOOLQ_LOG_FILE", "the session log, unless --log is given"),
     (
         "XDG_STATE_HOME",
         "session logs are kept in toolq/sessions below it [default: ~/.local/state]",

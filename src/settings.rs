@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::args::{
     AgentArguments, LogFlags, ProgressFlag, ReplayArguments, RunArguments, WatchFlags,
 };
+use toolq_core::os::Environment;
 use toolq_engine::BudgetLimits;
 use toolq_log::{BeginMode, SyncPolicy};
 
@@ -60,32 +61,31 @@ impl LogTarget {
     }
 }
 
-impl From<&RunArguments> for SessionSettings {
-    fn from(arguments: &RunArguments) -> Self {
+impl SessionSettings {
+    /// The settings of `toolq run`.
+    pub fn of_run(arguments: &RunArguments, environment: &Environment) -> Self {
         Self {
             jobs: arguments.input.jobs,
-            log: (&arguments.log).into(),
+            log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             prints_results: true,
         }
     }
-}
 
-impl From<&AgentArguments> for SessionSettings {
-    fn from(arguments: &AgentArguments) -> Self {
+    /// The settings of `toolq agent`.
+    pub fn of_agent(arguments: &AgentArguments, environment: &Environment) -> Self {
         Self {
             jobs: arguments.jobs,
-            log: (&arguments.log).into(),
+            log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             prints_results: true,
         }
     }
-}
 
-impl From<&ReplayArguments> for SessionSettings {
-    fn from(arguments: &ReplayArguments) -> Self {
+    /// The settings of `toolq replay`, which writes a log only on request and never resumes one.
+    pub fn of_replay(arguments: &ReplayArguments) -> Self {
         let log = arguments.log.clone();
         Self {
             jobs: arguments.jobs,
@@ -105,11 +105,14 @@ impl From<&ReplayArguments> for SessionSettings {
     }
 }
 
-impl From<&LogFlags> for LogSettings {
-    fn from(flags: &LogFlags) -> Self {
-        let target = match &flags.file {
+impl LogSettings {
+    /// `TOOLQ_LOG_FILE` names the log if the flags don't. As usual for paths, an empty variable is unset.
+    fn new(flags: &LogFlags, environment: &Environment) -> Self {
+        let from_environment = || environment.get_os("TOOLQ_LOG_FILE").map(PathBuf::from);
+        let named = flags.file.clone().or_else(from_environment);
+        let target = match named.filter(|path| !path.as_os_str().is_empty()) {
             _ if flags.no_log => LogTarget::Disabled,
-            Some(file) => LogTarget::File(file.clone()),
+            Some(file) => LogTarget::File(file),
             None => LogTarget::DefaultDirectory,
         };
         let mode = match (flags.resume, flags.new) {

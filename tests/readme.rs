@@ -103,6 +103,9 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
             .unwrap();
         let typed = command.replace('\n', "\n> ");
         let printed = String::from_utf8(ran.stdout).unwrap();
+        // Where the directory is for people.
+        let state_home = dir.join("state").display().to_string();
+        let printed = printed.replace(&state_home, "~/.local/state");
         transcript.push_str(&format!("$ {typed}\n{printed}"));
     }
     Some(transcript)
@@ -115,13 +118,14 @@ fn is_installed(program: &str) -> bool {
     found.unwrap().status.success()
 }
 
-/// Replaces every duration by `…`, since they differ between runs.
-fn mask_durations(text: &str) -> String {
+/// Replaces every duration and every generated name of a session log by `…`, since they differ between runs.
+fn mask_differences(text: &str) -> String {
     let mut masked = String::new();
     for word in text.split_inclusive([' ', '\n']) {
         let bare = word.trim_end_matches([' ', '\n', ',', ':']);
         let number = bare.trim_end_matches("ms").trim_end_matches('s');
-        if number.len() < bare.len() && number.parse::<f64>().is_ok() {
+        let is_duration = number.len() < bare.len() && number.parse::<f64>().is_ok();
+        if is_duration || bare.contains("/toolq/sessions/") {
             masked.push_str(&word.replace(bare, "…"));
         } else {
             masked.push_str(word);
@@ -165,7 +169,7 @@ fn run_page(page: &str, name: &str) -> (String, Vec<String>) {
             }
         } else if language == "console" {
             rendered = run_block(text, temp_dir.path()).unwrap_or(rendered);
-            if mask_durations(&rendered) != mask_durations(text) {
+            if mask_differences(&rendered) != mask_differences(text) {
                 wrong.push(format!("{name} shows:\n{text}\nprinted is:\n{rendered}"));
             }
         }

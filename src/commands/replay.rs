@@ -44,7 +44,7 @@ pub fn replay_recordings(
         return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
     }
     let reports = replay_reports::open_reports(arguments, context, &file)?;
-    let settings = SessionSettings::from(arguments);
+    let settings = SessionSettings::of_replay(arguments);
     let tools = Arc::new(tools);
     let mut session = RunSession::begin(context, tools, &settings, LogSubject::Recordings)?;
     let mut replay = ReplayRun {

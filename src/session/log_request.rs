@@ -105,7 +105,7 @@ impl LogSubject<'_> {
                     turns += recording.len();
                 }
                 CommandInput::Stream(stream) => {
-                    stream.first_call().into_iter().for_each(&mut visit)
+                    stream.first_call().into_iter().for_each(&mut visit);
                 }
                 CommandInput::Follow(_) => {}
             }

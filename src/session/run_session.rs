@@ -16,13 +16,17 @@ use crate::session::runtime::{
 };
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
-use crate::settings::SessionSettings;
+use crate::settings::{LogTarget, SessionSettings};
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::types::{Call, ToolsConfig, Turn};
 use toolq_engine::{Engine, EngineSettings, random_task_id};
-use toolq_log::SessionLog;
+use toolq_log::{SessionLog, exceeds_size};
+
+/// From these sizes of the default directory on, the summary suggests to remove old logs.
+const MAX_SESSION_BYTES: u64 = 1 << 30;
+const MAX_SESSION_FILES: usize = 10_000;
 
 /// A session that has begun: its log is open, and calls may run.
 pub struct RunSession<'a> {
@@ -42,6 +46,8 @@ pub struct RunSession<'a> {
     /// The signal that stopped the run.
     termination_signal: Arc<OnceLock<u8>>,
     prints_results: bool,
+    /// The log is in the default directory.
+    has_default_log: bool,
 }
 
 impl<'a> RunSession<'a> {
@@ -102,6 +108,7 @@ impl<'a> RunSession<'a> {
             termination_signal: signals.termination_signal(),
             signals: Some(signals),
             prints_results: settings.prints_results,
+            has_default_log: settings.log.target == LogTarget::DefaultDirectory,
         })
     }
 
@@ -159,6 +166,14 @@ impl<'a> RunSession<'a> {
             return;
         };
         stderr.print_note(&format!("session log: {}", log.display()));
+        if let Some(dir) = log.parent().filter(|_| self.has_default_log)
+            && exceeds_size(dir, MAX_SESSION_BYTES, MAX_SESSION_FILES)
+        {
+            stderr.print_note(&format!(
+                "{} has more than 1 GiB or 10,000 files of session logs; `toolq log prune --older 30d` removes old ones",
+                dir.display()
+            ));
+        }
         let is_stopped = self.sinks.summary().has_unanswered_calls();
         if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command with `--resume` runs what is missing");

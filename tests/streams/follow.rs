@@ -71,41 +71,73 @@ fn a_line_whose_calls_have_results_gets_an_empty_list() {
     assert!(run(&["--all"]).assert_exit(0).stdout.contains("saw 1"));
 }
 
-/// Calls of earlier lines keep their results.
+/// A client that waits for a line gets one that says what was wrong with its own. The process lives on.
 #[test]
-fn a_malformed_line_ends_the_run() {
-    let good = tool_use_line("a", "look", "1");
-    let later = tool_use_line("b", "look", "2");
-    for (bad, position) in [
-        ("{\"a\":", ":2:"),
-        ("not json", ":2:"),
-        (r#"{"error":{"type":"x"}}"#, ":2:1:"),
+fn a_bad_line_is_answered_and_the_next_one_runs() {
+    for (bad, answer, position) in [
+        ("{\"a\":", Some("stdin:2:"), "error: stdin:2:"),
+        ("not json", Some("stdin:2:"), "error: stdin:2:"),
+        (r#"{"error":{"type":"x"}}"#, None, "note: stdin:2:1:"),
     ] {
-        let ran = CliSandbox::new()
-            .tools(TOOLS)
-            .stdin(format!("{good}\n{bad}\n{later}\n"))
-            .run(&["run", "--follow"])
-            .assert_exit(3);
-        assert_eq!(ran.lines().len(), 1, "{}", ran.stdout);
-        assert!(
-            ran.stderr.contains(&format!("error: stdin{position}")),
-            "{}",
-            ran.stderr
-        );
-        assert!(ran.file("look.2").is_none());
-        let ran = CliSandbox::new()
-            .tools(TOOLS)
-            .stdin(format!("{bad}\n{later}\n"))
-            .run(&["run", "--follow"])
-            .assert_exit(2);
-        assert!(ran.file("look.2").is_none() && ran.file("state").is_none());
+        let mut run = InteractiveRun::start(&["run", "--follow"]);
+        run.send(&(tool_use_line("a", "look", "1") + "\n"));
+        assert!(run.next_line().contains("saw 1"));
+        run.send(&format!("{bad}\n"));
+        let answered: Value = serde_json::from_str(&run.next_line()).unwrap();
+        match answer {
+            Some(position) => {
+                assert_eq!(answered["type"], "error");
+                assert_eq!(answered["error"]["type"], "invalid_request");
+                let message = answered["error"]["message"].as_str().unwrap();
+                assert!(message.starts_with(position), "{message}");
+            }
+            None => assert_eq!(answered, json!([])),
+        }
+        run.send(&(tool_use_line("b", "look", "2") + "\n"));
+        assert!(run.next_line().contains("saw 2"));
+        let output = run.close_and_wait().assert_exit(3);
+        assert!(output.stderr.contains(position), "{}", output.stderr);
     }
+}
+
+#[test]
+fn bad_lines_without_any_call_are_answered() {
+    let ran = CliSandbox::new()
+        .tools(TOOLS)
+        .stdin("{\"a\":\n[]\n{\"error\":{\"type\":\"x\"}}\n")
+        .run(&["run", "--follow"])
+        .assert_exit(3);
+    let lines = ran.lines();
+    assert_eq!(lines[0]["type"], "error");
+    assert_eq!(lines[1..], [json!([]), json!([])]);
     let empty = || CliSandbox::new().tools(TOOLS);
     empty().run(&["run", "--follow"]).assert_exit(2);
     empty()
         .stdin("data: {}\n")
         .run(&["run", "--follow", "--from", "anthropic-sse"])
         .assert_exit(2);
+}
+
+/// Every line asks for something new, whatever the log has. With `--resume`, lines that were sent before are answered from
+/// the log.
+#[test]
+fn a_line_that_repeats_an_earlier_one_is_new() {
+    let line = tool_use_line("a", "change", "1") + "\n";
+    let more = tool_use_line("b", "change", "2") + "\n";
+    let script = r#"
+        printf %s "$LINE$LINE" | "$TOOLQ" run --follow -q --log log.jsonl > first
+        printf %s "$LINE" | "$TOOLQ" run --follow -q --log log.jsonl > second
+        printf %s "$LINE$MORE" | "$TOOLQ" run --follow -q --resume --log log.jsonl > third
+        jq -r 'select(.type == "tool_start") | .metadata.tool_use_id' log.jsonl
+    "#;
+    let ran = CliSandbox::new()
+        .tools(TOOLS)
+        .env("LINE", &line)
+        .env("MORE", &more)
+        .run_shell(script)
+        .assert_exit(0);
+    assert_eq!(ran.stdout, "a\na\na\nb\n", "{}", ran.stderr);
+    assert!(ran.file("third").unwrap().contains("changed 2"));
 }
 
 /// Each value on a line gets its own line of output, in order.

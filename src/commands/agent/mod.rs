@@ -32,7 +32,7 @@ pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     if !agent.needs_describe() {
         check_accepted(&checked)?;
     }
-    let settings = SessionSettings::from(arguments);
+    let settings = SessionSettings::of_agent(arguments, &context.environment);
     let subject = LogSubject::Call(&checked);
     let mut session = RunSession::begin(context, tools, &settings, subject)?;
     let mut transcript =

@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, Comm
     if !streaming::wait_for_call(&mut inputs, run_settings, &context.stderr)? {
         return finish_without_calls(inputs, run_settings, context);
     }
-    let settings = SessionSettings::from(arguments);
+    let settings = SessionSettings::of_run(arguments, &context.environment);
     if let ([CommandInput::Stream(stream)], BeginMode::Resume) = (&mut *inputs, settings.log.mode) {
         // Only a call shows whether this is the stream of the run to resume.
         stream.wait_for_complete_call();

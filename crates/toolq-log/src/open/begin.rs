@@ -80,9 +80,10 @@ impl PreparedLog {
             Ok(())
         })?;
         // A run that was killed is to be finished before another one is.
-        let mut task = match resumes && log.is_unfinished() {
-            true => tasks.select_last(),
-            false => tasks.select_same_input(),
+        let mut task = if resumes && log.is_unfinished() {
+            tasks.select_last()
+        } else {
+            tasks.select_same_input()
         };
         task.history
             .set_source(log.path().to_owned(), log.clone_file()?);

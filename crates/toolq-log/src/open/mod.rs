@@ -16,6 +16,6 @@ pub use paths::{default_log_path, sessions_dir};
 pub(crate) use recover::RecoveredFields;
 pub(crate) use sessions::list_matching_files;
 pub use sessions::{
-    combine_digests, find_latest_session, find_latest_session_for_input, list_sessions,
-    list_torn_copies,
+    combine_digests, exceeds_size, find_latest_session, find_latest_session_for_input,
+    list_sessions, list_torn_copies,
 };

@@ -106,6 +106,27 @@ pub(crate) fn read_first_session(log: &Path) -> Option<SessionRecord> {
     first.parse_metadata().ok()
 }
 
+/// Returns whether `dir` has more than `max_bytes` in logs and the files next to them, or more than `max_files` of them.
+/// Stops counting there, so that this takes little time even for a large directory. What can't be read counts as nothing.
+pub fn exceeds_size(dir: &Path, max_bytes: u64, max_files: usize) -> bool {
+    let (mut bytes, mut files) = (0, 0);
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => dirs.push(entry.path()),
+                Ok(metadata) => bytes += metadata.len(),
+                Err(_) => {}
+            }
+            files += 1;
+            if bytes > max_bytes || files > max_files {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// Combines the digests of inputs: a single one is returned unchanged, several are concatenated and hashed.
 pub fn combine_digests<'a>(input_digests: impl Iterator<Item = &'a str>) -> String {
     let digests: Vec<&str> = input_digests.collect();
