@@ -35,6 +35,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = procfence::make_non_dumpable();
     // Many parallel calls need many descriptors. If the limit can't be raised, fewer calls run at once.
     let _ = procfence::raise_open_file_limit();
+    // Some parents pass on blocked signals. toolq would be deaf to them.
+    let _ = procfence::unblock_signals();
     panics::install_hook();
     signals::catch_file_size_signal();
     let exit = match parse_arguments(&arguments) {

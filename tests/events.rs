@@ -71,6 +71,25 @@ fn a_descriptor_must_be_inherited_and_writable() {
     }
 }
 
+/// Stdout under another name would mix events into the results.
+#[test]
+fn stdout_under_another_name_is_refused() {
+    for script in [
+        r#""$TOOLQ" run input.json --events /dev/stdout"#,
+        r#""$TOOLQ" run input.json --events /dev/stdout > results"#,
+        r#""$TOOLQ" run input.json --events results > results"#,
+        r#""$TOOLQ" run input.json --events fd:3 3>&1"#,
+    ] {
+        let ran = toolq().run_shell(script).assert_exit(2);
+        let message = "stdout is reserved for results";
+        assert!(ran.stderr.contains(message), "{script}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+        assert_eq!(ran.file("results").unwrap_or_default(), "");
+    }
+    let both_dropped = r#""$TOOLQ" run input.json --events /dev/null > /dev/null"#;
+    toolq().run_shell(both_dropped).assert_exit(0);
+}
+
 /// Events can't be written to the session log, whatever path it is given by. Nothing runs, and nothing is written.
 #[test]
 fn events_and_log_must_be_different_files() {

@@ -1,6 +1,6 @@
 //! Opens the target of `--events`: a file, a named pipe, or a file descriptor inherited from the shell.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -31,21 +31,37 @@ pub fn open(target: &str, log: Option<&Path>) -> Result<Box<dyn Write + Send>, C
 }
 
 fn open_path(path: &Path, log: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
-    let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-    if is_pipe {
+    let is_pipe = |metadata: &Metadata| metadata.file_type().is_fifo();
+    if let Ok(found) = fs::metadata(path)
+        && is_pipe(&found)
+    {
+        reject_stdout(&found)?;
         let (path, opened) = (path.to_owned(), None);
         return Ok(Box::new(NamedPipe { path, file: opened }));
     }
     let file = OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(|error| error.to_string())?;
-    reject_session_log(&file, log)?;
+    reject_results_and_log(&file, log)?;
     Ok(Box::new(file))
 }
 
-/// Returns an error if `file` is the session log.
-fn reject_session_log(file: &File, log: Option<&Path>) -> Result<(), String> {
+/// Returns an error if the file is stdout under another name. In `/dev/null`, nothing can get mixed up.
+fn reject_stdout(file: &Metadata) -> Result<(), String> {
+    let identity = |number: &Metadata| (number.dev(), number.ino());
+    let stdout = rustix::fs::fstat(rustix::stdio::stdout());
+    let is_stdout = stdout.is_ok_and(|stdout| (stdout.st_dev, stdout.st_ino) == identity(file));
+    let null = fs::metadata("/dev/null");
+    if is_stdout && !null.is_ok_and(|null| identity(&null) == identity(file)) {
+        return Err(STDOUT_IS_TAKEN.to_owned());
+    }
+    Ok(())
+}
+
+/// Returns an error if `file` is stdout or the session log.
+fn reject_results_and_log(file: &File, log: Option<&Path>) -> Result<(), String> {
     let log_metadata = log.and_then(|log| fs::metadata(log).ok());
     let metadata = file.metadata().map_err(|error| error.to_string())?;
+    reject_stdout(&metadata)?;
     match log_metadata {
         Some(log) if (log.dev(), log.ino()) == (metadata.dev(), metadata.ino()) => {
             Err("it is the session log, which may contain only records".to_owned())
@@ -74,7 +90,7 @@ fn open_descriptor(number: &str, log: Option<&Path>) -> Result<Box<dyn Write + S
     }
     let copy = inherited.try_clone_to_owned();
     let copy = File::from(copy.map_err(|error| error.to_string())?);
-    reject_session_log(&copy, log)?;
+    reject_results_and_log(&copy, log)?;
     Ok(Box::new(copy))
 }
 

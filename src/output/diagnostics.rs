@@ -3,6 +3,7 @@
 mod tests;
 
 use std::fmt;
+use std::iter::repeat_n;
 
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
@@ -10,6 +11,7 @@ use miette::{
 };
 
 use crate::output::line_col::LineCol;
+use toolq_core::text::{escape, is_hidden};
 use toolq_core::types::{FileProblem, Severity, Span};
 
 /// Maximum part of a line that is shown.
@@ -51,7 +53,7 @@ pub fn render(
         let diagnostic = ProblemDiagnostic { problem, source };
         // Rendering fails only if the span is outside the text; print the bare message then.
         if handler.render_report(&mut rendered, &diagnostic).is_err() {
-            rendered.push_str(&problem.message);
+            rendered.push_str(&escape_lines(&problem.message));
         }
         rendered.push('\n');
     }
@@ -78,6 +80,25 @@ struct LineExcerpt {
     end: usize,
 }
 
+/// Replaces characters that a terminal would act on with as many `?` as they have bytes, so that offsets stay valid.
+fn hide_controls(text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\t' && is_hidden(c) {
+            hidden.extend(repeat_n('?', c.len_utf8()));
+        } else {
+            hidden.push(c);
+        }
+    }
+    hidden
+}
+
+/// Escapes each line of a text for display.
+fn escape_lines(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(escape).collect();
+    lines.join("\n")
+}
+
 impl LineExcerpt {
     /// Cuts the line around a position.
     fn around(
@@ -99,7 +120,7 @@ impl LineExcerpt {
         let prefix = if start > line_start { ELLIPSIS } else { "" };
         let suffix = if end < line_end { ELLIPSIS } else { "" };
         Self {
-            text: [prefix, &text[start..end], suffix].concat(),
+            text: [prefix, &hide_controls(&text[start..end]), suffix].concat(),
             start: start - prefix.len(),
             end,
         }
@@ -120,6 +141,7 @@ impl SourceCode for DiagnosticSource<'_> {
         let place = place.ok_or(MietteError::OutOfBounds)?;
         let (data, start, column) = if lines_before == 0 {
             let end = (at + span.len()).min(self.excerpt.end);
+            // Only its length matters.
             (&self.text.as_bytes()[at..end], at, place.column)
         } else {
             (self.excerpt.text.as_bytes(), self.excerpt.start, 0)
@@ -158,7 +180,7 @@ impl ProblemDiagnostic<'_> {
 
 impl fmt::Display for ProblemDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem.message)
+        f.write_str(&escape_lines(&self.problem.message))
     }
 }
 
@@ -174,11 +196,11 @@ impl Diagnostic for ProblemDiagnostic<'_> {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = self.problem.hint.as_deref()?;
-        Some(Box::new(hint))
+        Some(Box::new(escape_lines(hint)))
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = Some(self.problem.label.clone()).filter(|label| !label.is_empty());
+        let label = Some(escape_lines(&self.problem.label)).filter(|label| !label.is_empty());
         let span = self.span_in_first_line();
         let span = LabeledSpan::new(label, span.start, span.len);
         Some(Box::new(std::iter::once(span)))

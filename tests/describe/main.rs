@@ -149,6 +149,10 @@ fn calls_of_a_tool_with_a_bad_description_do_not_run() {
                 text.contains("failed to describe its input"),
                 "{script}: {text}"
             );
+            assert!(
+                text.contains("Hint: a different input won't change that."),
+                "{script}: {text}"
+            );
         }
         assert!(texts[0].0.contains(expected), "{script}: {}", texts[0].0);
         assert_eq!(texts[3], ("here".to_owned(), false), "{script}");

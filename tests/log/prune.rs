@@ -182,6 +182,10 @@ fn a_resolved_session_is_removed_unless_it_holds_foreign_files() {
             .iter()
             .any(|name| name.strip_suffix(".d").is_some());
         assert_eq!(has_blob_dir, kept == 1, "{}", ran.stderr);
+        // The log is still there, and the warning doesn't say otherwise.
+        let warning = "contains files that toolq did not create";
+        assert_eq!(ran.stderr.contains(warning), kept == 1, "{}", ran.stderr);
+        assert!(!ran.stderr.contains("has no log"), "{}", ran.stderr);
     }
 }
 

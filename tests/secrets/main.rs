@@ -229,3 +229,56 @@ fn a_canary_is_in_no_message() {
         &ran.assert_exit(0).file(&format!("{PLAIN}.jsonl")).unwrap(),
     );
 }
+
+/// A secret may be any number. Where it is masked, JSON stays JSON.
+#[test]
+fn a_masked_number_keeps_json_valid() {
+    let tools = "secrets: [PIN]\ntools:\n  it:\n    input_schema: {type: object}\n    output: json\n    \
+                 command: [echo, '{\"pin\": 31415926, \"at\": [31415926.5], \"ok\": 1}']\n";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .env("PIN", "31415926")
+        .stdin(model_response(&[("it", json!({}))]))
+        .run(&["run"])
+        .assert_exit(0);
+    let (text, is_error) = ran.result_texts().remove(0);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let expected = json!({"pin": "[masked]", "at": ["[masked].5"], "ok": 1});
+    assert_eq!((value, is_error), (expected, false));
+}
+
+/// The lines of a key, indented by a program, and a variable that isn't UTF-8.
+#[test]
+fn secrets_of_several_lines_or_other_bytes_are_masked() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let tools = "secrets: [PEM, RAW]\ntools:\n  it:\n    input_schema: {type: object}\n    command:\n      \
+                 argv: [sh, -c, 'printf %s \"$PEM\" | sed \"s/^/    /\"; printf %s \"$RAW\"']\n      pass_env: [PEM, RAW]\n";
+    let sandbox = CliSandbox::new()
+        .tools(tools)
+        .file("in.json", model_response(&[("it", json!({}))]));
+    let mut command = sandbox.command(&["run", "-q", "in.json"]);
+    command.env(
+        "PEM",
+        "-----BEGIN KEY-----\nAbCdEfGhIjKlMnOp\nQrStUvWxYz012345\n-----END KEY-----",
+    );
+    command.env("RAW", OsStr::from_bytes(b"c4n4ry-\xff\xfe-raw"));
+    let output = command.output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.contains("BEGIN KEY-----\\n    [masked]\\n    [masked]\\n    "),
+        "{printed}"
+    );
+    for secret in ["AbCdEf", "QrStUv", "c4n4ry"] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
+    let log = fs::read_dir(sandbox.path().join("state/toolq/sessions")).unwrap();
+    for file in log.flatten().filter(|file| file.path().is_file()) {
+        let text = fs::read_to_string(file.path()).unwrap();
+        assert!(
+            !text.contains("AbCdEf") && !text.contains("c4n4ry"),
+            "{text}"
+        );
+    }
+}

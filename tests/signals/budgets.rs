@@ -83,3 +83,19 @@ fn a_flood_is_ended_by_the_output_budget() {
     );
     output.assert_log_complete();
 }
+
+/// What a program writes to stderr counts, too.
+#[test]
+fn a_flood_of_stderr_is_ended_by_the_output_budget() {
+    let run = MarkedSandbox::new()
+        .stdin(response_with_calls("a", &["flood_stderr"]))
+        .start(&["--max-output-total", "5MiB"]);
+    let output = run.wait_for_output();
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    assert!(
+        output.stdout.contains("this run's output budget of 5 MiB"),
+        "{}",
+        output.stdout
+    );
+    output.assert_log_complete();
+}

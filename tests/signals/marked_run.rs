@@ -102,6 +102,11 @@ tools:
     input_schema: {{type: object}}
     effect: read
     command: {{argv: ["yes"], stdin: none, env: {{MARK: "{mark}"}}}}
+  flood_stderr:
+    description: Write endlessly to stderr.
+    input_schema: {{type: object}}
+    effect: read
+    command: {{argv: [sh, -c, "exec yes >&2"], stdin: none, env: {{MARK: "{mark}"}}}}
   one_second:
     description: Exit after a second.
     input_schema: {{type: object}}

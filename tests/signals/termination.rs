@@ -1,5 +1,6 @@
 //! SIGINT, SIGTERM, SIGHUP and SIGQUIT, at any time and repeatedly.
 
+use std::os::unix::process::CommandExt as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -155,6 +156,34 @@ fn an_ignored_signal_stays_ignored() {
     run.signal(Signal::HUP);
     let output = run.wait_for_output();
     assert_eq!((output.code, output.count_status("ok")), (Some(0), 1));
+}
+
+/// A parent may pass on blocked signals. toolq reacts to them all the same.
+#[test]
+fn a_signal_that_the_parent_blocks_ends_the_run() {
+    let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["hang"]));
+    let mut command = sandbox.command(&[]);
+    let block_all = || {
+        // SAFETY: the set is initialized before it is used, and both functions are async-signal-safe.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+        }
+        Ok(())
+    };
+    // SAFETY: the function only makes calls that are async-signal-safe.
+    unsafe { command.pre_exec(block_all) };
+    let child = command.spawn().unwrap();
+    let run = sandbox.into_run(child);
+    run.wait_for_calls(1);
+    run.signal(Signal::TERM);
+    let output = run.wait_for_output();
+    assert_eq!(
+        (output.code, output.statuses()),
+        (Some(143), vec!["interrupted"])
+    );
+    output.assert_log_complete();
 }
 
 /// A `describe` command is ended like a call. The calls that wait for it get a result.

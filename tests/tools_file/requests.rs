@@ -55,6 +55,7 @@ fn values_cannot_set_sensitive_headers() {
         Host: "{a}" ⇒ {a} ⇒ can't be used in this header
         cookie: "s={a}" ⇒ {a} ⇒ can't be used in this header
         Proxy-Authorization: "{a}" ⇒ {a} ⇒ can't be used in this header
+        Idempotency-Key: "{a}" ⇒ {a} ⇒ can't be used in this header
         Content-Length: "1" ⇒ Content-Length ⇒ set by toolq
         transfer-encoding: chunked ⇒ transfer-encoding ⇒ set by toolq
         Connection: close ⇒ Connection ⇒ set by toolq

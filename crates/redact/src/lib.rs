@@ -10,12 +10,14 @@
 
 mod decoder;
 mod escapes;
+mod json_masks;
 mod mask;
 mod matcher;
 mod patterns;
 #[cfg(test)]
 mod property_tests;
 mod scanner;
+mod secret_parts;
 mod skip;
 mod spellings;
 mod stream;

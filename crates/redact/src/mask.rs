@@ -11,8 +11,10 @@ use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
-use crate::patterns::Patterns;
+use crate::json_masks::quote_masks;
+use crate::patterns::{Patterns, TooManySpellings};
 use crate::scanner::SecretScanner;
+use crate::secret_parts::parts_of_secret;
 use crate::spellings;
 use crate::spellings::SecretSpelling;
 use crate::stream::PendingText;
@@ -24,30 +26,52 @@ pub(crate) const MASKED: &str = "[masked]";
 /// repeatedly), or written with HTML entities.
 #[derive(Debug, Clone, Default)]
 pub struct Mask {
-    pub(crate) patterns: Option<Patterns>,
+    pub(crate) scope: MaskScope,
+}
+
+/// What a mask replaces.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum MaskScope {
+    /// Nothing: there are no secrets.
+    #[default]
+    Nothing,
+    /// Every secret.
+    Secrets(Box<Patterns>),
+    /// Every text as a whole: there are secrets, but no way to find them.
+    Everything,
 }
 
 impl Mask {
     /// Values shorter than this many bytes are never masked: that would hide innocent text.
     pub const MIN_SECRET_BYTES: usize = spellings::MIN_SECRET_BYTES;
 
-    /// Creates a mask for these values. Whitespace around a value is ignored, because programs often trim it.
-    pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
-        let values = values.into_iter().map(str::trim);
+    /// Creates a mask for these values, which may be any bytes. Whitespace around a value is ignored, because programs often
+    /// trim it. Each line of a value with several lines is a secret, too, because programs often indent them. If the values
+    /// are too many or too large to be looked for, every text is masked as a whole.
+    pub fn new<'a, V: AsRef<[u8]> + ?Sized + 'a>(values: impl IntoIterator<Item = &'a V>) -> Self {
+        let values = values
+            .into_iter()
+            .flat_map(|value| parts_of_secret(value.as_ref()));
         let mut spellings: Vec<SecretSpelling> = values
             .filter(|value| value.len() >= Self::MIN_SECRET_BYTES)
-            .flat_map(spellings::all_spellings)
+            .flat_map(|value| spellings::all_spellings(&value))
             .collect();
         spellings.sort_by(|a, b| (&a.text, a.edges.is_base64).cmp(&(&b.text, b.edges.is_base64)));
         spellings.dedup_by(|a, b| a.text == b.text && a.edges.is_base64 == b.edges.is_base64);
-        let patterns = Patterns::new(&spellings);
-        Self { patterns }
+        if spellings.is_empty() {
+            return Self::default();
+        }
+        Self {
+            scope: MaskScope::new(Patterns::new(&spellings)),
+        }
     }
 
     /// Returns the text with every secret replaced by `[masked]`; borrowed if it contains none.
     pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(patterns) = &self.patterns else {
-            return Cow::Borrowed(text);
+        let patterns = match &self.scope {
+            MaskScope::Secrets(patterns) => patterns,
+            MaskScope::Everything if !text.is_empty() => return Cow::Borrowed(MASKED),
+            MaskScope::Everything | MaskScope::Nothing => return Cow::Borrowed(text),
         };
         let mut scanner = SecretScanner::new(patterns);
         scanner.push(patterns, text.as_bytes());
@@ -61,26 +85,46 @@ impl Mask {
         Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// Masks a JSON text and keeps it valid JSON. If a secret wasn't inside a string (a number, for example), the whole
-    /// masked text becomes one JSON string.
+    /// Masks a JSON text and keeps it valid JSON: a secret that wasn't inside a string, a number for example, becomes a
+    /// string.
     pub fn apply_to_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
         let masked = self.apply(json);
-        if matches!(masked, Cow::Owned(_)) && serde_json::from_str::<IgnoredAny>(&masked).is_err() {
-            return Cow::Owned(serde_json::Value::from(masked).to_string());
+        if *masked == *json {
+            return masked;
         }
-        masked
+        let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+        if is_json(&masked) {
+            return masked;
+        }
+        let quoted = quote_masks(&masked);
+        if is_json(&quoted) {
+            return Cow::Owned(quoted);
+        }
+        // A secret reached beyond one value.
+        Cow::Owned(serde_json::Value::from(masked).to_string())
     }
 
     /// Returns how many bytes of `text`, which is still arriving, may be shown: everything up to a possible start of a
     /// secret at its end, verbatim or escaped.
     pub fn safe_prefix_len(&self, text: &str) -> usize {
-        let Some(patterns) = &self.patterns else {
-            return text.len();
+        let patterns = match &self.scope {
+            MaskScope::Secrets(patterns) => patterns,
+            MaskScope::Everything => return 0,
+            MaskScope::Nothing => return text.len(),
         };
         let mut scanner = SecretScanner::new(patterns);
         scanner.push(patterns, text.as_bytes());
         let safe_until = text.floor_char_boundary(scanner.safe_until(patterns));
         // The base64 digit before a match also carries bits of the secret.
         safe_until - spellings::last_digit_len(&text.as_bytes()[..safe_until])
+    }
+}
+
+impl MaskScope {
+    fn new(patterns: Result<Patterns, TooManySpellings>) -> Self {
+        match patterns {
+            Ok(patterns) => Self::Secrets(Box::new(patterns)),
+            Err(TooManySpellings) => Self::Everything,
+        }
     }
 }

@@ -9,6 +9,22 @@ use aho_corasick::{AhoCorasick, Anchored, BuildError, MatchError, MatchKind};
 
 use crate::spellings::{SecretSpelling, SpellingEdges};
 
+/// The spellings of all secrets don't fit into one automaton.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TooManySpellings;
+
+impl From<BuildError> for TooManySpellings {
+    fn from(_: BuildError) -> Self {
+        Self
+    }
+}
+
+impl From<MatchError> for TooManySpellings {
+    fn from(_: MatchError) -> Self {
+        Self
+    }
+}
+
 /// The automaton over all patterns. A state knows which patterns end in it, and how much of a pattern was read.
 #[derive(Clone)]
 pub(crate) struct Patterns {
@@ -26,30 +42,30 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    /// Builds the automaton from sorted spellings. Returns `None` if there are none, or too many for an automaton.
-    pub(crate) fn new(spellings: &[SecretSpelling]) -> Option<Self> {
-        if spellings.is_empty() {
-            return None;
-        }
-        let automaton = build_automaton(spellings).ok()?;
-        let start_state = automaton.start_state(Anchored::No).ok()?;
+    /// Builds the automaton from sorted spellings.
+    ///
+    /// # Errors
+    /// There are too many for an automaton.
+    pub(crate) fn new(spellings: &[SecretSpelling]) -> Result<Self, TooManySpellings> {
+        let automaton = build_automaton(spellings)?;
+        let start_state = automaton.start_state(Anchored::No)?;
+        let longest = spellings.iter().map(|spelling| spelling.text.len()).max();
         let mut patterns = Self {
             start_state,
             skippable_bytes: [false; 256],
-            depths: compute_depths(&automaton, spellings).ok()?,
+            depths: compute_depths(&automaton, spellings)?,
             edges: spellings.iter().map(|spelling| spelling.edges).collect(),
-            max_pattern_bytes: spellings.iter().map(|spelling| spelling.text.len()).max()?,
+            max_pattern_bytes: longest.unwrap_or_default(),
             searcher: AhoCorasick::builder()
                 .match_kind(MatchKind::LeftmostLongest)
-                .build(spellings.iter().map(|spelling| &spelling.text))
-                .ok()?,
+                .build(spellings.iter().map(|spelling| &spelling.text))?,
             automaton,
         };
         for byte in 0..=u8::MAX {
             patterns.skippable_bytes[usize::from(byte)] =
                 patterns.starts_no_pattern(byte) && !b"\\%&".contains(&byte);
         }
-        Some(patterns)
+        Ok(patterns)
     }
 
     /// Returns the state after reading `byte`.

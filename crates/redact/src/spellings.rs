@@ -27,7 +27,19 @@ pub(crate) struct SpellingEdges {
 const MAX_TRUNCATED_CHARS: usize = 400;
 
 /// Returns every spelling of a value that decoding doesn't reduce to another one.
-pub(crate) fn all_spellings(value: &str) -> Vec<SecretSpelling> {
+pub(crate) fn all_spellings(value: &[u8]) -> Vec<SecretSpelling> {
+    if let Ok(text) = std::str::from_utf8(value) {
+        return text_spellings(text);
+    }
+    // Escapes of other bytes are decoded to the bytes themselves.
+    let plain = SecretSpelling {
+        text: value.to_vec(),
+        edges: SpellingEdges::default(),
+    };
+    base64_spellings(value).into_iter().chain([plain]).collect()
+}
+
+fn text_spellings(value: &str) -> Vec<SecretSpelling> {
     let mut texts = literal_spellings(value).to_vec();
     texts.extend(quoted_spellings(value));
     let decoded = texts
@@ -44,7 +56,7 @@ pub(crate) fn all_spellings(value: &str) -> Vec<SecretSpelling> {
         text,
         edges: SpellingEdges::default(),
     });
-    plain.chain(base64_spellings(value)).collect()
+    plain.chain(base64_spellings(value.as_bytes())).collect()
 }
 
 /// Returns what the decoder makes of a spelling: with all of its stages if the spelling appears verbatim, with fewer if
@@ -114,10 +126,10 @@ fn truncated_spellings(value: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the base64 digits that depend on the value alone, for each of the three offsets at which it may be encoded.
-fn base64_spellings(value: &str) -> Vec<SecretSpelling> {
+fn base64_spellings(value: &[u8]) -> Vec<SecretSpelling> {
     let mut spellings = Vec::new();
     for offset in 0..3 {
-        let shifted = [&b"\0\0\0"[..offset], value.as_bytes()].concat();
+        let shifted = [&b"\0\0\0"[..offset], value].concat();
         let (first, bits) = ((offset * 8).div_ceil(6), shifted.len() * 8);
         let edges = SpellingEdges {
             is_base64: true,

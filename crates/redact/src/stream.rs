@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::mask::{MASKED, Mask};
+use crate::mask::{MASKED, Mask, MaskScope};
 use crate::scanner::SecretScanner;
 use crate::spellings;
 
@@ -16,7 +16,7 @@ const MAX_BYTES_AFTER: usize = 9;
 #[derive(Debug)]
 pub struct MaskedStream {
     mask: Arc<Mask>,
-    /// `None` if there are no secrets.
+    /// `None` if no secrets are looked for.
     scanner: Option<SecretScanner>,
     /// The last bytes received: a secret may start in them.
     pending: PendingText,
@@ -28,7 +28,10 @@ impl MaskedStream {
     /// Creates a stream that has received nothing yet.
     pub fn new(mask: Arc<Mask>) -> Self {
         Self {
-            scanner: mask.patterns.as_ref().map(SecretScanner::new),
+            scanner: match &mask.scope {
+                MaskScope::Secrets(patterns) => Some(SecretScanner::new(patterns)),
+                MaskScope::Nothing | MaskScope::Everything => None,
+            },
             mask,
             pending: PendingText::default(),
             scanned_bytes: 0,
@@ -37,8 +40,17 @@ impl MaskedStream {
 
     /// Reads the next bytes, and emits the masked text as far as it is certain.
     pub fn push(&mut self, bytes: &[u8], mut emit: impl FnMut(&[u8])) {
-        let (Some(scanner), Some(patterns)) = (&mut self.scanner, &self.mask.patterns) else {
-            return emit(bytes);
+        let (scanner, patterns) = match (&mut self.scanner, &self.mask.scope) {
+            (Some(scanner), MaskScope::Secrets(patterns)) => (scanner, patterns),
+            (_, MaskScope::Everything) => {
+                // One replacement stands for the whole stream.
+                if !bytes.is_empty() && self.scanned_bytes == 0 {
+                    self.scanned_bytes = bytes.len();
+                    emit(MASKED.as_bytes());
+                }
+                return;
+            }
+            _ => return emit(bytes),
         };
         let pending = &mut self.pending;
         pending.bytes.extend_from_slice(bytes);
@@ -57,7 +69,8 @@ impl MaskedStream {
 
     /// Emits the rest of the masked text: no more bytes follow.
     pub fn finish(&mut self, mut emit: impl FnMut(&[u8])) {
-        let (Some(scanner), Some(patterns)) = (&mut self.scanner, &self.mask.patterns) else {
+        let (Some(scanner), MaskScope::Secrets(patterns)) = (&mut self.scanner, &self.mask.scope)
+        else {
             return;
         };
         scanner.push(patterns, &self.pending.bytes[self.scanned_bytes..]);

@@ -59,8 +59,14 @@ pub fn prune_sessions(
                 let age = Duration::from_millis(now.saturating_sub(written));
                 stdout::write_line(&removed_line(path, age, bytes, prune.dry_run))?;
             }
+            Ok(PruneResult::ForeignFiles) if stale_dirs.contains(path) => {
+                context.stderr.print_warning(&format!(
+                    "not removed: {} has no log, but contains files that toolq did not create",
+                    path.display()
+                ));
+            }
             Ok(PruneResult::ForeignFiles) => context.stderr.print_warning(&format!(
-                "not removed: {} has no log, but contains files that toolq did not create",
+                "not removed: the directory of outputs next to {} contains files that toolq did not create",
                 path.display()
             )),
             Ok(PruneResult::Unfinished) => stats.unfinished += 1,

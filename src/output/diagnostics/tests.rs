@@ -166,3 +166,27 @@ fn a_long_line_is_shown_around_its_problem() {
         assert_eq!(before(lines[caret], "──┬"), wrong, "{shown}");
     }
 }
+
+/// The text of a file, which may come from elsewhere, can't reach the clipboard or change the screen.
+#[test]
+fn control_characters_of_a_file_are_not_printed() {
+    let clipboard =
+        "tools:\n  \"\\x1b]52;c;aGk=\\x07\": {input_schema: {type: object}, timout: 1s}\n";
+    for (text, shown) in [
+        (clipboard, "timout"),
+        (
+            "tools:\n  \"a\\x1b]52;c;aGk=\\x07\": {}\n",
+            r"\x1b]52;c;aGk=\x07",
+        ),
+        (
+            "tools:\n  a: {timout: \u{202e}x\u{9b}2J}\n",
+            "timout: ???x??2J",
+        ),
+        ("tools:\n  a: {\u{1b}[2J: 1}\n", "?[2J"),
+    ] {
+        let rendered = render_tools_file(text);
+        let is_shown = |c: char| c == '\n' || !is_hidden(c);
+        assert!(rendered.chars().all(is_shown), "{rendered:?}");
+        assert!(rendered.contains(shown), "{rendered}");
+    }
+}

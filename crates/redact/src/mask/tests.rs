@@ -5,7 +5,10 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded::byte_serialize;
 
+use std::sync::Arc;
+
 use super::*;
+use crate::stream::MaskedStream;
 
 #[test]
 fn every_spelling_is_masked() {
@@ -153,10 +156,7 @@ fn masked_json_is_json() {
         mask.apply_to_json(r#"{"a":"x123456"}"#),
         r#"{"a":"x[masked]"}"#
     );
-    assert_eq!(
-        mask.apply_to_json(r#"{"a":123456}"#),
-        r#""{\"a\":[masked]}""#
-    );
+    assert_eq!(mask.apply_to_json(r#"{"a":123456}"#), r#"{"a":"[masked]"}"#);
     assert_eq!(mask.apply_to_json(r#"{"a":1}"#), r#"{"a":1}"#);
 }
 
@@ -192,4 +192,94 @@ fn no_safe_prefix_shows_part_of_a_secret() {
         assert!(!masked.contains("s3"), "{masked}");
         assert!(!masked.contains("0073"), "{masked}");
     }
+}
+
+/// A key of several lines, as programs print it: indented, with other line ends, prefixed, or on one line.
+#[test]
+fn a_secret_of_several_lines_is_masked_however_its_lines_are_laid_out() {
+    let line = |seed: u16| -> String {
+        let chars = (0..64).map(|at| {
+            char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[usize::from((at * 7 + seed * 3) % 26)])
+        });
+        chars.collect()
+    };
+    let body = [line(1), line(2), "MIIEpTail".to_owned(), "Qx4=".to_owned()];
+    let pem = |separator: &str| {
+        let lines = [&["-----BEGIN KEY-----".to_owned()], &body[..]].concat();
+        lines.join(separator) + separator + "-----END KEY-----"
+    };
+    for value in [pem("\n") + "\n", pem("\r\n"), pem("\\n")] {
+        let mask = Mask::new([&*value]);
+        for text in [
+            pem("\n"),
+            pem("\r\n"),
+            pem("\\n"),
+            pem("\n    "),
+            pem("\n> "),
+            pem(""),
+            pem(" "),
+            body.concat(),
+            body.join(" "),
+            serde_json::to_string(&pem("\n")).unwrap(),
+            serde_json::to_string(&pem("\r\n")).unwrap(),
+        ] {
+            let masked = mask.apply(&text);
+            assert!(masked.contains(MASKED), "{text}");
+            for part in &body[..3] {
+                assert!(
+                    !masked.contains(part),
+                    "{value:?}: {text:?} became {masked:?}"
+                );
+            }
+        }
+        assert_eq!(
+            mask.apply("-----BEGIN KEY-----, and so on"),
+            "-----BEGIN KEY-----, and so on"
+        );
+    }
+}
+
+/// Lines of a few letters occur in innocent text.
+#[test]
+fn short_lines_of_a_secret_are_not_masked_by_themselves() {
+    let mask = Mask::new(["{\n  \"k\": 1,\n  \"p\": \"long-enough\"\n}"]);
+    assert_eq!(mask.apply("{ \"k\": 1, }"), "{ \"k\": 1, }");
+    assert_eq!(mask.apply("x \"p\": \"long-enough\""), "x [masked]");
+}
+
+/// A variable may hold any bytes. Where a text is displayed, those that aren't UTF-8 are U+FFFD.
+#[test]
+fn a_secret_that_is_not_utf8_is_masked() {
+    let secret = b"s3cr3t-\xff\xfe-value";
+    let mask = Arc::new(Mask::new([secret]));
+    let displayed = String::from_utf8_lossy(secret);
+    assert_eq!(mask.apply(&displayed), MASKED);
+    assert_eq!(mask.apply("s3cr3t-%FF%FE-value"), MASKED);
+    assert_eq!(mask.apply(&STANDARD.encode(secret)), MASKED);
+    let mut stream = MaskedStream::new(mask);
+    let mut passed = Vec::new();
+    for byte in secret {
+        stream.push(&[*byte], |bytes| passed.extend_from_slice(bytes));
+    }
+    stream.finish(|bytes| passed.extend_from_slice(bytes));
+    assert_eq!(passed, MASKED.as_bytes());
+}
+
+/// If secrets can't be looked for, no text is shown at all.
+#[test]
+fn a_mask_without_an_automaton_hides_everything() {
+    let mask = Mask {
+        scope: MaskScope::new(Err(TooManySpellings)),
+    };
+    assert_eq!(mask.apply("anything"), MASKED);
+    assert_eq!(mask.apply(""), "");
+    assert_eq!(mask.apply_to_json(r#"{"a":1}"#), r#""[masked]""#);
+    assert_eq!(mask.safe_prefix_len("anything"), 0);
+    let mut stream = MaskedStream::new(Arc::new(mask));
+    let mut passed = Vec::new();
+    for piece in ["any", "", "thing"] {
+        stream.push(piece.as_bytes(), |bytes| passed.extend_from_slice(bytes));
+    }
+    stream.finish(|bytes| passed.extend_from_slice(bytes));
+    assert_eq!(passed, MASKED.as_bytes());
 }

@@ -105,20 +105,24 @@ pub(crate) fn unreadable_input(fault: &InvalidInput) -> Rejection {
 /// Rejects a call to a tool whose `describe` command failed.
 pub(crate) fn undescribed_tool(why: &str) -> Rejection {
     let why = truncate(why, 4 * MAX_NAME_CHARS);
-    let detail = input_detail(format!("the tool failed to describe its input: {why}"));
-    invalid_input(vec![detail])
+    let detail = input_detail(format!("it failed to describe its input: {why}"));
+    unusable_tool(vec![detail])
 }
 
 /// Rejects a call to a tool whose schema doesn't compile. tools.yaml was checked when it was loaded, so this only
 /// happens if a file that the schema refers to has changed since.
 pub(crate) fn unusable_schema(faults: &[SchemaError]) -> Rejection {
     let line = |fault: &SchemaError| {
-        input_detail(format!(
-            "the tool's input_schema can't be used: {}",
-            fault.message
-        ))
+        input_detail(format!("its input_schema can't be used: {}", fault.message))
     };
-    invalid_input(faults.iter().map(line).collect())
+    unusable_tool(faults.iter().map(line).collect())
+}
+
+fn unusable_tool(details: Vec<ProblemDetail>) -> Rejection {
+    Rejection {
+        reason: RejectionReason::UnusableTool,
+        details,
+    }
 }
 
 /// A problem with the input as a whole.

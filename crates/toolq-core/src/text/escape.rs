@@ -25,7 +25,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether `c` is a control character, or one that Unicode renders as nothing, a change of direction, or a line break.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

@@ -9,7 +9,7 @@ mod units;
 
 pub use ansi::paint;
 pub use columns::truncate_to_columns;
-pub use escape::escape;
+pub use escape::{escape, is_hidden};
 pub use suggest::suggest_name;
 pub(crate) use truncate::MAX_NAME_CHARS;
 pub use truncate::truncate;

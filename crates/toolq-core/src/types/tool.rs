@@ -1,7 +1,9 @@
 //! Tools and their policies, as resolved from tools.yaml.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -49,9 +51,9 @@ impl ToolsConfig {
 
     /// Builds the mask over the values of `secrets`.
     pub fn build_mask(&self, environment: &Environment) -> Mask {
-        let values = self.secrets.iter().filter_map(|name| environment.get(name));
-        let values: Vec<String> = values.collect();
-        Mask::new(values.iter().map(String::as_str))
+        let names = self.secrets.iter();
+        let values = names.filter_map(|name| environment.get_os(name));
+        Mask::new(values.map(OsStr::as_bytes))
     }
 }
 

@@ -125,6 +125,8 @@ pub enum RejectionReason {
     InvalidInput,
     /// The arguments are not a JSON object.
     InvalidArguments,
+    /// The tool failed to describe its input, or its schema can't be used.
+    UnusableTool,
     /// Another call of the turn has the same id.
     DuplicateId,
     /// The response hit a token limit inside this call.
@@ -146,7 +148,7 @@ impl RejectionReason {
     pub fn status(self) -> Status {
         match self {
             Self::UnknownTool => Status::UnknownTool,
-            Self::InvalidInput => Status::InvalidInput,
+            Self::InvalidInput | Self::UnusableTool => Status::InvalidInput,
             Self::InvalidArguments => Status::InvalidArguments,
             Self::DuplicateId => Status::DuplicateId,
             Self::Truncated | Self::StreamAborted => Status::Truncated,

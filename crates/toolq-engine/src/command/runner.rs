@@ -95,7 +95,11 @@ impl CommandRunner {
         child.register(&self.groups);
         let output = OutputCollector::for_command(tool, self.outputs.as_ref(), &self.mask)
             .with_counter(attempt.output_counter.clone());
-        let stderr_tail = TailCapture::new(STDERR_TAIL_BYTES, Arc::clone(&self.mask));
+        let stderr_tail = TailCapture::new(
+            STDERR_TAIL_BYTES,
+            Arc::clone(&self.mask),
+            attempt.output_counter.clone(),
+        );
         let progress = attempt.progress.clone();
         let streams =
             CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(&self.mask));

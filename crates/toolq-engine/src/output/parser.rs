@@ -50,7 +50,10 @@ impl OutputParser<'_> {
             ));
         }
         let string = self.select.and_then(|_| value.to_text());
-        let text = string.unwrap_or_else(|| strip_whitespace(value.get()).into());
+        let text = string.unwrap_or_else(|| {
+            let compact = strip_whitespace(value.get());
+            self.mask.apply_to_json(&compact).into_owned().into()
+        });
         let mut capture = TextCapture::new(self.limits, self.mask);
         capture.push(text.as_bytes());
         let (text, captured) = capture.finish(false);
@@ -76,9 +79,12 @@ impl OutputParser<'_> {
             }
             check_block(block).map_err(|fault| format!("/{index}{fault}"))?;
             let compact = strip_whitespace(block.get());
-            let masked = self.mask.apply(&compact).into_owned();
+            let masked = self.mask.apply_to_json(&compact).into_owned();
+            // An enclosing mask of the whole block would be a string.
             RawValue::from_string(masked)
-                .map_err(|_| format!("/{index} contains a secret outside a string"))
+                .ok()
+                .filter(|block| block.get().starts_with('{'))
+                .ok_or_else(|| format!("/{index} contains a secret outside a string"))
         });
         blocks.collect()
     }

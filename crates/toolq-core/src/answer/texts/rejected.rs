@@ -6,6 +6,10 @@ use crate::types::{
     Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection, RejectionReason, Tool,
 };
 
+/// What to do if only the user can help.
+const UNABLE_HINT: &str =
+    "a different input won't change that. Use another tool, or tell the user.";
+
 /// Returns the key of `messages` for a rejection.
 pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
     match reason {
@@ -13,6 +17,7 @@ pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
         RejectionReason::InvalidInput
         | RejectionReason::InvalidArguments
         | RejectionReason::PathOutsideRoot => MessageKey::InvalidInput,
+        RejectionReason::UnusableTool => MessageKey::Unavailable,
         RejectionReason::DuplicateId
         | RejectionReason::Truncated
         | RejectionReason::StreamAborted
@@ -34,6 +39,11 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
         RejectionReason::InvalidInput => {
             explain_invalid_input(name, details, "fix this and call it again.")
         }
+        RejectionReason::UnusableTool => ErrorText::new(
+            format!("{name} can't run: {}.", first.trim_end_matches('.')),
+            UNABLE_HINT,
+        )
+        .with_details(join_messages(details.get(1..).unwrap_or_default())),
         RejectionReason::InvalidArguments => explain_invalid_input(
             name,
             details,
@@ -162,8 +172,5 @@ pub(crate) fn explain_unable(name: &str, outcome: &Outcome) -> ErrorText {
         }
         _ => format!("{name} failed."),
     };
-    ErrorText::new(
-        error,
-        "a different input won't change that. Use another tool, or tell the user.",
-    )
+    ErrorText::new(error, UNABLE_HINT)
 }

@@ -27,7 +27,7 @@ pub(crate) fn ineffective_secret_warnings(
 ) -> Vec<FileProblem> {
     let mut found = Vec::new();
     for (name, span) in tree.texts_at("secrets") {
-        let value = environment.get(name).unwrap_or_default();
+        let value = environment.get_os(name).unwrap_or_default();
         let (message, hint) = if value.is_empty() {
             let message = format!("the variable {name} is unset or empty, so nothing is masked");
             (
@@ -91,6 +91,9 @@ fn exposed_variables(tool: &Tool) -> Vec<(&'static str, &str)> {
         }
         Some(Backing::Agent(agent)) => {
             templates.push(("/agent/endpoint", &agent.endpoint));
+            templates.push(("/agent/model", &agent.model));
+            let fallback = agent.fallback_model.iter();
+            templates.extend(fallback.map(|model| ("/agent/fallback_model", model)));
             templates.extend(agent.system.iter().map(|text| ("/agent/system", text)));
             templates.extend(agent.prompt.iter().map(|text| ("/agent/prompt", text)));
         }
@@ -126,7 +129,7 @@ tools:
   a: {input_schema: {type: object}, http: {url: "${BASE}/${API_KEY}/${NAMED_TOKEN}", method: POST, body: {x: ["${API_KEY:-d}", "${DB_PASSWORD}"]}}}
   b: {input_schema: {type: object}, http: {url: "https://a.b/${In_Header_Key}", headers: {x-key: "${In_Header_Key}"}}}
   c: {input_schema: {type: object}, command: {argv: [cat], pass_env: [HOME, My_Secret, MONKEY], env: {X: "${MASKED_TOKEN}"}}}
-  e: {input_schema: {type: object}, agent: {endpoint: "https://a.b/${CREDENTIAL}", api_key: "${E_KEY}", model: m, system: "${S_TOKEN} ${E_KEY} ${MAX_TOKENS}", prompt: "${P_TOKEN}"}}
+  e: {input_schema: {type: object}, agent: {endpoint: "https://a.b/${CREDENTIAL}", api_key: "${E_KEY}", model: "${M_TOKEN}", fallback_model: "${F_TOKEN}", system: "${S_TOKEN} ${E_KEY} ${MAX_TOKENS}", prompt: "${P_TOKEN}"}}
 "#;
         let loaded = parse_tools_file(text, Path::new("/"), Path::new("/"));
         let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
@@ -147,6 +150,8 @@ tools:
             ("DB_PASSWORD", "body"),
             ("My_Secret", "pass_env"),
             ("CREDENTIAL", "\"https"),
+            ("M_TOKEN", "\"${M_TOKEN}\","),
+            ("F_TOKEN", "\"${F_TOKEN}\","),
             ("S_TOKEN", "\"${S_TOKEN}"),
             ("P_TOKEN", "\"${P_TOKEN}\"}}\n"),
         ];

@@ -32,6 +32,9 @@ const FRAMING_HEADERS: [&str; 8] = [
 ];
 /// Headers that identify the client or the server.
 const IDENTITY_HEADERS: [&str; 4] = ["authorization", "cookie", "host", "proxy-authorization"];
+/// The header by which a server recognizes a repeated request. If the input chose it, a repeated request could count as a
+/// new one, or a new one as repeated.
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// More redirects than this are most likely a loop.
 const MAX_REDIRECTS: u32 = 10;
 
@@ -146,7 +149,10 @@ fn resolve_headers(
 }
 
 fn header_policy(name: &str) -> TemplatePolicy {
-    if IDENTITY_HEADERS.contains(&name) || FRAMING_HEADERS.contains(&name) {
+    let is_fixed = IDENTITY_HEADERS.contains(&name)
+        || FRAMING_HEADERS.contains(&name)
+        || name == IDEMPOTENCY_HEADER;
+    if is_fixed {
         FIXED_HEADER_POLICY
     } else {
         TemplatePolicy::WITH_VARIABLES

@@ -1,0 +1,22 @@
+//! The signals that this process blocks. This file contains unsafe code.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Unblocks all signals in this thread, and in threads started later: a parent may have passed on some as blocked.
+///
+/// # Errors
+/// The system refuses it.
+pub fn unblock_signals() -> io::Result<()> {
+    let mut none = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initializes the set before it is read.
+    let errno = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut())
+    };
+    match errno {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
