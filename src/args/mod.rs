@@ -90,7 +90,10 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
         "3",
         "a tool is paused, a budget is used up, a call is in doubt, or the input broke off; every call is still answered",
     ),
-    ("4", "the session log can't be used"),
+    (
+        "4",
+        "the session log can't be used, or has an unfinished run",
+    ),
     ("5", "run: the model made no tool calls"),
     (
         "71",

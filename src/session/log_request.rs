@@ -1,22 +1,21 @@
-//! Opens the session log of a run: chooses the file, finds the task to resume, and checks that it matches the input.
-//! All of this is decided before anything runs or is written.
+//! Opens the session log of a run: chooses the file, and decides whether the run begins, resumes an earlier one, or is
+//! answered from the log. All of this is decided before anything runs or is written.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::context::CommandContext;
-use crate::input::CommandInput;
 use crate::output::CommandError;
+use crate::session::history_comparison::compare_with_history;
+use crate::session::log_subject::LogSubject;
 use crate::session::{previous_run, repetition, resumption};
 use crate::settings::{LogSettings, LogTarget};
 use redact::Mask;
 use toolq_core::check::CallChecker;
-use toolq_core::json::Input;
 use toolq_core::os::Clock;
 use toolq_core::text::truncate_to_columns;
-use toolq_core::types::{Call, CheckedCall, ToolsConfig, Turn};
+use toolq_core::types::{ToolsConfig, Turn};
 use toolq_log::{Access, BeginMode, PreparedLog, SessionHeader, SessionLog, TaskHistory};
 
 /// Maximum number of calls in doubt that a warning lists.
@@ -33,85 +32,6 @@ pub struct LogRequest<'a> {
     pub checker: &'a CallChecker,
     pub mask: &'a Arc<Mask>,
     pub subject: LogSubject<'a>,
-}
-
-/// What a session is about, and so what a log that it resumes has to match.
-#[derive(Clone, Copy)]
-pub enum LogSubject<'a> {
-    /// The inputs of `toolq run`.
-    Inputs {
-        inputs: &'a [CommandInput],
-        /// Calls that already have a result in the input are included.
-        include_answered: bool,
-    },
-    /// The single call of `toolq agent`.
-    Call(&'a CheckedCall),
-    /// The recordings of `toolq replay`, which resumes nothing.
-    Recordings,
-}
-
-impl LogSubject<'_> {
-    /// Returns the digest of the input, or `None` if it isn't known yet.
-    pub(super) fn digest(self) -> Option<String> {
-        match self {
-            Self::Inputs { inputs, .. } => inputs_digest(inputs),
-            Self::Call(checked) => Some(call_digest(&checked.call)),
-            Self::Recordings => None,
-        }
-    }
-
-    /// Returns whether calls are known before the run: all of them, or at least the first one of a stream.
-    pub(super) fn knows_calls(self) -> bool {
-        match self {
-            Self::Inputs { inputs, .. } => match inputs {
-                [CommandInput::Stream(stream)] => stream.first_call().is_some(),
-                inputs => inputs
-                    .iter()
-                    .all(|input| matches!(input, CommandInput::Recording(_))),
-            },
-            Self::Call(_) => true,
-            Self::Recordings => false,
-        }
-    }
-
-    /// Passes each call that is known before the run to `visit`, if [`knows_calls`](Self::knows_calls).
-    pub(super) fn for_each_known_call(
-        self,
-        mut visit: impl FnMut(&Call),
-    ) -> Result<(), CommandError> {
-        let (inputs, include_answered) = match self {
-            _ if !self.knows_calls() => return Ok(()),
-            Self::Inputs {
-                inputs,
-                include_answered,
-            } => (inputs, include_answered),
-            Self::Call(checked) => {
-                visit(&checked.call);
-                return Ok(());
-            }
-            Self::Recordings => return Ok(()),
-        };
-        let mut turns = 0;
-        for input in inputs {
-            match input {
-                CommandInput::Recording(recording) => {
-                    for index in 0..recording.len() {
-                        let turn = recording.turn(index, include_answered)?;
-                        turn.with_number(turns + index)
-                            .calls
-                            .iter()
-                            .for_each(&mut visit);
-                    }
-                    turns += recording.len();
-                }
-                CommandInput::Stream(stream) => {
-                    stream.first_call().into_iter().for_each(&mut visit);
-                }
-                CommandInput::Follow(_) => {}
-            }
-        }
-        Ok(())
-    }
 }
 
 impl LogRequest<'_> {
@@ -265,135 +185,4 @@ fn find_session_to_resume(
         context.stderr.print_note(&note);
     }
     Ok(latest)
-}
-
-/// Checks the input against the task that it resumes. If the input has a single turn, returns it, so that exactly what
-/// was compared will run.
-fn compare_with_history(
-    history: &TaskHistory,
-    request: &LogRequest<'_>,
-) -> Result<Option<Turn>, CommandError> {
-    let frozen = is_frozen(history, request);
-    let mut known_calls = 0;
-    let mut missing = BTreeSet::new();
-    let mut turns = 0;
-    let mut only_turn = None;
-    let (inputs, include_answered): (&[CommandInput], bool) = match request.subject {
-        LogSubject::Inputs {
-            inputs,
-            include_answered,
-        } => (inputs, include_answered),
-        LogSubject::Call(checked) => {
-            known_calls += usize::from(history.check_call(&checked.call, request.mask)?);
-            if frozen && history.needs_current_tools(checked) {
-                missing.insert(checked.call.name.clone());
-            }
-            (&[], false)
-        }
-        LogSubject::Recordings => (&[], false),
-    };
-    for input in inputs {
-        // The number of turns in a stream isn't known yet; its calls are compared as they arrive.
-        let CommandInput::Recording(recording) = input else {
-            return Ok(None);
-        };
-        for index in 0..recording.len() {
-            let turn = recording
-                .turn(index, include_answered)?
-                .with_number(turns + index);
-            for call in &turn.calls {
-                known_calls += usize::from(history.check_call(call, request.mask)?);
-            }
-            if frozen {
-                let calls = request.checker.check_turn(turn);
-                let calls = calls.into_iter();
-                missing.extend(
-                    calls
-                        .filter(|checked| history.needs_current_tools(checked))
-                        .map(|checked| checked.call.name),
-                );
-            } else if inputs.len() == 1 && recording.len() == 1 {
-                only_turn = Some(turn);
-            }
-        }
-        turns += recording.len();
-    }
-    if !missing.is_empty() {
-        return Err(tools_changed_error(history, request, &missing));
-    }
-    let left = history.count_input_calls().saturating_sub(known_calls);
-    if left > 0 && request.context.verbose {
-        let calls = match left {
-            1 => "1 call of the log is".to_owned(),
-            _ => format!("{left} calls of the log are"),
-        };
-        let note = format!("{calls} not in this input");
-        request.context.stderr.print_note(&note);
-    }
-    Ok(only_turn)
-}
-
-/// Returns the digest of all inputs, or `None` if one is still arriving.
-fn inputs_digest(inputs: &[CommandInput]) -> Option<String> {
-    let mut digests = Vec::new();
-    for input in inputs {
-        let CommandInput::Recording(recording) = input else {
-            return None;
-        };
-        digests.push(recording.sha256());
-    }
-    Some(toolq_log::combine_digests(digests.into_iter()))
-}
-
-/// Returns the digest of a single call.
-fn call_digest(call: &Call) -> String {
-    let input = call.input.as_ref().map(Input::text).unwrap_or_default();
-    toolq_log::combine_digests([call.name.as_str(), input].into_iter())
-}
-
-/// Returns whether nothing may run because tools.yaml or the root directory changed and `--accept-changes` isn't given.
-pub(crate) fn is_frozen(history: &TaskHistory, request: &LogRequest<'_>) -> bool {
-    let changed =
-        history.tools_sha256() != request.tools.digest || moved_root(history, request).is_some();
-    changed && !history.is_empty() && !request.settings.accept_changes
-}
-
-/// Returns the root directory of the logged run if the current one differs. With the same tools.yaml, commands and
-/// probes would then see different files.
-fn moved_root<'h>(history: &'h TaskHistory, request: &LogRequest<'_>) -> Option<&'h str> {
-    let today = request.tools.root.display().to_string();
-    history
-        .root()
-        .filter(|root| *root != request.mask.apply(&today))
-}
-
-fn tools_changed_error(
-    history: &TaskHistory,
-    request: &LogRequest<'_>,
-    missing: &BTreeSet<String>,
-) -> CommandError {
-    if let Some(root) = moved_root(history, request) {
-        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
-        let (missing, today) = (missing.join(", "), request.tools.root.display());
-        return CommandError::usage(format!(
-            "this run started in {root}, but the calls that still have to run ({missing}) would run in {today}"
-        ))
-        .with_hint(format!("`cd {root}` first, or run them here with `--accept-changes`"));
-    }
-    let path = request.context.tools_path.display();
-    let names = |names: &BTreeSet<String>| {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        names.join(", ")
-    };
-    let changed = history.changed_tools(request.tools);
-    let changed = if changed.is_empty() {
-        String::new()
-    } else {
-        format!("; changed: {}", names(&changed))
-    };
-    let missing = names(missing);
-    CommandError::usage(format!(
-        "{path} has changed since this run started, and some calls still have to run ({missing}){changed}"
-    ))
-    .with_hint("`--accept-changes` runs them with the current tools; existing results are kept")
 }

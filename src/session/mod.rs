@@ -1,11 +1,13 @@
 //! What `run`, `agent`, and `replay` share: session log, signals, event sinks, and the runtime.
 
 mod describe;
+mod history_comparison;
 mod log_request;
+mod log_subject;
 mod previous_run;
 mod repetition;
 pub(crate) mod replay_reports;
-mod resume;
+mod resume_decisions;
 mod resumption;
 mod run_session;
 mod runtime;
@@ -14,5 +16,5 @@ mod sinks;
 mod timing;
 
 pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
-pub(crate) use log_request::LogSubject;
+pub(crate) use log_subject::LogSubject;
 pub(crate) use run_session::RunSession;

@@ -2,7 +2,8 @@
 //! calls that are `read` had run.
 
 use crate::output::{CommandError, Exit};
-use crate::session::log_request::{LogRequest, LogSubject};
+use crate::session::log_request::LogRequest;
+use crate::session::log_subject::LogSubject;
 use crate::settings::LogTarget;
 use toolq_core::types::Call;
 use toolq_log::{Access, PreparedLog, SessionHeader, find_killed_session};

@@ -8,8 +8,9 @@ use tokio::runtime::Runtime;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use crate::session::describe::DescribeWarningSink;
-use crate::session::log_request::{self, LogRequest, LogSubject};
-use crate::session::resume::ResumeDecisions;
+use crate::session::log_request::{self, LogRequest};
+use crate::session::log_subject::LogSubject;
+use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::runtime::{
     build_runtime, default_engine_settings, halt_when_stdout_closes, require_trackable_tools,
     spawn_ticker,
@@ -166,7 +167,9 @@ impl<'a> RunSession<'a> {
             return;
         };
         stderr.print_note(&format!("session log: {}", log.display()));
-        if let Some(dir) = log.parent().filter(|_| self.has_default_log)
+        if let Some(dir) = log
+            .parent()
+            .filter(|_| self.has_default_log && !stderr.quiet)
             && exceeds_size(dir, MAX_SESSION_BYTES, MAX_SESSION_FILES)
         {
             stderr.print_note(&format!(

@@ -67,6 +67,25 @@ fn prints_text_messages_or_a_json_report() {
 }
 
 /// The report's `done` says whether the turns were enough, also when the answer is restored from the log.
+/// The model isn't asked, and paid, twice for the same input.
+#[test]
+fn the_same_input_is_answered_from_the_log() {
+    let api = look_then_answer();
+    let script =
+        r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" agent expert --log log.jsonl; done"#;
+    let ran = toolq(&api, "      tools: [look]")
+        .env("INPUT", INPUT)
+        .run_shell(script)
+        .assert_exit(0);
+    assert_eq!(ran.stdout, "It is so.\nIt is so.\n");
+    assert!(
+        ran.stderr.contains("nothing runs: log.jsonl"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(api.requests().len(), 2);
+}
+
 #[test]
 fn report_says_whether_max_turns_sufficed() {
     let keys = |max_turns| format!("      tools: [look]\n      max_turns: {max_turns}");

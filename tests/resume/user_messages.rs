@@ -119,3 +119,24 @@ fn the_summary_names_the_log() {
     assert!(empty.assert_exit(0).stderr.contains(&named));
     assert_eq!(sandbox.read_file("loop.jsonl"), log);
 }
+
+/// The end of a killed run says that it has none, and what to do.
+#[test]
+fn log_show_says_that_a_run_was_killed() {
+    let calls = calls_message(&[("look", 1), ("fatal", 2)]);
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &calls);
+    assert_eq!(sandbox.run().code, None);
+    let show = || {
+        let shown = sandbox.run_toolq(&["log", "show", "log.jsonl"]);
+        shown.assert_exit(0).stdout
+    };
+    let killed = show();
+    let last_line = killed.lines().last().unwrap();
+    assert!(
+        last_line.starts_with("no end: the run was killed") && last_line.contains("--resume"),
+        "{killed}"
+    );
+    sandbox.resume().assert_exit(3);
+    let resumed = show();
+    assert!(!resumed.contains("no end"), "{resumed}");
+}

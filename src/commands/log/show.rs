@@ -139,7 +139,22 @@ impl<'a> LogPrinter<'a> {
             }
         }
         let rest = self.show.finish();
-        print_text(&rest)
+        print_text(&rest)?;
+        match self.unfinished_label() {
+            Some(label) if self.format == LogFormat::Text => print_text(&format!("\n{label}\n")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says that the last session has no end, and what to do about it.
+    fn unfinished_label(&self) -> Option<String> {
+        let writer = self.writer.as_ref().filter(|_| !self.has_ended)?;
+        Some(if self.records.has_writer() || !writer.has_exited() {
+            format!("no end yet: process {} is still running", writer.pid)
+        } else {
+            "no end: the run was killed. The same `toolq run` with `--resume` finishes it"
+                .to_owned()
+        })
     }
 
     /// Returns whether no process is left that could write the end of the session.

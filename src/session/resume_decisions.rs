@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::output::CommandError;
-use crate::session::log_request::{LogRequest, LogSubject, OpenedLog, is_frozen};
+use crate::session::history_comparison::is_frozen;
+use crate::session::log_request::{LogRequest, OpenedLog};
+use crate::session::log_subject::LogSubject;
 use redact::Mask;
 use toolq_core::types::{
     AgentHistory, Call, CheckedCall, Effect, PriorAttempts, ResumeState, Verdict,

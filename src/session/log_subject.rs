@@ -1,0 +1,103 @@
+//! What a session is about: the inputs of `run`, the call of `agent`, or the recordings of `replay`.
+
+use crate::input::CommandInput;
+use crate::output::CommandError;
+use toolq_core::json::Input;
+use toolq_core::types::{Call, CheckedCall};
+
+/// What a session is about, and so what a log that it resumes has to match.
+#[derive(Clone, Copy)]
+pub enum LogSubject<'a> {
+    /// The inputs of `toolq run`.
+    Inputs {
+        inputs: &'a [CommandInput],
+        /// Calls that already have a result in the input are included.
+        include_answered: bool,
+    },
+    /// The single call of `toolq agent`.
+    Call(&'a CheckedCall),
+    /// The recordings of `toolq replay`, which resumes nothing.
+    Recordings,
+}
+
+impl LogSubject<'_> {
+    /// Returns the digest of the input, or `None` if it isn't known yet.
+    pub(super) fn digest(self) -> Option<String> {
+        match self {
+            Self::Inputs { inputs, .. } => inputs_digest(inputs),
+            Self::Call(checked) => Some(call_digest(&checked.call)),
+            Self::Recordings => None,
+        }
+    }
+
+    /// Returns whether calls are known before the run: all of them, or at least the first one of a stream.
+    pub(super) fn knows_calls(self) -> bool {
+        match self {
+            Self::Inputs { inputs, .. } => match inputs {
+                [CommandInput::Stream(stream)] => stream.first_call().is_some(),
+                inputs => inputs
+                    .iter()
+                    .all(|input| matches!(input, CommandInput::Recording(_))),
+            },
+            Self::Call(_) => true,
+            Self::Recordings => false,
+        }
+    }
+
+    /// Passes each call that is known before the run to `visit`, if [`knows_calls`](Self::knows_calls).
+    pub(super) fn for_each_known_call(
+        self,
+        mut visit: impl FnMut(&Call),
+    ) -> Result<(), CommandError> {
+        let (inputs, include_answered) = match self {
+            _ if !self.knows_calls() => return Ok(()),
+            Self::Inputs {
+                inputs,
+                include_answered,
+            } => (inputs, include_answered),
+            Self::Call(checked) => {
+                visit(&checked.call);
+                return Ok(());
+            }
+            Self::Recordings => return Ok(()),
+        };
+        let mut turns = 0;
+        for input in inputs {
+            match input {
+                CommandInput::Recording(recording) => {
+                    for index in 0..recording.len() {
+                        let turn = recording.turn(index, include_answered)?;
+                        turn.with_number(turns + index)
+                            .calls
+                            .iter()
+                            .for_each(&mut visit);
+                    }
+                    turns += recording.len();
+                }
+                CommandInput::Stream(stream) => {
+                    stream.first_call().into_iter().for_each(&mut visit);
+                }
+                CommandInput::Follow(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the digest of all inputs, or `None` if one is still arriving.
+fn inputs_digest(inputs: &[CommandInput]) -> Option<String> {
+    let mut digests = Vec::new();
+    for input in inputs {
+        let CommandInput::Recording(recording) = input else {
+            return None;
+        };
+        digests.push(recording.sha256());
+    }
+    Some(toolq_log::combine_digests(digests.into_iter()))
+}
+
+/// Returns the digest of a single call.
+fn call_digest(call: &Call) -> String {
+    let input = call.input.as_ref().map(Input::text).unwrap_or_default();
+    toolq_log::combine_digests([call.name.as_str(), input].into_iter())
+}
