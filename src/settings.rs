@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::args::{
     AgentArguments, LogFlags, ProgressFlag, ReplayArguments, RunArguments, WatchFlags,
 };
+use procfence::CopyConfinement;
 use toolq_core::os::Environment;
 use toolq_engine::BudgetLimits;
 use toolq_log::{BeginMode, SyncPolicy};
@@ -19,6 +20,8 @@ pub struct SessionSettings {
     pub log: LogSettings,
     pub watch: WatchSettings,
     pub budgets: BudgetLimits,
+    /// What commands can write; `None` is everything that the user can.
+    pub confinement: Option<CopyConfinement>,
     /// Results go to stdout, so that a reader who closes it stops the run.
     pub prints_results: bool,
 }
@@ -69,6 +72,7 @@ impl SessionSettings {
             log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            confinement: None,
             prints_results: true,
         }
     }
@@ -80,6 +84,7 @@ impl SessionSettings {
             log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            confinement: None,
             prints_results: true,
         }
     }
@@ -100,6 +105,7 @@ impl SessionSettings {
                 progress: ProgressFlag::None,
             },
             budgets: (&arguments.budgets).into(),
+            confinement: None,
             prints_results: false,
         }
     }

@@ -12,6 +12,7 @@ use toolq_core::text::parse_bytes;
 use toolq_core::types::IgnorePattern;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct ReplayArguments {
     /// Recordings: files, directories (searched recursively), or globs; `-` is stdin
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
@@ -19,6 +20,16 @@ pub struct ReplayArguments {
     /// Which calls to run; the results of the others are served from the recording
     #[arg(long, value_name = "WHICH", default_value = "read")]
     pub execute: ExecuteFlag,
+    /// Run commands with all their effects on a throw-away copy of `root`, one for each recording
+    #[arg(long, conflicts_with = "execute")]
+    pub on_copy: bool,
+    /// With --on-copy: keep the copies, and print where they are
+    #[arg(long, requires = "on_copy")]
+    pub keep: bool,
+    /// Let stale results count as differences: those of reads after a call that would have changed something, but was
+    /// served
+    #[arg(long)]
+    pub strict: bool,
     /// Ignore differences in this part of each result: `/pointer`, or `//name` at any depth; can be repeated
     #[arg(long, value_name = "PART", value_parser = IgnorePattern::parse)]
     pub ignore: Vec<IgnorePattern>,

@@ -8,9 +8,10 @@ use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit, StdoutError};
 use crate::replay::{
-    FileStamp, FindRecordingsError, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport,
-    ReplaySettings, find_recordings, totals_label, update_recording,
+    ExecutePolicy, FileStamp, FindRecordingsError, RecordingEdit, RecordingReplayer, Relocation,
+    ReplayError, ReplayReport, ReplaySettings, find_recordings, totals_label, update_recording,
 };
+use crate::session::replay_copy::ReplayCopy;
 use crate::session::replay_reports;
 use crate::session::{DescribeWarningSink, LogSubject, RunSession};
 use crate::settings::SessionSettings;
@@ -44,18 +45,39 @@ pub fn replay_recordings(
         return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
     }
     let reports = replay_reports::open_reports(arguments, context, &file)?;
-    let settings = SessionSettings::of_replay(arguments);
     let tools = Arc::new(tools);
-    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Recordings)?;
+    let copy = arguments
+        .on_copy
+        .then(|| ReplayCopy::prepare(context, &tools, arguments.keep))
+        .transpose()?;
+    let confinement = copy.as_ref().and_then(|copy| copy.confinement.clone());
+    let relocation = copy
+        .as_ref()
+        .filter(|_| confinement.is_none())
+        .map(|copy| Relocation::new(&tools, &copy.files.path()));
+    let settings = SessionSettings {
+        confinement,
+        ..SessionSettings::of_replay(arguments)
+    };
+    let tools_that_run = relocation.as_ref().map_or(&tools, Relocation::tools);
+    let mut session = RunSession::begin(
+        context,
+        Arc::clone(tools_that_run),
+        &settings,
+        LogSubject::Recordings,
+    )?;
+    let replayer = RecordingReplayer::new(
+        replay_settings(arguments),
+        tools,
+        session.engine.control(),
+        Arc::clone(&session.mask),
+    );
     let mut replay = ReplayRun {
         arguments,
-        replayer: RecordingReplayer::new(
-            replay_settings(arguments),
-            Arc::clone(&session.tools),
-            session.engine.control(),
-            Arc::clone(&session.mask),
-        ),
+        replayer: replayer.with_relocation(relocation),
+        copy,
         reports,
+        recordings_below_root: 0,
         exit: Exit::Ok,
     };
     let result = session.block_on(async |session| replay.replay_all(session, &recordings).await);
@@ -64,7 +86,12 @@ pub fn replay_recordings(
 
 fn replay_settings(arguments: &Arguments) -> ReplaySettings {
     ReplaySettings {
-        execute: arguments.execute.into(),
+        execute: if arguments.on_copy {
+            ExecutePolicy::OnCopy
+        } else {
+            arguments.execute.into()
+        },
+        strict: arguments.strict,
         ignored: arguments.ignore.clone(),
         tolerance: arguments.tolerance,
         rename_ids: arguments.ids == IdsFlag::Rename,
@@ -77,7 +104,11 @@ fn replay_settings(arguments: &Arguments) -> ReplaySettings {
 struct ReplayRun<'a> {
     arguments: &'a Arguments,
     replayer: RecordingReplayer,
+    /// The copy on which calls run, with `--on-copy`.
+    copy: Option<ReplayCopy>,
     reports: Vec<Box<dyn ReplayReport>>,
+    /// Number of recordings that the tools may find, because they lie below `root`.
+    recordings_below_root: usize,
     /// The most severe exit so far.
     exit: Exit,
 }
@@ -97,6 +128,11 @@ impl ReplayRun<'_> {
                         .map_err(unwritten_report)?;
                 }
                 Err(ReplayError::Report(error)) => return Err(unwritten_report(error)),
+                Err(ReplayError::Copy(error)) => {
+                    let failure =
+                        CommandError::usage(format!("the copy of `root` can't be used: {error}"));
+                    return Err(failure.with_hint("is there enough space? TMPDIR says where it is"));
+                }
             }
             if self.replayer.is_over() || self.exit == Exit::Usage && self.arguments.fail_fast {
                 break;
@@ -113,6 +149,8 @@ impl ReplayRun<'_> {
     ) -> Result<(), ReplayError> {
         let context = session.context;
         let name = path.display().to_string();
+        let is_below_root = lies_below(path, self.replayer.root());
+        self.recordings_below_root += usize::from(is_below_root);
         let stamp = FileStamp::from_path(path);
         let source = match files::open_source(path) {
             Ok(source) => source,
@@ -127,16 +165,35 @@ impl ReplayRun<'_> {
             },
             _ => recording,
         };
+        if let Some(copy) = &mut self.copy {
+            let control = session.engine.control();
+            let is_stopped = || control.halt_cause().is_some();
+            let is_ready = copy.refresh(context, &is_stopped);
+            if !is_ready.map_err(ReplayError::Copy)? {
+                return Ok(());
+            }
+        }
         let differing_before = self.replayer.totals().differing;
         let RunSession { engine, sinks, .. } = session;
         let mut sink = DescribeWarningSink::new(sinks, &context.stderr, None);
         let (replayer, reports) = (&mut self.replayer, &mut self.reports);
         let edits = replayer.replay_recording(&name, &recording, engine, &mut sink, reports);
-        let edits = edits.await?;
+        let edits = edits.await;
+        if let Some(copy) = &mut self.copy {
+            let ended = copy.end_recording(&name, context);
+            ended.map_err(ReplayError::Copy)?;
+        }
+        let edits = edits?;
         let is_log = recording.dialect() == Dialect::Toolq;
         if is_log && self.arguments.update && self.replayer.totals().differing > differing_before {
-            let message = format!("{name} is not updated: a session log is never rewritten");
-            context.stderr.print_warning(&message);
+            let failure = CommandError::usage(format!(
+                "{name} is not updated: a session log is never rewritten"
+            ));
+            // This doesn't decide the exit code: the results remain differences.
+            context.stderr.print_error(
+                &failure
+                    .with_hint("`toolq log export` makes a recording of it, which can be updated"),
+            );
         }
         if let (Ok(stamp), false) = (stamp, edits.is_empty()) {
             self.update_recording(path, stamp, edits, context);
@@ -180,6 +237,7 @@ impl ReplayRun<'_> {
         result: Result<(), CommandError>,
     ) -> Result<Exit, CommandError> {
         let context = session.context;
+        let root = self.replayer.root().to_owned();
         let totals = self.replayer.totals();
         let exits = [
             Some(self.exit),
@@ -188,6 +246,11 @@ impl ReplayRun<'_> {
             (totals.differing > totals.updated).then_some(Exit::ProblemsFound),
         ];
         let exit = session.finish_quietly(exits.into_iter().flatten());
+        // Nothing uses the copy any more.
+        if let Some(Err(error)) = self.copy.map(|copy| copy.files.remove()) {
+            let message = format!("the copy of {} can't be removed: {error}", root.display());
+            context.stderr.print_warning(&message);
+        }
         result.map_err(|failure| CommandError { exit, ..failure })?;
         if totals.calls == 0 && exit == Exit::Ok && self.arguments.shard.is_none() {
             return Err(CommandError::usage(
@@ -199,8 +262,35 @@ impl ReplayRun<'_> {
             context.stderr.print_warning(message);
         }
         context.stderr.print_note(&totals_label(&totals));
+        if totals.differing + totals.stale > 0 && self.recordings_below_root > 0 {
+            context
+                .stderr
+                .print_warning(&below_root_warning(self.recordings_below_root));
+        }
+        if totals.stale > 0 && !self.arguments.strict && !self.arguments.on_copy {
+            context.stderr.print_note(
+                "`--on-copy` replays writes, too, on a copy; `--strict` lets stale results count as differences",
+            );
+        }
         Ok(exit)
     }
+}
+
+/// Returns whether the file at `path` lies below `root`.
+fn lies_below(path: &Path, root: &Path) -> bool {
+    let canonical = path.canonicalize().ok().zip(root.canonicalize().ok());
+    canonical.is_some_and(|(path, root)| path.starts_with(root))
+}
+
+fn below_root_warning(count: usize) -> String {
+    let recordings = match count {
+        1 => "1 recording lies".to_owned(),
+        count => format!("{count} recordings lie"),
+    };
+    format!(
+        "{recordings} below `root`, where tools that search or list files find them, which changes results; keep \
+         recordings elsewhere, or let these tools leave them out"
+    )
 }
 
 /// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::replay::unapplied_call::UnappliedCall;
 use toolq_core::types::CallRef;
 
 /// The outcome of replaying one recorded call.
@@ -30,6 +31,30 @@ pub enum CaseResult {
     Incomplete(IncompleteCause),
     /// It differs, in one or more ways, in the order of the input or result.
     Differs(Vec<CaseDifference>),
+    /// Its result differs, but may do so because an earlier call that would have changed something didn't run.
+    Stale {
+        /// That call.
+        after: UnappliedCall,
+        /// How the result differs.
+        differences: Vec<CaseDifference>,
+        /// Whether it counts as a difference, as with `--strict`.
+        is_failure: bool,
+    },
+}
+
+impl CaseResult {
+    /// Returns the differences that make the replay fail.
+    pub fn failures(&self) -> &[CaseDifference] {
+        match self {
+            Self::Differs(differences)
+            | Self::Stale {
+                differences,
+                is_failure: true,
+                ..
+            } => differences,
+            _ => &[],
+        }
+    }
 }
 
 /// Why nothing was compared.
@@ -96,6 +121,8 @@ pub struct ReplayTotals {
     pub matched: usize,
     /// Calls that differ.
     pub differing: usize,
+    /// Calls whose result differs after a call that would have changed something, but didn't run.
+    pub stale: usize,
     /// New results that were written into the recordings.
     pub updated: usize,
 }
@@ -113,6 +140,10 @@ impl ReplayTotals {
             }
             CaseResult::Incomplete(_) => {}
             CaseResult::Differs(_) => self.differing += 1,
+            CaseResult::Stale { is_failure, .. } => {
+                self.stale += 1;
+                self.differing += usize::from(is_failure);
+            }
         }
     }
 }

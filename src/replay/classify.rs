@@ -9,7 +9,7 @@ use crate::replay::update::rewrite_reply;
 use toolq_core::answer;
 use toolq_core::transcript::{InputError, RecordedReply};
 use toolq_core::types::{
-    AcceptedCall, CheckedCall, RecordedResult, Rejection, ResultContent, Verdict,
+    AcceptedCall, CheckedCall, Effect, RecordedResult, Rejection, ResultContent, Verdict,
 };
 
 impl RecordingReplayer {
@@ -107,7 +107,13 @@ impl RecordingReplayer {
         if mismatches.is_empty() {
             return CaseResult::Matched;
         }
+        let stale_after = file
+            .unapplied
+            .clone()
+            .filter(|_| accepted.tool.effect == Effect::Read);
+        // A stale result isn't what the tool returns after the recorded calls, so it doesn't belong into the recording.
         if self.settings.update_recordings
+            && stale_after.is_none()
             && let Some(edit) = rewrite_reply(reply, file.recording.dialect(), &actual.answer)
         {
             file.edits.push(edit);
@@ -120,6 +126,14 @@ impl RecordingReplayer {
             expected: masked(mismatch.expected),
             actual: masked(mismatch.actual),
         };
-        CaseResult::Differs(mismatches.into_iter().map(difference).collect())
+        let differences = mismatches.into_iter().map(difference).collect();
+        match stale_after {
+            None => CaseResult::Differs(differences),
+            Some(after) => CaseResult::Stale {
+                after,
+                differences,
+                is_failure: self.settings.strict,
+            },
+        }
     }
 }

@@ -10,17 +10,22 @@ mod classify;
 mod compare;
 mod policy;
 mod recording_files;
+mod relocation;
 mod replayer;
 mod reports;
 mod result_collector;
 mod settings;
+mod unapplied_call;
 mod update;
+mod working_copy;
 
 pub(crate) use policy::ExecutePolicy;
 pub(crate) use recording_files::{FindRecordingsError, Shard, find_recordings};
+pub(crate) use relocation::Relocation;
 pub(crate) use replayer::{RecordingReplayer, ReplayError};
 pub(crate) use reports::{
     JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
 };
 pub(crate) use settings::ReplaySettings;
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};
+pub(crate) use working_copy::WorkingCopy;

@@ -6,8 +6,8 @@ use crate::replay::case::{CaseDifference, DifferenceKind};
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::types::{
-    AcceptedCall, Call, Compare, Effect, Outcome, RecordedResult, Rejection, RejectionReason,
-    ToolsConfig,
+    AcceptedCall, Call, Compare, Effect, Invocation, Outcome, RecordedResult, Rejection,
+    RejectionReason, ToolsConfig,
 };
 
 /// Which calls to run.
@@ -19,6 +19,8 @@ pub enum ExecutePolicy {
     All,
     /// No calls.
     None,
+    /// Calls of commands, whatever their effect: they run on a copy. Requests and agents reach beyond it.
+    OnCopy,
 }
 
 /// Returns whether to run an accepted call. Calls that wouldn't be compared, or were skipped in the recording, don't
@@ -32,6 +34,7 @@ pub(crate) fn should_run(
         ExecutePolicy::Read => accepted.tool.effect == Effect::Read,
         ExecutePolicy::All => true,
         ExecutePolicy::None => false,
+        ExecutePolicy::OnCopy => matches!(accepted.invocation, Some(Invocation::Command(_))),
     };
     wanted
         && accepted.invocation.is_some()

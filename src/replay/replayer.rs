@@ -1,6 +1,8 @@
 //! Replays recordings turn by turn: checks each call, runs it or serves its result, compares it, and reports the
 //! outcome in call order.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +12,11 @@ use crate::replay::case::{ReplayCase, ReplayTotals};
 use crate::replay::compare::IdRenaming;
 use crate::replay::policy;
 use crate::replay::policy::ExecutePolicy;
+use crate::replay::relocation::Relocation;
 use crate::replay::reports::ReplayReport;
 use crate::replay::result_collector::{DiscardDelivery, ResultCollector};
 use crate::replay::settings::ReplaySettings;
+use crate::replay::unapplied_call::{UnappliedCall, find_unapplied};
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
@@ -29,6 +33,9 @@ pub enum ReplayError {
     /// A report can't be written.
     #[error("the report can't be written: {0}")]
     Report(#[from] std::io::Error),
+    /// The copy can't be made or kept.
+    #[error("the copy of `root` can't be used: {0}")]
+    Copy(std::io::Error),
 }
 
 /// Replays one recording after another.
@@ -36,6 +43,8 @@ pub struct RecordingReplayer {
     pub(super) settings: ReplaySettings,
     pub(super) tools: Arc<ToolsConfig>,
     checker: CallChecker,
+    /// The tools that run, if they work on a copy at another path.
+    relocation: Option<Relocation>,
     control: RunControl,
     pub(super) mask: Arc<Mask>,
     totals: ReplayTotals,
@@ -54,6 +63,8 @@ pub(crate) struct RecordingContext<'f> {
     pub(super) last_turn: usize,
     pub(super) renaming: IdRenaming,
     pub(super) edits: Vec<RecordingEdit>,
+    /// The first call that would have changed something, but didn't run.
+    pub(super) unapplied: Option<UnappliedCall>,
 }
 
 impl RecordingReplayer {
@@ -68,6 +79,7 @@ impl RecordingReplayer {
             settings,
             checker: CallChecker::new(Arc::clone(&tools)),
             tools,
+            relocation: None,
             control,
             mask,
             totals: ReplayTotals::default(),
@@ -75,6 +87,17 @@ impl RecordingReplayer {
             incomplete: false,
             halted: false,
         }
+    }
+
+    /// Runs calls with the tools of `relocation`. Calls that it can't move are served.
+    #[must_use]
+    pub fn with_relocation(self, relocation: Option<Relocation>) -> Self {
+        Self { relocation, ..self }
+    }
+
+    /// Returns the directory that the tools work on.
+    pub fn root(&self) -> &Path {
+        &self.tools.root
     }
 
     /// Returns the totals so far.
@@ -131,6 +154,7 @@ impl RecordingReplayer {
                 .unwrap_or_default(),
             renaming: IdRenaming::default(),
             edits: Vec::new(),
+            unapplied: None,
         };
         for turn in 0..recording.len() {
             self.replay_turn(turn, &mut file, engine, sink, report)
@@ -165,7 +189,7 @@ impl RecordingReplayer {
             .checker
             .check_turn(turn.with_number(self.previous_turns + number));
         let mut collector = ResultCollector::new(sink);
-        let to_run = self.calls_to_run(number, file.recording, &checked);
+        let to_run = self.calls_to_run(number, file.recording, &checked)?;
         if !to_run.is_empty() {
             let number = self.previous_turns + number;
             engine
@@ -188,6 +212,10 @@ impl RecordingReplayer {
             };
             self.totals.count_case(&case);
             report.add_case(&case)?;
+            if file.unapplied.is_none() {
+                let was_skipped = file.recording.is_skipped(number, checked.call.position);
+                file.unapplied = find_unapplied(checked, &case, was_skipped, &self.tools);
+            }
         }
         Ok(())
     }
@@ -210,7 +238,7 @@ impl RecordingReplayer {
         turn: usize,
         recording: &Recording,
         checked: &[CheckedCall],
-    ) -> Vec<CheckedCall> {
+    ) -> Result<Vec<CheckedCall>, InputError> {
         let is_run = |checked: &&CheckedCall| match &checked.verdict {
             Verdict::Accepted(accepted) => {
                 let skipped = recording.is_skipped(turn, checked.call.position);
@@ -218,6 +246,14 @@ impl RecordingReplayer {
             }
             Verdict::Rejected(_) => false,
         };
-        checked.iter().filter(is_run).cloned().collect()
+        let mut to_run: Vec<CheckedCall> = checked.iter().filter(is_run).cloned().collect();
+        if let Some(relocation) = &self.relocation {
+            let wanted: HashSet<usize> =
+                to_run.iter().map(|checked| checked.call.position).collect();
+            let turn_again = recording.turn(turn, true)?;
+            to_run = relocation.relocate(turn_again.with_number(self.previous_turns + turn));
+            to_run.retain(|moved| wanted.contains(&moved.call.position));
+        }
+        Ok(to_run)
     }
 }

@@ -5,6 +5,7 @@ use toolq_core::types::IgnorePattern;
 
 /// The settings of a replay.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct ReplaySettings {
     /// Which calls run.
     pub execute: ExecutePolicy,
@@ -16,6 +17,8 @@ pub struct ReplaySettings {
     pub rename_ids: bool,
     /// Whether to compute edits that write new results into the recordings.
     pub update_recordings: bool,
+    /// Whether stale results count as differences.
+    pub strict: bool,
     /// Whether to stop after the first turn in which a call differs.
     pub fail_fast: bool,
 }

@@ -6,6 +6,7 @@ mod log_request;
 mod log_subject;
 mod previous_run;
 mod repetition;
+pub(crate) mod replay_copy;
 pub(crate) mod replay_reports;
 mod resume_decisions;
 mod resumption;

@@ -29,7 +29,12 @@ pub fn open_reports(
             .with_hint("name a file for each of the others"));
     }
     let stderr = Box::new(io::stderr());
-    let screen = TerminalReport::new(stderr, context.stderr.is_colored(), StderrWriter::width());
+    let screen = TerminalReport::new(
+        stderr,
+        context.stderr.is_colored(),
+        StderrWriter::width(),
+        !context.stderr.quiet,
+    );
     let mut reports: Vec<Box<dyn ReplayReport>> = vec![Box::new(screen)];
     if let Some(path) = &arguments.json {
         reports.push(Box::new(JsonReport::new(open_writer(path)?)));

@@ -93,6 +93,7 @@ impl<'a> RunSession<'a> {
             task_id: task_id.unwrap_or_else(random_task_id),
             budget_limits: settings.budgets,
             agent_history: resume.agent_history(),
+            confinement: settings.confinement.clone(),
             ..default_engine_settings(&tools, &mask, context)
         });
         drop(entered);

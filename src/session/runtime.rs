@@ -22,6 +22,9 @@ const OTHER_THREADS: usize = 4;
 /// Time between two frames of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The running executable, even if its file was replaced in the meantime.
+pub(crate) const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
+
 /// Returns the default engine settings: no log, nothing to resume, no budgets.
 pub fn default_engine_settings(
     tools: &Arc<ToolsConfig>,
@@ -29,8 +32,7 @@ pub fn default_engine_settings(
     context: &CommandContext,
 ) -> EngineSettings {
     EngineSettings {
-        // The running executable, even if its file was replaced in the meantime.
-        supervisor_program: Some("/proc/self/exe".into()),
+        supervisor_program: Some(SUPERVISOR_PROGRAM.into()),
         ..EngineSettings::new(
             Arc::clone(tools),
             Arc::clone(&context.environment),

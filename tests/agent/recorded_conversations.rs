@@ -211,6 +211,7 @@ fn replay_exchange(
         tools,
         output_dir: None,
         supervisor_program: None,
+        confinement: None,
         environment: std::sync::Arc::new(environment),
         resolver: Resolver::system(),
         mask: std::sync::Arc::new(Mask::default()),

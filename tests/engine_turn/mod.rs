@@ -337,6 +337,7 @@ impl TestTurn {
             jobs,
             output_dir: self.outputs,
             supervisor_program: (!self.unsupervised).then(|| env!("CARGO_BIN_EXE_toolq").into()),
+            confinement: None,
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),
             resolver: self.resolver.unwrap_or_else(Resolver::system),
             mask: Arc::new(Mask::new(self.secrets.iter().map(String::as_str))),

@@ -36,7 +36,7 @@ fn equal_results_match() {
     assert_eq!(
         keys,
         [
-            "files", "turns", "calls", "executed", "served", "matched", "differ"
+            "files", "turns", "calls", "executed", "served", "matched", "stale", "differ"
         ]
     );
 }
@@ -308,15 +308,15 @@ fn secrets_are_masked_in_reports_and_on_stderr() {
 #[test]
 fn an_empty_recorded_result_matches_no_output() {
     let calls = recorded_turn(&[
-        ("a", "read", json!({"path": "empty"}), ok_result("")),
+        ("a", "read", json!({"path": "blank"}), ok_result("")),
         (
             "b",
             "read",
-            json!({"path": "empty"}),
+            json!({"path": "blank"}),
             ok_result("(no output)"),
         ),
         ("c", "read", json!({"path": "poem"}), ok_result("")),
-        ("d", "read", json!({"path": "empty"}), ok_result("x")),
+        ("d", "read", json!({"path": "blank"}), ok_result("x")),
     ]);
     let ran = replay(&calls, &[]).assert_exit(1);
     let ids: Vec<_> = ran.json()["differ"]

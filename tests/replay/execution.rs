@@ -45,9 +45,9 @@ fn fail_fast_stops_after_the_first_turn_that_differs() {
         ])
     };
     let recording = [differing("a"), differing("b"), differing("c")].concat();
-    let all = replay(&recording, &[]).assert_exit(1);
+    let all = replay(&recording, &["--strict"]).assert_exit(1);
     assert_eq!((report_counts(&all)[0], differences(&all).len()), (6, 3));
-    let first = replay(&recording, &["--fail-fast"]).assert_exit(1);
+    let first = replay(&recording, &["--strict", "--fail-fast"]).assert_exit(1);
     assert_eq!(
         (report_counts(&first)[0], differences(&first).len()),
         (2, 1)

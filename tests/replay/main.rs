@@ -13,9 +13,11 @@ mod support;
 mod comparison;
 mod dialects;
 mod execution;
+mod on_copy;
 mod real_recordings;
 mod recording_paths;
 mod reports;
+mod stale;
 mod update;
 
 use serde_json::{Value, json};
@@ -84,7 +86,7 @@ pub fn replay_sandbox() -> CliSandbox {
     CliSandbox::new()
         .tools(TOOLS)
         .file("poem", "so much depends\nupon\n")
-        .file("empty", "")
+        .file("blank", "")
         .file("data", r#"{"took_ms": 3, "rows": [{"id": 1, "n": 1.50}]}"#)
 }
 

@@ -172,8 +172,13 @@ fn differences_are_shown_on_stderr() {
     let sandbox = || replay_sandbox().file("r.jsonl", &recording);
     let ran = sandbox().run(&["replay", "r.jsonl"]).assert_exit(1);
     assert_eq!(ran.stdout, "");
+    let (report, warning) = ran.stderr.split_once("warning: ").unwrap();
+    assert!(
+        warning.starts_with("1 recording lies below `root`,"),
+        "{warning}"
+    );
     assert_eq!(
-        ran.stderr,
+        report,
         "r.jsonl: turn 0, read (a): the result differs\n    so much depends\n  - on\n  + upon\nnote: 1 file, 1 turn, 1 \
          call: 1 run, 0 served from the recording; 0 match, 1 differs\n"
     );
@@ -187,6 +192,40 @@ fn differences_are_shown_on_stderr() {
     );
     let quiet = sandbox().run(&["replay", "r.jsonl", "-q"]).assert_exit(1);
     assert!(!quiet.stderr.contains("note:"), "{}", quiet.stderr);
+}
+
+/// A tool that searches `root` finds the recording itself, so its results change with every recording that is added.
+#[test]
+fn a_recording_below_root_is_a_suspect_if_results_differ() {
+    let recording = |result_text: &str| {
+        recorded_turn(&[(
+            "a",
+            "read",
+            json!({"path": "../poem"}),
+            ok_result(result_text),
+        )])
+    };
+    let tools = crate::TOOLS.replace("version: 1", "version: 1\nroot: root");
+    let replay = |name: &str, result_text: &str| {
+        replay_sandbox()
+            .tools(&tools)
+            .file("root/x", "")
+            .file(name, recording(result_text))
+            .run(&["replay", name])
+    };
+    let inside = replay("root/r.jsonl", "other").assert_exit(1);
+    assert!(
+        inside.stderr.contains("1 recording lies below `root`"),
+        "{}",
+        inside.stderr
+    );
+    for (name, result_text, code) in [
+        ("r.jsonl", "other", 1),
+        ("root/r.jsonl", "so much depends\nupon", 0),
+    ] {
+        let ran = replay(name, result_text).assert_exit(code);
+        assert!(!ran.stderr.contains("lies below"), "{name}: {}", ran.stderr);
+    }
 }
 
 #[test]

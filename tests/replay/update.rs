@@ -41,7 +41,7 @@ fn only_differing_results_are_rewritten() {
     let metadata = fs::metadata(ran.dir.path().join("r.jsonl")).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o640);
     let entries: Vec<_> = fs::read_dir(ran.dir.path()).unwrap().collect();
-    assert_eq!(entries.len(), 4, "there are leftover files: {entries:?}");
+    assert_eq!(entries.len(), 5, "there are leftover files: {entries:?}");
 }
 
 #[test]

@@ -19,6 +19,8 @@ mod limits;
 mod spawn;
 
 #[cfg(target_os = "linux")]
+mod copy_confinement;
+#[cfg(target_os = "linux")]
 mod deadline;
 #[cfg(target_os = "linux")]
 mod descendants;
@@ -55,6 +57,8 @@ pub mod timing;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
+#[cfg(target_os = "linux")]
+pub use copy_confinement::CopyConfinement;
 pub use exit::{ExceededLimit, ProgramExit};
 pub use limits::ResourceLimits;
 #[cfg(target_os = "linux")]
@@ -73,5 +77,6 @@ pub use signal_mask::unblock_signals;
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Supervisor, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace, supervise,
+    CopyConfinement, Supervisor, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace,
+    supervise,
 };

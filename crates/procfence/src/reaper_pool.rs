@@ -16,6 +16,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use tokio::net::UnixStream;
 
+use crate::copy_confinement::CopyConfinement;
 use crate::fd_passing::send_with_fds;
 use crate::limits::ResourceLimits;
 use crate::open_files;
@@ -42,6 +43,7 @@ pub struct ReaperPool {
     /// An argument of the supervisor and its reapers, by which they can be found.
     owner: String,
     lenient: bool,
+    confinement: Option<CopyConfinement>,
     supervisor: Mutex<Option<SupervisorClient>>,
     idle: Mutex<Vec<Arc<ReaperClient>>>,
 }
@@ -62,19 +64,26 @@ impl Supervisor {
         if !program.exists() || !proc_tree::shows_own_pid_namespace() {
             return None;
         }
-        let new_pool = |lenient| {
-            Arc::new(ReaperPool {
-                program: program.to_owned(),
-                owner: owner.to_owned(),
-                lenient,
-                supervisor: Mutex::new(None),
-                idle: Mutex::new(Vec::new()),
-            })
-        };
+        let new_pool = |lenient| Arc::new(ReaperPool::new(program, owner, lenient, None));
         Some(Self {
             strict: new_pool(false),
             lenient: new_pool(true),
         })
+    }
+
+    /// Confines all programs that this supervisor starts. [`CopyConfinement::check`] tells beforehand whether the system
+    /// allows it; if it turns out not to, no program starts.
+    #[must_use]
+    pub fn confined(self, confinement: &CopyConfinement) -> Self {
+        let new_pool = |pool: &ReaperPool| {
+            let confinement = Some(confinement.clone());
+            let pool = ReaperPool::new(&pool.program, &pool.owner, pool.lenient, confinement);
+            Arc::new(pool)
+        };
+        Self {
+            strict: new_pool(&self.strict),
+            lenient: new_pool(&self.lenient),
+        }
     }
 
     /// Returns the pool for programs whose leftovers are killed, or, if `lenient`, may be released.
@@ -90,6 +99,22 @@ impl Supervisor {
 }
 
 impl ReaperPool {
+    fn new(
+        program: &Path,
+        owner: &str,
+        lenient: bool,
+        confinement: Option<CopyConfinement>,
+    ) -> Self {
+        Self {
+            program: program.to_owned(),
+            owner: owner.to_owned(),
+            lenient,
+            confinement,
+            supervisor: Mutex::new(None),
+            idle: Mutex::new(Vec::new()),
+        }
+    }
+
     /// Takes an idle reaper out of the pool, or requests a new one.
     ///
     /// # Errors
@@ -109,11 +134,7 @@ impl ReaperPool {
             Some(Ok(number)) => number,
             // There is none yet, or a program has killed it, in which case its reapers continue without it.
             _ => supervisor
-                .insert(SupervisorClient::start(
-                    &self.program,
-                    &self.owner,
-                    self.lenient,
-                )?)
+                .insert(SupervisorClient::start(self)?)
                 .spawn_reaper(&theirs)?,
         };
         Ok(Arc::new(ReaperClient {
@@ -172,18 +193,23 @@ fn program_name() -> io::Result<CString> {
 }
 
 impl SupervisorClient {
-    fn start(program: &Path, owner: &str, lenient: bool) -> io::Result<Self> {
+    fn start(pool: &ReaperPool) -> io::Result<Self> {
         let (control, theirs) = Blocking::pair()?;
         let theirs = dup_above_child_fds(&theirs.into())?;
         let dev_null =
             rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let dev_null = dup_above_child_fds(&dev_null)?;
-        let path = CString::new(program.as_os_str().as_bytes())?;
+        let path = CString::new(pool.program.as_os_str().as_bytes())?;
         let mut argv = vec![program_name()?, CString::new(SUPERVISE_ARGUMENT)?];
-        if lenient {
+        if pool.lenient {
             argv.push(CString::new(LENIENT_ARGUMENT)?);
         }
-        argv.push(CString::new(owner)?);
+        if let Some(confinement) = &pool.confinement {
+            for argument in confinement.to_arguments() {
+                argv.push(CString::new(argument.as_bytes())?);
+            }
+        }
+        argv.push(CString::new(pool.owner.as_str())?);
         let request = SpawnRequest {
             path,
             argv,
@@ -196,7 +222,7 @@ impl SupervisorClient {
         let pid = spawn(&request, &[dev_null, dev_null, dev_null, theirs.as_fd()])
             .map_err(io::Error::from_raw_os_error)?;
         orphans::register_supervisor(pid);
-        orphans::become_subreaper(lenient);
+        orphans::become_subreaper(pool.lenient);
         Ok(Self {
             control,
             pid,

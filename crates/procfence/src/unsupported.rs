@@ -1,17 +1,47 @@
 //! Stubs for systems without subreapers. There is no supervisor: the host starts programs itself.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Uninhabited on this system.
 #[derive(Debug)]
 pub enum Supervisor {}
 
+/// What programs can write. This system can't confine them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyConfinement {
+    /// The directory whose place the copy takes.
+    pub root: PathBuf,
+    /// The copy, which programs find at the path of `root`.
+    pub copy: PathBuf,
+    /// A directory in which the private temporary directories are created.
+    pub scratch: PathBuf,
+    /// The temporary directories that become private.
+    pub temp_dirs: Vec<PathBuf>,
+}
+
+impl CopyConfinement {
+    /// Always fails.
+    ///
+    /// # Errors
+    /// This system has no mount namespaces.
+    pub fn check(&self, _: &Path) -> io::Result<()> {
+        Err(io::Error::other("this system has no mount namespaces"))
+    }
+}
+
 impl Supervisor {
     /// Always returns `None`.
     pub fn new(_: &Path, _: &str) -> Option<Self> {
         None
+    }
+
+    /// Can't be called: the type is uninhabited.
+    #[must_use]
+    pub fn confined(self, _: &CopyConfinement) -> Self {
+        match self {}
     }
 
     /// Can't be called: the type is uninhabited.
@@ -32,7 +62,7 @@ pub fn shows_own_pid_namespace() -> bool {
 
 /// Does nothing: other systems have no `/proc` to protect.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is that on Linux")]
-pub fn make_non_dumpable() -> std::io::Result<()> {
+pub fn make_non_dumpable() -> io::Result<()> {
     Ok(())
 }
 

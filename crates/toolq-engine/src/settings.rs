@@ -2,6 +2,7 @@
 
 use crate::http::Resolver;
 use crate::run_budget::BudgetLimits;
+use procfence::CopyConfinement;
 use redact::Mask;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -24,6 +25,9 @@ pub struct EngineSettings {
     /// outlives its call. Without it the engine starts commands itself, and a process that leaves its process group
     /// outlives the call.
     pub supervisor_program: Option<PathBuf>,
+    /// What commands can write. Without it, and on the system's own terms, everything. With it, commands don't start
+    /// without a supervisor.
+    pub confinement: Option<CopyConfinement>,
     /// The environment that children inherit from, and from which `${NAME}` is read.
     pub environment: Arc<Environment>,
     /// Resolves the hosts of HTTP requests.
@@ -46,6 +50,7 @@ impl EngineSettings {
             tools,
             output_dir: None,
             supervisor_program: None,
+            confinement: None,
             environment,
             resolver: Resolver::system(),
             mask,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
+use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
 use crate::replay::reports::ReplayReport;
 use crate::replay::reports::spool::TextSpool;
 
@@ -56,10 +56,7 @@ impl<'a> DifferenceRow<'a> {
 
 impl ReplayReport for JsonReport {
     fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
-        let CaseResult::Differs(differences) = &case.result else {
-            return Ok(());
-        };
-        for difference in differences {
+        for difference in case.result.failures() {
             let comma = if self.rows.is_empty() { "\n" } else { ",\n" };
             let row = serde_json::to_string(&DifferenceRow::new(case, difference))?;
             self.rows.push(comma)?;
@@ -81,11 +78,12 @@ impl ReplayReport for JsonReport {
             executed,
             served,
             matched,
+            stale,
             ..
         } = totals;
         write!(
             self.out,
-            r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"differ":["#
+            r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"stale":{stale},"differ":["#
         )?;
         self.rows.drain_to(&mut self.out)?;
         writeln!(self.out, "]}}")?;

@@ -103,15 +103,29 @@ impl ReplayReport for JunitReport {
         );
         let body = match &case.result {
             CaseResult::Matched | CaseResult::Served => String::new(),
-            CaseResult::Incomplete(open) => skipped_element(*open),
-            CaseResult::Differs(differences) => failure_element(differences),
+            CaseResult::Incomplete(cause) => skipped_element(incomplete_label(*cause)),
+            CaseResult::Stale {
+                after,
+                is_failure: false,
+                ..
+            } => skipped_element(&labels::stale_label(after)),
+            CaseResult::Differs(differences) | CaseResult::Stale { differences, .. } => {
+                failure_element(differences)
+            }
         };
         let body = body + &self.location_element(&call.tool_name);
         let counts = &mut self.suite.counts;
         counts.tests += 1;
         counts.time += case.duration;
-        counts.failures += usize::from(matches!(case.result, CaseResult::Differs(_)));
-        counts.skipped += usize::from(matches!(case.result, CaseResult::Incomplete(_)));
+        counts.failures += usize::from(!case.result.failures().is_empty());
+        counts.skipped += usize::from(matches!(
+            case.result,
+            CaseResult::Incomplete(_)
+                | CaseResult::Stale {
+                    is_failure: false,
+                    ..
+                }
+        ));
         let text = format!(
             "    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3}\"",
             escape_attribute(&name),
@@ -169,11 +183,15 @@ impl SuiteCounts {
     }
 }
 
-fn skipped_element(reason: IncompleteCause) -> String {
-    let message = match reason {
+fn incomplete_label(cause: IncompleteCause) -> &'static str {
+    match cause {
         IncompleteCause::NoResult => "the recording has no result for this call",
         IncompleteCause::Halted => "the replay was stopped before this call",
-    };
+    }
+}
+
+fn skipped_element(message: &str) -> String {
+    let message = escape_attribute(message);
     format!("      <skipped message=\"{message}\"/>\n")
 }
 

@@ -1,6 +1,7 @@
 //! One-line descriptions of findings.
 
 use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals};
+use crate::replay::unapplied_call::UnappliedCall;
 use toolq_core::text::escape;
 
 /// Formats the totals: `3 files, 12 turns, 20 calls: 8 run, 11 served from the recording; 19 match, 1 differs`.
@@ -18,8 +19,12 @@ pub fn totals_label(totals: &ReplayTotals) -> String {
         1 => "1 matches".to_owned(),
         _ => format!("{matched} match"),
     };
+    let stale = match totals.stale {
+        0 => String::new(),
+        stale => format!(", {stale} stale"),
+    };
     let found = match (matched, differing) {
-        (0, 0) => "nothing was compared".to_owned(),
+        (0, 0) if totals.stale == 0 => "nothing was compared".to_owned(),
         (_, 0) => format!("{matches}, none differ"),
         (_, 1) => format!("{matches}, 1 differs"),
         (_, differing) => format!("{matches}, {differing} differ"),
@@ -29,11 +34,21 @@ pub fn totals_label(totals: &ReplayTotals) -> String {
         updated => format!(", {updated} updated"),
     };
     format!(
-        "{}, {}, {}: {executed} run, {served} served from the recording; {found}{updated}",
+        "{}, {}, {}: {executed} run, {served} served from the recording; {found}{stale}{updated}",
         count(totals.files, "file"),
         count(totals.turns, "turn"),
         count(totals.calls, "call"),
     )
+}
+
+/// Says why a result is stale.
+pub(crate) fn stale_label(after: &UnappliedCall) -> String {
+    let UnappliedCall {
+        tool_name,
+        tool_use_id,
+        turn,
+    } = after;
+    format!("stale: {tool_name} ({tool_use_id}) in turn {turn} did not run, so it changed nothing")
 }
 
 /// Describes a difference in one line, without the values.

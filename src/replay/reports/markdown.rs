@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
+use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
 use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff;
 use crate::replay::reports::labels;
@@ -66,10 +66,8 @@ impl MarkdownReport {
 
 impl ReplayReport for MarkdownReport {
     fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
-        if let CaseResult::Differs(differences) = &case.result {
-            for difference in differences {
-                self.add_difference(case, difference);
-            }
+        for difference in case.result.failures() {
+            self.add_difference(case, difference);
         }
         Ok(())
     }
@@ -84,6 +82,7 @@ impl ReplayReport for MarkdownReport {
     fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
         let title = match totals.differing {
             0 if !self.unreadable.is_empty() => "some recordings can't be read".to_owned(),
+            0 if totals.stale > 0 => "no call differs, some are stale".to_owned(),
             0 => "all calls match".to_owned(),
             1 if totals.calls == 1 => "1 of 1 call differs".to_owned(),
             1 => format!("1 of {} calls differs", totals.calls),

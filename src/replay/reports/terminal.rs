@@ -6,6 +6,7 @@ use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
 use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff;
 use crate::replay::reports::labels;
+use crate::replay::unapplied_call::UnappliedCall;
 use toolq_core::text::{escape, paint, truncate_to_columns};
 
 /// Maximum number of differences shown.
@@ -16,19 +17,25 @@ pub struct TerminalReport {
     out: Box<dyn Write>,
     color: bool,
     columns: usize,
+    /// Whether to show results that are stale but don't make the replay fail.
+    shows_stale: bool,
     shown_count: usize,
     omitted_count: usize,
+    omitted_stale_count: usize,
 }
 
 impl TerminalReport {
     /// Creates a report that is written to `out` as it goes, with lines of at most `columns` columns.
-    pub fn new(out: Box<dyn Write>, color: bool, columns: usize) -> Self {
+    /// `shows_stale` is whether it lists stale results that don't make the replay fail.
+    pub fn new(out: Box<dyn Write>, color: bool, columns: usize, shows_stale: bool) -> Self {
         Self {
             out,
             color,
             columns,
+            shows_stale,
             shown_count: 0,
             omitted_count: 0,
+            omitted_stale_count: 0,
         }
     }
 
@@ -39,12 +46,7 @@ impl TerminalReport {
             return;
         }
         self.shown_count += 1;
-        let call = case.call;
-        let place = format!(
-            "{}: turn {}, {} ({})",
-            case.file, call.turn, call.tool_name, call.tool_use_id
-        );
-        let place = paint(&escape(&place), "1", self.color);
+        let place = self.place_label(case);
         let mut text = format!("{place}: {}\n", labels::difference_label(difference));
         for line in diff::diff_lines(difference) {
             let style = match line.sign {
@@ -60,12 +62,42 @@ impl TerminalReport {
     }
 }
 
+impl TerminalReport {
+    fn place_label(&self, case: &ReplayCase<'_>) -> String {
+        let call = case.call;
+        let place = format!(
+            "{}: turn {}, {} ({})",
+            case.file, call.turn, call.tool_name, call.tool_use_id
+        );
+        paint(&escape(&place), "1", self.color)
+    }
+
+    /// Prints that a result is stale. Errors are ignored, as for differences.
+    fn show_stale(&mut self, case: &ReplayCase<'_>, after: &UnappliedCall) {
+        if self.shown_count == MAX_DIFFERENCES {
+            self.omitted_stale_count += 1;
+            return;
+        }
+        self.shown_count += 1;
+        let place = self.place_label(case);
+        let label = paint(&escape(&labels::stale_label(after)), "2", self.color);
+        let _ = writeln!(self.out, "{place}: {label}");
+    }
+}
+
 impl ReplayReport for TerminalReport {
     fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
-        if let CaseResult::Differs(differences) = &case.result {
-            for difference in differences {
-                self.show_difference(case, difference);
-            }
+        for difference in case.result.failures() {
+            self.show_difference(case, difference);
+        }
+        if let CaseResult::Stale {
+            after,
+            is_failure: false,
+            ..
+        } = &case.result
+            && self.shows_stale
+        {
+            self.show_stale(case, after);
         }
         Ok(())
     }
@@ -82,6 +114,9 @@ impl ReplayReport for TerminalReport {
                 "… and {} more; `--json FILE` writes all of them",
                 self.omitted_count
             );
+        }
+        if self.omitted_stale_count > 0 {
+            let _ = writeln!(self.out, "… and {} more stale", self.omitted_stale_count);
         }
         Ok(())
     }

@@ -31,6 +31,8 @@ pub(crate) struct CommandRunner {
     outputs: Option<PathBuf>,
     /// Starts the programs. If there is none, toolq starts them itself.
     supervisor: Option<Supervisor>,
+    /// Whether programs must not start without a supervisor, which confines them.
+    requires_supervisor: bool,
     /// All running programs, so that they can be suspended and resumed.
     groups: ProcessGroups,
 }
@@ -45,14 +47,20 @@ enum WaitResult {
 
 impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
+        let supervisor = settings.supervisor_program.as_deref().and_then(|program| {
+            Supervisor::new(program, &ProcessIdentity::current().reaper_argument())
+        });
+        let supervisor = match &settings.confinement {
+            Some(confinement) => supervisor.map(|supervisor| supervisor.confined(confinement)),
+            None => supervisor,
+        };
         Self {
             tools: Arc::clone(&settings.tools),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
-            supervisor: settings.supervisor_program.as_deref().and_then(|program| {
-                Supervisor::new(program, &ProcessIdentity::current().reaper_argument())
-            }),
+            supervisor,
+            requires_supervisor: settings.confinement.is_some(),
             groups: ProcessGroups::default(),
         }
     }
@@ -88,6 +96,10 @@ impl CommandRunner {
             Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };
+        if self.requires_supervisor && self.supervisor.is_none() {
+            let cause = "there is no supervisor to confine the program".to_owned();
+            return Outcome::InternalError(cause).into();
+        }
         let (mut child, pipes) = match spec.start(self.supervisor.as_ref()).await {
             Ok(started) => started,
             Err(outcome) => return outcome.into(),

@@ -281,6 +281,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         jobs: jobs.try_into().unwrap(),
         output_dir: None,
         supervisor_program: None,
+        confinement: None,
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),

@@ -1,0 +1,219 @@
+//! Confines what programs can write: they find a copy of a directory at the directory's own path, and private temporary
+//! directories. Everything else is read-only, and there is no network.
+//!
+//! A supervisor confines itself before it forks its first reaper, so this holds for every program that its reapers
+//! start. The host isn't confined.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{CWD, StatVfsMountFlags, statvfs};
+use rustix::mount::{
+    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_bind, mount_change, move_mount,
+    open_tree,
+};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
+
+use crate::proc_tree;
+use crate::reexec::{CHECK_ARGUMENT, CONFINE_ARGUMENT, SUPERVISE_ARGUMENT};
+use crate::sys;
+
+/// What programs can write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyConfinement {
+    /// The directory whose place the copy takes.
+    pub root: PathBuf,
+    /// The copy, which programs find at the path of `root`.
+    pub copy: PathBuf,
+    /// A directory in which the private temporary directories are created.
+    pub scratch: PathBuf,
+    /// The temporary directories that become private, each empty at first. Those that don't exist are left out.
+    pub temp_dirs: Vec<PathBuf>,
+}
+
+impl CopyConfinement {
+    /// Checks that the system allows this confinement, by starting `program`, the host's own executable, under it.
+    ///
+    /// # Errors
+    /// The cause, as the system reports it: most often, that it doesn't allow user namespaces.
+    pub fn check(&self, program: &Path) -> io::Result<()> {
+        if !proc_tree::shows_own_pid_namespace() {
+            return Err(io::Error::other("/proc is missing, or another namespace's"));
+        }
+        let output = Command::new(program)
+            .arg(SUPERVISE_ARGUMENT)
+            .args(self.to_arguments())
+            .arg(CHECK_ARGUMENT)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(message.trim().to_owned()))
+    }
+
+    /// Returns the arguments by which a supervisor learns about its confinement.
+    pub(crate) fn to_arguments(&self) -> Vec<OsString> {
+        let paths = [&self.root, &self.copy, &self.scratch].into_iter();
+        let paths = paths
+            .chain(&self.temp_dirs)
+            .map(|path| path.clone().into_os_string());
+        let count = self.temp_dirs.len().to_string();
+        [OsString::from(CONFINE_ARGUMENT), count.into()]
+            .into_iter()
+            .chain(paths)
+            .collect()
+    }
+
+    /// Parses what follows [`CONFINE_ARGUMENT`].
+    pub(crate) fn from_arguments<'a>(
+        arguments: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Option<Self> {
+        let count: usize = arguments.next()?.to_str()?.parse().ok()?;
+        let mut path = || arguments.next().map(PathBuf::from);
+        let (root, copy, scratch) = (path()?, path()?, path()?);
+        let temp_dirs = (0..count).map(|_| path()).collect::<Option<_>>()?;
+        Some(Self {
+            root,
+            copy,
+            scratch,
+            temp_dirs,
+        })
+    }
+
+    /// Confines this process, which must have a single thread, and everything that it starts from now on.
+    ///
+    /// # Errors
+    /// The system doesn't allow it. The process may be confined in part, and must exit.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        let sockets = bound_sockets();
+        enter_namespaces()?;
+        mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )?;
+        // These are detached from the tree while everything in it becomes read-only.
+        let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+        let copy_identity = identity(&self.copy)?;
+        let copy = clone_mount(&self.copy)?;
+        let temp_dirs = self.private_temp_dirs()?;
+        sys::make_mounts_read_only(c"/")?;
+        for (directory, private) in temp_dirs {
+            // A directory inside an earlier one has to be created there.
+            if fs::create_dir_all(&directory).is_ok() {
+                attach_mount(&private, &directory)?;
+            }
+        }
+        fs::create_dir_all(&self.root)?;
+        attach_mount(&copy, &self.root)?;
+        for socket in sockets {
+            // A socket that can't be hidden is out of reach anyway: behind a directory that is closed or private.
+            let _ = mount_bind("/dev/null", socket);
+        }
+        // Programs that talk to themselves need no other interface. Without it they fail, and that is reported.
+        let _ = sys::enable_loopback();
+        set_no_new_privs(true)?;
+        // Otherwise, programs of the superuser could undo all this by accident, with a simple `mount -o remount,rw`.
+        if geteuid().is_root() {
+            remove_capability_from_bounding_set(CapabilitySet::SYS_ADMIN)?;
+        }
+        let outside = statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY);
+        let inside = statvfs(&self.root)?
+            .f_flag
+            .contains(StatVfsMountFlags::RDONLY);
+        if !outside || inside || identity(&self.root)? != copy_identity {
+            return Err(io::Error::other("the mounts didn't take effect"));
+        }
+        Ok(())
+    }
+
+    /// Creates the private temporary directories. Returns each with the directory whose place it takes.
+    fn private_temp_dirs(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+        let mut private = Vec::new();
+        for (number, directory) in self.temp_dirs.iter().enumerate() {
+            if !directory.is_dir() || directory.starts_with(&self.root) {
+                continue;
+            }
+            let scratch = self.scratch.join(number.to_string());
+            fs::create_dir_all(&scratch)?;
+            fs::set_permissions(&scratch, Permissions::from_mode(0o1777))?;
+            private.push((directory.clone(), clone_mount(&scratch)?));
+        }
+        Ok(private)
+    }
+}
+
+/// Gives this process namespaces of its own. The superuser keeps its identity; any other user needs a user namespace.
+fn enter_namespaces() -> io::Result<()> {
+    let (uid, gid) = (geteuid(), getegid());
+    if uid.is_root() && sys::unshare(sys::CONFINED_NAMESPACES).is_ok() {
+        return Ok(());
+    }
+    sys::unshare(libc::CLONE_NEWUSER | sys::CONFINED_NAMESPACES)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// Returns the paths of the Unix sockets of this machine. They can be written even on a read-only mount, and whatever
+/// listens to them (a container engine, a desktop) isn't confined.
+fn bound_sockets() -> Vec<PathBuf> {
+    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let paths = table
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(7));
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.starts_with('/'))
+        .map(PathBuf::from)
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+fn clone_mount(directory: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(open_tree(CWD, directory, flags)?)
+}
+
+fn attach_mount(mount: &OwnedFd, directory: &Path) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(mount, "", CWD, directory, flags)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_survive_the_way_to_the_supervisor() {
+        let confinement = CopyConfinement {
+            root: "/a b".into(),
+            copy: "/c".into(),
+            scratch: "/d".into(),
+            temp_dirs: vec!["/tmp".into(), "/var/tmp".into()],
+        };
+        let arguments = confinement.to_arguments();
+        let mut arguments = arguments.iter();
+        assert_eq!(arguments.next().unwrap(), CONFINE_ARGUMENT);
+        let parsed = CopyConfinement::from_arguments(&mut arguments);
+        assert_eq!(parsed, Some(confinement));
+        assert_eq!(arguments.next(), None);
+        let incomplete: Vec<OsString> = ["2", "/a", "/b", "/c", "/tmp"].map(Into::into).into();
+        assert_eq!(
+            CopyConfinement::from_arguments(&mut incomplete.iter()),
+            None
+        );
+    }
+}

@@ -1,0 +1,427 @@
+//! `--on-copy`: calls run with all their effects, but on a throw-away copy.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{CliOutput, CliSandbox, eprint_uncaptured};
+use crate::{differences, ok_result, recorded_turn, report_counts};
+
+const TOOLS: &str = r#"version: 1
+tools:
+  read:
+    description: Read a file.
+    input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
+    effect: read
+    paths: [path]
+    command: [cat, --, "{path}"]
+  write:
+    description: Write a file.
+    input_schema: {type: object, properties: {path: {type: string}, text: {type: string}}, required: [path, text]}
+    paths: [path]
+    command: {argv: [sh, -c, 'cat > "$1" && echo written', --, "{path}"], stdin: "{text}"}
+  shell:
+    description: Run a script.
+    input_schema: {type: object, properties: {script: {type: string}}, required: [script]}
+    command: {argv: [sh, -c, 'eval "$SCRIPT"'], env: {SCRIPT: "{script}"}}
+  fetch:
+    description: Send a request.
+    input_schema: {type: object}
+    effect: read
+    http: {url: "http://127.0.0.1:9/"}
+"#;
+
+fn sandbox() -> CliSandbox {
+    CliSandbox::new()
+        .tools(TOOLS)
+        .file("root/poem", "so much depends\n")
+}
+
+fn shell(script: &str, result_text: &str) -> String {
+    recorded_turn(&[(
+        "s",
+        "shell",
+        json!({"script": script}),
+        ok_result(result_text),
+    )])
+}
+
+/// Everything below a directory: kind, permissions, time, and content.
+fn snapshot(root: &Path) -> BTreeMap<String, (u32, i64, i64, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(path) = open.pop() {
+        let metadata = path.symlink_metadata().unwrap();
+        let content = if metadata.is_dir() {
+            let entries = fs::read_dir(&path).unwrap();
+            open.extend(entries.map(|entry| entry.unwrap().path()));
+            Vec::new()
+        } else if metadata.is_symlink() {
+            fs::read_link(&path)
+                .unwrap()
+                .into_os_string()
+                .into_encoded_bytes()
+        } else {
+            fs::read(&path).unwrap()
+        };
+        let state = (
+            metadata.mode(),
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            content,
+        );
+        found.insert(path.display().to_string(), state);
+    }
+    found
+}
+
+/// The result of replaying a recording on a copy of `root/`.
+struct CopyReplay {
+    ran: CliOutput,
+    /// TMPDIR, which exists as long as this.
+    temp: TempDir,
+    /// What is left in TMPDIR.
+    left_over: Vec<String>,
+}
+
+/// Replays `recordings` on a copy, and asserts that nothing in the original changed. Returns `None` if this system
+/// doesn't allow the confinement.
+fn replay_on_copy(
+    sandbox: CliSandbox,
+    recordings: &[&str],
+    arguments: &[&str],
+) -> Option<CopyReplay> {
+    let temp = TempDir::new().unwrap();
+    let mut sandbox = sandbox
+        .tools(&TOOLS.replace("version: 1", "version: 1\nroot: root"))
+        .env("TMPDIR", temp.path().to_str().unwrap());
+    let names: Vec<String> = (0..recordings.len())
+        .map(|number| format!("{number}.jsonl"))
+        .collect();
+    for (name, text) in names.iter().zip(recordings) {
+        sandbox = sandbox.file(name, text);
+    }
+    let before = snapshot(&sandbox.path().join("root"));
+    let mut all = vec!["replay", "--on-copy", "--json", "-"];
+    all.extend(names.iter().map(String::as_str));
+    all.extend(arguments);
+    let ran = sandbox.run(&all);
+    assert_eq!(
+        snapshot(&ran.dir.path().join("root")),
+        before,
+        "{}",
+        ran.stderr
+    );
+    if ran.stderr.contains("calls can't find the copy") && !ran.stderr.contains("failpoint") {
+        eprint_uncaptured(format_args!(
+            "skipped: no mount namespaces: {}\n",
+            ran.stderr
+        ));
+        return None;
+    }
+    let left_over = fs::read_dir(temp.path()).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().display().to_string();
+    let left_over = left_over.map(|entry| name(entry.unwrap())).collect();
+    Some(CopyReplay {
+        ran,
+        temp,
+        left_over,
+    })
+}
+
+#[test]
+fn writes_take_effect_on_the_copy_and_nowhere_else() {
+    let sandbox = sandbox();
+    let poem = sandbox.path().join("root/poem").display().to_string();
+    let call = |id, name, input, result_text: &str| {
+        recorded_turn(&[(id, name, input, ok_result(result_text))])
+    };
+    let recording = [
+        call("a", "read", json!({"path": "poem"}), "so much depends"),
+        call(
+            "b",
+            "write",
+            json!({"path": "poem", "text": "upon"}),
+            "written",
+        ),
+        call("c", "read", json!({"path": "poem"}), "upon"),
+        // Recordings are full of absolute paths.
+        call(
+            "d",
+            "shell",
+            json!({"script": format!("echo a red >> {poem}; cat {poem}")}),
+            "upona red",
+        ),
+        call("e", "read", json!({"path": poem}), "upona red"),
+        call("f", "write", json!({"path": "new", "text": "x"}), "written"),
+        call(
+            "g",
+            "shell",
+            json!({"script": "rm poem; ls; pwd"}),
+            &format!("new\n{}", poem.trim_end_matches("/poem")),
+        ),
+    ]
+    .concat();
+    let Some(CopyReplay {
+        ran,
+        left_over,
+        temp: _temp,
+    }) = replay_on_copy(sandbox, &[&recording], &[])
+    else {
+        return;
+    };
+    let ran = ran.assert_exit(0);
+    assert_eq!(differences(&ran), []);
+    assert_eq!(report_counts(&ran), [7, 7, 0, 7]);
+    assert_eq!(left_over, <[&str; 0]>::default());
+}
+
+#[test]
+fn a_result_that_differs_on_the_copy_is_found() {
+    let recording = shell("echo x > poem; cat poem", "y");
+    let Some(CopyReplay { ran, .. }) = replay_on_copy(sandbox(), &[&recording], &[]) else {
+        return;
+    };
+    let ran = ran.assert_exit(1);
+    assert_eq!(differences(&ran), [("result".to_owned(), String::new())]);
+}
+
+/// The index, the branches and the hooks of the original are out of reach, because `.git` is copied, too.
+#[test]
+fn git_works_on_the_copy() {
+    let git =
+        "git -c user.name=a -c user.email=b -c init.defaultBranch=main -c commit.gpgsign=false";
+    let sandbox = sandbox();
+    let init = format!("cd root && {git} init -q . && {git} add . && {git} commit -qm one");
+    let made = std::process::Command::new("sh")
+        .args(["-c", &init])
+        .current_dir(sandbox.path())
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprint_uncaptured(format_args!("skipped: git isn't installed\n"));
+        return;
+    }
+    let script = format!(
+        "git status --short; echo more >> poem; {git} commit -qam two; git checkout -qb other; echo '#!/bin/sh' > \
+         .git/hooks/post-commit; git config a.b c; git log --oneline | wc -l; git branch --show-current"
+    );
+    let Some(CopyReplay { ran, .. }) = replay_on_copy(sandbox, &[&shell(&script, "2\nother")], &[])
+    else {
+        return;
+    };
+    ran.assert_exit(0);
+}
+
+#[test]
+fn each_recording_starts_from_the_original() {
+    let recording = shell(
+        "echo x >> poem; cat poem; echo y >> /tmp/scratch; cat /tmp/scratch",
+        "so much depends\nx\ny",
+    );
+    let Some(CopyReplay { ran, .. }) =
+        replay_on_copy(sandbox(), &[&recording, &recording, &recording], &[])
+    else {
+        return;
+    };
+    let ran = ran.assert_exit(0);
+    assert_eq!(report_counts(&ran), [3, 3, 0, 3]);
+}
+
+/// A write outside of `root` fails rather than changing the machine; so does whatever needs a network or a service.
+#[test]
+fn nothing_outside_of_the_copy_can_be_changed() {
+    let outside = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::write(outside.path().join("file"), "as before").unwrap();
+    let socket = outside.path().join("socket");
+    let _service = UnixListener::bind(&socket).unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let port = server.local_addr().unwrap().port();
+    let dir = outside.path().display();
+    let script = format!(
+        "cd {dir}; {{ echo x > file || echo refused; touch new || echo refused; rm file || echo refused; cat file; echo; \
+         [ -S socket ] || echo no service; }} 2> /dev/null; command -v bash > /dev/null && bash -c ': < \
+         /dev/tcp/127.0.0.1/{port}' 2> /dev/null || echo no network; mount -o remount,rw / 2> /dev/null || echo still \
+         read-only"
+    );
+    let expected = "refused\nrefused\nrefused\nas before\nno service\nno network\nstill read-only";
+    let Some(CopyReplay { ran, .. }) = replay_on_copy(sandbox(), &[&shell(&script, expected)], &[])
+    else {
+        return;
+    };
+    ran.assert_exit(0);
+    assert_eq!(
+        fs::read_to_string(outside.path().join("file")).unwrap(),
+        "as before"
+    );
+    assert!(!outside.path().join("new").exists());
+    assert!(server.accept().is_err(), "a connection came through");
+}
+
+/// Requests reach beyond the copy, so they are served, even those that only read.
+#[test]
+fn requests_stay_served() {
+    let recording = recorded_turn(&[("a", "fetch", json!({}), ok_result("recorded"))]);
+    let Some(CopyReplay { ran, .. }) = replay_on_copy(sandbox(), &[&recording], &[]) else {
+        return;
+    };
+    let ran = ran.assert_exit(0);
+    assert_eq!(report_counts(&ran), [1, 0, 1, 1]);
+}
+
+#[test]
+fn keep_leaves_the_copy_as_the_recording_left_it() {
+    let recordings = [
+        shell("echo one > poem", "(no output)"),
+        shell("echo two > poem", "(no output)"),
+    ];
+    let Some(CopyReplay {
+        ran,
+        left_over,
+        temp: _temp,
+    }) = replay_on_copy(sandbox(), &[&recordings[0], &recordings[1]], &["--keep"])
+    else {
+        return;
+    };
+    assert_eq!(left_over.len(), 1, "{left_over:?}");
+    for (name, text) in [("0.jsonl", "one\n"), ("1.jsonl", "two\n")] {
+        let label = format!("the copy on which {name} was replayed: ");
+        let place = ran
+            .stderr
+            .split_once(&label)
+            .unwrap()
+            .1
+            .lines()
+            .next()
+            .unwrap();
+        assert!(place.contains(&left_over[0]), "{place}");
+        assert_eq!(
+            fs::read_to_string(Path::new(place).join("poem")).unwrap(),
+            text
+        );
+    }
+}
+
+#[test]
+fn the_copy_is_removed_after_a_signal() {
+    let temp = TempDir::new().unwrap();
+    // A directory that can't be written must not get in the way.
+    let script =
+        "mkdir a a/b; chmod a-w a; echo x > poem; echo started >&2; kill -INT $PPID; sleep 60";
+    let sandbox = sandbox()
+        .tools(&TOOLS.replace("version: 1", "version: 1\nroot: root"))
+        .file("r.jsonl", shell(script, "x"))
+        .env("TMPDIR", temp.path().to_str().unwrap());
+    let before = snapshot(&sandbox.path().join("root"));
+    let mut child = sandbox
+        .command(&["replay", "--on-copy", "r.jsonl"])
+        .spawn()
+        .unwrap();
+    // The call has started once the copy has been changed.
+    let changed = || {
+        let copies = fs::read_dir(temp.path()).unwrap();
+        let mut copies = copies
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("copy/poem")).ok());
+        copies.any(|poem| poem == "x\n")
+    };
+    while !changed() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if child.try_wait().unwrap().is_none() {
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("calls can't find the copy") {
+        eprint_uncaptured(format_args!("skipped: no mount namespaces\n"));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0, "{stderr}");
+    assert_eq!(snapshot(&sandbox.path().join("root")), before);
+}
+
+/// Without namespaces, the copy has another path, so only calls run whose paths toolq knows.
+#[test]
+fn without_namespaces_only_calls_with_declared_paths_run() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let sandbox = sandbox().env("TOOLQ_FAILPOINT", "confine.before:1:error");
+    let poem = sandbox.path().join("root/poem").display().to_string();
+    let call = |id, name, input, result_text: &str| {
+        recorded_turn(&[(id, name, input, ok_result(result_text))])
+    };
+    let recording = [
+        call(
+            "a",
+            "write",
+            json!({"path": "poem", "text": "upon"}),
+            "written",
+        ),
+        call("b", "read", json!({"path": "poem"}), "upon"),
+        call("c", "shell", json!({"script": "rm poem"}), "served"),
+        call(
+            "d",
+            "write",
+            json!({"path": poem, "text": "served"}),
+            "served",
+        ),
+        call("e", "read", json!({"path": "poem"}), "upon"),
+        call("f", "write", json!({"path": "../poem", "text": ""}), "no"),
+    ]
+    .concat();
+    let CopyReplay { ran, left_over, .. } = replay_on_copy(sandbox, &[&recording], &[]).unwrap();
+    let ran = ran.assert_exit(1);
+    assert!(
+        ran.stderr
+            .contains("calls can't find the copy at the path of `root`"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        differences(&ran),
+        [("schema".to_owned(), "/path".to_owned())]
+    );
+    assert_eq!(report_counts(&ran), [6, 3, 2, 5]);
+    assert_eq!(left_over, <[&str; 0]>::default());
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    for wrong in [&["--on-copy", "--execute", "all"][..], &["--keep"]] {
+        let ran = sandbox().run(&[&["replay", "r.jsonl"], wrong].concat());
+        assert_eq!(ran.code, 2, "{wrong:?}");
+    }
+    let whole = TOOLS.replace("version: 1", "version: 1\nroot: /");
+    let ran = sandbox()
+        .tools(&whole)
+        .file("r.jsonl", shell("true", "x"))
+        .run(&["replay", "r.jsonl", "--on-copy"])
+        .assert_exit(2);
+    assert!(
+        ran.stderr.contains("which can't be copied"),
+        "{}",
+        ran.stderr
+    );
+    // Permissions of the root are those of the original.
+    let sandbox = sandbox();
+    fs::set_permissions(
+        sandbox.path().join("root"),
+        fs::Permissions::from_mode(0o750),
+    )
+    .unwrap();
+    if let Some(CopyReplay { ran, .. }) =
+        replay_on_copy(sandbox, &[&shell("stat -c %a .", "750")], &[])
+    {
+        ran.assert_exit(0);
+    }
+}
