@@ -10,7 +10,15 @@ use crate::args::{EXAMPLES, EXIT_CODES, ProgramArguments};
 /// The day of this version, for the footer of the page.
 const VERSION_DATE: &str = "2026-11-22";
 
-const ENVIRONMENT_VARIABLES: [(&str, &str); 6] = [
+const ENVIRONMENT_VARIABLES: [(&str, &str); 8] = [
+    (
+        "TOOLQ_LOG",
+        "print diagnostics of the engine: debug, or levels by module",
+    ),
+    (
+        "TOOLQ_TRACE_FILE",
+        "the file for these diagnostics, instead of stderr",
+    ),
     ("TOOLQ_TOOLS", "the tools file, unless -c is given"),
     ("TOOLQ_LOG_FILE", "the session log, unless --log is given"),
     (

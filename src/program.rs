@@ -20,6 +20,7 @@ use crate::context::CommandContext;
 use crate::environment;
 use crate::output::panics;
 use crate::output::stdout;
+use crate::output::trace;
 use crate::output::{ColorChoice, CommandError, Exit, StderrWriter};
 use crate::session::signals;
 use toolq_core::os::arm_failpoints;
@@ -43,7 +44,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => {
             let context = CommandContext::new(&arguments.common);
             arm_failpoints(&context.environment);
-            run_command(&arguments.command, &context)
+            trace::install(&context.environment)
+                .and_then(|()| run_command(&arguments.command, &context))
                 .unwrap_or_else(|failure| context.stderr.print_error(&failure))
         }
         Err(message) => stdout::print_clap_message(&message).unwrap_or_else(|lost| {

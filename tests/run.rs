@@ -607,6 +607,58 @@ fn without_threads_nothing_runs() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
 }
 
+/// They name turns, calls, and the ends of programs, and are masked like all output.
+#[test]
+fn diagnostics_of_the_engine_are_masked_and_off_by_default() {
+    let run = |env: &[(&str, &str)]| {
+        let tools = format!("secrets: [TOKEN]\n{}", TOOLS.trim_start());
+        let sandbox = CliSandbox::new().tools(&tools).env("TOKEN", "c4n4ry-token");
+        let sandbox = env
+            .iter()
+            .fold(sandbox, |sandbox, (name, value)| sandbox.env(name, value));
+        let call = json!([{"type": "tool_use", "id": "c4n4ry-token", "name": "echo", "input": {}}]);
+        sandbox.stdin(call.to_string()).run(&["run", "-q"])
+    };
+    let silent = run(&[]).assert_exit(0);
+    assert_eq!(silent.stderr, "");
+    let traced = run(&[("TOOLQ_LOG", "debug")]).assert_exit(0);
+    for expected in [
+        "turn{number=0",
+        "[masked]",
+        "started",
+        "status=\"ok\"",
+        "have ended",
+    ] {
+        assert!(
+            traced.stderr.contains(expected),
+            "{expected}: {}",
+            traced.stderr
+        );
+    }
+    assert!(!traced.stderr.contains("c4n4ry"), "{}", traced.stderr);
+    assert_eq!(
+        traced.stdout.replace("[masked]", ""),
+        silent.stdout.replace("[masked]", "")
+    );
+    let to_file = run(&[
+        ("TOOLQ_LOG", "toolq_engine=debug"),
+        ("TOOLQ_TRACE_FILE", "trace"),
+    ]);
+    let to_file = to_file.assert_exit(0);
+    assert_eq!(to_file.stderr, "");
+    let trace = to_file.file("trace").unwrap();
+    assert!(
+        trace.contains("turn{number=0") && !trace.contains("c4n4ry"),
+        "{trace}"
+    );
+    let invalid = run(&[("TOOLQ_LOG", "a=b=c")]).assert_exit(2);
+    assert!(
+        invalid.stderr.contains("TOOLQ_LOG isn't a filter"),
+        "{}",
+        invalid.stderr
+    );
+}
+
 /// The status of a failed attempt isn't shown for the next one.
 #[test]
 fn a_retry_clears_the_previous_attempts_status() {

@@ -11,6 +11,7 @@ mod stderr;
 mod stderr_terminal;
 pub(crate) mod stdout;
 mod stdout_probe;
+pub(crate) mod trace;
 
 pub(crate) use color_choice::ColorChoice;
 pub(crate) use command_error::CommandError;

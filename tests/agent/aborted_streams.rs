@@ -137,18 +137,13 @@ fn a_truncated_or_refused_stream_ends_its_calls() {
         assert_eq!(api.requests().len(), 1);
         let mut ends = call_endings(&ran);
         ends.sort();
-        let last = match reason {
-            "refusal" => "look c not_executed",
-            _ => "look c truncated",
+        let [waiting, last] = match reason {
+            "refusal" => ["change b response_refused", "look c response_refused"],
+            _ => ["change b not_executed", "look c truncated"],
         };
         assert_eq!(
             ends,
-            [
-                "change b not_executed",
-                "expert toolu_0 agent_failed",
-                "look a ok",
-                last
-            ]
+            [waiting, "expert toolu_0 agent_failed", "look a ok", last]
         );
         assert_eq!([ran.file("change.2"), ran.file("look.3")], [None, None]);
         // The response is recorded, since it was paid for.

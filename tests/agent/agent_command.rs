@@ -89,12 +89,12 @@ fn the_same_input_is_answered_from_the_log() {
 #[test]
 fn report_says_whether_max_turns_sufficed() {
     let keys = |max_turns| format!("      tools: [look]\n      max_turns: {max_turns}");
-    for (max_turns, done) in [(1, false), (2, true)] {
+    for (max_turns, done, exit) in [(1, false, 3), (2, true, 0)] {
         let arguments = ["agent", "expert", "--to", "json", "--log", "log.jsonl"];
         let mut ran = toolq(&look_then_answer(), &keys(max_turns))
             .stdin(INPUT)
             .run(&arguments)
-            .assert_exit(0);
+            .assert_exit(exit);
         assert_eq!(ran.json()["done"], done, "{}", ran.stdout);
         assert_eq!(ran.json()["is_error"], false);
         let log = ran.file("log.jsonl").unwrap();
@@ -105,7 +105,7 @@ fn report_says_whether_max_turns_sufficed() {
             .stdin(INPUT);
         ran = again
             .run(&[&arguments[..], &["--resume"]].concat())
-            .assert_exit(0);
+            .assert_exit(exit);
         assert_eq!(ran.json()["done"], done, "{}", ran.stdout);
     }
     let failed = toolq(&ScriptedApi::new(&[error_response(400, "", "x", "no")]), "").stdin(INPUT);

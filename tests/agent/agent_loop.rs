@@ -26,7 +26,11 @@ fn an_agent_calls_tools_and_answers() {
     );
     let first = &requests[0].body;
     assert_eq!(
-        [&first["model"], &first["system"], &first["max_tokens"]],
+        [
+            &first["model"],
+            &first["system"][0]["text"],
+            &first["max_tokens"]
+        ],
         [&json!("model-1"), &json!("Be brief."), &json!(77)]
     );
     let tools = first["tools"].as_array().unwrap().iter();
@@ -45,6 +49,93 @@ fn an_agent_calls_tools_and_answers() {
     );
     assert_eq!(sent[2]["content"][1]["is_error"], true);
     assert_eq!(requests[1].body["tools"], first["tools"]);
+}
+
+/// System prompt, tools and conversation are marked in every request, and nothing else is.
+#[test]
+fn requests_mark_what_the_api_is_to_cache() {
+    for (keys, marks) in [("", 3), ("      cache: false\n", 0)] {
+        let api = ScriptedApi::new(&[
+            calls_response(&[("look", json!({"at": "x"})), ("look", json!({"at": "y"}))]),
+            text_response("ok"),
+        ]);
+        let keys = format!("{keys}      system: Be brief.\n      tools: [look, fail]");
+        run_expert(&api, &keys).assert_exit(0);
+        for request in api.requests() {
+            let body = request.body;
+            let found = body.to_string().matches("cache_control").count();
+            assert_eq!(found, marks, "{body}");
+            let last_message = body["messages"].as_array().unwrap().last().unwrap();
+            let ephemeral = json!({"type": "ephemeral"});
+            for marked in [
+                &body["system"][0],
+                &body["tools"][1],
+                last_message["content"]
+                    .as_array()
+                    .map_or(&json!({}), |blocks| blocks.last().unwrap()),
+            ] {
+                assert_eq!(marked["cache_control"] == ephemeral, marks > 0, "{marked}");
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_of_the_model_and_headers_are_sent() {
+    let api = ScriptedApi::new(&[text_response("You sent s3cret-header.")]);
+    let keys = r#"      temperature: 0.5
+      thinking: {type: enabled, budget_tokens: 2000}
+      headers: {anthropic-beta: a-beta, X-Team: "${TEAM}"}
+      extra_body: {top_k: 5, metadata: {user_id: me}}"#;
+    let ran = run_expert_in(toolq(&api, keys).env("TEAM", "s3cret-header")).assert_exit(0);
+    assert_eq!(single_result(&ran).0, "You sent [masked].");
+    let request = &api.requests()[0];
+    assert!(
+        request.head.contains("anthropic-beta: a-beta\r\n"),
+        "{}",
+        request.head
+    );
+    assert!(
+        request.head.contains("x-team: s3cret-header\r\n"),
+        "{}",
+        request.head
+    );
+    let body = &request.body;
+    assert_eq!(body["temperature"], 0.5);
+    assert_eq!(body["thinking"]["budget_tokens"], 2000);
+    assert_eq!(
+        [&body["top_k"], &body["metadata"]["user_id"]],
+        [&json!(5), &json!("me")]
+    );
+}
+
+/// Each text block is a line of the answer.
+#[test]
+fn text_blocks_are_not_glued_together() {
+    let blocks = json!([{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]);
+    let api = ScriptedApi::new(&[ok_response(message_body(blocks, "end_turn"))]);
+    assert_eq!(single_result(&run_expert(&api, "")).0, "One.\nTwo.");
+}
+
+#[test]
+fn the_note_of_an_unfinished_agent_can_be_worded() {
+    let script = || ScriptedApi::new(&[calls_response(&[("look", json!({"at": "x"}))])]);
+    let keys = "      tools: [look]\n      max_turns: 1";
+    let (text, is_error) = single_result(&run_expert(&script(), keys).assert_exit(0));
+    assert!(
+        !is_error
+            && text.ends_with(
+                "(The agent did not finish within its only turn; this is its last message.)"
+            ),
+        "{text}"
+    );
+    let messages = "    messages: {max_turns: \"{tool}: {error}!\"}\n    agent:\n";
+    let file = crate::expert_fixture::expert_tools(keys).replacen("    agent:\n", messages, 1);
+    let (text, _) = single_result(&run_expert_in(toolq(&script(), "").tools(&file)));
+    assert!(
+        text.ends_with("\nexpert: the agent did not finish within its only turn!"),
+        "{text}"
+    );
 }
 
 #[test]

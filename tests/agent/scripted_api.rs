@@ -81,7 +81,7 @@ impl ScriptedApi {
         })
     }
 
-    /// Does what `script` returns for the number and body of a request.
+    /// Does what `script` returns for the number and body of a request. The body has no marks for the prompt cache.
     pub fn with_script(
         script: impl Fn(usize, &Value) -> ApiBehavior + Send + Sync + 'static,
     ) -> Self {
@@ -105,13 +105,26 @@ impl ScriptedApi {
         self.state.requests.lock().unwrap().clone()
     }
 
-    /// Returns the messages of a request by its number.
+    /// Returns the messages of a request by its number, without the marks for the prompt cache.
     pub fn messages(&self, number: usize) -> Vec<Value> {
-        self.requests()[number].body["messages"]
-            .as_array()
-            .unwrap()
-            .clone()
+        let body = without_cache_marks(self.requests()[number].body.clone());
+        body["messages"].as_array().unwrap().clone()
     }
+}
+
+/// Removes the marks for the prompt cache from the messages of a request. A marked text becomes a string again.
+fn without_cache_marks(mut body: Value) -> Value {
+    for message in body["messages"].as_array_mut().into_iter().flatten() {
+        let blocks = message["content"].as_array_mut();
+        let last = blocks.and_then(|blocks| blocks.last_mut()?.as_object_mut());
+        if let Some(last) = last
+            && last.remove("cache_control").is_some()
+            && last["type"] == "text"
+        {
+            message["content"] = message["content"][0]["text"].clone();
+        }
+    }
+    body
 }
 
 impl ApiState {
@@ -133,7 +146,7 @@ impl ApiState {
             });
             requests.len() - 1
         };
-        self.run_behavior(script(number, &body), stream)
+        self.run_behavior(script(number, &without_cache_marks(body)), stream)
     }
 
     fn run_behavior(&self, behavior: ApiBehavior, mut stream: TcpStream) -> std::io::Result<()> {

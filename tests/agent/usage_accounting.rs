@@ -110,7 +110,7 @@ fn usage_of_aborted_responses_counts() {
             aborted_tokens + complete_tokens,
             "ok",
         ),
-        (vec![aborted()], 2 * aborted_tokens, "unavailable"),
+        (vec![aborted()], 2 * aborted_tokens, "agent_failed"),
     ] {
         let api = ScriptedApi::new(&behaviors);
         let keys = "      stream: true\n    retry: {times: 1, backoff: 1ms, on: [unavailable]}";

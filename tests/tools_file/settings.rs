@@ -245,3 +245,34 @@ fn empty_is_the_json_of_a_json_tool() {
     let tools = load_tools(&text);
     assert_eq!(tools.tools[0].empty_output.as_deref(), Some("[]"));
 }
+
+#[test]
+fn settings_of_an_agents_requests_are_checked() {
+    let frame = |key: &str| {
+        file_with_tool(&format!(
+            "agent: {{endpoint: \"http://127.0.0.1:1\", model: m, {key}}}"
+        ))
+    };
+    assert_refused(
+        frame,
+        r"
+        temperature: 2.5 ⇒ 2.5 ⇒ out of range
+        thinking: 2000 ⇒ 2000 ⇒ must be an object
+        extra_body: [1] ⇒ [ ⇒ must be an object
+        extra_body: {model: n} ⇒ { ⇒ `model` has a key of its own
+        extra_body: {messages: []} ⇒ { ⇒ `messages` has a key of its own
+        headers: {a b: c} ⇒ a b ⇒ isn't a valid header name
+        ",
+    );
+    assert_no_problems(
+        frame,
+        r"
+        temperature: 0
+        temperature: 1.5
+        thinking: {type: enabled, budget_tokens: 1024}
+        extra_body: {top_k: 5}
+        headers: {anthropic-beta: x, authorization: y}
+        cache: false
+        ",
+    );
+}

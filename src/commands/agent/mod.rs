@@ -76,6 +76,8 @@ fn finish(
     let exits = [
         result.as_ref().err().map(|failure| failure.exit),
         answer.is_error().then_some(Exit::ProblemsFound),
+        // Its result is only its last text.
+        (transcript.agent_usage.ran_out_of_turns && !answer.is_error()).then_some(Exit::Incomplete),
     ];
     let exit = session.finish(exits.into_iter().flatten());
     result.map_err(|failure| CommandError { exit, ..failure })?;

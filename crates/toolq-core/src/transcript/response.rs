@@ -189,7 +189,8 @@ fn parse_anthropic(object: &ParsedObject) -> MessageParts {
         word => complete_stop(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
     let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
-    Ok((to_raw_value(&message), texts.collect(), stop))
+    let texts: Vec<String> = texts.collect();
+    Ok((to_raw_value(&message), texts.join("\n"), stop))
 }
 
 /// Returns the first choice. The others are alternative responses to the same request.
@@ -222,7 +223,7 @@ fn parse_openai_chat(choice: &ParsedObject) -> MessageParts {
     Ok((to_raw_value(&assistant_message), text, stop))
 }
 
-/// Returns a text, or the concatenated texts of an array of parts.
+/// Returns a text, or the texts of an array of parts, each on its own line.
 fn content_text(content: JsonText) -> String {
     if let Some(text) = content.to_text() {
         return text.into_owned();
@@ -231,7 +232,8 @@ fn content_text(content: JsonText) -> String {
     let texts = parts
         .into_iter()
         .filter_map(|part| Some(part.object()?.get_text("text")?.into_owned()));
-    texts.collect()
+    let texts: Vec<String> = texts.collect();
+    texts.join("\n")
 }
 
 /// Returns the usage of a response, or `None` unless its API reported both input and output tokens.

@@ -6,8 +6,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::types::template::Template;
+use crate::types::transport::TransportError;
 use crate::types::usage::ReportedUsage;
 
 /// `agent`: a model that works on a task turn by turn, with tools of the same file, until it has an answer.
@@ -34,6 +36,16 @@ pub struct AgentBacking {
     pub max_turns: u32,
     /// Maximum number of tokens in one response.
     pub max_tokens: u32,
+    /// Sampling temperature. `None` is the API's default.
+    pub temperature: Option<f64>,
+    /// Extended thinking, as the API takes it.
+    pub thinking: Option<Value>,
+    /// Whether requests mark what the API is to cache.
+    pub cache: bool,
+    /// Additional headers, with lowercase names.
+    pub headers: Vec<(String, Template)>,
+    /// Additional members of the request body.
+    pub extra_body: Map<String, Value>,
     /// Whether responses are streamed, so that calls can start early.
     pub stream: bool,
     /// What the agent and the agents it calls may consume.
@@ -161,6 +173,8 @@ pub enum AgentFailure {
         /// How long the API asks clients to wait.
         retry_after: Option<Duration>,
     },
+    /// The API couldn't be reached, or sent no complete response.
+    Unreachable(TransportError),
     /// The endpoint isn't a URL, so nothing was sent.
     InvalidEndpoint {
         /// As written in tools.yaml.

@@ -324,6 +324,7 @@ pub enum MessageKey {
     InvalidInput,
     UnknownTool,
     AgentFailed,
+    MaxTurns,
     Paused,
     NotExecuted,
     Interrupted,

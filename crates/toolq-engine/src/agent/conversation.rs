@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::agent::budget::AgentBudgetMeter;
 use crate::agent::error::{AgentError, in_doubt_outcome};
-use crate::agent::messages::{answer_text, final_answer, result_messages, unfinished_answer};
+use crate::agent::messages::{answer_text, final_answer, result_messages};
 use crate::agent::model_name::mask_model_name;
 use crate::agent::request::{EnvTemplates, ModelEndpoint, user_message};
 use crate::agent::runner::AgentRunner;
@@ -20,6 +20,7 @@ use crate::control::RunControl;
 use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
 use crate::progress::ProgressSender;
 use crate::scheduler::CallJob;
+use toolq_core::answer::max_turns_text;
 use toolq_core::json::indent_json;
 use toolq_core::text::truncate;
 use toolq_core::types::{
@@ -132,7 +133,8 @@ impl AgentConversation<'_> {
                 break;
             }
         }
-        let partial_answer = unfinished_answer(text_so_far, self.backing.max_turns);
+        let tool = &self.job.accepted.tool;
+        let partial_answer = max_turns_text(tool, self.backing.max_turns, text_so_far);
         Ok((partial_answer, CallEnding::Unfinished))
     }
 

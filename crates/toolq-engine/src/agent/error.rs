@@ -25,7 +25,12 @@ impl From<EmitError> for AgentError {
 
 impl From<Outcome> for AgentError {
     fn from(outcome: Outcome) -> Self {
-        Self::Outcome(outcome)
+        match outcome {
+            Outcome::TransportFailed(transport) => {
+                Self::Failure(AgentFailure::Unreachable(transport))
+            }
+            outcome => Self::Outcome(outcome),
+        }
     }
 }
 

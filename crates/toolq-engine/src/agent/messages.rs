@@ -33,16 +33,3 @@ pub(crate) fn final_answer(last_text: &str) -> String {
         text => text.to_owned(),
     }
 }
-
-/// Returns what the caller reads when the agent ran out of turns.
-pub(crate) fn unfinished_answer(last_text: &str, max_turns: u32) -> String {
-    let turns = match max_turns {
-        1 => "its only turn".to_owned(),
-        turns => format!("its {turns} turns"),
-    };
-    let note = format!("(The agent did not finish within {turns}; this is its last message.)");
-    match last_text {
-        "" => format!("(The agent did not finish within {turns} and returned no text.)"),
-        text => format!("{text}\n{note}"),
-    }
-}

@@ -8,6 +8,8 @@ mod history;
 mod messages;
 mod model_call;
 mod model_name;
+mod model_response;
+mod prompt_cache;
 mod request;
 mod request_error;
 mod runner;

@@ -6,9 +6,11 @@ use reqwest::header::{
 use reqwest::{Body, Method, Request};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use url::Url;
 
 use crate::agent::error::AgentError;
+use crate::agent::prompt_cache::{mark_last, mark_message, mark_text};
 use toolq_core::os::Environment;
 use toolq_core::types::{
     AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TemplatePart,
@@ -57,6 +59,10 @@ pub(crate) struct ModelEndpoint {
     headers: HeaderMap,
     system: Option<String>,
     max_tokens: u32,
+    temperature: Option<f64>,
+    thinking: Option<Value>,
+    extra_body: Map<String, Value>,
+    cache: bool,
     stream: bool,
 }
 
@@ -76,16 +82,29 @@ impl ModelEndpoint {
             resolved: endpoint,
         })?;
         let api_key = templates.resolve_optional(backing.api_key.as_ref())?;
-        let headers = request_headers(backing.api, api_key.as_deref()).map_err(|_| {
+        let mut headers = request_headers(backing.api, api_key.as_deref()).map_err(|_| {
             let why = "the API key contains characters that aren't allowed in a header";
             build_error(&url, why)
         })?;
+        for (name, value) in &backing.headers {
+            let value = templates.resolve(value)?;
+            let header = build_header(name, &value).ok_or_else(|| {
+                let why =
+                    format!("the header {name} contains characters that aren't allowed in one");
+                build_error(&url, &why)
+            })?;
+            headers.insert(header.0, header.1);
+        }
         Ok(Self {
             api: backing.api,
             url,
             headers,
             system: templates.resolve_optional(backing.system.as_ref())?,
             max_tokens: backing.max_tokens,
+            temperature: backing.temperature,
+            thinking: backing.thinking.clone(),
+            extra_body: backing.extra_body.clone(),
+            cache: backing.cache && backing.api == Api::Anthropic,
             stream: backing.stream,
         })
     }
@@ -98,19 +117,35 @@ impl ModelEndpoint {
         tools: Option<&RawValue>,
     ) -> String {
         let system = self.system.as_deref();
+        let marked_system = system.filter(|_| self.cache).and_then(mark_text);
+        let marked_tools = tools.filter(|_| self.cache);
+        let marked_tools = marked_tools.and_then(|tools| mark_last(tools.get()));
+        let last_message = messages.last().filter(|_| self.cache);
+        let marked_message = last_message.and_then(|message| mark_message(message));
         let is_openai = self.api == Api::OpenAiChat;
         let is_openai_host = is_openai && self.url.host_str() == Some(OPENAI_HOST);
         let body = ChatRequest {
             model,
             max_tokens: (!is_openai_host).then_some(self.max_tokens),
             max_completion_tokens: is_openai_host.then_some(self.max_tokens),
-            system: system.filter(|_| !is_openai),
-            messages: ChatMessages(system.filter(|_| is_openai), messages),
-            tools,
+            system: match (is_openai, &marked_system) {
+                (true, _) => None,
+                (false, Some(marked)) => Some(SystemPrompt::Blocks(marked)),
+                (false, None) => system.map(SystemPrompt::Text),
+            },
+            messages: ChatMessages {
+                system: system.filter(|_| is_openai),
+                conversation: messages,
+                marked_last: marked_message.as_deref(),
+            },
+            tools: marked_tools.as_deref().or(tools),
+            temperature: self.temperature,
+            thinking: self.thinking.as_ref(),
             stream: self.stream.then_some(true),
             stream_options: (self.stream && is_openai).then_some(StreamOptions {
                 include_usage: true,
             }),
+            extra_body: &self.extra_body,
         };
         // The body has only strings, numbers and raw JSON, so serializing it can't fail.
         serde_json::to_string(&body).unwrap_or_default()
@@ -136,14 +171,28 @@ struct ChatRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<&'a str>,
+    system: Option<SystemPrompt<'a>>,
     messages: ChatMessages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+    #[serde(flatten)]
+    extra_body: &'a Map<String, Value>,
+}
+
+/// The system prompt of the Messages API: a text, or blocks that can be marked.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SystemPrompt<'a> {
+    Text(&'a str),
+    Blocks(&'a RawValue),
 }
 
 #[derive(Serialize)]
@@ -151,8 +200,14 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// The messages of a request: the system prompt, where the API takes it as a message, and the conversation.
-struct ChatMessages<'a>(Option<&'a str>, &'a [Box<RawValue>]);
+/// The messages of a request.
+struct ChatMessages<'a> {
+    /// The system prompt, where the API takes it as a message.
+    system: Option<&'a str>,
+    conversation: &'a [Box<RawValue>],
+    /// The last message of the conversation, if it is marked for the cache.
+    marked_last: Option<&'a RawValue>,
+}
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -166,15 +221,15 @@ enum ChatMessage<'a> {
 
 impl Serialize for ChatMessages<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let system = self.0.map(|content| ChatMessage::System {
+        let system = self.system.map(|content| ChatMessage::System {
             role: "system",
             content,
         });
-        serializer.collect_seq(
-            system
-                .into_iter()
-                .chain(self.1.iter().map(|message| ChatMessage::Raw(message))),
-        )
+        let unmarked = self.conversation.len() - usize::from(self.marked_last.is_some());
+        let conversation = self.conversation[..unmarked].iter();
+        let conversation = conversation.map(|message| &**message);
+        let conversation = conversation.chain(self.marked_last);
+        serializer.collect_seq(system.into_iter().chain(conversation.map(ChatMessage::Raw)))
     }
 }
 
@@ -200,6 +255,14 @@ fn request_headers(api: Api, api_key: Option<&str>) -> Result<HeaderMap, Invalid
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+/// Returns a header from tools.yaml, or `None` if its value isn't allowed in a header.
+fn build_header(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some((name, value))
 }
 
 /// Returns the URL to send requests to.

@@ -34,7 +34,7 @@ impl RequestError {
         let detail = match self.cause {
             AgentError::Failure(AgentFailure::ApiError { message, .. }) => message,
             AgentError::Failure(AgentFailure::UnreadableResponse(why)) => why,
-            AgentError::Outcome(Outcome::TransportFailed(transport)) => transport.detail,
+            AgentError::Failure(AgentFailure::Unreachable(transport)) => transport.detail,
             other => return other,
         };
         AgentFailure::ResponseAborted(detail).into()
@@ -87,18 +87,17 @@ pub(crate) fn from_status(
 
 /// Converts an error of a request that got no complete HTTP response.
 pub(crate) fn from_transport(error: HttpError) -> RequestError {
-    let outcome = match error {
-        HttpError::Transport(transport) => Outcome::TransportFailed(transport),
-        HttpError::Unsent(outcome) => outcome,
+    let transport = match error {
+        HttpError::Transport(transport) => transport,
+        HttpError::Unsent(outcome) => return RequestError::permanent(outcome),
         // Neither happens here: the agent's own timeout applies, and the encoding is checked separately.
-        HttpError::TimedOut(_) | HttpError::EncodedBody(_) => Outcome::NoBacking,
+        HttpError::TimedOut(_) | HttpError::EncodedBody(_) => {
+            return RequestError::permanent(Outcome::NoBacking);
+        }
     };
-    let is_temporary = matches!(
-        &outcome,
-        Outcome::TransportFailed(transport) if transport.phase != TransportPhase::Build
-    );
+    let is_temporary = transport.phase != TransportPhase::Build;
     RequestError {
         retry_on: is_temporary.then_some(RetryCondition::Unavailable),
-        ..RequestError::permanent(outcome)
+        ..RequestError::permanent(AgentFailure::Unreachable(transport))
     }
 }

@@ -14,6 +14,8 @@ use crate::output::{OutputCollector, TailCapture};
 use crate::settings::EngineSettings;
 use procfence::Supervisor;
 use redact::Mask;
+use tracing::debug;
+
 use toolq_core::os::{Environment, ProcessIdentity};
 use toolq_core::types::{
     CallEnding, CommandBacking, CommandInvocation, Outcome, Tool, ToolsConfig,
@@ -146,6 +148,7 @@ async fn run_to_exit(
     }
     streams.drain().await;
     let exit = child.close(spec.leftovers(), &attempt.control).await;
+    debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
         (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(PartialOutput::new(
             streams.output,

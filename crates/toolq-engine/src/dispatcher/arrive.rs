@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tracing::debug;
+
 use crate::dispatcher::finish::CallStats;
 use crate::dispatcher::restore::orphaned_outcome;
 use crate::dispatcher::turn_loop::Dispatcher;
@@ -99,13 +101,19 @@ impl Dispatcher<'_> {
             prior_attempts: resume_state.prior_attempts(),
             needs_probe,
         });
+        debug!(
+            id = job.call.id,
+            tool = job.call.name,
+            safe,
+            "waits at the gate"
+        );
         let number = self.queue.push(call_ref, CallState::Waiting(job));
         match self.skip_cause(is_completion) {
             // With a single job nothing runs in parallel, not even agents, which need no permit.
             None => self
                 .gate
                 .push(number, safe && self.engine.settings.jobs.get() > 1),
-            Some(cause) => self.finish_call(number, &Outcome::NotExecuted(cause)),
+            Some(cause) => self.finish_call(number, Outcome::NotExecuted(cause)),
         }
     }
 
@@ -126,7 +134,7 @@ impl Dispatcher<'_> {
         let number = self.queue.number_at_position(position);
         if let Some(number) = number.filter(|&number| self.gate.remove(number)) {
             self.stats.rejected += 1;
-            self.finish_call(number, &Outcome::Rejected(rejection));
+            self.finish_call(number, Outcome::Rejected(rejection));
         }
     }
 
@@ -134,9 +142,8 @@ impl Dispatcher<'_> {
     fn end_arrivals(&mut self, cause: &NotExecutedCause) {
         self.arrivals_ended_by.get_or_insert_with(|| cause.clone());
         let outcome = Outcome::NotExecuted(cause.clone());
-        for number in self.gate.withdraw_while(|_| true) {
-            self.finish_call(number, &outcome);
-        }
+        let waiting = self.gate.withdraw_while(|_| true);
+        self.skip_calls(waiting, &outcome);
     }
 
     /// Answers a call that was rejected or that ended in an earlier run. If it names a known tool, its outcome counts
@@ -161,8 +168,8 @@ impl Dispatcher<'_> {
             self.engine
                 .circuit_breakers
                 .record_outcome(tool, ticket, outcome);
-            self.apply_on_failure(number, call_ref, tool, outcome);
+            self.push_on_failure(number, call_ref, tool, outcome);
         }
-        self.deliver_answers();
+        self.apply_effects();
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
+use tracing::{Instrument as _, Span};
 
 use crate::attempt;
 use crate::attempt::{Attempt, AttemptResult, AttemptRunner, PartialOutput};
@@ -77,17 +78,18 @@ impl AttemptTasks {
         )
     }
 
-    /// Spawns the task of an attempt.
+    /// Spawns the task of an attempt, whose diagnostics belong to `span`.
     pub(crate) fn spawn_attempt(
         &mut self,
         call_number: usize,
         runner: Arc<dyn AttemptRunner>,
         attempt: Attempt,
+        span: Span,
     ) {
         let work = async move {
             TaskResult::Attempt(attempt::run_with_kill_deadline(runner, attempt).await)
         };
-        let task = self.tasks.spawn(work);
+        let task = self.tasks.spawn(work.instrument(span));
         self.call_numbers.insert(task.id(), call_number);
     }
 

@@ -1,9 +1,11 @@
-//! Finishes calls: a call that is over gets its answer, its tool's policies are applied to the other calls, and answers
-//! are delivered in call order.
+//! Ends calls: a call that is over gets its answer, and answers are delivered in call order.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::debug;
+
+use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::restore::orphaned_outcome;
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallState, RunningCall};
@@ -11,7 +13,7 @@ use crate::settings::EngineSettings;
 use toolq_core::answer;
 use toolq_core::types::{
     AgentUsage, Call, CallEnding, CallRef, DoubtCause, Effect, Event, Invocation, NotExecutedCause,
-    OnFailure, Outcome, Tool,
+    Outcome, Tool,
 };
 
 /// How long a call took, its number of attempts, and what its agent used.
@@ -62,9 +64,9 @@ impl CallStats {
 }
 
 impl Dispatcher<'_> {
-    /// Finishes a waiting or running call. If an earlier run may have executed it and it couldn't be probed, it is in
-    /// doubt rather than just skipped.
-    pub(crate) fn finish_call(&mut self, number: usize, outcome: &Outcome) {
+    /// Gives a waiting or running call its answer, and adds what follows from that to the work list. If an earlier run
+    /// may have executed the call and it couldn't be probed, it is in doubt rather than just skipped.
+    pub(crate) fn end_call(&mut self, number: usize, outcome: &Outcome) {
         let Some((call_ref, state)) = self.queue.take_state(number) else {
             return;
         };
@@ -90,6 +92,14 @@ impl Dispatcher<'_> {
             }
             CallState::Finishing | CallState::Answered(_) => return,
         };
+        debug!(
+            id = call_ref.tool_use_id,
+            tool = call_ref.tool_name,
+            status = outcome.status().as_str(),
+            duration = ?stats.duration,
+            attempts = stats.attempts,
+            "ended"
+        );
         let tool = &job.accepted.tool;
         if let Some(usage) = &stats.agent_usage {
             self.emit(&Event::AgentCompleted {
@@ -102,14 +112,14 @@ impl Dispatcher<'_> {
         self.engine
             .circuit_breakers
             .record_outcome(tool, job.ticket, outcome);
-        self.apply_on_failure(number, &call_ref, tool, outcome);
+        self.push_on_failure(number, &call_ref, tool, outcome);
         if let (Some(Invocation::Completion(_)), false) =
             (&job.accepted.invocation, outcome.is_error())
         {
             let tool = tool.name.clone();
-            self.stop_turn(number, NotExecutedCause::SessionCompleted { tool });
+            let cause = NotExecutedCause::SessionCompleted { tool };
+            self.effects.push_back(CallEffect::SkipLater(number, cause));
         }
-        self.deliver_answers();
     }
 
     /// Builds the answer of a call, emits it, and keeps it until all earlier answers have been delivered.
@@ -163,67 +173,6 @@ impl Dispatcher<'_> {
             },
         };
         self.stats.first_doubt = Some((call.position, doubt));
-    }
-
-    /// Applies the tool's `on_failure` to the other calls of the turn.
-    pub(crate) fn apply_on_failure(
-        &mut self,
-        number: usize,
-        call: &CallRef,
-        tool: &Tool,
-        outcome: &Outcome,
-    ) {
-        if !outcome.is_error() {
-            return;
-        }
-        match tool.on_failure {
-            OnFailure::Continue => {}
-            OnFailure::CancelSiblings => self.cancel_siblings(call, tool, outcome),
-            OnFailure::Stop => {
-                let tool = tool.name.clone();
-                self.stop_turn(number, NotExecutedCause::PrecedingFailed { tool });
-            }
-        }
-    }
-
-    /// Skips all later calls. A call that was skipped itself stops them just like one that failed, since they build on
-    /// its result.
-    fn stop_turn(&mut self, last: usize, cause: NotExecutedCause) {
-        if self.stopped_by.is_some() {
-            return;
-        }
-        let outcome = Outcome::NotExecuted(cause.clone());
-        self.stopped_by = Some(cause);
-        for number in self.gate.withdraw_while(|number| number > last) {
-            self.finish_call(number, &outcome);
-        }
-    }
-
-    /// Cancels the other calls of the batch, both running and waiting. A call that was skipped or stopped from outside
-    /// doesn't cancel any.
-    fn cancel_siblings(&mut self, call: &CallRef, tool: &Tool, outcome: &Outcome) {
-        let failed = !outcome.is_skipped() && !outcome.is_stopped_externally();
-        if !failed || call.batch.is_none() {
-            return;
-        }
-        for (batch, run) in self.queue.running_calls() {
-            if batch == call.batch {
-                run.cancelled_by.get_or_insert_with(|| tool.name.clone());
-                run.cancel_attempt();
-            }
-        }
-        let sibling = Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
-            tool: tool.name.clone(),
-        });
-        let queue = &self.queue;
-        let is_same_batch = |number| {
-            queue
-                .get(number)
-                .is_some_and(|entry| entry.call.batch == call.batch)
-        };
-        for number in self.gate.withdraw_while(is_same_batch) {
-            self.finish_call(number, &sibling);
-        }
     }
 
     /// Delivers the answers, in call order, up to the first one that is missing.

@@ -1,5 +1,7 @@
 //! Halts a turn: nothing new starts, running calls are canceled, and every call is answered.
 
+use tracing::debug;
+
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::state::EngineState;
 use toolq_core::types::{HaltCause, NotExecutedCause, Outcome};
@@ -28,13 +30,13 @@ impl Dispatcher<'_> {
 
     /// Cancels the running calls and answers the waiting ones. Running calls are answered when they have ended.
     fn halt_calls(&mut self, cause: HaltCause) {
+        debug!(?cause, "the turn is halted");
         self.halted_by = Some(cause);
         self.queue
             .running_calls()
             .for_each(|(_, run)| run.cancel_attempt());
         let outcome = Outcome::NotExecuted(NotExecutedCause::Halted(cause));
-        for number in self.gate.withdraw_while(|_| true) {
-            self.finish_call(number, &outcome);
-        }
+        let waiting = self.gate.withdraw_while(|_| true);
+        self.skip_calls(waiting, &outcome);
     }
 }

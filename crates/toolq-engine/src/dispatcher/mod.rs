@@ -1,9 +1,11 @@
 //! The dispatcher of one turn. It alone knows which calls are waiting, running or answered, and it alone emits events.
 //!
-//! A call goes through `arrive`, `start`, `task_events` and `finish`, in this order. `halt` stops all calls.
+//! A call goes through `arrive`, `start`, `task_events` and `finish`, in this order. `effects` is the work list of what the
+//! end of a call does to others, and `halt` stops all calls.
 
 mod arrive;
 mod attempt_tasks;
+mod effects;
 mod finish;
 mod halt;
 mod handle;

@@ -8,22 +8,22 @@ use toolq_core::types::{CallEnding, EmitError, Event, NotExecutedCause, Outcome,
 
 impl Dispatcher<'_> {
     /// Handles the outcome of a probe: the call is done, is in doubt, or starts.
-    pub(crate) fn finish_probe(&mut self, number: usize, outcome: &Outcome) {
+    pub(crate) fn finish_probe(&mut self, number: usize, outcome: Outcome) {
         let now = self.engine.control.now();
         let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
-        let finding = finding_from_outcome(outcome);
+        let finding = finding_from_outcome(&outcome);
         let event = Event::Probed {
             call,
             finding,
-            outcome,
+            outcome: &outcome,
             duration: now.saturating_sub(run.started_at),
         };
         let _ = self.sink.emit(&[event]);
         match finding {
             ProbeFinding::Done => self.finish_call(number, outcome),
-            ProbeFinding::Unknown => self.finish_call(number, &orphaned_outcome()),
+            ProbeFinding::Unknown => self.finish_call(number, orphaned_outcome()),
             ProbeFinding::NotDone => self.start_after_probe(number),
         }
     }
@@ -38,7 +38,7 @@ impl Dispatcher<'_> {
             return false;
         };
         run.cancelled_by = None;
-        self.finish_call(number, &orphaned_outcome());
+        self.finish_call(number, orphaned_outcome());
         true
     }
 
@@ -56,12 +56,12 @@ impl Dispatcher<'_> {
         };
         if let Some(cause) = cause {
             run.attempt = run.prior_attempts;
-            return self.finish_call(number, &Outcome::NotExecuted(cause));
+            return self.finish_call(number, Outcome::NotExecuted(cause));
         }
         let event = self.queue.get(number).and_then(start_event);
         match self.sink.emit(event.as_slice()) {
             Ok(()) => self.start_attempt(number),
-            Err(EmitError(why)) => self.finish_call(number, &Outcome::LogRefused(why)),
+            Err(EmitError(why)) => self.finish_call(number, Outcome::LogRefused(why)),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tracing::{debug, debug_span};
 
 use crate::attempt::Attempt;
 use crate::digests::idempotency_key;
@@ -26,10 +27,7 @@ impl Dispatcher<'_> {
                         .for_each(|number| self.start_attempt(*number));
                 }
                 Err(EmitError(why)) => {
-                    let refused = Outcome::LogRefused(why);
-                    for number in admitted {
-                        self.finish_call(number, &refused);
-                    }
+                    self.skip_calls(admitted, &Outcome::LogRefused(why));
                 }
             }
         }
@@ -47,13 +45,18 @@ impl Dispatcher<'_> {
             };
             let limit = self.engine.limit_for(&job);
             let Some(permit) = limit.try_acquire() else {
+                debug!(
+                    id = job.call.id,
+                    agent = job.is_agent(),
+                    "waits for a place: as many calls run as may"
+                );
                 self.awaited_limit = Some(limit);
                 break;
             };
             self.gate.enter();
             if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
                 self.gate.leave();
-                self.finish_call(number, &outcome);
+                self.finish_call(number, outcome);
             } else {
                 let task = &self.engine.settings.task_id;
                 let logged_key = job
@@ -126,6 +129,14 @@ impl Dispatcher<'_> {
             let agent = &run.job.accepted.tool.name;
             let _ = self.sink.emit(&[Event::AgentStarted { call, agent }]);
         }
+        let span = debug_span!(
+            "call",
+            id = call.tool_use_id,
+            tool = call.tool_name,
+            attempt = run.attempt,
+            probe = run.is_probing
+        );
+        debug!(parent: &span, "started");
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
         let attempt = Attempt {
@@ -142,7 +153,8 @@ impl Dispatcher<'_> {
         };
         let runner = Arc::clone(&self.engine.runner);
         let _ = failpoint("start.before");
-        self.attempt_tasks.spawn_attempt(number, runner, attempt);
+        self.attempt_tasks
+            .spawn_attempt(number, runner, attempt, span);
         let _ = failpoint("start.after");
     }
 }

@@ -60,7 +60,7 @@ impl Dispatcher<'_> {
             return;
         };
         if run.is_probing {
-            return self.finish_probe(number, &outcome);
+            return self.finish_probe(number, outcome);
         }
         let wait = retry::next_wait(
             &run.job.accepted.tool,
@@ -73,7 +73,7 @@ impl Dispatcher<'_> {
         let may_retry =
             run.agent_usage.is_none() && run.cancelled_by.is_none() && self.halted_by.is_none();
         let Some(wait) = wait.filter(|_| may_retry) else {
-            return self.finish_call(number, &outcome);
+            return self.finish_call(number, outcome);
         };
         let event = Event::Retrying {
             call,
@@ -105,7 +105,7 @@ impl Dispatcher<'_> {
         if let Some((_, run)) = self.queue.running_call(number) {
             run.attempt -= 1;
         }
-        self.finish_call(number, &last_outcome.unwrap_or(Outcome::LogRefused(why)));
+        self.finish_call(number, last_outcome.unwrap_or(Outcome::LogRefused(why)));
     }
 
     /// Finishes a call that was canceled, because another one failed or because the run was halted.
@@ -131,7 +131,7 @@ impl Dispatcher<'_> {
             (None, Some(by)) => interrupted_outcome(by, partial_output, cancel_point),
             (by, _) => cancelled_outcome(by.unwrap_or_default(), partial_output, cancel_point),
         };
-        self.finish_call(number, &outcome);
+        self.finish_call(number, outcome);
     }
 }
 

@@ -1,14 +1,16 @@
 //! The main loop of a dispatcher. Arrivals and task events come in one at a time, and all consequences of one are
 //! handled before the next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
+use tracing::{Instrument as _, debug_span};
 
 use crate::dispatcher::attempt_tasks::AttemptTasks;
+use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::halt::wait_for_halt_or_budget;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
@@ -50,6 +52,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) batches_started: usize,
     /// Batches canceled by a call that failed in an earlier run, each with the tool of that call.
     pub(crate) cancelled_batches: HashMap<usize, String>,
+    /// What remains to be done because a call has ended. Empty between two events.
+    pub(crate) effects: VecDeque<CallEffect>,
     /// Why later calls don't run: an earlier one failed, or was the final answer.
     pub(crate) stopped_by: Option<NotExecutedCause>,
     /// Why calls that haven't started don't run, if the input ended them.
@@ -82,6 +86,7 @@ impl<'e> Dispatcher<'e> {
             attempt_tasks: AttemptTasks::new(),
             batches_started: 0,
             cancelled_batches: HashMap::new(),
+            effects: VecDeque::new(),
             stopped_by: None,
             arrivals_ended_by: None,
             needs_flush: false,
@@ -98,7 +103,13 @@ impl<'e> Dispatcher<'e> {
     }
 
     /// Runs calls until no more can arrive and all have been delivered.
-    pub(crate) async fn run(
+    pub(crate) async fn run(self, arrivals: mpsc::UnboundedReceiver<TurnArrival>) -> TurnStats {
+        let agent = self.parent.as_ref().map(|call| call.tool_name.as_str());
+        let span = debug_span!("turn", number = self.turn_number, agent);
+        self.run_arrivals(arrivals).instrument(span).await
+    }
+
+    async fn run_arrivals(
         mut self,
         mut arrivals: mpsc::UnboundedReceiver<TurnArrival>,
     ) -> TurnStats {

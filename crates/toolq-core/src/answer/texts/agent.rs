@@ -1,8 +1,9 @@
 //! Explains agents that failed.
 
 use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::http;
 use crate::text::truncate;
-use crate::types::AgentFailure;
+use crate::types::{AgentFailure, TransportError};
 
 /// Maximum length of a message from an API, in characters.
 const MAX_API_MESSAGE_CHARS: usize = 1_000;
@@ -27,6 +28,9 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
                 format!("{name} failed: its model's API returned{status}: {said}{wait}"),
                 status_hint(http_status(fault)),
             )
+        }
+        AgentFailure::Unreachable(transport) => {
+            return explain_unreachable(name, transport, output);
         }
         AgentFailure::InvalidEndpoint {
             declared,
@@ -85,11 +89,24 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
             "a different input won't change that. Tell the user.",
         ),
     };
-    let details = match output {
+    ErrorText::new(format!("{}.", error.trim_end_matches('.')), hint)
+        .with_details(last_text_details(output))
+}
+
+fn explain_unreachable(name: &str, transport: &TransportError, output: &str) -> ErrorText {
+    let cause = http::explain_transport_error(None, transport);
+    ErrorText {
+        error: format!("{name} failed: its model gave no response. {}", cause.error),
+        details: last_text_details(output),
+        ..cause
+    }
+}
+
+fn last_text_details(output: &str) -> String {
+    match output {
         "" => String::new(),
         text => format!("Its last text:\n{text}"),
-    };
-    ErrorText::new(format!("{}.", error.trim_end_matches('.')), hint).with_details(details)
+    }
 }
 
 /// Explains that a call requested by the agent is in doubt. The text includes the call's id, which is

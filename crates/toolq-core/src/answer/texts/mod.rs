@@ -14,4 +14,4 @@ mod rejected;
 mod signals;
 mod truncation;
 
-pub use outcome_text::{build_answer, empty_output_text, strip_hint};
+pub use outcome_text::{build_answer, empty_output_text, max_turns_text, strip_hint};

@@ -73,6 +73,24 @@ pub fn empty_output_text(name: &str, tool: Option<&Tool>, messages: &MessageTemp
     fill_message(template, &name, limit, &ErrorText::default())
 }
 
+/// Returns what the caller of an agent reads if the agent used up its turns. `last_text` is its model's last text.
+pub fn max_turns_text(tool: &Tool, max_turns: u32, last_text: &str) -> String {
+    let turns = match max_turns {
+        1 => "its only turn".to_owned(),
+        turns => format!("its {turns} turns"),
+    };
+    let error = format!("the agent did not finish within {turns}");
+    let note = match (tool.messages.get(&MessageKey::MaxTurns), last_text) {
+        (Some(template), _) => {
+            let limit = Some(tool.timeout.after);
+            fill_message(template, &tool.name, limit, &ErrorText::new(error, ""))
+        }
+        (None, "") => format!("(T{} and returned no text.)", &error[1..]),
+        (None, _) => format!("(T{}; this is its last message.)", &error[1..]),
+    };
+    join_lines([last_text, &note])
+}
+
 fn is_empty_text(content: &ResultContent) -> bool {
     matches!(content, ResultContent::Text(text) if text.is_empty())
 }
@@ -239,7 +257,8 @@ fn fill_message(
 ) -> String {
     let value = |key: &str| match key {
         "tool" => name.to_owned(),
-        "error" => error_text.error.clone(),
+        // Without its full stop, so that it can stand inside a sentence.
+        "error" => error_text.error.trim_end_matches('.').to_owned(),
         "details" => error_text.details.clone(),
         "timeout" => limit.map(format_duration).unwrap_or_default(),
         _ => String::new(),

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools_file::spanned::Field;
+use serde_json::Value;
+
+use crate::tools_file::keys::tool::JsonObject;
+use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::Api;
 
 /// A model that works on a task over several turns, with tools from this file.
@@ -34,6 +37,20 @@ pub struct AgentFile {
     /// Maximum tokens of one model response. Default: 4096.
     #[schemars(range(min = 1))]
     pub max_tokens: Field<u32>,
+    /// Sampling temperature, from 0 to 2. Default: the API's own.
+    #[schemars(range(min = 0, max = 2))]
+    pub temperature: Field<f64>,
+    /// Extended thinking, in the form of the API: `{type: enabled, budget_tokens: 2000}`.
+    #[schemars(with = "Field<JsonObject>")]
+    pub thinking: Field<Value>,
+    /// Mark the system prompt, the tools and the conversation so far for the API's prompt cache. Default: true with
+    /// `api: anthropic`. Other APIs decide for themselves.
+    pub cache: Field<bool>,
+    /// Additional headers: names with values, which may contain `${NAME}`. The variables in them are masked.
+    pub headers: Field<SpannedTable<String>>,
+    /// Additional members of the request body, sent as they are.
+    #[schemars(with = "Field<JsonObject>")]
+    pub extra_body: Field<Value>,
     /// Stream responses, so calls can start early. Default: false.
     pub stream: Field<bool>,
     /// Limits for one call of this agent, including the agents that it calls. If a limit is reached, the run exits with

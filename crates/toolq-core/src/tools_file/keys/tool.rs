@@ -107,7 +107,7 @@ pub struct Defaults {
 #[derive(JsonSchema)]
 #[schemars(transparent, inline)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct JsonObject(serde_json::Map<String, Value>);
+pub(crate) struct JsonObject(serde_json::Map<String, Value>);
 
 /// Whether calls may run in parallel with other safe calls.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -213,6 +213,8 @@ pub struct MessagesFile {
     pub unknown_tool: Field<String>,
     /// An agent failed to produce an answer.
     pub agent_failed: Field<String>,
+    /// An agent used up its turns: the note after its last text.
+    pub max_turns: Field<String>,
     /// The tool failed too many times in a row.
     pub paused: Field<String>,
     /// The call did not run because an earlier one failed.

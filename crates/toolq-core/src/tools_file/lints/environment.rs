@@ -143,6 +143,7 @@ fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
     needed
         .into_iter()
         .chain(optional.into_iter().flatten())
+        .chain(agent.headers.iter().map(|(_, template)| template))
         .collect()
 }
 

@@ -6,11 +6,15 @@ use crate::tools_file::keys::{AgentBudgetFile, AgentFile, ToolsFile};
 use crate::tools_file::resolve::agent_tool_checks::check_agent_tool;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::http::resolve_headers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::url_template;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{AgentBacking, AgentBudget, Backing, Span, Template, TemplatePart, ToolsConfig};
+use crate::types::{
+    AgentBacking, AgentBudget, Api, Backing, Span, Template, TemplatePart, ToolsConfig,
+};
 use redact::Mask;
+use serde_json::{Map, Value};
 
 const FIXED_TEXT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
     "an input value can't be used here",
@@ -20,6 +24,21 @@ const SYSTEM_PROMPT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.with
     "an input value can't be used in `system`, where it could give orders to the model",
     "pass the value in `prompt`",
 );
+
+/// Members of a request that `extra_body` may not replace.
+const REQUEST_KEYS: [&str; 11] = [
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "thinking",
+    "stream",
+    "stream_options",
+    "n",
+];
 
 const DEFAULT_MAX_TURNS: u32 = 3;
 const DEFAULT_MAX_TOKENS: u32 = 4_096;
@@ -57,8 +76,9 @@ pub(crate) fn resolve_agent(
         given.map(|text| context.resolve_template(text, policy))
     };
     let model = resolve_text(&agent.model, FIXED_TEXT_POLICY, context);
+    let api = agent.api.value().copied().unwrap_or_default();
     Some(AgentBacking {
-        api: agent.api.value().copied().unwrap_or_default(),
+        api,
         endpoint: endpoint?,
         api_key,
         model: model?,
@@ -68,10 +88,56 @@ pub(crate) fn resolve_agent(
         tools: agent.tools.items().map(|name| name.value.clone()).collect(),
         max_turns: resolve_number(&agent.max_turns, 1..=1_000, DEFAULT_MAX_TURNS, context),
         max_tokens: resolve_number(&agent.max_tokens, 1..=u32::MAX, DEFAULT_MAX_TOKENS, context),
+        temperature: resolve_temperature(&agent.temperature, context),
+        thinking: resolve_object(&agent.thinking, &[], context).map(Value::Object),
+        cache: agent
+            .cache
+            .value()
+            .copied()
+            .unwrap_or(api == Api::Anthropic),
+        headers: resolve_headers(&agent.headers, context, |_| FIXED_TEXT_POLICY),
+        extra_body: resolve_object(&agent.extra_body, &REQUEST_KEYS, context).unwrap_or_default(),
         stream: agent.stream.value().copied().unwrap_or_default(),
         budget: resolve_budget(&agent.budget, context),
         max_depth: resolve_number(&agent.max_depth, 1..=16, DEFAULT_MAX_DEPTH, context),
     })
+}
+
+fn resolve_temperature(field: &Field<f64>, context: &mut ToolContext<'_, '_>) -> Option<f64> {
+    let given = field.spanned()?;
+    if !(0.0..=2.0).contains(&given.value) {
+        let message = format!("{} is out of range", given.value);
+        let hint = "leave it out for the default of the API";
+        context
+            .diagnostics
+            .error(given.span, message, "0 to 2", hint);
+    }
+    Some(given.value)
+}
+
+/// Resolves a JSON object that is sent as it is, without these keys.
+fn resolve_object(
+    field: &Field<Value>,
+    reserved_keys: &[&str],
+    context: &mut ToolContext<'_, '_>,
+) -> Option<Map<String, Value>> {
+    let given = field.spanned()?;
+    let Value::Object(object) = &given.value else {
+        let hint = "write the members of the request as a mapping";
+        context
+            .diagnostics
+            .error(given.span, "this must be an object", "", hint);
+        return None;
+    };
+    for key in object
+        .keys()
+        .filter(|key| reserved_keys.contains(&key.as_str()))
+    {
+        let message = format!("`{key}` has a key of its own, or is set by toolq itself");
+        let hint = "leave it out here";
+        context.diagnostics.error(given.span, message, "", hint);
+    }
+    Some(object.clone())
 }
 
 /// Resolves the API key, which must consist of variables only: a key in the file couldn't be masked, and anyone who can

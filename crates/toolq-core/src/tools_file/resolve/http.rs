@@ -59,7 +59,7 @@ pub(crate) fn resolve_http(
         .spanned()
         .map(|url| resolve_url(url, !http.hosts.is_missing(), context));
     let query = resolve_pairs(&http.query, context, |_| TemplatePolicy::WITH_VARIABLES);
-    let headers = resolve_headers(&http.headers, context);
+    let headers = resolve_headers(&http.headers, context, header_policy);
     let body = resolve_body(&http.body, method, context);
     let proxy = http
         .proxy
@@ -112,9 +112,10 @@ fn check_constant_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>
 }
 
 /// Resolves headers, and lowercases their names.
-fn resolve_headers(
+pub(crate) fn resolve_headers(
     table: &Field<SpannedTable<String>>,
     context: &mut ToolContext<'_, '_>,
+    policy_for: impl Fn(&str) -> TemplatePolicy,
 ) -> Vec<(String, Template)> {
     let mut headers: Vec<(String, Template)> = Vec::new();
     for (name, value) in table.entries() {
@@ -142,7 +143,7 @@ fn resolve_headers(
             let message = "a header must be a single line".to_owned();
             refuse(value.span, message, "write its value on one line");
         }
-        let template = context.resolve_template(value, header_policy(&lower));
+        let template = context.resolve_template(value, policy_for(&lower));
         headers.push((lower, template));
     }
     headers

@@ -215,15 +215,20 @@ fn resolve_secrets(
 /// Returns the templates whose variables are secrets.
 fn confidential_templates(backing: &Backing) -> Vec<&Template> {
     let templates = |pairs| -> &[(String, Template)] { pairs };
+    let api_key = match backing {
+        Backing::Agent(agent) => agent.api_key.as_ref(),
+        Backing::Command(_) | Backing::Http(_) | Backing::Builtin(_) => None,
+    };
     let (one, other) = match backing {
         Backing::Command(command) => (templates(&command.env), templates(&[])),
         Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
-        Backing::Agent(agent) => return agent.api_key.iter().collect(),
+        Backing::Agent(agent) => (templates(&agent.headers), templates(&[])),
         Backing::Builtin(_) => return Vec::new(),
     };
-    one.iter()
-        .chain(other)
-        .map(|(_, template)| template)
+    let pairs = one.iter().chain(other);
+    api_key
+        .into_iter()
+        .chain(pairs.map(|(_, template)| template))
         .collect()
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn resolve_messages(
         (MessageKey::InvalidInput, &file.invalid_input),
         (MessageKey::UnknownTool, &file.unknown_tool),
         (MessageKey::AgentFailed, &file.agent_failed),
+        (MessageKey::MaxTurns, &file.max_turns),
         (MessageKey::Paused, &file.paused),
         (MessageKey::NotExecuted, &file.not_executed),
         (MessageKey::Interrupted, &file.interrupted),

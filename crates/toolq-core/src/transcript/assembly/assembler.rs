@@ -110,11 +110,12 @@ impl ResponseAssembler {
         self.is_finished
     }
 
-    /// Returns the text so far.
+    /// Returns the text so far, each text block on its own line.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(PartialBlock::text);
         let content = self.texts.get("content").map(Into::into);
-        texts.chain(content).collect()
+        let texts: Vec<_> = texts.chain(content).collect();
+        texts.join("\n")
     }
 
     /// Returns the name of the model, if known, and the tokens so far. `None` if no tokens have been reported.

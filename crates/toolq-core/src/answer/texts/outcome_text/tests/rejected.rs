@@ -148,7 +148,7 @@ fn custom_messages_replace_the_built_in_ones() {
     insta::assert_snapshot!(texts.join("\n---\n"), @"
         工具 search 超时(1.5s)
         ---
-        Exit code 1.|{tool} [masked]
+        Exit code 1|{tool} [masked]
         ---
         输入无效:
         - /a: is required

@@ -1,0 +1,114 @@
+//! What the end of a call does to other calls, as a list of work. Handling an effect may add more, so calls end one
+//! after another, and the consequences of one in the order in which they arose.
+
+use crate::dispatcher::turn_loop::Dispatcher;
+use toolq_core::types::{CallRef, NotExecutedCause, OnFailure, Outcome, Tool};
+
+/// Something that remains to be done because a call has ended.
+#[derive(Debug)]
+pub(crate) enum CallEffect {
+    /// End the call with this number, which waits or runs.
+    Finish(usize, Outcome),
+    /// Skip all calls after the one with this number.
+    SkipLater(usize, NotExecutedCause),
+    /// Cancel the other calls of the batch of this call, whose tool is named.
+    CancelSiblings(CallRef, String),
+}
+
+impl Dispatcher<'_> {
+    /// Ends a waiting or running call, with everything that follows from that.
+    pub(crate) fn finish_call(&mut self, number: usize, outcome: Outcome) {
+        self.effects.push_back(CallEffect::Finish(number, outcome));
+        self.apply_effects();
+    }
+
+    /// Ends waiting calls that don't run, with everything that follows from that.
+    pub(crate) fn skip_calls(
+        &mut self,
+        numbers: impl IntoIterator<Item = usize>,
+        outcome: &Outcome,
+    ) {
+        self.push_skips(numbers, outcome);
+        self.apply_effects();
+    }
+
+    /// Handles effects until none is left, and delivers the answers that are then next in call order.
+    pub(crate) fn apply_effects(&mut self) {
+        while let Some(effect) = self.effects.pop_front() {
+            match effect {
+                CallEffect::Finish(number, outcome) => self.end_call(number, &outcome),
+                CallEffect::SkipLater(last, cause) => self.skip_later(last, cause),
+                CallEffect::CancelSiblings(call, tool) => self.cancel_siblings(&call, &tool),
+            }
+        }
+        self.deliver_answers();
+    }
+
+    /// Adds what the tool's `on_failure` does to the other calls of the turn. A call that was skipped or stopped from
+    /// outside cancels no siblings, but stops later calls just like one that failed: they build on its result.
+    pub(crate) fn push_on_failure(
+        &mut self,
+        number: usize,
+        call: &CallRef,
+        tool: &Tool,
+        outcome: &Outcome,
+    ) {
+        if !outcome.is_error() {
+            return;
+        }
+        let tool_name = tool.name.clone();
+        match tool.on_failure {
+            OnFailure::CancelSiblings
+                if !outcome.is_skipped() && !outcome.is_stopped_externally() =>
+            {
+                self.effects
+                    .push_back(CallEffect::CancelSiblings(call.clone(), tool_name));
+            }
+            OnFailure::Continue | OnFailure::CancelSiblings => {}
+            OnFailure::Stop => {
+                let cause = NotExecutedCause::PrecedingFailed { tool: tool_name };
+                self.effects.push_back(CallEffect::SkipLater(number, cause));
+            }
+        }
+    }
+
+    fn push_skips(&mut self, numbers: impl IntoIterator<Item = usize>, outcome: &Outcome) {
+        let skip = |number| CallEffect::Finish(number, outcome.clone());
+        self.effects.extend(numbers.into_iter().map(skip));
+    }
+
+    /// Skips all later calls, unless an earlier call already did.
+    fn skip_later(&mut self, last: usize, cause: NotExecutedCause) {
+        if self.stopped_by.is_some() {
+            return;
+        }
+        let outcome = Outcome::NotExecuted(cause.clone());
+        self.stopped_by = Some(cause);
+        let later = self.gate.withdraw_while(|number| number > last);
+        self.push_skips(later, &outcome);
+    }
+
+    /// Cancels the other calls of the batch, both running and waiting.
+    fn cancel_siblings(&mut self, call: &CallRef, tool: &str) {
+        if call.batch.is_none() {
+            return;
+        }
+        for (batch, run) in self.queue.running_calls() {
+            if batch == call.batch {
+                run.cancelled_by.get_or_insert_with(|| tool.to_owned());
+                run.cancel_attempt();
+            }
+        }
+        let sibling = Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
+            tool: tool.to_owned(),
+        });
+        let queue = &self.queue;
+        let is_same_batch = |number| {
+            queue
+                .get(number)
+                .is_some_and(|entry| entry.call.batch == call.batch)
+        };
+        let waiting = self.gate.withdraw_while(is_same_batch);
+        self.push_skips(waiting, &sibling);
+    }
+}
