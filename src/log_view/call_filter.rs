@@ -1,10 +1,7 @@
 //! The filters of `toolq log show`.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
-
-use toolq_log::{Corruption, Record, RecordKind};
+use toolq_log::records::{CallContent, ModelResponseRecord, ProbeRecord};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// Selects the calls to show.
 #[derive(Debug, Clone, Default)]
@@ -13,29 +10,6 @@ pub struct CallFilter {
     pub errors_only: bool,
     /// Select only calls of these tools; empty selects all.
     pub tools: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct EndFilterFields<'a> {
-    #[serde(borrow)]
-    tool_name: Cow<'a, str>,
-    is_error: bool,
-}
-
-/// The fields of a record that belongs to a call but doesn't end it.
-#[derive(Deserialize)]
-struct CallRecordFields<'a> {
-    #[serde(borrow)]
-    tool_name: Cow<'a, str>,
-    /// Only in a `resolve` record.
-    #[serde(default)]
-    is_error: bool,
-}
-
-#[derive(Deserialize)]
-struct CallNameFields<'a> {
-    #[serde(borrow, alias = "tool_name")]
-    name: Cow<'a, str>,
 }
 
 impl CallFilter {
@@ -62,27 +36,27 @@ impl CallFilter {
         if self.matches_all() {
             return Ok(true);
         }
-        Ok(match &record.kind {
+        let tool = match &record.kind {
             RecordKind::ToolCall => {
                 let call = content.and_then(|json| serde_json::from_str(json).ok());
-                call.is_some_and(|call: CallNameFields<'_>| self.matches_call(&call.name, false))
+                let is_match = |call: CallContent<'_>| self.matches_call(&call.name, false);
+                return Ok(call.is_some_and(is_match));
             }
-            RecordKind::ToolStart => {
-                let start: CallNameFields<'_> = record.parse_metadata()?;
-                self.matches_call(&start.name, false)
+            RecordKind::ModelResponse => {
+                let response: ModelResponseRecord<'_> = record.parse_metadata()?;
+                response.tool_name
             }
-            kind if kind.ends_call() => {
-                let end: EndFilterFields<'_> = record.parse_metadata()?;
-                self.matches_call(&end.tool_name, end.is_error)
+            RecordKind::ProbeStart => {
+                let probe: ProbeRecord<'_> = record.parse_metadata()?;
+                probe.tool_name
             }
-            RecordKind::Resolve
-            | RecordKind::ProbeStart
-            | RecordKind::ProbeEnd
-            | RecordKind::ModelResponse => {
-                let of: CallRecordFields<'_> = record.parse_metadata()?;
-                self.matches_call(&of.tool_name, of.is_error)
+            _ => {
+                let Some(event) = CallEvent::from_record(record)? else {
+                    return Ok(false);
+                };
+                return Ok(self.matches_call(event.tool_name(), event.is_error()));
             }
-            _ => false,
-        })
+        };
+        Ok(self.matches_call(&tool, false))
     }
 }

@@ -6,8 +6,9 @@ use std::collections::{HashMap, VecDeque};
 
 use uuid::Uuid;
 
-use crate::log_view::call_view::{CallEndView, CallView};
-use toolq_log::StartRecord;
+use crate::log_view::call_view::CallView;
+use crate::log_view::preview::OutputPreview;
+use toolq_log::CallEvent;
 
 /// Maximum depth of the tree; deeper calls are shown at this depth. toolq's agents don't nest as deep, but a log may be
 /// forged.
@@ -87,15 +88,15 @@ impl CallTree {
         }
     }
 
-    pub(super) fn start_call(&mut self, record: Option<Uuid>, start: &StartRecord<'_>) {
+    /// Applies a record of a call, with its content if that is shown.
+    pub(super) fn apply(
+        &mut self,
+        record: Option<Uuid>,
+        event: &CallEvent<'_>,
+        output: Option<OutputPreview>,
+    ) {
         if let Some(node) = record.and_then(|record| self.nodes.get_mut(&record)) {
-            node.view.mark_started(start);
-        }
-    }
-
-    pub(super) fn end_call(&mut self, record: Option<Uuid>, end: CallEndView) {
-        if let Some(node) = record.and_then(|record| self.nodes.get_mut(&record)) {
-            node.view.set_end(end);
+            node.view.apply(event, output);
         }
     }
 

@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::log_view::preview;
 use crate::log_view::preview::OutputPreview;
 use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::{escape, format_bytes, format_duration};
-use toolq_log::records::metadata;
-use toolq_log::{Corruption, Record, RecordKind};
+use toolq_log::records::{CallContent, CallEndRecord, CallRecord, RecordedJson};
+use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Indentation of the lines below a call's first line.
 const DETAIL_INDENT: usize = 7;
@@ -39,27 +37,18 @@ pub(crate) struct CallView {
     depth: usize,
     position: usize,
     input: String,
-    started: bool,
+    log: CallLog,
     end: Option<CallEndView>,
 }
 
 /// How a call ended.
 #[derive(Debug)]
-pub(crate) struct CallEndView {
+struct CallEndView {
     is_error: bool,
-    /// No later run can continue or repeat it.
-    is_final: bool,
     status: String,
     /// Green for success, red for a failure, yellow if there is no result.
     style: &'static str,
     output: OutputPreview,
-}
-
-#[derive(Deserialize)]
-struct ToolCallContent<'a> {
-    name: String,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
 }
 
 impl CallView {
@@ -70,12 +59,15 @@ impl CallView {
         content: &Result<String, String>,
         layout: &TextLayout,
     ) -> Result<Self, Corruption> {
-        let call: metadata::CallRecord = record.parse_metadata()?;
+        let call: CallRecord<'_> = record.parse_metadata()?;
         let depth = parent.map_or(0, |parent| parent.depth + 1);
         let layout = &layout.inset(depth * NESTING_INDENT);
         let (name, input) = match content {
-            Ok(json) => match serde_json::from_str::<ToolCallContent<'_>>(json) {
-                Ok(ToolCallContent { name, input }) => (name, preview::json_preview(input, layout)),
+            Ok(json) => match serde_json::from_str::<CallContent<'_>>(json) {
+                Ok(CallContent { name, input, .. }) => {
+                    let input = input.as_ref().map(RecordedJson::as_raw);
+                    (name.into_owned(), preview::json_preview(input, layout))
+                }
                 Err(error) => (String::new(), format!("({error})")),
             },
             Err(reason) => (String::new(), format!("({reason})")),
@@ -91,32 +83,29 @@ impl CallView {
             depth,
             position: call.position,
             input,
-            started: false,
+            log: CallLog::default(),
             end: None,
         })
     }
 
-    pub(super) fn mark_started(&mut self, start: &metadata::StartRecord<'_>) {
-        self.started = true;
-        (*start.tool_name).clone_into(&mut self.name);
-    }
-
-    pub(super) fn set_end(&mut self, end: CallEndView) {
-        self.end = Some(end);
-    }
-
-    /// Forgets the start and the end of a call, because it starts again.
-    pub(super) fn reset(self) -> Self {
-        Self {
-            started: false,
-            end: None,
-            ..self
+    /// Applies a record of the call. `output` is its content, if that is shown.
+    pub(super) fn apply(&mut self, event: &CallEvent<'_>, output: Option<OutputPreview>) {
+        // `toolq log verify` is what reports a record that can't follow the others.
+        let _ = self.log.apply(event);
+        if let CallEvent::Started(start) = event {
+            (*start.tool_name).clone_into(&mut self.name);
         }
+        self.end = output.and_then(|output| CallEndView::new(event, output));
+    }
+
+    /// Forgets the end of a call, because it continues.
+    pub(super) fn reopened(self) -> Self {
+        Self { end: None, ..self }
     }
 
     /// Returns whether it has a result that no later run replaces.
     pub(super) fn has_final_result(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.is_final)
+        self.log.is_final() && self.log.attempts() > 0
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -203,65 +192,44 @@ impl CallView {
     fn status_label(&self, layout: &TextLayout) -> String {
         match &self.end {
             Some(end) => layout.paint(&end.status, end.style),
-            None if self.started => layout.paint("started, no result", "33"),
+            None if self.log.attempts() > 0 => layout.paint("started, no result", "33"),
             None => layout.paint("not started, no result", "33"),
         }
     }
 }
 
 impl CallEndView {
-    pub(super) fn new(
-        record: &Record,
-        content: Result<String, String>,
-        layout: &TextLayout,
-    ) -> Result<Self, Corruption> {
-        let end: metadata::CallEndRecord<'_> = record.parse_metadata()?;
-        Ok(Self {
-            is_error: end.is_error,
-            is_final: record.kind == RecordKind::ToolResult
-                && end.attempts > 0
-                && !end.status.is_interrupted(),
-            status: end_label(&end),
-            style: match record.kind {
-                RecordKind::ToolResult if end.is_error => "31",
-                RecordKind::ToolResult => "32",
-                _ => "33",
-            },
-            output: OutputPreview::new(content, layout),
-        })
-    }
-
-    /// Creates the end of a call in doubt that was resolved.
-    pub(super) fn from_resolve(
-        resolved: &metadata::ResolveRecord,
-        content: Result<String, String>,
-        layout: &TextLayout,
-    ) -> Self {
-        let (status, content) = if resolved.done {
-            ("resolved", content)
-        } else {
-            let status = "resolved: not done; it will run on resume";
-            (status, Ok("\"\"".to_owned()))
+    /// Returns `None` if the record doesn't end the call.
+    fn new(event: &CallEvent<'_>, output: OutputPreview) -> Option<Self> {
+        let (status, style) = match event {
+            CallEvent::Result(end) if end.is_error => (end_label(end), "31"),
+            CallEvent::Result(end) => (end_label(end), "32"),
+            CallEvent::Skipped(end) | CallEvent::InDoubt(end) => (end_label(end), "33"),
+            CallEvent::Resolved(resolve) if resolve.done => ("resolved".to_owned(), "31"),
+            CallEvent::Resolved(_) => {
+                ("resolved: not done; it will run on resume".to_owned(), "33")
+            }
+            CallEvent::Started(_) | CallEvent::Probed(_) => return None,
         };
-        Self {
-            is_error: resolved.is_error || !resolved.done,
-            is_final: resolved.done,
-            status: status.to_owned(),
-            style: if resolved.done { "31" } else { "33" },
-            output: OutputPreview::new(content, layout),
-        }
+        Some(Self {
+            is_error: event.is_error(),
+            status,
+            style,
+            output,
+        })
     }
 }
 
 /// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
-fn end_label(end: &metadata::CallEndRecord<'_>) -> String {
+fn end_label(end: &CallEndRecord<'_>) -> String {
     let mut parts = vec![escape(&end.status.label()).into_owned()];
     parts.extend(
         end.exit
+            .exit
             .filter(|code| *code != 0)
             .map(|code| format!("exit {code}")),
     );
-    parts.extend(end.signal.map(|signal| format!("signal {signal}")));
+    parts.extend(end.exit.signal.map(|signal| format!("signal {signal}")));
     parts.extend(end.http_status.map(|status| format!("HTTP {status}")));
     if end.attempts > 0 {
         parts.push(format_duration(Duration::from_millis(end.duration_ms)));

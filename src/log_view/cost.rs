@@ -1,15 +1,17 @@
 //! Collects the tokens and costs of agents for `toolq log cost`.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, Status, format_usd};
-use toolq_log::{Corruption, Record, RecordKind, SessionRecord};
+use crate::log_view::table::to_json;
+
+use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_usd};
+use toolq_log::records::{CallEndRecord, ModelResponseRecord, SessionRecord};
+use toolq_log::{Corruption, Record, RecordKind};
 
 /// Adds up the usage of agents, by agent and by the model that responded, over any number of logs.
 #[derive(Debug, Default)]
@@ -58,31 +60,6 @@ pub struct AgentCost {
     pub duration_ms: u64,
 }
 
-#[derive(Deserialize)]
-struct ModelResponseFields<'a> {
-    #[serde(borrow)]
-    tool_name: Cow<'a, str>,
-    #[serde(borrow)]
-    model: Option<Cow<'a, str>>,
-    usage: ReportedUsage,
-}
-
-#[derive(Deserialize)]
-struct AgentResultFields<'a> {
-    /// Only in results of agents.
-    #[serde(borrow)]
-    agent_name: Option<Cow<'a, str>>,
-    duration_ms: u64,
-    status: Status,
-    #[serde(default)]
-    turns_used: u64,
-    #[serde(borrow, default)]
-    usage: BTreeMap<Cow<'a, str>, ReportedUsage>,
-    /// The part of `usage` that isn't covered by recorded responses.
-    #[serde(borrow, default)]
-    lost: BTreeMap<Cow<'a, str>, ReportedUsage>,
-}
-
 impl CostCollector {
     /// Adds the next record of a log.
     ///
@@ -93,55 +70,18 @@ impl CostCollector {
             // A resuming session continues the agents' calls, and doesn't record their earlier responses again.
             RecordKind::Session => {
                 let session: SessionRecord = record.parse_metadata()?;
-                let open = session
-                    .resumes
-                    .is_none()
-                    .then(|| take(&mut self.open_calls));
-                self.close_calls(open.unwrap_or_default());
+                if session.resumes.is_none() {
+                    self.finish_log();
+                }
             }
             RecordKind::ModelResponse => {
-                let found: ModelResponseFields<'_> = record.parse_metadata()?;
-                let call = record.parent.unwrap_or_default();
-                let open = self
-                    .open_calls
-                    .entry(call)
-                    .or_insert_with(|| OpenAgentCall {
-                        agent: found.tool_name.into(),
-                        totals: AgentTotals::default(),
-                    });
-                let model = found.model.unwrap_or_default().into();
-                *open.totals.tokens_by_model.entry(model).or_default() += found.usage;
-                open.totals.turns += 1;
+                if let Some(call) = record.parent {
+                    self.add_response(call, &record.parse_metadata()?);
+                }
             }
             kind if kind.ends_call() => {
-                let found: AgentResultFields<'_> = record.parse_metadata()?;
-                if let Some(agent) = found.agent_name {
-                    let call = record.parent.unwrap_or_default();
-                    let recorded = self.open_calls.remove(&call).map(|mut open| {
-                        open.totals.add_tokens(found.lost);
-                        open.totals
-                    });
-                    let models = found.usage.into_iter();
-                    // Only a result has the name of the agent itself. But its usage covers only its own run, so the sum
-                    // of the recorded responses is preferred.
-                    let mut used = recorded.unwrap_or_else(|| AgentTotals {
-                        tokens_by_model: models.map(|(model, used)| (model.into(), used)).collect(),
-                        turns: found.turns_used,
-                        duration_ms: 0,
-                    });
-                    used.duration_ms = used.duration_ms.saturating_add(found.duration_ms);
-                    let agent = agent.into();
-                    if *kind == RecordKind::ToolResult && !found.status.is_interrupted() {
-                        self.add_totals(agent, used);
-                    } else {
-                        self.open_calls.insert(
-                            call,
-                            OpenAgentCall {
-                                agent,
-                                totals: used,
-                            },
-                        );
-                    }
+                if let Some(call) = record.parent {
+                    self.add_call_end(call, kind, record.parse_metadata()?);
                 }
             }
             _ => {}
@@ -149,22 +89,48 @@ impl CostCollector {
         Ok(())
     }
 
-    /// Ends a log. Responses count even if their call has no result, because they were paid for.
-    pub fn finish_log(&mut self) {
-        let open = take(&mut self.open_calls);
-        self.close_calls(open);
+    fn add_response(&mut self, call: Uuid, response: &ModelResponseRecord<'_>) {
+        let new_call = || OpenAgentCall {
+            agent: (&*response.tool_name).into(),
+            totals: AgentTotals::default(),
+        };
+        let open = self.open_calls.entry(call).or_insert_with(new_call);
+        // The empty name is for responses that don't name their model.
+        let model = response.model.as_deref().unwrap_or_default();
+        let tokens = open.totals.tokens_by_model.entry(model.into());
+        *tokens.or_default() += response.usage;
+        open.totals.turns += 1;
     }
 
-    fn close_calls(&mut self, open: HashMap<Uuid, OpenAgentCall>) {
-        for (
-            _,
-            OpenAgentCall {
-                agent,
-                totals: used,
-            },
-        ) in open
-        {
-            self.add_totals(agent, used);
+    fn add_call_end(&mut self, call: Uuid, kind: &RecordKind, end: CallEndRecord<'_>) {
+        let is_final = *kind == RecordKind::ToolResult && !end.is_interrupted();
+        let Some(used) = end.agent else { return };
+        let recorded = self.open_calls.remove(&call).map(|mut open| {
+            open.totals.add_tokens(used.lost);
+            open.totals
+        });
+        // Only a result has the name of the agent itself. But its usage covers only its own run, so the sum of the
+        // recorded responses is preferred.
+        let models = used.usage.into_iter();
+        let mut totals = recorded.unwrap_or_else(|| AgentTotals {
+            tokens_by_model: models.map(|(model, used)| (model.into(), used)).collect(),
+            turns: used.turns_used,
+            duration_ms: 0,
+        });
+        totals.duration_ms = totals.duration_ms.saturating_add(end.duration_ms);
+        let agent = used.agent_name.into();
+        if is_final {
+            self.add_totals(agent, totals);
+        } else {
+            self.open_calls
+                .insert(call, OpenAgentCall { agent, totals });
+        }
+    }
+
+    /// Ends a log. Responses count even if their call has no result, because they were paid for.
+    pub fn finish_log(&mut self) {
+        for (_, OpenAgentCall { agent, totals }) in take(&mut self.open_calls) {
+            self.add_totals(agent, totals);
         }
     }
 
@@ -218,8 +184,7 @@ impl CostCollector {
             agents: self.agents(prices),
             total: self.total(prices),
         };
-        // Can't fail: strings and numbers always have a JSON form.
-        serde_json::to_string(&json).unwrap_or_default()
+        to_json(&json)
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::log_view::call_view::{CallEndView, CallView};
+use crate::log_view::call_view::CallView;
+use crate::log_view::preview::OutputPreview;
+use toolq_log::CallEvent;
 
 /// Calls that are shown at the end of the log, in the order in which they ended, because until then a later run could
 /// continue them or a `resolve` record could settle them. Each has the title of its session.
@@ -29,12 +31,17 @@ impl DeferredCalls {
         Some(call)
     }
 
-    /// Sets the end of a call that was resolved.
-    pub(super) fn end_call(&mut self, record: Option<Uuid>, end: CallEndView) {
+    /// Applies the record that resolves a call.
+    pub(super) fn apply(
+        &mut self,
+        record: Option<Uuid>,
+        event: &CallEvent<'_>,
+        output: OutputPreview,
+    ) {
         let index = record.and_then(|record| self.indexes.get(&record));
         let entry = index.and_then(|index| self.calls.get_mut(*index));
         if let Some(Some((_, call))) = entry {
-            call.set_end(end);
+            call.apply(event, Some(output));
         }
     }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use toolq_core::text::format_duration;
 use toolq_core::types::Status;
-use toolq_log::records::metadata;
+use toolq_log::records::DescribeRecord;
 use toolq_log::{Corruption, Record};
 
 /// The tools whose `describe` program has started but has no recorded end, in start order.
@@ -20,8 +20,9 @@ impl DescribeTracker {
     /// # Errors
     /// The record's metadata doesn't match its type.
     pub fn start(&mut self, record: &Record) -> Result<(), Corruption> {
-        let fields: metadata::DescribeRecord = record.parse_metadata()?;
-        self.0.insert(record.seq, (record.id, fields.tool_name));
+        let fields: DescribeRecord<'_> = record.parse_metadata()?;
+        self.0
+            .insert(record.seq, (record.id, fields.tool_name.into_owned()));
         Ok(())
     }
 
@@ -31,13 +32,14 @@ impl DescribeTracker {
     /// The record's metadata doesn't match its type.
     pub fn end(&mut self, record: &Record) -> Result<String, Corruption> {
         self.0.retain(|_, (start, _)| Some(*start) != record.parent);
-        let metadata::DescribeRecord {
+        let DescribeRecord {
             tool_name,
             status,
             duration_ms,
             error,
+            ..
         } = record.parse_metadata()?;
-        let took = format_duration(Duration::from_millis(duration_ms));
+        let took = format_duration(Duration::from_millis(duration_ms.unwrap_or(0)));
         Ok(match (error, status) {
             (Some(why), _) => {
                 format!("{tool_name} could not describe itself ({took}): {why}")

@@ -7,16 +7,16 @@ use uuid::Uuid;
 
 use crate::log_view::call_filter::CallFilter;
 use crate::log_view::call_tree::CallTree;
-use crate::log_view::call_view::{CallEndView, CallView};
+use crate::log_view::call_view::CallView;
 use crate::log_view::call_writer::CallWriter;
 use crate::log_view::deferred_calls::DeferredCalls;
 use crate::log_view::describe_tracker::DescribeTracker;
-use crate::log_view::preview;
+use crate::log_view::preview::{self, OutputPreview};
 use crate::log_view::session_view::{session_end_label, session_title};
 use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::escape;
-use toolq_log::records::metadata;
-use toolq_log::{Corruption, Record, RecordKind};
+use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// Renders one log.
 #[derive(Debug)]
@@ -73,15 +73,12 @@ impl LogRenderer {
             RecordKind::Turn => self.render_turn(record)?,
             RecordKind::ToolCall => self.render_call(record, &content())?,
             RecordKind::ToolStart => {
-                self.reopen_call(record.parent);
-                self.tree
-                    .start_call(record.parent, &record.parse_metadata()?);
+                self.render_event(record, None)?;
                 String::new()
             }
             kind if kind.ends_call() => {
-                let end = CallEndView::new(record, content(), &self.writer.layout)?;
-                self.reopen_call(record.parent);
-                self.tree.end_call(record.parent, end);
+                let output = OutputPreview::new(content(), &self.writer.layout);
+                self.render_event(record, Some(output))?;
                 self.flush(false)
             }
             RecordKind::DescribeStart => {
@@ -132,7 +129,7 @@ impl LogRenderer {
 
     fn render_session(&mut self, record: &Record) -> Result<String, Corruption> {
         let rest = self.flush_all() + &self.render_unanswered();
-        let session: metadata::SessionRecord = record.parse_metadata()?;
+        let session: SessionRecord = record.parse_metadata()?;
         let title = session_title(&session, record.timestamp);
         let gap = if record.seq > 0 { "\n" } else { "" };
         let title = format!("{gap}{}\n", self.writer.layout.bold(&title));
@@ -144,19 +141,44 @@ impl LogRenderer {
         Ok(rest)
     }
 
+    /// Adds a record of a call to the tree.
+    fn render_event(
+        &mut self,
+        record: &Record,
+        output: Option<OutputPreview>,
+    ) -> Result<(), Corruption> {
+        if let Some(event) = CallEvent::from_record(record)? {
+            self.reopen_call(record.parent);
+            self.tree.apply(record.parent, &event, output);
+        }
+        Ok(())
+    }
+
     fn render_resolve(
         &mut self,
         record: &Record,
         content: Result<String, String>,
     ) -> Result<String, Corruption> {
         let rest = self.flush_all();
-        let resolved: metadata::ResolveRecord = record.parse_metadata()?;
-        if let Some(deferred) = &mut self.deferred {
-            deferred.end_call(
-                record.parent,
-                CallEndView::from_resolve(&resolved, content, &self.writer.layout),
-            );
+        let event = CallEvent::from_record(record)?;
+        let Some(event @ CallEvent::Resolved(resolved)) = &event else {
             return Ok(rest);
+        };
+        if let Some(deferred) = &mut self.deferred {
+            let content = if resolved.done {
+                content
+            } else {
+                Ok("\"\"".to_owned())
+            };
+            let output = OutputPreview::new(content, &self.writer.layout);
+            deferred.apply(record.parent, event, output);
+            return Ok(rest);
+        }
+        if let Some(call) = record
+            .parent
+            .and_then(|call| self.open_calls.get_mut(&call))
+        {
+            call.apply(event, None);
         }
         let found = match (resolved.done, content) {
             (true, Ok(result)) => {
@@ -168,11 +190,10 @@ impl LogRenderer {
             (true, Err(reason)) => format!("done ({reason})"),
             (false, _) => "not done".to_owned(),
         };
-        let note = resolved
-            .note
-            .map_or_else(String::new, |note| format!(" ({note})"));
+        let note = resolved.note.as_deref();
+        let note = note.map_or_else(String::new, |note| format!(" ({note})"));
         let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
-        if !self.writer.filter.matches_call(name, resolved.is_error) {
+        if !self.writer.filter.matches_call(name, event.is_error()) {
             return Ok(rest);
         }
         let line = escape(&format!("resolved {name} {id}: {found}{note}")).into_owned();
@@ -181,7 +202,7 @@ impl LogRenderer {
 
     fn render_session_end(&mut self, record: &Record) -> Result<String, Corruption> {
         let rest = self.flush_all() + &self.render_unanswered();
-        let end: toolq_log::EndFields = record.parse_metadata()?;
+        let end: SessionEndRecord = record.parse_metadata()?;
         Ok(rest + &self.render_remark(&session_end_label(&end)))
     }
 
@@ -195,7 +216,7 @@ impl LogRenderer {
 
     /// Renders a turn. One of the input ends all calls before it; one of an agent is added to the agent's call.
     fn render_turn(&mut self, record: &Record) -> Result<String, Corruption> {
-        let turn: toolq_log::TurnFields = record.parse_metadata()?;
+        let turn: TurnRecord = record.parse_metadata()?;
         let Some(call) = record.parent.filter(|_| turn.agent.is_some()) else {
             return Ok(self.flush_all());
         };
@@ -228,7 +249,7 @@ impl LogRenderer {
             .and_then(|deferred| deferred.take(record));
         if let Some(call) = self.open_calls.remove(&record).or(deferred) {
             self.reopen_call(call.parent);
-            self.tree.add_call(call.reset());
+            self.tree.add_call(call.reopened());
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use toolq_core::text::{escape, format_duration};
-use toolq_log::{EndFields as SessionEnd, SessionRecord};
+use toolq_log::records::{SessionEndRecord, SessionRecord};
 
 /// Formats the title: `session of 2026-01-01 12:00:00 UTC with tools.yaml (toolq 0.1.0)`. `timestamp` is in
 /// milliseconds since 1970.
@@ -21,7 +21,7 @@ pub(crate) fn session_title(session: &SessionRecord, timestamp: u64) -> String {
 }
 
 /// Formats the end: `exit 0 after 44ms: 3 calls (1 from the log), 1 error`.
-pub(crate) fn session_end_label(end: &SessionEnd) -> String {
+pub(crate) fn session_end_label(end: &SessionEndRecord) -> String {
     let took = format_duration(Duration::from_millis(end.duration_ms));
     let from_log = match end.recalled {
         0 => String::new(),

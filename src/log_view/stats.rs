@@ -1,14 +1,13 @@
 //! Collects the statistics of `toolq log stats`.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::log_view::durations::{DurationSample, DurationStats};
-use toolq_core::types::Status;
-use toolq_log::{Corruption, Record, RecordKind};
+use crate::log_view::table::to_json;
+use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Counts the outcomes of calls by tool, over any number of logs. Keeps one number per call that ran.
 #[derive(Debug, Default)]
@@ -23,6 +22,7 @@ pub struct StatsCollector {
 #[derive(Debug)]
 struct OpenCall {
     tool: Box<str>,
+    log: CallLog,
     outcome: OutcomeClass,
     /// Duration of a success or a failure, in milliseconds.
     duration_ms: Option<u64>,
@@ -82,114 +82,53 @@ pub struct ToolStats {
     pub durations: DurationStats,
 }
 
-#[derive(Deserialize)]
-struct StartFields<'a> {
-    #[serde(borrow)]
-    tool_name: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct EndStatsFields<'a> {
-    #[serde(borrow)]
-    tool_name: Cow<'a, str>,
-    is_error: bool,
-    status: Status,
-    duration_ms: u64,
-    attempts: u32,
-}
-
-#[derive(Deserialize)]
-struct ResolveFields<'a> {
-    #[serde(borrow)]
-    tool_name: Cow<'a, str>,
-    done: bool,
-    is_error: Option<bool>,
-}
-
 impl StatsCollector {
     /// Adds the next record of a log.
     ///
     /// # Errors
     /// The record's metadata doesn't match its type.
     pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
-        match &record.kind {
-            RecordKind::ToolStart => {
-                let StartFields { tool_name } = record.parse_metadata()?;
-                self.set_provisional(record.parent, &tool_name, OutcomeClass::Unfinished, None);
-            }
-            RecordKind::Resolve => {
-                let found: ResolveFields<'_> = record.parse_metadata()?;
-                if found.done {
-                    let outcome = if found.is_error == Some(true) {
-                        OutcomeClass::Failure
-                    } else {
-                        OutcomeClass::Success
-                    };
-                    self.count_final(record.parent, &found.tool_name, outcome, None);
-                }
-            }
-            kind if kind.ends_call() => {
-                let fields: EndStatsFields<'_> = record.parse_metadata()?;
-                let (call, tool) = (record.parent, &fields.tool_name);
-                let duration_ms = Some(fields.duration_ms);
-                match OutcomeClass::from_record(kind, &fields) {
-                    // A resumed run may start it again.
-                    OutcomeClass::Failure if fields.status.is_interrupted() => {
-                        self.set_provisional(call, tool, OutcomeClass::Failure, duration_ms);
-                    }
-                    outcome @ (OutcomeClass::Success | OutcomeClass::Failure) => {
-                        self.count_final(call, tool, outcome, duration_ms);
-                    }
-                    outcome => self.set_provisional(call, tool, outcome, None),
-                }
-            }
-            _ => {}
+        let (Some(call), Some(event)) = (record.parent, CallEvent::from_record(record)?) else {
+            return Ok(());
+        };
+        let new_call = || OpenCall {
+            tool: event.tool_name().into(),
+            log: CallLog::default(),
+            outcome: OutcomeClass::Unfinished,
+            duration_ms: None,
+        };
+        let open = self.open_calls.entry(call).or_insert_with(new_call);
+        // `toolq log verify` is what reports a record that can't follow the others.
+        let _ = open.log.apply(&event);
+        if let Some(outcome) = OutcomeClass::from_event(&event) {
+            open.outcome = outcome;
+            open.duration_ms = match &event {
+                CallEvent::Result(end) if outcome.has_duration() => Some(end.duration_ms),
+                _ => None,
+            };
+        }
+        if open.log.is_final()
+            && let Some(open) = self.open_calls.remove(&call)
+        {
+            self.count(&open);
         }
         Ok(())
     }
 
     /// Ends a log: the outcomes so far are final.
     pub fn finish_log(&mut self) {
-        for (call, open) in std::mem::take(&mut self.open_calls) {
-            self.count_final(Some(call), &open.tool, open.outcome, open.duration_ms);
+        for open in std::mem::take(&mut self.open_calls).into_values() {
+            self.count(&open);
         }
-    }
-
-    /// Sets the outcome of a call, unless a later record changes it.
-    fn set_provisional(
-        &mut self,
-        call: Option<Uuid>,
-        tool: &str,
-        outcome: OutcomeClass,
-        duration_ms: Option<u64>,
-    ) {
-        let tool = tool.into();
-        let open = OpenCall {
-            tool,
-            outcome,
-            duration_ms,
-        };
-        self.open_calls.insert(call.unwrap_or_default(), open);
     }
 
     /// Counts the final outcome of a call.
-    fn count_final(
-        &mut self,
-        call: Option<Uuid>,
-        tool: &str,
-        outcome: OutcomeClass,
-        duration_ms: Option<u64>,
-    ) {
-        self.open_calls.remove(&call.unwrap_or_default());
-        let counts = self.counts_of(tool);
-        *counts.outcomes.count_mut(outcome) += 1;
-        if let Some(duration_ms) = duration_ms {
+    fn count(&mut self, call: &OpenCall) {
+        let counts = self.tools.entry(call.tool.clone()).or_default();
+        *counts.outcomes.count_mut(call.outcome) += 1;
+        if let Some(duration_ms) = call.duration_ms {
             counts.durations.push(duration_ms);
         }
-    }
-
-    fn counts_of(&mut self, tool: &str) -> &mut ToolCounts {
-        self.tools.entry(tool.into()).or_default()
     }
 
     /// Returns the statistics of each tool, sorted by name.
@@ -218,20 +157,28 @@ impl StatsCollector {
             tools: self.tools().collect(),
             total: self.total(),
         };
-        // Can't fail: strings and numbers always have a JSON form.
-        serde_json::to_string(&json).unwrap_or_default()
+        to_json(&json)
     }
 }
 
 impl OutcomeClass {
-    fn from_record(kind: &RecordKind, fields: &EndStatsFields<'_>) -> Self {
-        match kind {
-            RecordKind::ToolSkipped => Self::Skipped,
-            RecordKind::ToolInDoubt => Self::InDoubt,
-            _ if fields.attempts == 0 => Self::Rejected,
-            _ if fields.is_error => Self::Failure,
-            _ => Self::Success,
-        }
+    /// Returns the outcome of a call after this record, or `None` if the record doesn't change it.
+    fn from_event(event: &CallEvent<'_>) -> Option<Self> {
+        Some(match event {
+            CallEvent::Started(_) => Self::Unfinished,
+            CallEvent::Skipped(_) => Self::Skipped,
+            CallEvent::InDoubt(_) => Self::InDoubt,
+            CallEvent::Result(end) if end.attempts == 0 => Self::Rejected,
+            CallEvent::Resolved(resolve) if !resolve.done => return None,
+            CallEvent::Result(_) | CallEvent::Resolved(_) if event.is_error() => Self::Failure,
+            CallEvent::Result(_) | CallEvent::Resolved(_) => Self::Success,
+            CallEvent::Probed(_) => return None,
+        })
+    }
+
+    /// Whether calls with this outcome have a duration that counts.
+    fn has_duration(self) -> bool {
+        matches!(self, Self::Success | Self::Failure)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Formats tables with aligned columns.
 
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use toolq_core::text::{escape, paint, truncate_to_columns};
@@ -14,6 +15,15 @@ pub(crate) fn row_name(name: Option<&str>) -> String {
         Some(name) => truncate_to_columns(&escape(name), MAX_NAME_COLUMNS).into_owned(),
         None => "all".to_owned(),
     }
+}
+
+/// Formats a report as one line of JSON.
+#[expect(
+    clippy::expect_used,
+    reason = "serializing strings, numbers and lists can't fail"
+)]
+pub(crate) fn to_json(report: &impl Serialize) -> String {
+    serde_json::to_string(report).expect("strings and numbers have a JSON form")
 }
 
 /// Joins columns of equal length into lines. The first cells are titles. There is no trailing newline.

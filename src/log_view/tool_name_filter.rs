@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
 use toolq_core::text::suggest_name;
-use toolq_log::{Corruption, Record, RecordKind};
+use toolq_log::records::CallRecord;
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// Maximum number of names that are kept for suggestions.
 const MAX_OTHER_NAMES: usize = 1_000;
@@ -16,12 +15,6 @@ const MAX_OTHER_NAMES: usize = 1_000;
 pub struct ToolNameFilter {
     missing: BTreeSet<String>,
     other_names: BTreeSet<String>,
-}
-
-#[derive(Deserialize)]
-struct ToolNameFields<'a> {
-    #[serde(borrow)]
-    tool_name: Option<Cow<'a, str>>,
 }
 
 impl ToolNameFilter {
@@ -38,11 +31,14 @@ impl ToolNameFilter {
     /// # Errors
     /// The record's metadata doesn't match its type.
     pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
-        let is_of_call = matches!(record.kind, RecordKind::ToolCall | RecordKind::ToolStart);
-        if self.missing.is_empty() || !(is_of_call || record.kind.ends_call()) {
+        if self.missing.is_empty() {
             return Ok(());
         }
-        let ToolNameFields { tool_name } = record.parse_metadata()?;
+        let tool_name = match &record.kind {
+            RecordKind::ToolCall => Some(record.parse_metadata::<CallRecord<'_>>()?.tool_name),
+            _ => CallEvent::from_record(record)?
+                .map(|event| Cow::Owned(event.tool_name().to_owned())),
+        };
         if let Some(name) = tool_name {
             self.missing.remove(&*name);
             if self.other_names.len() < MAX_OTHER_NAMES && !self.other_names.contains(&*name) {

@@ -1,9 +1,8 @@
 //! Compares an input with the logged run that it resumes, before anything runs.
 
-use std::collections::BTreeSet;
-
 use crate::input::CommandInput;
 use crate::output::CommandError;
+use crate::session::changed_context::{BlockedCalls, ChangedContext};
 use crate::session::log_request::LogRequest;
 use crate::session::log_subject::LogSubject;
 use toolq_core::transcript::Recording;
@@ -22,9 +21,9 @@ pub(super) fn compare_with_history(
     let mut comparison = HistoryComparison {
         history,
         request,
-        is_frozen: is_frozen(history, request),
+        changed: ChangedContext::find(history, request),
         known_calls: 0,
-        missing: BTreeSet::new(),
+        blocked: BlockedCalls::default(),
     };
     let only_turn = match request.subject {
         LogSubject::Inputs {
@@ -61,12 +60,12 @@ fn recordings(inputs: &[CommandInput]) -> Option<Vec<&Recording>> {
 struct HistoryComparison<'r> {
     history: &'r TaskHistory,
     request: &'r LogRequest<'r>,
-    /// Nothing may run, because the tools have changed.
-    is_frozen: bool,
+    /// What has changed, so that not all calls may run.
+    changed: Option<ChangedContext>,
     /// Number of calls that the log has.
     known_calls: usize,
-    /// Names of tools whose calls have to run although nothing may.
-    missing: BTreeSet<String>,
+    /// Calls that have to run, but may not.
+    blocked: BlockedCalls,
 }
 
 impl HistoryComparison<'_> {
@@ -87,12 +86,12 @@ impl HistoryComparison<'_> {
         Ok(last_turn.filter(|_| turns == 1))
     }
 
-    /// Compares the calls of a turn. Returns it unless its calls were needed to see which tools are missing.
+    /// Compares the calls of a turn. Returns it unless its calls were needed to see which of them are blocked.
     fn compare_turn(&mut self, turn: Turn) -> Result<Option<Turn>, CommandError> {
         for call in &turn.calls {
             self.compare_call(call)?;
         }
-        if !self.is_frozen {
+        if self.changed.is_none() {
             return Ok(Some(turn));
         }
         for checked in self.request.checker.check_turn(turn) {
@@ -107,8 +106,8 @@ impl HistoryComparison<'_> {
     }
 
     fn require_tools(&mut self, checked: &CheckedCall) {
-        if self.is_frozen && self.history.needs_current_tools(checked) {
-            self.missing.insert(checked.call.name.clone());
+        if let Some(changed) = &self.changed {
+            self.blocked.add(changed, checked, self.history);
         }
     }
 
@@ -116,9 +115,7 @@ impl HistoryComparison<'_> {
         let Self {
             history, request, ..
         } = self;
-        if !self.missing.is_empty() {
-            return Err(tools_changed_error(history, request, &self.missing));
-        }
+        self.blocked.require_none(history, request)?;
         let left = history.count_input_calls().saturating_sub(self.known_calls);
         if left > 0 && request.context.verbose {
             let calls = match left {
@@ -130,51 +127,4 @@ impl HistoryComparison<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns whether nothing may run because tools.yaml or the root directory changed and `--accept-changes` isn't given.
-pub(super) fn is_frozen(history: &TaskHistory, request: &LogRequest<'_>) -> bool {
-    let changed =
-        history.tools_sha256() != request.tools.digest || moved_root(history, request).is_some();
-    changed && !history.is_empty() && !request.settings.accept_changes
-}
-
-/// Returns the root directory of the logged run if the current one differs. With the same tools.yaml, commands and
-/// probes would then see different files.
-fn moved_root<'h>(history: &'h TaskHistory, request: &LogRequest<'_>) -> Option<&'h str> {
-    let today = request.tools.root.display().to_string();
-    history
-        .root()
-        .filter(|root| *root != request.mask.apply(&today))
-}
-
-fn tools_changed_error(
-    history: &TaskHistory,
-    request: &LogRequest<'_>,
-    missing: &BTreeSet<String>,
-) -> CommandError {
-    if let Some(root) = moved_root(history, request) {
-        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
-        let (missing, today) = (missing.join(", "), request.tools.root.display());
-        return CommandError::usage(format!(
-            "this run started in {root}, but the calls that still have to run ({missing}) would run in {today}"
-        ))
-        .with_hint(format!("`cd {root}` first, or run them here with `--accept-changes`"));
-    }
-    let path = request.context.tools_path.display();
-    let names = |names: &BTreeSet<String>| {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        names.join(", ")
-    };
-    let changed = history.changed_tools(request.tools);
-    let changed = if changed.is_empty() {
-        String::new()
-    } else {
-        format!("; changed: {}", names(&changed))
-    };
-    let missing = names(missing);
-    CommandError::usage(format!(
-        "{path} has changed since this run started, and some calls still have to run ({missing}){changed}"
-    ))
-    .with_hint("`--accept-changes` runs them with the current tools; existing results are kept")
 }

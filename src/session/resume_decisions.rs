@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::output::CommandError;
-use crate::session::history_comparison::is_frozen;
+use crate::session::changed_context::{ChangedContext, changed_error};
 use crate::session::log_request::{LogRequest, OpenedLog};
 use crate::session::log_subject::LogSubject;
 use redact::Mask;
@@ -20,8 +20,8 @@ pub struct ResumeDecisions {
     /// Every result comes from the history, and nothing runs.
     is_repetition: bool,
     mask: Arc<Mask>,
-    /// Nothing may run, because the tools have changed.
-    is_frozen: bool,
+    /// What has changed, so that not all calls may run.
+    changed: Option<ChangedContext>,
     /// All calls of the input were already compared with the history.
     is_compared: bool,
 }
@@ -31,14 +31,13 @@ impl ResumeDecisions {
     pub fn new(opened: &OpenedLog, request: &LogRequest<'_>) -> Self {
         let is_repetition = opened.answers.is_some();
         let resumed = opened.log.as_ref().and_then(SessionLog::history);
-        let is_frozen = resumed
-            .as_deref()
-            .is_some_and(|history| is_frozen(history, request));
+        let changed = resumed.as_deref();
+        let changed = changed.and_then(|history| ChangedContext::find(history, request));
         Self {
             history: resumed.or_else(|| opened.answers.clone()),
             is_repetition,
             mask: Arc::clone(request.mask),
-            is_frozen,
+            changed,
             is_compared: opened.compared_turn.is_some()
                 || matches!(request.subject, LogSubject::Call(_)),
         }
@@ -52,14 +51,15 @@ impl ResumeDecisions {
     }
 
     /// Returns the calls whose outcome the log doesn't decide, so their tools must be known. Returns an empty list if
-    /// nothing may run: tools.yaml has changed, or the log has a different call at the position of one of `calls`.
+    /// nothing may run: the root has moved, or the log has a different call at the position of one of `calls`.
     pub fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         let Some(history) = &self.history else {
             return calls.iter().collect();
         };
         let conflicts =
             |call: &Call| !self.is_compared && history.check_call(call, &self.mask).is_err();
-        if self.is_repetition || self.is_frozen || calls.iter().any(conflicts) {
+        let is_moved = matches!(self.changed, Some(ChangedContext::Root));
+        if self.is_repetition || is_moved || calls.iter().any(conflicts) {
             return Vec::new();
         }
         let open = calls.iter().filter(|call| history.is_undecided(call));
@@ -87,10 +87,9 @@ impl ResumeDecisions {
             } else {
                 history.check_call(&checked.call, &self.mask)?
             };
-            if self.is_frozen && history.needs_current_tools(checked) {
-                let message = "tools.yaml, or the directory in which its commands run, has changed since this run started, and some calls still have to run";
-                return Err(CommandError::usage(message)
-                    .with_hint("`--accept-changes` runs them with the current tools"));
+            let changed = self.changed.as_ref();
+            if let Some(changes) = changed.and_then(|changed| changed.blocking(checked, history)) {
+                return Err(changed_error(&checked.call.name, &changes));
             }
             if is_known {
                 return Ok(history.resume_state(checked)?);

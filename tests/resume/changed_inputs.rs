@@ -1,5 +1,7 @@
 //! Resuming with an input, a tools.yaml or a directory that has changed.
 
+use serde_json::json;
+
 use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools, shell_tools};
 
 /// If a logged call has another tool or input now, nothing runs, not even missing calls.
@@ -130,7 +132,7 @@ fn changed_tools_need_accept_changes() {
     assert!(
         refused
             .stderr
-            .contains("still have to run (pay); changed: look, pay")
+            .contains("still have to run (pay); changed: pay (its command)")
             && refused.stderr.contains("--accept-changes"),
         "{}",
         refused.stderr
@@ -149,6 +151,58 @@ fn changed_tools_need_accept_changes() {
     assert_eq!(
         [&texts[0], &texts[2], &texts[3]],
         ["looked 1", "paid 3", "settled 4"]
+    );
+    sandbox.assert_log_sequence();
+}
+
+/// What still has to run is compared by what its tool means, not by the bytes of tools.yaml.
+#[test]
+fn a_comment_and_the_change_of_another_tool_dont_block_a_resume() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    let changed = effect_recording_tools().replace("looked", "seen");
+    sandbox.write_file("tools.yaml", &format!("# Reviewed.\n{changed}"));
+    let resumed = sandbox.resume().assert_exit(3);
+    assert_eq!(resumed.result_texts()[0], "looked 1");
+    assert_eq!(resumed.result_texts()[2], "paid 3");
+}
+
+/// An older toolq recorded digests of another kind, which can't be compared. Its log stays readable.
+#[test]
+fn a_digest_of_the_old_kind_counts_as_unknown() {
+    let old_digests = || {
+        let sandbox = ResumeSandbox::new(
+            &effect_recording_tools(),
+            &calls_message(&[("pay", 1), ("fatal", 2)]),
+        );
+        assert_eq!(sandbox.run().code, None);
+        sandbox.edit_log(|record| {
+            if let Some(metadata) = record["metadata"].as_object_mut()
+                && metadata.shift_remove("tool_meaning").is_some()
+            {
+                metadata.insert("tool_sha256".to_owned(), json!("ab".repeat(32)));
+            }
+        });
+        sandbox.write_file(
+            "input.json",
+            &calls_message(&[("pay", 1), ("fatal", 2), ("pay", 3)]),
+        );
+        sandbox
+    };
+    let sandbox = old_digests();
+    sandbox.resume().assert_exit(3);
+    let sandbox = old_digests();
+    let changed = format!("# Reviewed.\n{}", effect_recording_tools());
+    sandbox.write_file("tools.yaml", &changed);
+    let refused = sandbox.resume().assert_exit(2).stderr;
+    assert!(
+        refused.contains(
+            "changed: pay (an older toolq logged it, so whether it has changed isn't known)"
+        ),
+        "{refused}"
     );
     sandbox.assert_log_sequence();
 }
@@ -264,9 +318,10 @@ fn a_rejection_in_between_keeps_attempts_and_key() {
     }
 }
 
-/// An interrupted write keeps its result. An interrupted read runs again, because its result is still missing.
+/// An interrupted read runs again, because its result is still missing. Whether an interrupted write did its work isn't
+/// known, so it is in doubt, as after a kill.
 #[test]
-fn interrupted_reads_run_again_and_writes_do_not() {
+fn interrupted_reads_run_again_and_writes_are_in_doubt() {
     let script = |name: &str| {
         format!(
             r#"echo "{name} $1" >> effects; test -e ended || {{ touch ended; kill -INT "$(cat pid)"; sleep 60; }}; echo "done $1""#
@@ -277,12 +332,12 @@ fn interrupted_reads_run_again_and_writes_do_not() {
         ("look", "effect: read", &look),
         ("pay", "effect: write", &pay),
     ]);
-    for (name, expected) in [("look", "done 1"), ("pay", "Interrupted while running")] {
-        let sandbox = ResumeSandbox::new(&file, &calls_message(&[(name, 1), ("pay", 2)]));
+    for (name, code, expected) in [("look", 0, "done 1"), ("pay", 3, "In doubt: pay")] {
+        let sandbox = ResumeSandbox::new(&file, &calls_message(&[(name, 1), ("look", 2)]));
         let interrupted = sandbox.run().assert_exit(130);
         assert!(interrupted.result_texts()[0].starts_with("Interrupted while running"));
         assert!(interrupted.result_texts()[1].starts_with("Not executed"));
-        let done = sandbox.resume().assert_exit(0);
+        let done = sandbox.resume().assert_exit(code);
         assert!(
             done.result_texts()[0].starts_with(expected),
             "{:?}",

@@ -11,6 +11,7 @@
 //! After a failed write, nothing more is written. Secrets are masked in every text. This crate doesn't use the
 //! terminal.
 
+mod call_log;
 mod error;
 mod open;
 mod prune;
@@ -22,6 +23,7 @@ mod stale_blobs;
 mod tests;
 mod write;
 
+pub use call_log::{CallEvent, CallLog, CallState};
 pub use error::{Access, LogError};
 pub use open::{
     BeginMode, KilledSession, PreparedLog, combine_digests, default_log_path, exceeds_size,
@@ -31,12 +33,11 @@ pub use open::{
 pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    EndFields, Record, RecordContent, RecordKind, SessionHeader, SessionRecord, StartRecord,
-    StoredBlob, SyncPolicy, TurnFields, log_schema,
+    Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy, log_schema,
 };
 pub use resume::{
-    CallConflict, LogAgentHistory, Resolution, ResolveError, RestoreError, TaskHistory,
-    resolve_call,
+    CallConflict, InDoubtCall, InDoubtCalls, LogAgentHistory, Resolution, ResolveError,
+    RestoreError, TaskHistory, ToolChange, resolve_call,
 };
 pub use stale_blobs::list_stale_blob_dirs;
 pub use write::SessionLog;

@@ -152,7 +152,8 @@ impl LogSummary {
                 Ok(record) => {
                     summary.latest_timestamp = summary.latest_timestamp.max(record.timestamp);
                     summary.is_unfinished = record.kind.leaves_run_open(summary.is_unfinished);
-                    summary.in_doubt_calls.apply_record(&record);
+                    let applied = summary.in_doubt_calls.apply_record(&record);
+                    applied.map_err(|corruption| LogError::from_corruption(path, corruption))?;
                 }
                 Err(corruption) if corruption.is_torn_end() => summary.is_unfinished = true,
                 Err(corruption) => return Err(LogError::from_corruption(path, corruption)),

@@ -14,9 +14,8 @@ use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::os::ProcessIdentity;
 use toolq_core::text::{escape, format_bytes};
-use toolq_log::{
-    Corruption, LogError, Record, RecordContent, RecordKind, RecordReader, SessionRecord,
-};
+use toolq_log::records::SessionRecord;
+use toolq_log::{Corruption, LogError, Record, RecordContent, RecordKind, RecordReader};
 
 /// Width of the output if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;

@@ -185,6 +185,15 @@ pub enum ProbeFinding {
 }
 
 impl ProbeFinding {
+    /// Returns the finding with this name. A name that a newer toolq added is read as [`Unknown`](Self::Unknown).
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "done" => Self::Done,
+            "not_done" => Self::NotDone,
+            _ => Self::Unknown,
+        }
+    }
+
     /// The name used in the log.
     pub fn name(self) -> &'static str {
         match self {

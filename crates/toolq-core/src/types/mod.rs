@@ -33,10 +33,10 @@ pub use agent::{
 };
 pub use agent_history::{AgentHistory, LoggedResponse};
 pub use answer::{CallAnswer, CaptureStats, ResultContent};
-pub(crate) use backing::{ArgumentTemplate, BodyTemplate, StatusRange};
+pub(crate) use backing::{ArgumentTemplate, StatusRange};
 pub use backing::{
-    Backing, CommandBacking, CommandLimits, HostPattern, HttpBacking, HttpMethod, Leftovers,
-    LimitKind, RequestBody, StdinSource,
+    Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern, HttpBacking, HttpMethod,
+    Leftovers, LimitKind, RequestBody, StdinSource,
 };
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn};
 pub use compare::{Compare, IgnorePattern};

@@ -211,7 +211,9 @@ pub struct SafetyRule {
 
 /// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
 /// whether a call that may have run is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Only reads.

@@ -72,7 +72,7 @@ impl PreparedLog {
         let mut in_doubt_calls = InDoubtCalls::default();
         let log = open(&mut |record, end| {
             if !resumes {
-                in_doubt_calls.apply_record(record);
+                in_doubt_calls.apply_record(record)?;
             }
             if follows_tasks {
                 tasks.apply_record(record, end)?;

@@ -75,7 +75,7 @@ fn check_session(
                     let start = record.parse_metadata::<StartRecord<'_>>();
                     let start =
                         start.map_err(|corruption| LogError::from_corruption(&path, corruption))?;
-                    had_effects |= Effect::from_name(&start.effect) != Some(Effect::Read);
+                    had_effects |= start.effect != Effect::Read;
                 }
             }
             Err(corruption) if corruption.is_torn_end() => is_unfinished = true,

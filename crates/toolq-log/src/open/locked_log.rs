@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::error::LogError;
 use crate::open::lock;
 use crate::open::recover;
-use crate::open::recover::{RecoveredFields, TornEnd};
+use crate::open::recover::TornEnd;
 use crate::read::{Corruption, RecordReader};
 use crate::records::SessionHeader;
-use crate::records::{HashChain, Record};
+use crate::records::{HashChain, Record, RecoveredRecord};
 use crate::resume::TaskHistory;
 use crate::write::{DiskFile, Journal, LogFile, SessionLog, sync_dir, unreliable_file_system};
 use redact::Mask;
@@ -145,14 +145,14 @@ impl LockedLog {
     pub(crate) fn into_journal(
         self,
         clock: Clock,
-    ) -> Result<(Journal, Vec<RecoveredFields>), LogError> {
+    ) -> Result<(Journal, Vec<RecoveredRecord>), LogError> {
         let (mut journal, recovered) = self.recover(clock)?;
         let appended = recover::append_recovered_records(&mut journal, &recovered);
         appended.map_err(|source| write_error(journal.path(), source))?;
         Ok((journal, recovered))
     }
 
-    fn recover(self, clock: Clock) -> Result<(Journal, Vec<RecoveredFields>), LogError> {
+    fn recover(self, clock: Clock) -> Result<(Journal, Vec<RecoveredRecord>), LogError> {
         let Self {
             path,
             locked_file: file,
@@ -172,7 +172,7 @@ impl LockedLog {
 /// Begins the first session of a log. The first record must be a session, so a torn first line is reported after it.
 fn begin_first_session(
     journal: Journal,
-    recovered: Vec<RecoveredFields>,
+    recovered: Vec<RecoveredRecord>,
     header: &SessionHeader,
     mask: Arc<Mask>,
 ) -> io::Result<SessionLog> {

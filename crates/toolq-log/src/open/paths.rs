@@ -1,5 +1,6 @@
 //! The paths of logs and of the directories that belong to them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -31,7 +32,7 @@ const NAMED_DIGEST_DIGITS: usize = 16;
 /// sessions of an input are found without reading any log.
 ///
 /// # Errors
-/// [`LogError::NoHome`].
+/// [`LogError::NoHome`], or the system has no random numbers.
 pub fn default_log_path(
     environment: &Environment,
     clock: &Clock,
@@ -39,7 +40,11 @@ pub fn default_log_path(
 ) -> Result<PathBuf, LogError> {
     let dir = sessions_dir(environment)?;
     let time = format_name_timestamp(clock);
-    let id = fastrand::u32(..);
+    let id = getrandom::u32().map_err(|error| LogError::Io {
+        path: dir.clone(),
+        action: "given a new log",
+        source: io::Error::other(error),
+    })?;
     let name = match input_sha256.and_then(|digest| digest.get(..NAMED_DIGEST_DIGITS)) {
         Some(input) => format!("{time}-{input}-{id:08x}.jsonl"),
         None => format!("{time}-{id:08x}.jsonl"),

@@ -14,11 +14,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::read::{Corruption, CorruptionKind, MAX_TORN_BYTES};
-use crate::records::{RecordKind, sha256_hex};
+use crate::records::{RecordKind, RecoveredRecord, sha256_hex};
 use crate::write::{Durability, Journal, write_file_atomically};
 use toolq_core::os::failpoint;
 
@@ -40,33 +37,6 @@ impl TornEnd {
     }
 }
 
-/// Metadata of a `recovered`: what was set aside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RecoveredFields {
-    /// Number of bytes that were removed from the end of the log.
-    pub dropped_bytes: u64,
-    /// SHA-256 of these bytes, in hexadecimal.
-    pub sha256: String,
-    /// Name of the file next to the log that holds them.
-    pub file: String,
-}
-
-impl RecoveredFields {
-    /// Describes to the user what was done to the log at `path`.
-    pub fn message(&self, path: &Path) -> String {
-        let bytes = match self.dropped_bytes {
-            1 => "1 byte".to_owned(),
-            bytes => format!("{bytes} bytes"),
-        };
-        let file = path.with_file_name(&self.file);
-        format!(
-            "the end of the session log {} was torn; moved {bytes} of an incomplete record to {}",
-            path.display(),
-            file.display()
-        )
-    }
-}
-
 /// Copies the torn end of `file`, which begins after the first `whole_bytes` bytes in the place of record `seq`, and
 /// truncates the file. Returns everything that was set aside and isn't recorded in the log yet, including copies of an
 /// earlier recovery that was interrupted.
@@ -75,7 +45,7 @@ pub(crate) fn set_aside_torn_end(
     file: &File,
     (seq, whole_bytes): (u64, u64),
     torn_end: Option<&TornEnd>,
-) -> io::Result<Vec<RecoveredFields>> {
+) -> io::Result<Vec<RecoveredRecord>> {
     let (mut recovered, names_taken) = find_torn_copies(path, seq)?;
     let Some(&TornEnd { bytes }) = torn_end else {
         return Ok(recovered);
@@ -100,7 +70,7 @@ pub(crate) fn set_aside_torn_end(
 /// Appends the records of what was set aside.
 pub(crate) fn append_recovered_records(
     journal: &mut Journal,
-    recovered: &[RecoveredFields],
+    recovered: &[RecoveredRecord],
 ) -> io::Result<()> {
     if recovered.is_empty() {
         return Ok(());
@@ -114,7 +84,7 @@ pub(crate) fn append_recovered_records(
 
 /// Finds the copies of torn ends in the place of record `seq`, and counts how many of their names are taken. A file
 /// that doesn't begin like that record isn't such a copy.
-fn find_torn_copies(path: &Path, seq: u64) -> io::Result<(Vec<RecoveredFields>, usize)> {
+fn find_torn_copies(path: &Path, seq: u64) -> io::Result<(Vec<RecoveredRecord>, usize)> {
     let (mut found, mut names_taken) = (Vec::new(), 0);
     loop {
         let name = torn_copy_name(path, seq, names_taken);
@@ -151,8 +121,8 @@ fn may_be_torn_end(bytes: &[u8], seq: u64) -> bool {
     bytes.first() == Some(&0) || bytes[..len] == prefix.as_bytes()[..len]
 }
 
-fn recovered_fields(name: &OsString, dropped: &[u8]) -> RecoveredFields {
-    RecoveredFields {
+fn recovered_fields(name: &OsString, dropped: &[u8]) -> RecoveredRecord {
+    RecoveredRecord {
         dropped_bytes: dropped.len() as u64,
         sha256: sha256_hex(dropped),
         file: name.to_string_lossy().into_owned(),

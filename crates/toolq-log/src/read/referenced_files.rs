@@ -3,13 +3,13 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::open::blob_dir_for;
+use crate::read::Corruption;
 use crate::records::{
-    BlobError, Record, RecordContent, is_sha256_hex, open_regular_file, read_error_text, to_hex,
+    BlobError, CallEndRecord, CallRecord, Record, RecordKind, is_sha256_hex, open_regular_file,
+    read_error_text, to_hex,
 };
 
 /// How much of a saved output is read at a time, in bytes.
@@ -27,21 +27,26 @@ impl Record<'_> {
             file: file.to_owned(),
             problem,
         };
-        let references: FileReferences<'_> =
-            serde_json::from_str(self.raw_metadata.get()).unwrap_or_default();
-        let input_before = references
-            .input_before_coercion
-            .map(RecordContent::from_raw);
-        let input_before = input_before.transpose().map_err(|kind| {
-            blob_error("of input_before_coercion", format!("is invalid: {kind}"))
-        })?;
+        let invalid = |error: Corruption| blob_error("of the metadata", error.to_string());
+        let (mut input_before, mut saved) = (None, None);
+        match &self.kind {
+            RecordKind::ToolCall => {
+                let call: CallRecord<'_> = self.parse_metadata().map_err(invalid)?;
+                input_before = call.input_before_coercion;
+            }
+            kind if kind.ends_call() => {
+                let end: CallEndRecord<'_> = self.parse_metadata().map_err(invalid)?;
+                saved = end.saved;
+            }
+            _ => {}
+        }
         let contents = input_before.iter().chain([&self.content]);
         let mut file_count = 0;
         for content in contents.filter(|content| content.is_stored()) {
             content.load(log)?;
             file_count += 1;
         }
-        if let Some(saved) = &references.saved {
+        if let Some(saved) = &saved {
             // The log may be read from another directory than it was written from, so only the file name counts.
             let name = saved.rsplit('/').next().unwrap_or(saved);
             check_saved_output(&dir, name).map_err(|problem| blob_error(name, problem))?;
@@ -49,17 +54,6 @@ impl Record<'_> {
         }
         Ok(file_count)
     }
-}
-
-/// References in the metadata.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct FileReferences<'r> {
-    /// In a `tool_call`.
-    #[serde(borrow)]
-    input_before_coercion: Option<&'r RawValue>,
-    /// In a record that ends a call.
-    saved: Option<String>,
 }
 
 /// Verifies a saved output, which is named after its digest. It is read in chunks, since it may be large.

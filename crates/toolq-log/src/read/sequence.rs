@@ -1,17 +1,14 @@
-//! Checks which records may follow which: the promises of a log, verified from its records alone.
-//!
-//! A call is recorded before it starts, and starts before it has a result. It gets one result and never starts again
-//! after that. A call that may have had its effect starts again only if a user or a probe stated that it had none.
-//! Memory use is proportional to the number of calls.
+//! Checks which records may follow which: the promises of a log, verified from its records alone. Memory use is
+//! proportional to the number of calls.
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::call_log::{CallEvent, CallLog};
 use crate::read::corruption::{Corruption, CorruptionKind};
-use crate::records::{ModelResponseRecord, Record, RecordKind, StartRecord, TurnFields as Turn};
-use toolq_core::types::Status;
+use crate::records::{ModelResponseRecord, Record, RecordKind, TurnRecord};
+use toolq_core::types::Effect;
 
 /// Checks records in their order, against the state that the previous ones led to.
 #[derive(Debug, Default)]
@@ -21,7 +18,7 @@ pub struct SequenceChecker {
     /// All turns by the id of their record. Turns of an agent have the agent's call and turn number.
     turns: HashMap<Uuid, Option<AgentTurn>>,
     /// All calls by the id of their `tool_call`.
-    calls: HashMap<Uuid, CallPhase>,
+    calls: HashMap<Uuid, CallLog>,
     /// The `describe_start` records of the open session that have no end yet.
     open_describes: HashSet<Uuid>,
     /// The calls that agents requested, with the turn in which they did.
@@ -32,54 +29,6 @@ pub struct SequenceChecker {
 
 /// The call that an agent works on, and a turn of the agent.
 type AgentTurn = (Uuid, usize);
-
-/// How far a call has come, with the number of its attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallPhase {
-    /// It may start: it never did, or its attempts certainly had no effect.
-    Startable(u32),
-    /// An attempt has started and has no end.
-    Started(u32, RepeatSafety),
-    /// It may have had its effect.
-    InDoubt(u32),
-    /// It has its result.
-    Ended,
-}
-
-/// Whether another attempt may follow one that has no end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RepeatSafety {
-    /// The call may run twice.
-    Repeatable,
-    /// An agent works on the call. It may resume, even after one of its own calls was in doubt.
-    Agent,
-    /// The call must not run twice.
-    Unsafe,
-}
-
-/// How a call ended.
-#[derive(Deserialize)]
-struct EndStatus {
-    status: Status,
-    #[serde(default)]
-    budget_of: Option<serde::de::IgnoredAny>,
-}
-
-impl EndStatus {
-    fn is_interrupted(&self) -> bool {
-        self.status.is_interrupted() && self.budget_of.is_none()
-    }
-}
-
-/// Whether a call in doubt had its effect.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct DoubtFinding {
-    /// In a `resolve`.
-    done: Option<bool>,
-    /// In a `probe_end`.
-    finding: Option<String>,
-}
 
 impl SequenceChecker {
     /// Checks the next record.
@@ -118,26 +67,26 @@ impl SequenceChecker {
                 require(is_in_session, "it doesn't belong to the open session")
             }
             RecordKind::DescribeEnd => {
-                let was_open = self
-                    .open_describes
-                    .remove(&record.parent.unwrap_or_default());
+                let start = record.parent;
+                let was_open = start.is_some_and(|start| self.open_describes.remove(&start));
                 require(was_open, "it has no open describe_start")
             }
             RecordKind::Turn => {
-                let turn: Turn = record.parse_metadata()?;
+                let turn: TurnRecord = record.parse_metadata()?;
                 let agent = record.parent.filter(|_| turn.agent.is_some());
                 let turn = agent.map(|agent| (agent, turn.turn));
                 self.turns.insert(record.id, turn);
                 require(
-                    record.parent == self.open_session || self.has_parent_call(record),
+                    record.parent == self.open_session || self.parent_call(record).is_some(),
                     "it belongs neither to the open session nor to an agent's call",
                 )
             }
             RecordKind::ToolCall => {
-                let parent = record.parent.unwrap_or_default();
-                let turn = self.turns.get(&parent).copied();
-                let found = turn.is_some() || self.calls.contains_key(&parent);
-                self.calls.insert(record.id, CallPhase::Startable(0));
+                let turn = record
+                    .parent
+                    .and_then(|turn| self.turns.get(&turn).copied());
+                let found = turn.is_some() || self.parent_call(record).is_some();
+                self.calls.insert(record.id, CallLog::default());
                 if let Some(turn) = turn.flatten() {
                     self.agent_calls.insert(record.id, turn);
                 }
@@ -153,11 +102,10 @@ impl SequenceChecker {
         &mut self,
         record: &Record,
     ) -> Result<Result<(), &'static str>, Corruption> {
-        let agent = record.parent.unwrap_or_default();
-        if !self.calls.contains_key(&agent) {
+        let Some(agent) = self.parent_call(record) else {
             return Ok(Err("its call isn't in the log"));
-        }
-        let turn = record.parse_metadata::<ModelResponseRecord>()?.turn;
+        };
+        let turn = record.parse_metadata::<ModelResponseRecord<'_>>()?.turn;
         let is_first = self.answered_turns.insert((agent, turn));
         Ok(if is_first {
             Ok(())
@@ -166,18 +114,19 @@ impl SequenceChecker {
         })
     }
 
-    /// Returns whether the record starts a `write` call of an agent before the model response that requested it is in
-    /// the log.
-    fn writes_without_response(&self, record: &Record) -> Result<bool, Corruption> {
-        let turn = self.agent_calls.get(&record.parent.unwrap_or_default());
-        let lacks_response = turn.is_some_and(|turn| !self.answered_turns.contains(turn));
-        Ok(lacks_response && record.parse_metadata::<StartRecord>()?.effect == "write")
+    /// Returns the parent of the record if it is a call.
+    fn parent_call(&self, record: &Record) -> Option<Uuid> {
+        record.parent.filter(|call| self.calls.contains_key(call))
     }
 
-    /// Returns whether the parent of the record is a call.
-    fn has_parent_call(&self, record: &Record) -> bool {
-        let parent = record.parent.unwrap_or_default();
-        self.calls.contains_key(&parent)
+    /// Returns whether a `write` call of an agent starts before the model response that requested it is in the log.
+    fn starts_without_response(&self, call: Uuid, event: &CallEvent<'_>) -> bool {
+        let CallEvent::Started(start) = event else {
+            return false;
+        };
+        let turn = self.agent_calls.get(&call);
+        start.effect == Effect::Write
+            && turn.is_some_and(|turn| !self.answered_turns.contains(turn))
     }
 
     /// Checks a record that belongs to a call.
@@ -185,139 +134,20 @@ impl SequenceChecker {
         &mut self,
         record: &Record,
     ) -> Result<Result<(), &'static str>, Corruption> {
-        if record.kind == RecordKind::ToolStart && self.writes_without_response(record)? {
-            return Ok(Err(
-                "a `write` call starts before its model response is in the log",
-            ));
-        }
-        let parent = record.parent.unwrap_or_default();
-        let Some(phase) = self.calls.get_mut(&parent) else {
+        let Some(call) = self.parent_call(record) else {
             return Ok(match record.kind {
                 RecordKind::Other(_) => Ok(()),
                 _ => Err("its call isn't in the log"),
             });
         };
-        let next = match &record.kind {
-            RecordKind::ToolStart => phase.after_start(&record.parse_metadata()?, record),
-            RecordKind::ToolResult => phase.after_result(&record.parse_metadata()?),
-            RecordKind::ToolSkipped => phase.after_skip(record),
-            RecordKind::ToolInDoubt => phase.after_in_doubt(),
-            _ => phase.after_finding(
-                record.kind == RecordKind::Resolve,
-                &record.parse_metadata()?,
-            ),
+        let Some(event) = CallEvent::from_record(record)? else {
+            return Ok(Ok(()));
         };
-        Ok(next.map(|next| *phase = next))
-    }
-}
-
-impl CallPhase {
-    fn after_start(self, start: &StartRecord<'_>, record: &Record) -> Result<Self, &'static str> {
-        let attempts = match self {
-            Self::Startable(attempts)
-            | Self::Started(attempts, RepeatSafety::Repeatable | RepeatSafety::Agent) => attempts,
-            // An agent resumes once the call in doubt that it requested is settled.
-            Self::InDoubt(attempts) if start.agent.is_some() => attempts,
-            // The engine retries after an attempt that certainly had no effect, and records how it failed.
-            Self::Started(attempts, RepeatSafety::Unsafe) if follows_failed_attempt(record) => {
-                attempts
-            }
-            Self::Started(..) | Self::InDoubt(_) => {
-                return Err("a call that may have had its effect starts again");
-            }
-            Self::Ended => return Err("a call that has its result starts again"),
-        };
-        if start.attempt != attempts + 1 {
-            return Err("it isn't the next attempt of its call");
+        if self.starts_without_response(call, &event) {
+            return Ok(Err(
+                "a `write` call starts before its model response is in the log",
+            ));
         }
-        let repeat_safety = match &*start.effect {
-            _ if start.agent.is_some() => RepeatSafety::Agent,
-            "read" | "idempotent" => RepeatSafety::Repeatable,
-            _ => RepeatSafety::Unsafe,
-        };
-        Ok(Self::Started(start.attempt, repeat_safety))
+        Ok(self.calls.entry(call).or_default().apply(&event))
     }
-
-    /// A rejected call has a result without a start. It may still run with other tools, even if it was started before
-    /// the rejection. A repeatable call that was ended with its run has no result of its own.
-    fn after_result(self, end: &EndStatus) -> Result<Self, &'static str> {
-        match self {
-            Self::Startable(0) => Ok(self),
-            Self::Startable(_)
-            | Self::Started(_, RepeatSafety::Repeatable | RepeatSafety::Agent)
-                if end.status.is_rejected() =>
-            {
-                Ok(self)
-            }
-            Self::Started(attempts, RepeatSafety::Repeatable) if end.is_interrupted() => {
-                Ok(Self::Startable(attempts))
-            }
-            Self::Started(_, RepeatSafety::Agent) if end.is_interrupted() => Ok(self),
-            Self::Ended => Err("its call already has a result"),
-            _ => Ok(Self::Ended),
-        }
-    }
-
-    fn after_skip(self, record: &Record) -> Result<Self, &'static str> {
-        match self {
-            // The engine canceled its request before any of it was sent.
-            Self::Started(attempts, RepeatSafety::Unsafe) if was_cancelled_after_start(record) => {
-                Ok(Self::Startable(attempts))
-            }
-            // A resumed run may end before it gets to a call that it would repeat.
-            Self::Startable(_)
-            | Self::Started(_, RepeatSafety::Repeatable | RepeatSafety::Agent) => Ok(self),
-            Self::Started(..) | Self::InDoubt(_) => Err("a call that had started is skipped"),
-            Self::Ended => Err("its call already has a result"),
-        }
-    }
-
-    fn after_in_doubt(self) -> Result<Self, &'static str> {
-        match self {
-            Self::Started(attempts, _) | Self::InDoubt(attempts) => Ok(Self::InDoubt(attempts)),
-            Self::Startable(_) => Err("a call that never started is in doubt"),
-            Self::Ended => Err("its call already has a result"),
-        }
-    }
-
-    /// A `resolve` states what happened to a call; a probe may also end without a finding.
-    fn after_finding(self, is_resolve: bool, finding: &DoubtFinding) -> Result<Self, &'static str> {
-        let done = finding.done.or(match finding.finding.as_deref() {
-            Some("not_done") => Some(false),
-            _ => None,
-        });
-        match (self, done) {
-            (Self::Started(..) | Self::InDoubt(_), Some(true)) => Ok(Self::Ended),
-            (Self::Started(attempts, _) | Self::InDoubt(attempts), Some(false)) => {
-                Ok(Self::Startable(attempts))
-            }
-            // A user who resolved it as not done may find out that it was done after all.
-            (Self::Startable(1..), Some(true)) if is_resolve => Ok(Self::Ended),
-            (Self::Startable(1..), Some(false)) if is_resolve => Ok(self),
-            (_, _) if is_resolve => Err("it resolves a call that isn't in doubt"),
-            (phase, _) => Ok(phase),
-        }
-    }
-}
-
-/// Returns whether a skipped call was canceled after its start. Only then does it have attempts.
-fn was_cancelled_after_start(record: &Record) -> bool {
-    #[derive(Deserialize)]
-    struct SkipAttempts {
-        #[serde(default)]
-        attempts: u32,
-    }
-    let metadata = record.parse_metadata::<SkipAttempts>();
-    metadata.is_ok_and(|metadata| metadata.attempts > 0)
-}
-
-/// Returns whether a start records how the previous attempt failed.
-fn follows_failed_attempt(record: &Record) -> bool {
-    #[derive(Deserialize)]
-    struct PreviousAttempt {
-        #[serde(default)]
-        after: Option<serde::de::IgnoredAny>,
-    }
-    let metadata = record.parse_metadata::<PreviousAttempt>();
-    metadata.is_ok_and(|metadata| metadata.after.is_some())
 }

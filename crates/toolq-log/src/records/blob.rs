@@ -6,8 +6,9 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::open::blob_dir_for;
@@ -18,8 +19,10 @@ use crate::records::line::sha256_hex;
 /// mistaken for a reference.
 pub(crate) const BLOB_REF_PREFIX: &str = r#"{"$file""#;
 
-/// The content of a record: JSON in the record itself, or in a file in the log's blob directory.
-#[derive(Debug, Clone)]
+/// The content of a record, or a part of its metadata that may be as large: JSON in the record itself, or in a file in
+/// the log's blob directory.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 pub enum RecordContent<'l> {
     /// JSON in the record.
     Inline(Cow<'l, RawValue>),
@@ -111,6 +114,28 @@ impl<'l> RecordContent<'l> {
             file: stored.file.clone(),
             problem,
         })
+    }
+}
+
+impl<'de: 'l, 'l> Deserialize<'de> for RecordContent<'l> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Self::from_raw(raw).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for RecordContent<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "RecordContent".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let stored = generator.subschema_for::<StoredBlob>();
+        json_schema!({"anyOf": [{"type": ["object", "string"]}, stored]})
     }
 }
 

@@ -1,31 +1,49 @@
-//! The record types: what they contain, how they are written and read, and their JSON Schema.
+//! The record types: one type for each, with which it is written, read, and described in the JSON Schema. Members are
+//! written in the order of their declaration; a release adds new ones after the existing ones, and ignores those that a
+//! newer release added.
 
+mod agent;
 mod blob;
-mod fields;
+mod call;
+mod call_end;
+mod describe;
 mod kind;
 pub(crate) mod line;
-pub mod metadata;
+mod probe;
+mod process_exit;
 mod record;
+mod recorded_text;
+mod recovered;
 mod schema;
+mod session;
 mod session_header;
-mod truncated_text;
+mod tool_meaning;
 
+use std::time::Duration;
+
+pub use agent::{AgentUsageRecord, ModelResponseRecord};
 pub(crate) use blob::{
     BLOB_REF_PREFIX, BlobError, is_sha256_hex, open_regular_file, read_error_text,
 };
 pub use blob::{RecordContent, StoredBlob};
-pub(crate) use fields::{
-    AttemptFields, CallContent, CallFields, DescribeFields, InputBeforeCoercion, ProbeFields,
-    ResolveFields, ResponseFields, ResultFields, ResultKind, SessionFields, StartFields,
-    digest_tool,
-};
-pub use fields::{EndFields, TurnFields};
+pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};
+pub use call_end::CallEndRecord;
+pub(crate) use call_end::end_record_kind;
+pub use describe::DescribeRecord;
 pub use kind::RecordKind;
 pub(crate) use line::{HashChain, RecordHeader, sha256_hex, to_hex};
-pub(crate) use metadata::{LoggedCallContent, ModelResponseRecord};
-pub use metadata::{SessionRecord, StartRecord};
+pub use probe::{ProbeRecord, ResolveRecord};
+pub use process_exit::ProcessExit;
 pub use record::Record;
 pub(crate) use record::parse_next_record;
+pub(crate) use recorded_text::recorded_text;
+pub use recovered::RecoveredRecord;
 pub use schema::log_schema;
+pub use session::{FormatVersion, SessionEndRecord, SessionRecord, ToolsFileRef, TurnRecord};
 pub use session_header::{SessionHeader, SyncPolicy};
-pub(crate) use truncated_text::TruncatedText;
+pub(crate) use tool_meaning::ToolMeaning;
+
+/// Converts a duration to whole milliseconds.
+fn to_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

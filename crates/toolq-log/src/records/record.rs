@@ -13,6 +13,7 @@ use crate::records::blob::RecordContent;
 use crate::records::kind::RecordKind;
 use crate::records::line;
 use crate::records::line::HashChain;
+use crate::records::session::FormatVersion;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
 #[derive(Debug, Clone)]
@@ -69,7 +70,7 @@ impl<'l> Record<'l> {
         }
     }
 
-    /// Parses the metadata as `M`, one of the types in [`super::metadata`].
+    /// Parses the metadata as `M`, the type of its records in [`super`].
     ///
     /// # Errors
     /// The metadata has a different form. Since the seal of the record is intact, toolq didn't write it.
@@ -97,15 +98,10 @@ pub(crate) fn parse_next_record<'l>(
     Ok((record, newer_format))
 }
 
+/// The only part of a `session` that every format has.
 #[derive(Deserialize)]
 struct SessionFormat {
-    format: MajorMinor,
-}
-
-#[derive(Deserialize)]
-struct MajorMinor {
-    major: u32,
-    minor: u32,
+    format: FormatVersion,
 }
 
 #[derive(Default, Deserialize)]
@@ -122,7 +118,7 @@ fn check_compatibility(record: &Record) -> Result<Option<(u32, u32)>, Corruption
         RecordKind::Session => {
             let session = serde_json::from_str(metadata);
             let SessionFormat {
-                format: MajorMinor { major, minor },
+                format: FormatVersion { major, minor },
             } = session.map_err(|error| CorruptionKind::InvalidMetadata(error.to_string()))?;
             if major != FORMAT_VERSION.0 {
                 return Err(CorruptionKind::NewerFormat { major, minor });

@@ -5,13 +5,11 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use crate::open::RecoveredFields as Recovered;
-use crate::records::blob::StoredBlob;
-use crate::records::fields::{
-    CallContent, CallFields, DescribeFields, EndFields, ProbeFields, ResolveFields, ResponseFields,
-    ResultFields, SessionFields, StartFields, TurnFields,
+use crate::records::{
+    CallContent, CallEndRecord, CallRecord, DescribeRecord, ModelResponseRecord, ProbeRecord,
+    RecordKind, RecoveredRecord, ResolveRecord, SessionEndRecord, SessionRecord, StartRecord,
+    StoredBlob, TurnRecord,
 };
-use crate::records::kind::RecordKind;
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
 pub fn log_schema() -> Value {
@@ -64,23 +62,23 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
     let null = || json_schema!({"type": "null"});
     let call = inline_or_blob_schema(generator, CallContent::json_schema);
     let answer = inline_or_blob_schema(generator, answer_schema);
-    let result = generator.subschema_for::<ResultFields<'_>>();
-    let session = generator.subschema_for::<SessionFields<'_>>();
-    let turn = generator.subschema_for::<TurnFields>();
+    let result = generator.subschema_for::<CallEndRecord<'_>>();
+    let session = generator.subschema_for::<SessionRecord>();
+    let turn = generator.subschema_for::<TurnRecord>();
     let body = inline_or_blob_schema(
         generator,
         |_| json_schema!({"description": "Body of the model API's response, with secrets masked. A streamed response is recorded as a whole.", "type": "object"}),
     );
-    let response = generator.subschema_for::<ResponseFields<'_>>();
-    let call_metadata = generator.subschema_for::<CallFields<'_>>();
-    let start = generator.subschema_for::<StartFields<'_>>();
-    let probe = generator.subschema_for::<ProbeFields<'_>>();
-    let describe = generator.subschema_for::<DescribeFields<'_>>();
+    let response = generator.subschema_for::<ModelResponseRecord<'_>>();
+    let call_metadata = generator.subschema_for::<CallRecord<'_>>();
+    let start = generator.subschema_for::<StartRecord<'_>>();
+    let probe = generator.subschema_for::<ProbeRecord<'_>>();
+    let describe = generator.subschema_for::<DescribeRecord<'_>>();
     let description = inline_or_blob_schema(generator, description_schema);
-    let resolve = generator.subschema_for::<ResolveFields<'_>>();
+    let resolve = generator.subschema_for::<ResolveRecord<'_>>();
     let resolved = inline_or_blob_schema(generator, |_| json_schema!({"type": ["string", "null"]}));
-    let recovered = generator.subschema_for::<Recovered>();
-    let end = generator.subschema_for::<EndFields>();
+    let recovered = generator.subschema_for::<RecoveredRecord>();
+    let end = generator.subschema_for::<SessionEndRecord>();
     let type_schemas = [
         (RecordKind::Session, null(), session),
         (RecordKind::Turn, null(), turn),

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::read::Corruption;
-use crate::records;
-use crate::records::Record;
-use crate::records::metadata;
+use crate::records::{ModelResponseRecord, Record, TurnRecord};
 use crate::resume::history::{CallPosition, TaskHistory};
 use crate::resume::logged_call::{LineExtent, LoggedCall};
 use redact::Mask;
@@ -34,7 +32,7 @@ pub struct LogAgentHistory {
 
 impl TaskHistory {
     pub(crate) fn apply_turn(&mut self, record: &Record) -> Result<(), Corruption> {
-        let turn: records::TurnFields = record.parse_metadata()?;
+        let turn: TurnRecord = record.parse_metadata()?;
         let parent = record.parent.filter(|_| turn.agent.is_some());
         self.turns.insert((parent, turn.turn), record.id);
         if let Some(agent) = parent {
@@ -59,15 +57,16 @@ impl TaskHistory {
     }
 
     pub(crate) fn apply_response(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
-        let response: metadata::ModelResponseRecord = record.parse_metadata()?;
+        let response: ModelResponseRecord<'_> = record.parse_metadata()?;
         let entry = ResponseIndexEntry {
             extent: LineExtent::from_record(record, end),
-            model: response.model.map(Into::into),
+            model: response.model.as_deref().map(Into::into),
             usage: response.usage,
             is_masked: response.masked,
         };
-        let agent = record.parent.unwrap_or_default();
-        self.responses.insert((agent, response.turn), entry);
+        if let Some(agent) = record.parent {
+            self.responses.insert((agent, response.turn), entry);
+        }
         Ok(())
     }
 
@@ -95,7 +94,7 @@ impl TaskHistory {
     /// Returns the descendants of an agent's call, except those that agents work on: these are in doubt only because of
     /// their own descendants.
     pub(crate) fn descendants(&self, agent: Uuid) -> impl Iterator<Item = &LoggedCall> {
-        let calls = self.calls.iter().filter(|call| !call.is_agent_call);
+        let calls = self.calls.iter().filter(|call| !call.log.is_agent_call());
         calls.filter(move |call| {
             self.ancestors(call.parent)
                 .any(|ancestor| ancestor == agent)

@@ -1,7 +1,7 @@
 //! What an earlier run means for another run with the same input.
 
 use crate::resume::logged_call::LoggedCall;
-use crate::resume::policy::LoggedCallState;
+use crate::call_log::CallState;
 use crate::resume::{CallPosition, TaskHistory};
 use toolq_core::types::{Call, Effect};
 
@@ -26,17 +26,17 @@ impl TaskHistory {
     /// Returns whether a call that isn't `read` had started.
     pub fn had_effects(&self) -> bool {
         let mut calls = self.positions();
-        calls.any(|(_, call)| call.attempts > 0 && call.effect != Some(Effect::Read))
+        calls.any(|(_, call)| call.log.attempts() > 0 && call.log.effect() != Some(Effect::Read))
     }
 }
 
 fn has_result(logged_call: &LoggedCall) -> bool {
-    match logged_call.state {
-        LoggedCallState::Ended | LoggedCallState::Done => true,
-        LoggedCallState::Requested => logged_call.last_rejection.is_some(),
-        LoggedCallState::Started
-        | LoggedCallState::Interrupted
-        | LoggedCallState::InDoubt
-        | LoggedCallState::NotDone => false,
+    match logged_call.log.state() {
+        CallState::Ended | CallState::Done => true,
+        CallState::Requested => logged_call.last_rejection.is_some(),
+        CallState::Started
+        | CallState::Interrupted
+        | CallState::InDoubt
+        | CallState::NotDone => false,
     }
 }

@@ -12,8 +12,7 @@ use std::path::PathBuf;
 use uuid::Uuid;
 
 use crate::read::Corruption;
-use crate::records::metadata;
-use crate::records::{Record, RecordKind};
+use crate::records::{CallRecord, Record, RecordKind, SessionRecord, ToolMeaning};
 use crate::resume::agent_history::ResponseIndexEntry;
 use crate::resume::answer_cache::AnswerCache;
 use crate::resume::logged_call::LoggedCall;
@@ -53,6 +52,9 @@ pub struct TaskHistory {
     /// Indexes into `calls`, by position.
     pub(crate) index_by_position: HashMap<CallPosition, usize>,
     pub(crate) answer_cache: AnswerCache,
+    /// What tools meant when they were last called, by name; `None` if an older toolq recorded the call, whose digests
+    /// can't be compared.
+    pub(crate) tool_meanings: HashMap<Box<str>, Option<ToolMeaning>>,
     /// The path and the file from which content is read again.
     pub(crate) source: Option<(PathBuf, File)>,
 }
@@ -104,12 +106,12 @@ impl TaskHistory {
     }
 
     /// Returns whether a session begins another task.
-    pub(crate) fn is_superseded_by(&self, session: &metadata::SessionRecord) -> bool {
+    pub(crate) fn is_superseded_by(&self, session: &SessionRecord) -> bool {
         session.resumes.is_none() || session.resumes != self.task_id
     }
 
     fn apply_session(&mut self, record: &Record) -> Result<(), Corruption> {
-        let session: metadata::SessionRecord = record.parse_metadata()?;
+        let session: SessionRecord = record.parse_metadata()?;
         if self.is_superseded_by(&session) {
             *self = Self {
                 task_id: Some(session.resumes.unwrap_or(record.id)),
@@ -130,7 +132,7 @@ impl TaskHistory {
     }
 
     fn apply_call(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
-        let call: metadata::CallRecord = record.parse_metadata()?;
+        let call: CallRecord<'_> = record.parse_metadata()?;
         let agent = record.parent.and_then(|turn| self.agent_by_turn.get(&turn));
         let position = CallPosition {
             parent: agent.copied(),
@@ -140,12 +142,17 @@ impl TaskHistory {
         if self.turns.get(&(position.parent, position.turn)).copied() != record.parent {
             return Ok(());
         }
+        if call.batch.is_some() {
+            let meaning = call.tool_meaning.as_ref().map(ToolMeaning::from_record);
+            self.tool_meanings
+                .insert((&*call.tool_name).into(), meaning);
+        }
         let index = *self
             .index_by_id
             .entry(record.id)
             .or_insert(self.calls.len());
         self.index_by_position.insert(position, index);
-        let logged_call = LoggedCall::new(record, call, position.parent, end);
+        let logged_call = LoggedCall::new(record, &call, position.parent, end);
         match self.calls.get_mut(index) {
             Some(existing) => *existing = logged_call,
             None => self.calls.push(logged_call),

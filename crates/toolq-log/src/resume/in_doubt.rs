@@ -1,20 +1,22 @@
 //! Tracks the calls in doubt over all runs of a log: calls that may have done their work and have no result. Calls that
 //! agents work on don't count, since only the calls that an agent makes have effects.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::records::{Record, RecordKind};
+use crate::call_log::{CallEvent, CallLog};
+use crate::read::Corruption;
+use crate::records::{Record, RecordKind, SessionRecord};
+use toolq_core::os::ProcessIdentity;
 
 /// The calls that are in doubt after the records applied so far.
 #[derive(Debug, Default)]
 pub struct InDoubtCalls {
-    /// By the id of the `tool_call`.
+    /// By the id of the `tool_call`. Of the calls that are settled, only those that agents work on are kept.
     calls: HashMap<Uuid, InDoubtCall>,
-    /// The calls that agents work on.
-    agent_calls: HashSet<Uuid>,
+    /// All sessions so far.
+    sessions: Vec<SessionFate>,
 }
 
 /// A call in doubt.
@@ -26,72 +28,99 @@ pub struct InDoubtCall {
     pub tool_use_id: String,
     /// The tool of the call.
     pub tool_name: String,
+    /// When its last attempt started, in milliseconds since 1970.
+    pub started_ms: u64,
+    log: CallLog,
+    /// The number of its start.
+    seq: u64,
+    /// Index of the session in which it started.
+    session: usize,
 }
 
-/// The relevant metadata of a record of a call.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CallRecordMetadata {
-    tool_use_id: String,
-    tool_name: String,
-    /// In a `tool_start`.
-    effect: Option<String>,
-    /// In a `tool_start` of a call that an agent works on.
-    agent: Option<String>,
-    /// In a `probe_end`.
-    finding: Option<String>,
+/// What became of a session.
+#[derive(Debug)]
+struct SessionFate {
+    process: ProcessIdentity,
+    has_end: bool,
 }
 
 impl InDoubtCalls {
-    /// Applies the next record. Metadata that doesn't have the expected form is ignored.
-    pub fn apply_record(&mut self, record: &Record) {
-        let Some(call_id) = record.parent else { return };
-        let may_begin_doubt = match record.kind {
-            RecordKind::ToolStart | RecordKind::ToolInDoubt => true,
-            RecordKind::ToolResult
-            | RecordKind::ToolSkipped
-            | RecordKind::Resolve
-            | RecordKind::ProbeEnd => false,
-            _ => return,
+    /// Applies the next record.
+    ///
+    /// # Errors
+    /// Its metadata doesn't match its type.
+    pub fn apply_record(&mut self, record: &Record) -> Result<(), Corruption> {
+        match record.kind {
+            RecordKind::Session => {
+                let session: SessionRecord = record.parse_metadata()?;
+                let (process, has_end) = (session.process(), false);
+                self.sessions.push(SessionFate { process, has_end });
+            }
+            RecordKind::SessionEnd => {
+                if let Some(session) = self.sessions.last_mut() {
+                    session.has_end = true;
+                }
+            }
+            _ => self.apply_call_record(record)?,
+        }
+        Ok(())
+    }
+
+    fn apply_call_record(&mut self, record: &Record) -> Result<(), Corruption> {
+        let Some(call_id) = record.parent else {
+            return Ok(());
         };
-        if self.agent_calls.contains(&call_id)
-            || !may_begin_doubt && !self.calls.contains_key(&call_id)
-        {
-            return;
+        let may_begin_doubt =
+            matches!(record.kind, RecordKind::ToolStart | RecordKind::ToolInDoubt);
+        if !may_begin_doubt && !self.calls.contains_key(&call_id) {
+            return Ok(());
         }
-        let metadata: CallRecordMetadata = record.parse_metadata().unwrap_or_default();
-        if metadata.agent.is_some() {
-            self.agent_calls.insert(call_id);
-            return;
+        let Some(event) = CallEvent::from_record(record)? else {
+            return Ok(());
+        };
+        let session = self.sessions.len().saturating_sub(1);
+        let call = self.calls.entry(call_id).or_insert_with(|| InDoubtCall {
+            record_id: call_id,
+            tool_use_id: event.tool_use_id().to_owned(),
+            tool_name: event.tool_name().to_owned(),
+            started_ms: record.timestamp,
+            log: CallLog::default(),
+            seq: record.seq,
+            session,
+        });
+        // `toolq log verify` is what reports a record that can't follow the others.
+        let _ = call.log.apply(&event);
+        if matches!(event, CallEvent::Started(_)) {
+            (call.started_ms, call.seq, call.session) = (record.timestamp, record.seq, session);
         }
-        match (may_begin_doubt, &record.kind) {
-            (true, RecordKind::ToolStart) if is_repeatable_effect(metadata.effect.as_deref()) => {}
-            (true, _) => {
-                let (tool_use_id, tool_name) = (metadata.tool_use_id, metadata.tool_name);
-                let in_doubt_call = InDoubtCall {
-                    record_id: call_id,
-                    tool_use_id,
-                    tool_name,
-                };
-                self.calls.insert(call_id, in_doubt_call);
-            }
-            (_, RecordKind::ProbeEnd) if metadata.finding.as_deref() != Some("not_done") => {}
-            _ => {
-                self.calls.remove(&call_id);
-            }
+        if !call.log.is_unsettled() && !call.log.is_agent_call() {
+            self.calls.remove(&call_id);
         }
+        Ok(())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &InDoubtCall> {
+        self.calls.values().filter(|call| call.log.is_unsettled())
     }
 
     /// Returns whether any call is in doubt.
     pub fn has_any(&self) -> bool {
-        !self.calls.is_empty()
+        self.iter().next().is_some()
     }
 
-    /// Returns all calls in doubt, in the order of the log.
+    /// Returns all calls in doubt, in the order of their starts.
     pub fn in_log_order(&self) -> Vec<&InDoubtCall> {
-        let mut all: Vec<_> = self.calls.values().collect();
-        all.sort_by_key(|call| call.record_id);
+        let mut all: Vec<_> = self.iter().collect();
+        all.sort_by_key(|call| call.seq);
         all
+    }
+
+    /// Returns whether the run that started the call was killed: it has no end, and its process is gone.
+    pub fn was_killed(&self, call: &InDoubtCall) -> bool {
+        let is_last = call.session + 1 == self.sessions.len();
+        self.sessions
+            .get(call.session)
+            .is_some_and(|session| !session.has_end && (!is_last || session.process.has_exited()))
     }
 
     /// Returns the id to pass to `toolq log resolve`: the id of the call if it is a plain word and no other call in
@@ -99,14 +128,10 @@ impl InDoubtCalls {
     pub fn resolve_id(&self, call: &InDoubtCall) -> String {
         let id = &call.tool_use_id;
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let same_id = self.calls.values().filter(|other| other.tool_use_id == *id);
+        let same_id = self.iter().filter(|other| other.tool_use_id == *id);
         if same_id.count() == 1 && id.chars().all(is_word) && !id.starts_with('-') {
             return id.clone();
         }
         call.record_id.to_string()
     }
-}
-
-fn is_repeatable_effect(effect: Option<&str>) -> bool {
-    matches!(effect, Some("read" | "idempotent"))
 }

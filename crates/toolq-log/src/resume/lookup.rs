@@ -2,25 +2,26 @@
 //! result was.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
+use crate::call_log::CallState;
 use crate::read::{Corruption, RecordReader};
-use crate::records::metadata;
 use crate::records::{
-    BlobError, LoggedCallContent, Record, TruncatedText, digest_tool, sha256_hex,
+    BlobError, CallContent, CallEndRecord, Record, ToolMeaning, recorded_text, sha256_hex,
 };
 use crate::resume::history::{CallPosition, TaskHistory};
 use crate::resume::logged_call::{LineExtent, LoggedAnswer, LoggedCall};
-use crate::resume::policy::{Executor, LoggedCallState, ResumeDecision, decide_on_resume};
+use crate::resume::policy::{Executor, ResumeDecision, decide_on_resume};
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::{
-    AcceptedCall, AgentUsage, Call, CheckedCall, Effect, Invocation, PriorAttempts, RestoredResult,
-    ResultContent, ResumeState, ToolsConfig, Verdict,
+    AcceptedCall, Backing, Call, CheckedCall, Effect, Invocation, PriorAttempts, RestoredResult,
+    ResultContent, ResumeState, Tool, ToolsConfig, Verdict,
 };
 
 /// Width of a call in a message, in columns.
@@ -37,6 +38,37 @@ pub struct CallConflict {
     requested: String,
     /// What requests it now: the input or an agent.
     requester: &'static str,
+}
+
+/// How a tool has changed since a task last called it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ToolChange {
+    name: String,
+    kind: ToolChangeKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum ToolChangeKind {
+    /// These keys of tools.yaml mean something else.
+    Changed(Vec<String>),
+    /// tools.yaml no longer has the tool.
+    Removed,
+    /// An older toolq recorded its calls.
+    Unknown,
+}
+
+impl fmt::Display for ToolChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.kind {
+            ToolChangeKind::Changed(aspects) => write!(f, "{name} (its {})", aspects.join(", ")),
+            ToolChangeKind::Removed => write!(f, "{name} (it is no longer declared)"),
+            ToolChangeKind::Unknown => write!(
+                f,
+                "{name} (an older toolq logged it, so whether it has changed isn't known)"
+            ),
+        }
+    }
 }
 
 /// Why content of the log can't be read again.
@@ -102,12 +134,12 @@ impl TaskHistory {
             return Ok(ResumeState::NotStarted);
         };
         let attempts = || PriorAttempts {
-            count: logged_call.attempts,
+            count: logged_call.log.attempts(),
             idempotency_key: logged_call.idempotency_key.as_deref().map(str::to_owned),
-            has_nested_doubt: logged_call.is_agent_call
+            has_nested_doubt: logged_call.log.is_agent_call()
                 && self
                     .descendants(logged_call.record_id)
-                    .any(LoggedCall::may_have_had_effect),
+                    .any(|call| call.log.is_unsettled()),
         };
         Ok(match self.decide_call(logged_call, checked) {
             ResumeDecision::Run | ResumeDecision::Conflict => ResumeState::NotStarted,
@@ -132,7 +164,7 @@ impl TaskHistory {
         }
         let extent = logged_call.last_rejection.ok_or(RestoreError::NoResult)?;
         let record = self.read_record(extent)?;
-        let rejection: metadata::CallEndRecord<'_> = record
+        let rejection: CallEndRecord<'_> = record
             .parse_metadata()
             .map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?;
         let answer = LoggedAnswer {
@@ -169,33 +201,68 @@ impl TaskHistory {
     /// on it may resume after a doubt.
     pub fn is_undecided(&self, call: &Call) -> bool {
         self.find_logged_call(call)
-            .is_none_or(|logged_call| match logged_call.state {
-                LoggedCallState::Ended | LoggedCallState::Done => false,
-                LoggedCallState::InDoubt => logged_call.is_agent_call,
-                LoggedCallState::Requested
-                | LoggedCallState::Started
-                | LoggedCallState::Interrupted
-                | LoggedCallState::NotDone => true,
+            .is_none_or(|logged_call| match logged_call.log.state() {
+                CallState::Ended | CallState::Done => false,
+                CallState::InDoubt => logged_call.log.is_agent_call(),
+                CallState::Requested
+                | CallState::Started
+                | CallState::Interrupted
+                | CallState::NotDone => true,
             })
     }
 
-    /// Returns the names of tools that calls of the task used and that `tools` defines differently or not at all. What
-    /// a tool's `describe` printed is part of its definition, so a tool whose `describe` hasn't run can't be compared.
-    pub fn changed_tools(&self, tools: &ToolsConfig) -> BTreeSet<String> {
-        let logged_digests: BTreeMap<&str, &str> = self
-            .positions()
-            .filter_map(|(_, logged_call)| {
-                Some((&*logged_call.tool_name, logged_call.tool_sha256.as_deref()?))
-            })
-            .collect();
-        let is_changed = |name: &str, logged_digest: &str| {
-            let current = tools.get(name);
-            current.is_none_or(|tool| !tool.needs_describe() && digest_tool(tool) != logged_digest)
+    /// Returns the changed tools on which a call depends that still has to run: its own and, if an agent works on it,
+    /// those of the agent. A tool that the task never called has nothing to be compared with.
+    pub fn changes_affecting(
+        &self,
+        checked: &CheckedCall,
+        tools: &ToolsConfig,
+    ) -> BTreeSet<ToolChange> {
+        let mut changes = BTreeSet::new();
+        if self.needs_current_tools(checked) {
+            let mut seen = BTreeSet::new();
+            self.add_changes(&checked.call.name, tools, &mut seen, &mut changes);
+        }
+        changes
+    }
+
+    fn add_changes<'t>(
+        &self,
+        name: &'t str,
+        tools: &'t ToolsConfig,
+        seen: &mut BTreeSet<&'t str>,
+        changes: &mut BTreeSet<ToolChange>,
+    ) {
+        if !seen.insert(name) {
+            return;
+        }
+        let tool = tools.get(name).map(|tool| &**tool);
+        changes.extend(self.tool_change(name, tool));
+        if let Some(Backing::Agent(agent)) = tool.and_then(|tool| tool.backing.as_ref()) {
+            for name in &agent.tools {
+                self.add_changes(name, tools, seen, changes);
+            }
+        }
+    }
+
+    /// Returns how a tool has changed since the task last called it, or `None` if it means the same or wasn't called.
+    fn tool_change(&self, name: &str, tool: Option<&Tool>) -> Option<ToolChange> {
+        let logged = self.tool_meanings.get(name)?;
+        let kind = match (tool, logged) {
+            (None, _) => ToolChangeKind::Removed,
+            (Some(_), None) => ToolChangeKind::Unknown,
+            (Some(tool), Some(logged)) => {
+                let mut aspects = logged.difference(&ToolMeaning::new(tool));
+                // What its `describe` will print isn't known yet.
+                aspects.retain(|aspect| !(tool.needs_describe() && aspect == "input_schema"));
+                if aspects.is_empty() {
+                    return None;
+                }
+                ToolChangeKind::Changed(aspects)
+            }
         };
-        let changed = logged_digests
-            .into_iter()
-            .filter(|(name, logged_digest)| is_changed(name, logged_digest));
-        changed.map(|(name, _)| name.to_owned()).collect()
+        let name = name.to_owned();
+        Some(ToolChange { name, kind })
     }
 
     /// Returns whether the latest rejection of a call in the log has exactly this content.
@@ -226,23 +293,24 @@ impl TaskHistory {
             Verdict::Rejected(_) => None,
         };
         let is_agent = accepted.is_some_and(|accepted| {
-            logged_call.is_agent_call && matches!(accepted.invocation, Some(Invocation::Agent(_)))
+            logged_call.log.is_agent_call()
+                && matches!(accepted.invocation, Some(Invocation::Agent(_)))
         });
         let executor = if !is_agent {
             let has_probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
             Executor::Tool(max_effect(logged_call, accepted), has_probe)
         // An agent called by another agent resumes along with it, and gets to the call in doubt itself.
-        } else if logged_call.is_in_doubt()
+        } else if logged_call.log.state() == CallState::InDoubt
             && logged_call.parent.is_none()
             && self
                 .descendants(logged_call.record_id)
-                .any(LoggedCall::is_in_doubt)
+                .any(|call| call.log.state() == CallState::InDoubt)
         {
             Executor::AgentInDoubt
         } else {
             Executor::Agent
         };
-        decide_on_resume(Some(logged_call.state), true, executor)
+        decide_on_resume(Some(logged_call.log.state()), true, executor)
     }
 
     fn restore_result(
@@ -254,16 +322,19 @@ impl TaskHistory {
         let text = serde_json::from_str(&json).map(ResultContent::Text);
         let content = text.or_else(|_| serde_json::from_str(&json).map(ResultContent::Blocks));
         let record = logged_call
-            .is_agent_call
+            .log
+            .is_agent_call()
             .then(|| self.read_record(answer.extent));
-        let usage = record
-            .transpose()?
-            .and_then(|record| record.parse_metadata().ok());
+        let record = record.transpose()?;
+        let end = record
+            .as_ref()
+            .map(Record::parse_metadata::<CallEndRecord<'_>>);
+        let agent = end.and_then(|end| end.ok()?.agent);
         Ok(RestoredResult {
             status: answer.status.clone(),
             is_error: answer.is_error,
             content: content.map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?,
-            agent_usage: usage.and_then(agent_usage).map(Box::new),
+            agent_usage: agent.map(|agent| Box::new(agent.into())),
         })
     }
 
@@ -297,9 +368,10 @@ impl TaskHistory {
 
     fn conflict_with(&self, logged_call: &LoggedCall, call: &Call, mask: &Mask) -> CallConflict {
         let logged = self.read_content(logged_call.call_extent).ok();
-        let logged: Option<LoggedCallContent> =
-            logged.and_then(|body| serde_json::from_str(body.get()).ok());
-        let input = logged.and_then(|content| content.input);
+        let logged: Option<CallContent<'_>> = logged
+            .as_ref()
+            .and_then(|body| serde_json::from_str(body.get()).ok());
+        let input = logged.as_ref().and_then(|content| content.input.as_ref());
         let requested = call.input.as_ref().ok().map(Input::text);
         let requested = requested.map(|text| mask.apply_to_json(text));
         CallConflict {
@@ -309,37 +381,27 @@ impl TaskHistory {
                 Some(_) => "the agent",
                 None => "the input",
             },
-            logged: preview_call(&logged_call.tool_name, input.as_deref().map(RawValue::get)),
+            logged: preview_call(
+                &logged_call.tool_name,
+                input.map(|input| input.as_raw().get()),
+            ),
             requested: preview_call(&mask.apply(&call.name), requested.as_deref()),
         }
     }
-}
-
-/// Returns what an agent used, given the metadata of its result.
-fn agent_usage(usage: metadata::AgentUsageRecord) -> Option<AgentUsage> {
-    Some(AgentUsage {
-        agent_name: usage.agent_name?,
-        turns: usage.turns_used,
-        requested_calls: usage.tool_calls_made,
-        rejected_calls: usage.corrections,
-        ran_out_of_turns: usage.done == Some(false),
-        usage: usage.usage,
-        aborted_usage: usage.lost,
-    })
 }
 
 /// Compares tool and input of two calls in the same place. The id doesn't count, since recordings reuse ids.
 fn is_same_call(logged_call: &LoggedCall, call: &Call, mask: &Mask) -> bool {
     let input = call.input.as_ref().ok();
     let digest = input.map(|input| sha256_hex(input.text().as_bytes()));
-    *logged_call.tool_name == *TruncatedText(&call.name, mask).recorded_text()
+    *logged_call.tool_name == *recorded_text(&call.name, mask)
         && logged_call.input_sha256.as_deref() == digest.as_deref()
 }
 
 /// Returns the more severe of the tool's effect when the call was started and its effect now.
 fn max_effect(logged_call: &LoggedCall, accepted: Option<&AcceptedCall>) -> Effect {
     let current = accepted.map(|accepted| accepted.tool.effect);
-    let both = [logged_call.effect, current].into_iter().flatten();
+    let both = [logged_call.log.effect(), current].into_iter().flatten();
     both.max().unwrap_or(Effect::Write)
 }
 

@@ -1,25 +1,7 @@
 //! The resume table: what a resumed run does with a call, given its state in the log. Pure decisions without any I/O.
 
+use crate::call_log::CallState;
 use toolq_core::types::Effect;
-
-/// The state of a call in a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LoggedCallState {
-    /// It was requested, nothing more. A skipped or rejected call stays in this state, since it never started.
-    Requested,
-    /// It was started and has no end.
-    Started,
-    /// It was started, and ended because its run ended.
-    Interrupted,
-    /// It has its result.
-    Ended,
-    /// It was answered as in doubt.
-    InDoubt,
-    /// It was in doubt, and a user stated that it was done and what its result is.
-    Done,
-    /// It was started and certainly had no effect: a user or a probe stated so, or it was canceled in time.
-    NotDone,
-}
 
 /// What a resumed run does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +34,7 @@ pub(crate) enum Executor {
 /// Decides what to do with a call. `state` is `None` if the log doesn't have it; `is_same_call` says whether its tool
 /// and input are those in the log.
 pub(crate) fn decide_on_resume(
-    state: Option<LoggedCallState>,
+    state: Option<CallState>,
     is_same_call: bool,
     executor: Executor,
 ) -> ResumeDecision {
@@ -70,32 +52,26 @@ pub(crate) fn decide_on_resume(
     };
     let is_write = effect == Effect::Write;
     match state {
-        LoggedCallState::Requested => ResumeDecision::Run,
-        // An interruption by the end of the run isn't a result of the tool, and running it again does no harm.
-        LoggedCallState::Started | LoggedCallState::Interrupted if !is_write => {
-            ResumeDecision::RunAgain
-        }
-        LoggedCallState::Started if has_probe => ResumeDecision::Probe,
-        LoggedCallState::Started => ResumeDecision::InDoubt,
-        LoggedCallState::Interrupted
-        | LoggedCallState::Ended
-        | LoggedCallState::InDoubt
-        | LoggedCallState::Done => ResumeDecision::Restore,
-        LoggedCallState::NotDone => ResumeDecision::RunAgain,
+        CallState::Requested => ResumeDecision::Run,
+        // An interruption by the end of the run isn't a result of the tool: the call may have done its work or not.
+        CallState::Started | CallState::Interrupted if !is_write => ResumeDecision::RunAgain,
+        CallState::Started | CallState::Interrupted if has_probe => ResumeDecision::Probe,
+        CallState::Started | CallState::Interrupted => ResumeDecision::InDoubt,
+        CallState::Ended | CallState::InDoubt | CallState::Done => ResumeDecision::Restore,
+        CallState::NotDone => ResumeDecision::RunAgain,
     }
 }
 
 /// Decides what to do with a call that an agent works on. The agent resumes where it was interrupted, and after a doubt
 /// once that is settled.
-fn decide_for_agent(state: LoggedCallState, has_call_in_doubt: bool) -> ResumeDecision {
+fn decide_for_agent(state: CallState, has_call_in_doubt: bool) -> ResumeDecision {
     match state {
-        LoggedCallState::Requested => ResumeDecision::Run,
-        LoggedCallState::InDoubt if has_call_in_doubt => ResumeDecision::Restore,
-        LoggedCallState::Started
-        | LoggedCallState::Interrupted
-        | LoggedCallState::InDoubt
-        | LoggedCallState::NotDone => ResumeDecision::RunAgain,
-        LoggedCallState::Ended | LoggedCallState::Done => ResumeDecision::Restore,
+        CallState::Requested => ResumeDecision::Run,
+        CallState::InDoubt if has_call_in_doubt => ResumeDecision::Restore,
+        CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone => {
+            ResumeDecision::RunAgain
+        }
+        CallState::Ended | CallState::Done => ResumeDecision::Restore,
     }
 }
 
@@ -115,41 +91,41 @@ mod tests {
         let table = [
             (None, [Run, Run, Run, Run, Run, Run, Run, Run]),
             (
-                Some(LoggedCallState::Requested),
+                Some(CallState::Requested),
                 [Run, Run, Run, Run, Run, Run, Run, Run],
             ),
             (
-                Some(LoggedCallState::Started),
+                Some(CallState::Started),
                 [
                     RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
                 ],
             ),
             (
-                Some(LoggedCallState::Interrupted),
+                Some(CallState::Interrupted),
                 [
-                    RunAgain, RunAgain, Restore, RunAgain, RunAgain, Restore, RunAgain, RunAgain,
+                    RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
                 ],
             ),
             (
-                Some(LoggedCallState::Ended),
+                Some(CallState::Ended),
                 [
                     Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
                 ],
             ),
             (
-                Some(LoggedCallState::InDoubt),
+                Some(CallState::InDoubt),
                 [
                     Restore, Restore, Restore, Restore, Restore, Restore, RunAgain, Restore,
                 ],
             ),
             (
-                Some(LoggedCallState::Done),
+                Some(CallState::Done),
                 [
                     Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
                 ],
             ),
             (
-                Some(LoggedCallState::NotDone),
+                Some(CallState::NotDone),
                 [
                     RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain,
                 ],

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
+use crate::call_log::CallState;
 use crate::error::LogError;
+use crate::open::LockedLog;
 use crate::open::lock;
-use crate::open::{LockedLog, RecoveredFields};
 use crate::read::Corruption;
-use crate::records::{Record, RecordKind, ResolveFields, TruncatedText};
+use crate::records::{
+    Record, RecordKind, RecoveredRecord, ResolveRecord, SessionRecord, recorded_text,
+};
 use crate::resume::history::{CallPosition, TaskHistory};
 use crate::resume::logged_call::LoggedCall;
-use crate::resume::policy::LoggedCallState;
 use crate::write::Durability;
 use redact::Mask;
 use toolq_core::os::Clock;
@@ -40,7 +42,7 @@ pub struct ResolvedCall {
     /// The tool of the call.
     pub tool_name: String,
     /// Torn ends of the log that were set aside first.
-    pub recovered: Vec<RecoveredFields>,
+    pub recovered: Vec<RecoveredRecord>,
     /// Whether `--resume` continues the run of the call. It can't if another run was begun after it.
     pub can_resume: bool,
 }
@@ -84,12 +86,12 @@ pub fn resolve_call(
         Resolution::NotDone => (None, None),
     };
     let note = note.map(|note| mask.apply(note));
-    let fields = ResolveFields {
-        tool_use_id: &call.tool_use_id,
-        tool_name: &call.tool_name,
+    let fields = ResolveRecord {
+        tool_use_id: (&*call.tool_use_id).into(),
+        tool_name: (&*call.tool_name).into(),
         done: result.is_some(),
         is_error,
-        note: note.as_deref(),
+        note,
     };
     let (mut journal, recovered) = log.into_journal(clock)?;
     let written = journal
@@ -113,7 +115,7 @@ struct TaskHistories(Vec<TaskHistory>);
 impl TaskHistories {
     fn apply_record(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
         if record.kind == RecordKind::Session {
-            let session = record.parse_metadata()?;
+            let session: SessionRecord = record.parse_metadata()?;
             let is_superseded =
                 |task: &TaskHistory| !task.is_empty() && task.is_superseded_by(&session);
             if self.0.last().is_some_and(is_superseded) {
@@ -146,7 +148,9 @@ impl TaskHistories {
     /// id with another.
     fn list_resolvable_calls(&self) -> Vec<String> {
         let calls = self.0.iter().flat_map(TaskHistory::positions);
-        let mut resolvable: Vec<_> = calls.filter(|(_, entry)| entry.is_resolvable()).collect();
+        let mut resolvable: Vec<_> = calls
+            .filter(|(_, entry)| entry.log.is_resolvable())
+            .collect();
         resolvable.sort_by_key(|(position, entry)| (*position, entry.record_id));
         let label = |call: &(CallPosition, &LoggedCall)| {
             let entry = call.1;
@@ -167,10 +171,9 @@ impl TaskHistories {
 
     /// Returns the one call with this id that can be resolved.
     fn find_resolvable_call(&self, id: &str, mask: &Mask) -> Result<&LoggedCall, ResolveError> {
-        let logged_id = TruncatedText(id, mask);
+        let logged_id = recorded_text(id, mask);
         let has_id = |entry: &LoggedCall| {
-            [id, &logged_id.recorded_text()].contains(&&*entry.tool_use_id)
-                || entry.record_id.to_string() == id
+            [id, &*logged_id].contains(&&*entry.tool_use_id) || entry.record_id.to_string() == id
         };
         let mut matching: Vec<(CallPosition, &LoggedCall)> = self
             .0
@@ -181,7 +184,7 @@ impl TaskHistories {
         matching.sort_by_key(|(position, entry)| (*position, entry.record_id));
         let resolvable: Vec<_> = matching
             .iter()
-            .filter(|(_, entry)| entry.is_resolvable())
+            .filter(|(_, entry)| entry.log.is_resolvable())
             .collect();
         match (resolvable.as_slice(), matching.first()) {
             ([(_, entry)], _) => Ok(entry),
@@ -191,7 +194,7 @@ impl TaskHistories {
             )),
             ([], Some((_, entry))) => Err(ResolveError::NotInDoubt(
                 id.to_owned(),
-                why_not_in_doubt(entry.state),
+                why_not_in_doubt(entry.log.state()),
             )),
             (several, _) => Err(ResolveError::AmbiguousId(
                 id.to_owned(),
@@ -201,10 +204,10 @@ impl TaskHistories {
     }
 }
 
-fn why_not_in_doubt(state: LoggedCallState) -> &'static str {
+fn why_not_in_doubt(state: CallState) -> &'static str {
     match state {
-        LoggedCallState::Requested => "was never started",
-        LoggedCallState::Done => "is already resolved",
+        CallState::Requested => "was never started",
+        CallState::Done => "is already resolved",
         _ => "already has its result",
     }
 }

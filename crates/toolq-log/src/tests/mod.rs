@@ -77,13 +77,13 @@ fn read_lines(path: &Path) -> Vec<Value> {
 }
 
 /// Formats each record as `type content metadata`, without the session, whose process differs each time, and without
-/// tool digests, which depend on the release.
+/// the meaning of tools, which is tested by itself.
 fn summarize_records(lines: &[Value]) -> String {
     let brief = |record: &Value| {
         let kind = record["type"].as_str().unwrap();
         let mut metadata = record["metadata"].clone();
         if let Some(members) = metadata.as_object_mut() {
-            members.shift_remove("tool_sha256");
+            members.shift_remove("tool_meaning");
         }
         format!("{kind} {} {metadata}", record["content"])
     };

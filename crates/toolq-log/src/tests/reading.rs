@@ -2,7 +2,10 @@
 
 use crate::read::CorruptionKind;
 use crate::records::line;
-use crate::records::metadata;
+use crate::records::{
+    CallContent, CallEndRecord, CallRecord, SessionEndRecord, SessionRecord, StartRecord,
+    TurnRecord,
+};
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
@@ -75,26 +78,27 @@ fn metadata_fits_its_type() {
                 let session: SessionRecord = record.parse_metadata().unwrap();
                 assert_eq!((session.format.major, session.jobs), (1, 1));
             }
-            RecordKind::Turn => assert_eq!(record.parse_metadata::<TurnFields>().unwrap().turn, 0),
+            RecordKind::Turn => {
+                assert_eq!(record.parse_metadata::<TurnRecord>().unwrap().turn, 0)
+            }
             RecordKind::ToolCall => {
-                let call: metadata::CallRecord = record.parse_metadata().unwrap();
+                let call: CallRecord<'_> = record.parse_metadata().unwrap();
                 assert_eq!(call.tool_use_id, format!("toolu_{}", call.position));
                 let content = record.content.load(Path::new("")).unwrap();
-                let content: metadata::LoggedCallContent =
-                    serde_json::from_str(content.get()).unwrap();
-                assert_eq!(content.input.unwrap().get(), "{}");
+                let content: CallContent<'_> = serde_json::from_str(content.get()).unwrap();
+                assert_eq!(content.input.unwrap().as_raw().get(), "{}");
             }
             RecordKind::ToolStart => {
                 let start: StartRecord<'_> = record.parse_metadata().unwrap();
-                assert_eq!((start.attempt, &*start.effect), (1, "write"));
+                assert_eq!((start.attempt, start.effect.name()), (1, "write"));
             }
             RecordKind::ToolResult => {
-                let end: metadata::CallEndRecord<'_> = record.parse_metadata().unwrap();
+                let end: CallEndRecord<'_> = record.parse_metadata().unwrap();
                 assert_eq!(end.is_error, end.status != "ok");
                 ends += 1;
             }
             RecordKind::SessionEnd => {
-                let end: EndFields = record.parse_metadata().unwrap();
+                let end: SessionEndRecord = record.parse_metadata().unwrap();
                 assert_eq!((end.calls, end.results, end.errors), (2, 2, 1));
             }
             other => panic!("{other}"),
@@ -244,7 +248,7 @@ fn clocks_may_go_backwards() {
     log.finish(0).unwrap();
     let records = read_records(&path).unwrap();
     assert!(records.is_sorted_by(|one, next| one.timestamp > next.timestamp && one.seq < next.seq));
-    let end: EndFields = records.last().unwrap().parse_metadata().unwrap();
+    let end: SessionEndRecord = records.last().unwrap().parse_metadata().unwrap();
     assert_eq!(end.duration_ms, 0);
 }
 

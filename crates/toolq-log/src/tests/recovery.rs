@@ -1,8 +1,8 @@
 //! A log with a torn end continues after its last whole record, and nothing is lost.
 
-use crate::open;
 use crate::open::LockedLog;
 use crate::read::CorruptionKind;
+use crate::records::RecoveredRecord;
 use crate::records::line;
 use crate::tests::reading::{count_line_breaks, read_records, write_sample_log};
 
@@ -34,7 +34,7 @@ fn continue_log(path: &Path) -> Vec<Record<'static>> {
     records
 }
 
-fn recovered_fields(records: &[Record]) -> Vec<open::RecoveredFields> {
+fn recovered_fields(records: &[Record]) -> Vec<RecoveredRecord> {
     let recovered = records
         .iter()
         .filter(|record| record.kind == RecordKind::Recovered);

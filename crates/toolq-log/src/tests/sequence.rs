@@ -89,6 +89,26 @@ fn a_run_writes_a_valid_sequence() {
     }
 }
 
+/// Nothing ran because of the rejection, so the attempt before it is as unknown as it was.
+#[test]
+fn a_rejection_doesnt_settle_a_write_that_had_started() {
+    let [.., rejected] = end_records();
+    let in_doubt = [
+        start_record(1, "write"),
+        rejected.clone(),
+        call_record("tool_in_doubt"),
+    ];
+    assert_eq!(check_after_call(&in_doubt), (0, String::new()));
+    let again = [start_record(1, "write"), rejected, start_record(2, "write")];
+    assert_eq!(
+        check_after_call(&again),
+        (
+            6,
+            "a call that may have had its effect starts again".to_owned()
+        )
+    );
+}
+
 /// Records that end the call or state what happened to it.
 fn end_records() -> [(&'static str, Option<usize>, Value); 6] {
     [

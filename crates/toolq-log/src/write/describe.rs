@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::records::{DescribeFields, RecordKind};
+use crate::records::{DescribeRecord, RecordKind};
 use crate::write::session_log::SessionLog;
 use toolq_core::types::{DescribeResult, MaskedJson, Outcome, Tool};
 
 impl SessionLog {
     pub(crate) fn record_describe_start(&mut self, tool: &Tool) -> io::Result<()> {
         let session = Some(self.session_id);
-        let fields = DescribeFields::new(&tool.name, &self.mask);
+        let fields = DescribeRecord::new(&tool.name, &self.mask);
         let start_id = self
             .journal
             .append(&RecordKind::DescribeStart, session, &(), &fields)?;
@@ -33,10 +33,11 @@ impl SessionLog {
         let content = description
             .as_deref()
             .map(|json| MaskedJson(json, &self.mask));
-        let fields = DescribeFields::new(&tool.name, &self.mask).with_result(
+        let fields = DescribeRecord::new(&tool.name, &self.mask).with_result(
             describe_result,
             outcome,
             duration_and_attempts,
+            &self.mask,
         );
         self.journal
             .append(&RecordKind::DescribeEnd, start_id, &content, &fields)?;

@@ -1,15 +1,17 @@
 //! Turns events into records: which record an event becomes, and which record is its parent.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::to_raw_value;
 use uuid::Uuid;
 
-use crate::records::SyncPolicy;
 use crate::records::{
-    AttemptFields, CallContent, CallFields, InputBeforeCoercion, ProbeFields, RecordKind,
-    ResponseFields, ResultFields, ResultKind, StartFields, TruncatedText, TurnFields, digest_tool,
+    BLOB_REF_PREFIX, CallContent, CallEndRecord, CallRecord, FailedAttempt, ModelResponseRecord,
+    ProbeRecord, RecordContent, RecordKind, StartRecord, SyncPolicy, ToolMeaning, TurnRecord,
+    end_record_kind,
 };
 use crate::resume::CallPosition;
 use crate::write::journal::Durability;
@@ -17,8 +19,7 @@ use crate::write::session_log::{OpenCall, SessionLog};
 use toolq_core::json::to_json_line;
 use toolq_core::types::{
     AcceptedCall, AgentUsage, CallAnswer, CallRef, CheckedCall, Effect, EmitError, Event,
-    EventSink, Invocation, MaskedContent, MaskedJson, ModelResponse, Outcome, ProbeFinding,
-    Verdict,
+    EventSink, MaskedContent, MaskedJson, ModelResponse, Outcome, ProbeFinding, Verdict,
 };
 
 /// Largest input that metadata holds inline, in bytes.
@@ -153,7 +154,7 @@ impl SessionLog {
             self.open_turns.insert(key, record);
             return Ok(());
         }
-        let fields = TurnFields {
+        let fields = TurnRecord {
             turn,
             agent: parent.map(|agent| self.mask.apply(&agent.tool_name).into_owned()),
         };
@@ -177,7 +178,7 @@ impl SessionLog {
     ) -> io::Result<()> {
         let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
         let content = MaskedJson(&response.body, &self.mask);
-        let fields = ResponseFields::new(call, turn, response, digest, &self.mask);
+        let fields = ModelResponseRecord::new(call, turn, response, digest, &self.mask);
         self.journal
             .append(&RecordKind::ModelResponse, parent, &content, &fields)?;
         Ok(())
@@ -222,14 +223,14 @@ impl SessionLog {
     }
 
     fn append_new_call(&mut self, checked: &CheckedCall, batch: Option<usize>) -> io::Result<Uuid> {
-        let digest = match &checked.verdict {
+        let tool_meaning = match &checked.verdict {
             Verdict::Accepted(accepted) => {
                 let tool = &*accepted.tool;
-                if !self.tool_digests.contains_key(&tool.name) {
-                    self.tool_digests
-                        .insert(tool.name.clone(), digest_tool(tool));
+                if !self.tool_meanings.contains_key(&tool.name) {
+                    self.tool_meanings
+                        .insert(tool.name.clone(), ToolMeaning::new(tool));
                 }
-                self.tool_digests.get(&tool.name).map(String::as_str)
+                self.tool_meanings.get(&tool.name)
             }
             Verdict::Rejected(_) => None,
         };
@@ -238,7 +239,7 @@ impl SessionLog {
         let input_before = input_before
             .map(|input| self.inline_or_store(input))
             .transpose()?;
-        let fields = CallFields::new(checked, batch, input_before, &self.mask, digest);
+        let fields = CallRecord::new(checked, batch, input_before, tool_meaning, &self.mask);
         let parent = checked.call.parent.clone();
         let turn_id = self.open_turns.get(&(checked.call.turn, parent)).copied();
         self.counts.calls += 1;
@@ -247,16 +248,14 @@ impl SessionLog {
     }
 
     /// Stores an input in a file if metadata has no room for it, or if it could be mistaken for a reference to a file.
-    fn inline_or_store<'a>(&self, original: MaskedJson<'a>) -> io::Result<InputBeforeCoercion<'a>> {
+    fn inline_or_store(&self, original: MaskedJson<'_>) -> io::Result<RecordContent<'static>> {
         let text = original.0.get();
-        if text.len() <= MAX_INLINE_INPUT_BYTES
-            && !text.starts_with(crate::records::BLOB_REF_PREFIX)
-        {
-            return Ok(InputBeforeCoercion::Inline(original));
+        if text.len() <= MAX_INLINE_INPUT_BYTES && !text.starts_with(BLOB_REF_PREFIX) {
+            return Ok(RecordContent::Inline(Cow::Owned(to_raw_value(&original)?)));
         }
         self.journal
             .store_blob(&original)
-            .map(InputBeforeCoercion::Stored)
+            .map(RecordContent::Stored)
     }
 
     fn record_start(
@@ -272,16 +271,8 @@ impl SessionLog {
             (open.record_id, open.failed_attempt.take())
         });
         let (parent, failed_attempt) = known.unzip();
-        let is_agent_call = matches!(accepted.invocation, Some(Invocation::Agent(_)));
-        let fields = StartFields {
-            tool_use_id: TruncatedText(&call.tool_use_id, &self.mask),
-            tool_name: TruncatedText(&call.tool_name, &self.mask),
-            attempt,
-            idempotency_key,
-            effect: accepted.tool.effect.name(),
-            after: failed_attempt.flatten(),
-            agent: is_agent_call.then_some(accepted.tool.name.as_str()),
-        };
+        let start = (attempt, idempotency_key);
+        let fields = StartRecord::new(call, accepted, start, failed_attempt.flatten(), &self.mask);
         self.journal
             .append(&RecordKind::ToolStart, parent, &(), &fields)?;
         Ok(())
@@ -290,26 +281,30 @@ impl SessionLog {
     /// Keeps a failed attempt for the record of the next start.
     fn record_retry(&mut self, call: &CallRef, outcome: &Outcome, wait: Duration) {
         if let Some(open) = self.open_calls.get_mut(&call.key()) {
-            open.failed_attempt = Some(AttemptFields::from_outcome(outcome, wait));
+            open.failed_attempt = Some(FailedAttempt::new(outcome, wait));
         }
     }
 
     /// Returns whether an earlier run rejected the call with the same answer.
-    fn is_known_rejection(&self, call: &CallRef, outcome: &Outcome, answer: &CallAnswer) -> bool {
+    fn is_known_rejection(
+        &self,
+        call: &CallRef,
+        outcome: &Outcome,
+        answer: &CallAnswer,
+    ) -> io::Result<bool> {
         let (Some(history), Some(position)) = (&self.history, self.position_of(call)) else {
-            return false;
+            return Ok(false);
         };
         if !matches!(outcome, Outcome::Rejected(_)) {
-            return false;
+            return Ok(false);
         }
-        let content = MaskedContent(&answer.content, &self.mask);
-        let json = serde_json::to_string(&content).unwrap_or_default();
-        history.has_same_rejection(position, &to_json_line(&json))
+        let json = serde_json::to_string(&MaskedContent(&answer.content, &self.mask))?;
+        Ok(history.has_same_rejection(position, &to_json_line(&json)))
     }
 
     fn record_probe_start(&mut self, call: &CallRef) -> io::Result<()> {
         let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
-        let fields = ProbeFields::new(call, &self.mask);
+        let fields = ProbeRecord::new(call, &self.mask);
         self.journal
             .append(&RecordKind::ProbeStart, parent, &(), &fields)?;
         Ok(())
@@ -323,14 +318,12 @@ impl SessionLog {
         duration: Duration,
     ) -> io::Result<()> {
         let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
-        let fields = ProbeFields::new(call, &self.mask).with_finding(finding, outcome, duration);
+        let fields = ProbeRecord::new(call, &self.mask).with_finding(finding, outcome, duration);
         self.journal
             .append(&RecordKind::ProbeEnd, parent, &(), &fields)?;
         Ok(())
     }
 
-    /// Skipped and in-doubt calls don't get a `tool_result`: a later run may start the former and must not start the
-    /// latter.
     fn record_result(
         &mut self,
         call: &CallRef,
@@ -351,22 +344,22 @@ impl SessionLog {
             self.counts.recalled += 1;
             return Ok(());
         }
-        if self.is_known_rejection(call, outcome, answer) {
+        if self.is_known_rejection(call, outcome, answer)? {
             return Ok(());
         }
-        let kind = ResultKind::from_outcome(outcome);
+        let kind = end_record_kind(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
-        let fields = ResultFields::new(
+        let fields = CallEndRecord::new(
             call,
             outcome,
             answer.is_error,
             duration_and_attempts,
+            agent_usage,
             &self.mask,
         );
-        let fields = fields.with_agent_usage(agent_usage);
         self.journal
-            .append(&kind.record_kind(), Some(record), &content, &fields)?;
-        self.counts.count_call_end(kind, answer.is_error);
+            .append(&kind, Some(record), &content, &fields)?;
+        self.counts.count_call_end(&kind, answer.is_error);
         if agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns

@@ -24,7 +24,6 @@ pub(crate) struct Journal {
     blob_store: BlobStore,
     chain: HashChain,
     clock: Clock,
-    random: fastrand::Rng,
     /// The line being composed; kept to reuse its allocation.
     line: Vec<u8>,
     /// Complete lines that haven't been written yet.
@@ -53,7 +52,6 @@ impl Journal {
             file,
             chain,
             clock,
-            random: fastrand::Rng::new(),
             line: Vec::with_capacity(4 << 10),
             pending: Vec::with_capacity(4 << 10),
             needs_sync: false,
@@ -83,7 +81,7 @@ impl Journal {
         metadata: &M,
     ) -> io::Result<Uuid> {
         let timestamp = self.now_ms();
-        let id = self.generate_id(timestamp);
+        let id = generate_id(timestamp)?;
         let header = RecordHeader {
             seq: self.chain.seq,
             id,
@@ -141,13 +139,14 @@ impl Journal {
         }
         Ok(())
     }
+}
 
-    /// Generates a UUID version 7 (RFC 9562).
-    fn generate_id(&mut self, timestamp: u64) -> Uuid {
-        let mut random = [0; 10];
-        self.random.fill(&mut random);
-        Builder::from_unix_timestamp_millis(timestamp, &random).into_uuid()
-    }
+/// Generates a UUID version 7 (RFC 9562). Its random part comes from the system, since idempotency keys are derived from
+/// the id of a session: two tasks must never share one.
+fn generate_id(timestamp: u64) -> io::Result<Uuid> {
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(Builder::from_unix_timestamp_millis(timestamp, &random).into_uuid())
 }
 
 /// How the content of a line begins if it refers to a file. Other content may begin like this, too.

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::open::{LockedLog, RecoveredFields};
-use crate::records::{AttemptFields, EndFields, RecordKind, SessionFields};
-use crate::records::{SessionHeader, SyncPolicy};
+use crate::open::LockedLog;
+use crate::records::{
+    FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord,
+    SyncPolicy, ToolMeaning,
+};
 use crate::resume::TaskHistory;
 use crate::write::journal::{Durability, Journal};
 use redact::Mask;
@@ -30,8 +32,8 @@ pub struct SessionLog {
     task_id: Uuid,
     /// What earlier sessions recorded about the task.
     pub(crate) history: Option<Arc<TaskHistory>>,
-    /// Digests of tool definitions, by tool name.
-    pub(crate) tool_digests: HashMap<String, String>,
+    /// What the called tools mean, by name.
+    pub(crate) tool_meanings: HashMap<String, ToolMeaning>,
     /// The records of turns that haven't ended.
     pub(crate) open_turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(crate) open_calls: HashMap<CallKey, OpenCall>,
@@ -40,9 +42,9 @@ pub struct SessionLog {
     /// Whether the input differs from the log from some call on. With a stream, this shows only when the call arrives.
     /// From there on, nothing is recorded and nothing runs.
     pub(crate) has_conflict: bool,
-    pub(crate) counts: EndFields,
+    pub(crate) counts: SessionEndRecord,
     /// Torn ends that were set aside when the log was opened.
-    recovered: Vec<RecoveredFields>,
+    recovered: Vec<RecoveredRecord>,
     /// When the session began, in milliseconds since 1970.
     started_ms: u64,
     write_error: Option<EmitError>,
@@ -53,7 +55,7 @@ pub(crate) struct OpenCall {
     /// Its `tool_call` record.
     pub(crate) record_id: Uuid,
     /// The last failed attempt, which goes into the record of the next start.
-    pub(crate) failed_attempt: Option<AttemptFields>,
+    pub(crate) failed_attempt: Option<FailedAttempt>,
     /// The effect of its tool, once the call has started.
     pub(crate) effect: Option<Effect>,
 }
@@ -87,7 +89,7 @@ impl SessionLog {
         let started_ms = journal.now_ms();
         let resumed = history.as_ref();
         let resumed = resumed.and_then(|history| Some((history.task_id()?, history.epoch())));
-        let fields = SessionFields::new(header, resumed, &mask);
+        let fields = SessionRecord::new(header, resumed, &mask);
         let session_id = journal.append(&RecordKind::Session, None, &(), &fields)?;
         journal.commit(Durability::Immediate)?;
         Ok(Self {
@@ -97,12 +99,12 @@ impl SessionLog {
             session_id,
             task_id: resumed.map_or(session_id, |(task, _)| task),
             history,
-            tool_digests: HashMap::new(),
+            tool_meanings: HashMap::new(),
             open_turns: HashMap::new(),
             open_calls: HashMap::new(),
             open_describes: HashMap::new(),
             has_conflict: false,
-            counts: EndFields::default(),
+            counts: SessionEndRecord::default(),
             recovered: Vec::new(),
             started_ms,
             write_error: None,
@@ -110,12 +112,12 @@ impl SessionLog {
     }
 
     /// Adds the torn ends that were set aside before the session began.
-    pub(crate) fn with_recovered(self, recovered: Vec<RecoveredFields>) -> Self {
+    pub(crate) fn with_recovered(self, recovered: Vec<RecoveredRecord>) -> Self {
         Self { recovered, ..self }
     }
 
     /// Returns the torn ends that were set aside when the log was opened.
-    pub fn recovered(&self) -> &[RecoveredFields] {
+    pub fn recovered(&self) -> &[RecoveredRecord] {
         &self.recovered
     }
 
@@ -124,7 +126,7 @@ impl SessionLog {
     /// # Errors
     /// The record can't be written.
     pub fn finish(&mut self, exit_code: u8) -> Result<(), EmitError> {
-        let end = EndFields {
+        let end = SessionEndRecord {
             duration_ms: self.journal.now_ms().saturating_sub(self.started_ms),
             exit_code,
             ..self.counts

@@ -1,0 +1,255 @@
+//! The state of a call, as its records build it up: the one state machine behind `verify`, resuming, calls in doubt,
+//! statistics and `show`.
+//!
+//! A call is requested before it starts, and starts before it has a result. It gets one result and never starts again
+//! after that. A call that may have had its effect starts again only if a user or a probe stated that it had none.
+
+use crate::read::Corruption;
+use crate::records::{CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord};
+use toolq_core::types::{Effect, ProbeFinding};
+
+/// How far a call has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallState {
+    /// It was requested, nothing more. A skipped or rejected call stays in this state, since it never started.
+    #[default]
+    Requested,
+    /// It was started and has no end.
+    Started,
+    /// It was started, and ended because its run ended.
+    Interrupted,
+    /// It has its result.
+    Ended,
+    /// It was answered as in doubt.
+    InDoubt,
+    /// It was in doubt, and a user stated that it was done and what its result is.
+    Done,
+    /// It was started and certainly had no effect: a user or a probe stated so, or it was canceled in time.
+    NotDone,
+}
+
+/// A record that belongs to a call, after its `tool_call`.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an event is applied as soon as it is read, and never stored"
+)]
+#[expect(missing_docs, reason = "the variants are the record types")]
+pub enum CallEvent<'r> {
+    Started(StartRecord<'r>),
+    Result(CallEndRecord<'r>),
+    Skipped(CallEndRecord<'r>),
+    InDoubt(CallEndRecord<'r>),
+    Probed(ProbeRecord<'r>),
+    Resolved(ResolveRecord<'r>),
+}
+
+impl<'r> CallEvent<'r> {
+    /// Reads a record. Returns `None` if it doesn't change the state of a call.
+    ///
+    /// # Errors
+    /// Its metadata doesn't match its type.
+    pub fn from_record(record: &'r Record) -> Result<Option<Self>, Corruption> {
+        Ok(Some(match record.kind {
+            RecordKind::ToolStart => Self::Started(record.parse_metadata()?),
+            RecordKind::ToolResult => Self::Result(record.parse_metadata()?),
+            RecordKind::ToolSkipped => Self::Skipped(record.parse_metadata()?),
+            RecordKind::ToolInDoubt => Self::InDoubt(record.parse_metadata()?),
+            RecordKind::ProbeEnd => Self::Probed(record.parse_metadata()?),
+            RecordKind::Resolve => Self::Resolved(record.parse_metadata()?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Returns the tool of the call.
+    pub fn tool_name(&self) -> &str {
+        match self {
+            Self::Started(start) => &start.tool_name,
+            Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => &end.tool_name,
+            Self::Probed(probe) => &probe.tool_name,
+            Self::Resolved(resolve) => &resolve.tool_name,
+        }
+    }
+
+    /// Returns whether the model reads the result of the call as an error. A call that is resolved as not done has none.
+    pub fn is_error(&self) -> bool {
+        match self {
+            Self::Started(_) | Self::Probed(_) => false,
+            Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => end.is_error,
+            Self::Resolved(resolve) => !resolve.done || resolve.is_error == Some(true),
+        }
+    }
+
+    /// Returns the id of the call.
+    pub fn tool_use_id(&self) -> &str {
+        match self {
+            Self::Started(start) => &start.tool_use_id,
+            Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => &end.tool_use_id,
+            Self::Probed(probe) => &probe.tool_use_id,
+            Self::Resolved(resolve) => &resolve.tool_use_id,
+        }
+    }
+}
+
+/// What the records of a call say so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallLog {
+    state: CallState,
+    attempts: u32,
+    effect: Option<Effect>,
+    is_agent_call: bool,
+}
+
+impl CallLog {
+    /// Returns how far the call has come.
+    pub fn state(&self) -> CallState {
+        self.state
+    }
+
+    /// Returns how many attempts were started.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Returns the effect of its tool at the last start.
+    pub fn effect(&self) -> Option<Effect> {
+        self.effect
+    }
+
+    /// Returns whether an agent started to work on it.
+    pub fn is_agent_call(&self) -> bool {
+        self.is_agent_call
+    }
+
+    /// Returns whether it has a result that no later run replaces.
+    pub fn is_final(&self) -> bool {
+        matches!(self.state, CallState::Ended | CallState::Done)
+    }
+
+    /// Returns whether it may have had an effect that must not be repeated. The call that an agent works on has none of
+    /// its own: only the calls that the agent makes do.
+    pub fn is_unsettled(&self) -> bool {
+        !self.is_agent_call
+            && match self.state {
+                CallState::InDoubt => true,
+                CallState::Started | CallState::Interrupted => !self.is_repeatable(),
+                _ => false,
+            }
+    }
+
+    /// Returns whether a user may state what happened: its effect is unknown, or someone stated that it had none.
+    pub fn is_resolvable(&self) -> bool {
+        matches!(
+            self.state,
+            CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone
+        )
+    }
+
+    /// Returns whether another attempt may follow one that has no result. An agent resumes.
+    fn is_repeatable(&self) -> bool {
+        self.is_agent_call || matches!(self.effect, Some(Effect::Read | Effect::Idempotent))
+    }
+
+    /// Applies the next record of the call, in any case.
+    ///
+    /// # Errors
+    /// The record can't follow the previous ones: its writer broke a promise, or wasn't toolq.
+    pub fn apply(&mut self, event: &CallEvent<'_>) -> Result<(), &'static str> {
+        let checked = match event {
+            CallEvent::Started(start) => self.check_start(start),
+            CallEvent::Result(_) => self.check_has_no_result(),
+            CallEvent::Skipped(end) => self.check_skip(end),
+            CallEvent::InDoubt(_) => self.check_in_doubt(),
+            CallEvent::Probed(_) => Ok(()),
+            CallEvent::Resolved(_) if self.is_resolvable() => Ok(()),
+            CallEvent::Resolved(_) => Err("it resolves a call that isn't in doubt"),
+        };
+        self.advance(event);
+        checked
+    }
+
+    fn advance(&mut self, event: &CallEvent<'_>) {
+        self.state = match event {
+            CallEvent::Started(start) => {
+                self.attempts = self.attempts.max(start.attempt);
+                self.effect = Some(start.effect);
+                self.is_agent_call = start.agent.is_some();
+                CallState::Started
+            }
+            // Nothing ran. The call may still run with other tools, even if it was started before the rejection.
+            CallEvent::Result(end) if end.status.is_rejected() => self.state,
+            CallEvent::Result(end) if self.state == CallState::Started && end.is_interrupted() => {
+                CallState::Interrupted
+            }
+            CallEvent::Result(_) => CallState::Ended,
+            // It was canceled between its start and sending anything, so it certainly had no effect. Otherwise, being
+            // skipped doesn't change its state.
+            CallEvent::Skipped(end) if self.state == CallState::Started && end.attempts > 0 => {
+                CallState::NotDone
+            }
+            CallEvent::Skipped(_) => self.state,
+            CallEvent::InDoubt(_) => CallState::InDoubt,
+            // `not_done` counts even if no start follows it. After `done`, the result of the call is recorded next.
+            CallEvent::Probed(probe)
+                if self.is_resolvable() && probe.finding == Some(ProbeFinding::NotDone) =>
+            {
+                CallState::NotDone
+            }
+            CallEvent::Resolved(resolve) if self.is_resolvable() => match resolve.done {
+                true => CallState::Done,
+                false => CallState::NotDone,
+            },
+            CallEvent::Probed(_) | CallEvent::Resolved(_) => self.state,
+        };
+    }
+
+    fn check_start(&self, start: &StartRecord<'_>) -> Result<(), &'static str> {
+        let may_start = match self.state {
+            CallState::Requested | CallState::NotDone => true,
+            // It was answered without having run.
+            CallState::Ended if self.attempts == 0 => true,
+            CallState::Ended | CallState::Done => {
+                return Err("a call that has its result starts again");
+            }
+            // An agent resumes once the call in doubt that it requested is settled.
+            CallState::InDoubt => start.agent.is_some(),
+            // The engine retries after an attempt that certainly had no effect, and records how it failed.
+            CallState::Started => self.is_repeatable() || start.after.is_some(),
+            CallState::Interrupted => self.is_repeatable(),
+        };
+        if !may_start {
+            return Err("a call that may have had its effect starts again");
+        }
+        if start.attempt != self.attempts + 1 {
+            return Err("it isn't the next attempt of its call");
+        }
+        Ok(())
+    }
+
+    fn check_has_no_result(&self) -> Result<(), &'static str> {
+        if self.is_final() && self.attempts > 0 {
+            return Err("its call already has a result");
+        }
+        Ok(())
+    }
+
+    fn check_skip(&self, end: &CallEndRecord<'_>) -> Result<(), &'static str> {
+        self.check_has_no_result()?;
+        // The engine canceled its request before any of it was sent.
+        let was_canceled_in_time = self.state == CallState::Started && end.attempts > 0;
+        if self.is_unsettled() && !was_canceled_in_time {
+            return Err("a call that had started is skipped");
+        }
+        Ok(())
+    }
+
+    fn check_in_doubt(&self) -> Result<(), &'static str> {
+        self.check_has_no_result()?;
+        match self.state {
+            CallState::Requested | CallState::NotDone | CallState::Ended => {
+                Err("a call that never started is in doubt")
+            }
+            _ => Ok(()),
+        }
+    }
+}

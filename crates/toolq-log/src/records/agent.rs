@@ -1,0 +1,118 @@
+//! Metadata about agents: the responses of their models, and what they used.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::records::recorded_text::recorded_text;
+use redact::Mask;
+use toolq_core::types::{AgentUsage, CallRef, ModelResponse, ReportedUsage};
+
+/// Metadata of a `model_response`: what a later run needs to reuse it, and its token usage.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ModelResponseRecord<'a> {
+    /// The id of the call that the agent works on.
+    #[serde(borrow, default)]
+    pub tool_use_id: Cow<'a, str>,
+    /// The tool of that call.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// Number of the agent's turn.
+    pub turn: usize,
+    /// The model that responded.
+    #[serde(borrow, default)]
+    pub model: Option<Cow<'a, str>>,
+    /// The stop reason, if toolq doesn't know it. The response then counts as complete.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub unknown_stop: Option<Cow<'a, str>>,
+    /// `null` if the API reported none.
+    #[serde(default)]
+    pub usage: ReportedUsage,
+    /// SHA-256 of the body of the request.
+    #[serde(borrow, default)]
+    pub request_sha256: Cow<'a, str>,
+    /// Whether the response contained a secret, so that the record doesn't have all of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
+}
+
+impl<'a> ModelResponseRecord<'a> {
+    pub(crate) fn new(
+        call: &'a CallRef,
+        turn: usize,
+        response: &'a ModelResponse,
+        request_sha256: &'a str,
+        mask: &Mask,
+    ) -> Self {
+        let optional = |text: Option<&'a str>| text.map(|text| recorded_text(text, mask));
+        Self {
+            tool_use_id: recorded_text(&call.tool_use_id, mask),
+            tool_name: recorded_text(&call.tool_name, mask),
+            turn,
+            model: optional(response.model.as_deref()),
+            unknown_stop: optional(response.unknown_stop_reason.as_deref()),
+            usage: response.usage,
+            request_sha256: request_sha256.into(),
+            masked: mask.apply_to_json(response.body.get()) != response.body.get(),
+        }
+    }
+}
+
+/// What an agent used for a call, in the metadata of the call's result.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct AgentUsageRecord {
+    /// The agent's name.
+    pub agent_name: String,
+    /// Number of model responses.
+    #[serde(default)]
+    pub turns_used: u64,
+    /// `null` if the API didn't report the tokens of some response.
+    #[serde(default)]
+    pub tokens_used: Option<u64>,
+    /// Number of calls that the agent made.
+    #[serde(default)]
+    pub tool_calls_made: u64,
+    /// How many of these were rejected, so that the model had to correct itself.
+    #[serde(default)]
+    pub corrections: u64,
+    /// `false` if the agent wasn't done within its turns. Its answer is then the last text of its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<bool>,
+    /// Token usage by model.
+    #[serde(default)]
+    pub usage: BTreeMap<String, ReportedUsage>,
+    /// The part of `usage` reported for responses that broke off. Those have no `model_response`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<String, ReportedUsage>,
+}
+
+impl From<&AgentUsage> for AgentUsageRecord {
+    fn from(usage: &AgentUsage) -> Self {
+        Self {
+            agent_name: usage.agent_name.clone(),
+            turns_used: usage.turns,
+            tokens_used: usage.total_tokens(),
+            tool_calls_made: usage.requested_calls,
+            corrections: usage.rejected_calls,
+            done: usage.ran_out_of_turns.then_some(false),
+            usage: usage.usage.clone(),
+            lost: usage.aborted_usage.clone(),
+        }
+    }
+}
+
+impl From<AgentUsageRecord> for AgentUsage {
+    fn from(record: AgentUsageRecord) -> Self {
+        Self {
+            agent_name: record.agent_name,
+            turns: record.turns_used,
+            requested_calls: record.tool_calls_made,
+            rejected_calls: record.corrections,
+            ran_out_of_turns: record.done == Some(false),
+            usage: record.usage,
+            aborted_usage: record.lost,
+        }
+    }
+}

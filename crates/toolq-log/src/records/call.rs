@@ -1,0 +1,253 @@
+//! Content and metadata of a `tool_call`, and metadata of a `tool_start`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::records::blob::RecordContent;
+use crate::records::line::sha256_hex;
+use crate::records::process_exit::{ProcessExit, http_status};
+use crate::records::recorded_text::{is_truncated, recorded_text};
+use crate::records::to_millis;
+use crate::records::tool_meaning::ToolMeaning;
+use redact::Mask;
+use toolq_core::types::{
+    AcceptedCall, Call, CallRef, CheckedCall, Effect, Invocation, MaskedJson, Outcome, Status,
+    Verdict,
+};
+
+/// Content of a `tool_call`: the input that is executed, even if it differs from the requested one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallContent<'a> {
+    /// The requested tool.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// `null` if the request had no JSON object in its place.
+    #[serde(borrow)]
+    #[schemars(with = "Option<MaskedJson<'a>>")]
+    pub input: Option<RecordedJson<'a>>,
+    /// The full id of the call, if the metadata has only part of it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Cow<'a, str>>,
+}
+
+/// JSON that is written with its secrets masked, and read as it stands in the log.
+#[derive(Debug)]
+pub enum RecordedJson<'a> {
+    /// To be written.
+    Masked(MaskedJson<'a>),
+    /// As read.
+    Raw(&'a RawValue),
+}
+
+impl RecordedJson<'_> {
+    /// Returns the JSON text of a value that was read.
+    pub fn as_raw(&self) -> &RawValue {
+        match self {
+            Self::Masked(MaskedJson(raw, _)) | Self::Raw(raw) => raw,
+        }
+    }
+}
+
+impl Serialize for RecordedJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Masked(masked) => masked.serialize(serializer),
+            Self::Raw(raw) => raw.serialize(serializer),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RecordedJson<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(Self::Raw)
+    }
+}
+
+/// Metadata of a `tool_call`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallRecord<'a> {
+    /// The id of the call.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
+    /// Number of its turn.
+    pub turn: usize,
+    /// Its position in the turn, counted from 0.
+    pub position: usize,
+    /// `null` for a call that won't run.
+    pub batch: Option<usize>,
+    /// Whether it may run concurrently with others.
+    pub concurrency_safe: Option<bool>,
+    /// What decided whether the call is concurrency-safe.
+    #[serde(borrow)]
+    pub reason: Option<Cow<'a, str>>,
+    /// SHA-256 of the input's original bytes, before masking and coercion.
+    #[serde(borrow)]
+    pub input_sha256: Option<Cow<'a, str>>,
+    /// The input as it was requested, if a different one is executed.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub input_before_coercion: Option<RecordContent<'a>>,
+    /// Why the requested input isn't a JSON object.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub input_fault: Option<Cow<'a, str>>,
+    /// The requested tool.
+    #[serde(borrow, default)]
+    pub tool_name: Cow<'a, str>,
+    /// Digests of what the tool means, by aspect: shows which parts of a tool have changed.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tool_meaning: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+impl<'a> CallContent<'a> {
+    pub(crate) fn new(checked: &'a CheckedCall, mask: &'a Mask) -> Self {
+        let requested = checked.call.input.as_ref().ok();
+        let executed = accepted_call(checked).map(|accepted| &accepted.input);
+        let id = &checked.call.id;
+        Self {
+            name: mask.apply(&checked.call.name),
+            input: executed
+                .or(requested)
+                .map(|input| RecordedJson::Masked(MaskedJson(input.as_raw(), mask))),
+            id: is_truncated(id, mask).then(|| mask.apply(id)),
+        }
+    }
+
+    /// Returns the original input, if a different one is executed.
+    pub(crate) fn input_before_coercion(
+        checked: &'a CheckedCall,
+        mask: &'a Mask,
+    ) -> Option<MaskedJson<'a>> {
+        let before = accepted_call(checked)?.before_coercion.as_ref()?;
+        Some(MaskedJson(before.as_raw(), mask))
+    }
+}
+
+impl<'a> CallRecord<'a> {
+    pub(crate) fn new(
+        checked: &'a CheckedCall,
+        batch: Option<usize>,
+        input_before_coercion: Option<RecordContent<'a>>,
+        tool_meaning: Option<&'a ToolMeaning>,
+        mask: &Mask,
+    ) -> Self {
+        let Call {
+            turn,
+            position,
+            id,
+            name,
+            input,
+            ..
+        } = &checked.call;
+        let accepted = accepted_call(checked);
+        let input_text = input.as_ref().ok().map(|input| input.text().as_bytes());
+        let fault = input.as_ref().err();
+        Self {
+            tool_use_id: recorded_text(id, mask),
+            turn: *turn,
+            position: *position,
+            batch,
+            concurrency_safe: accepted.map(|accepted| accepted.safe),
+            reason: accepted.map(|accepted| accepted.safety_source.to_string().into()),
+            input_sha256: input_text.map(|text| sha256_hex(text).into()),
+            input_before_coercion,
+            input_fault: fault
+                .map(|fault| recorded_text(&fault.to_string(), mask).into_owned().into()),
+            tool_name: recorded_text(name, mask),
+            tool_meaning: tool_meaning.map(|meaning| {
+                let digests = meaning.0.iter();
+                let digests =
+                    digests.map(|(aspect, digest)| ((&**aspect).into(), digest.as_str().into()));
+                digests.collect()
+            }),
+        }
+    }
+}
+
+fn accepted_call(checked: &CheckedCall) -> Option<&AcceptedCall> {
+    match &checked.verdict {
+        Verdict::Accepted(accepted) => Some(accepted),
+        Verdict::Rejected(_) => None,
+    }
+}
+
+/// Metadata of a `tool_start`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct StartRecord<'a> {
+    /// The id of the call.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// Counted from 1, over all runs.
+    pub attempt: u32,
+    /// The same for all attempts.
+    #[serde(borrow)]
+    pub idempotency_key: Cow<'a, str>,
+    /// The effect of the tool. One that a newer toolq added is read as `write`.
+    #[serde(deserialize_with = "read_effect")]
+    #[schemars(with = "String")]
+    pub effect: Effect,
+    /// How the previous attempt failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<FailedAttempt>,
+    /// The agent that starts to work on the call. It may start again, because its own calls are recorded one by one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Cow<'a, str>>,
+}
+
+/// A failed attempt that was followed by another.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FailedAttempt {
+    /// How it ended.
+    pub status: Status,
+    /// What its program ended with.
+    #[serde(flatten)]
+    pub exit: ProcessExit,
+    /// Status of the HTTP response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// The wait before the next attempt.
+    pub wait_ms: u64,
+}
+
+impl<'a> StartRecord<'a> {
+    pub(crate) fn new(
+        call: &'a CallRef,
+        accepted: &'a AcceptedCall,
+        (attempt, idempotency_key): (u32, &'a str),
+        after: Option<FailedAttempt>,
+        mask: &Mask,
+    ) -> Self {
+        let is_agent_call = matches!(accepted.invocation, Some(Invocation::Agent(_)));
+        Self {
+            tool_use_id: recorded_text(&call.tool_use_id, mask),
+            tool_name: recorded_text(&call.tool_name, mask),
+            attempt,
+            idempotency_key: idempotency_key.into(),
+            effect: accepted.tool.effect,
+            after,
+            agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
+        }
+    }
+}
+
+impl FailedAttempt {
+    pub(crate) fn new(outcome: &Outcome, wait: Duration) -> Self {
+        Self {
+            status: outcome.status(),
+            exit: ProcessExit::from_outcome(outcome),
+            http_status: http_status(outcome),
+            wait_ms: to_millis(wait),
+        }
+    }
+}
+
+fn read_effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Effect, D::Error> {
+    let word = Cow::<'_, str>::deserialize(deserializer)?;
+    Ok(Effect::from_name(&word).unwrap_or(Effect::Write))
+}

@@ -1,0 +1,127 @@
+//! Metadata of the records that end a call: `tool_result`, `tool_skipped` and `tool_in_doubt`.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::records::agent::AgentUsageRecord;
+use crate::records::kind::RecordKind;
+use crate::records::process_exit::{ProcessExit, http_status};
+use crate::records::recorded_text::recorded_text;
+use crate::records::to_millis;
+use redact::Mask;
+use toolq_core::types::{AgentFailure, AgentUsage, CallEnding, CallRef, Outcome, Status};
+
+/// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallEndRecord<'a> {
+    /// The id of the call.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// Whether the model reads the content as an error.
+    pub is_error: bool,
+    /// How the call ended, in one word.
+    pub status: Status,
+    /// From the first start to the end.
+    pub duration_ms: u64,
+    /// How many attempts were started. 0 for a call that never started.
+    pub attempts: u32,
+    /// What the program ended with.
+    #[serde(flatten)]
+    pub exit: ProcessExit,
+    /// Status of the HTTP response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// Size of the output in bytes, if the call could produce any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Bytes of output that the content omits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_bytes: Option<u64>,
+    /// The file that holds the whole output.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Cow<'a, str>>,
+    /// Whether invalid UTF-8 in the output was replaced by U+FFFD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lossy: Option<bool>,
+    /// The limit of the tool that ended the call.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Cow<'a, str>>,
+    /// Number of processes that the call left running and that were killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftovers: Option<u32>,
+    /// What an agent used.
+    #[serde(flatten, default)]
+    pub agent: Option<AgentUsageRecord>,
+    /// The agent whose own budget is used up, as opposed to the budget of the run.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub budget_of: Option<Cow<'a, str>>,
+}
+
+impl<'a> CallEndRecord<'a> {
+    pub(crate) fn new(
+        call: &'a CallRef,
+        outcome: &'a Outcome,
+        is_error: bool,
+        (duration, attempts): (Duration, u32),
+        agent: Option<&AgentUsage>,
+        mask: &Mask,
+    ) -> Self {
+        let captured = outcome.captured();
+        let saved = captured.and_then(|captured| captured.saved_path.as_deref());
+        let captured_count = |count: fn(&_) -> u64| captured.map(count).filter(|count| *count > 0);
+        Self {
+            tool_use_id: recorded_text(&call.tool_use_id, mask),
+            tool_name: recorded_text(&call.tool_name, mask),
+            is_error,
+            status: outcome.status(),
+            duration_ms: to_millis(duration),
+            attempts,
+            exit: ProcessExit::from_outcome(outcome),
+            http_status: http_status(outcome),
+            bytes: captured.map(|captured| captured.total_bytes),
+            cut_bytes: captured_count(|captured| captured.cut_bytes),
+            saved: saved.map(|path| mask.apply(&path.to_string_lossy()).into_owned().into()),
+            lossy: captured
+                .is_some_and(|captured| captured.lossy)
+                .then_some(true),
+            limit: match outcome.ending() {
+                Some(CallEnding::LimitExceeded(limit)) => Some(limit.name().into()),
+                _ => None,
+            },
+            leftovers: captured
+                .map(|captured| captured.killed_leftovers)
+                .filter(|leftovers| *leftovers > 0),
+            agent: agent.map(AgentUsageRecord::from),
+            budget_of: match outcome {
+                Outcome::AgentFailed {
+                    failure: AgentFailure::OverBudget { agent, .. },
+                    ..
+                } => Some(agent.into()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns whether the call was ended because its run ended, rather than for a reason of its own.
+    pub fn is_interrupted(&self) -> bool {
+        self.status.is_interrupted() && self.budget_of.is_none()
+    }
+}
+
+/// Returns the type of the record that ends a call with this outcome. Skipped and in-doubt calls don't get a
+/// `tool_result`: a later run may start the former and must not start the latter.
+pub(crate) fn end_record_kind(outcome: &Outcome) -> RecordKind {
+    if outcome.is_skipped() {
+        RecordKind::ToolSkipped
+    } else if outcome.is_in_doubt() {
+        RecordKind::ToolInDoubt
+    } else {
+        RecordKind::ToolResult
+    }
+}

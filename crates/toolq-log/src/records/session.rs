@@ -1,0 +1,158 @@
+//! Metadata of a session, its turns and its end.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::FORMAT_VERSION;
+use crate::records::kind::RecordKind;
+use crate::records::session_header::SessionHeader;
+use redact::Mask;
+use toolq_core::os::ProcessIdentity;
+
+/// Metadata of a `session`: the process, and what it runs with.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SessionRecord {
+    /// Version of toolq.
+    pub toolq: String,
+    /// Format version of the records.
+    pub format: FormatVersion,
+    /// The tools file.
+    pub tools: ToolsFileRef,
+    /// Missing if the input isn't known before the run, as with a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_sha256: Option<String>,
+    /// The current directory.
+    pub cwd: String,
+    /// The directory in which commands run, and the base of relative paths in inputs.
+    #[serde(default)]
+    pub root: Option<String>,
+    /// How many calls may run at the same time.
+    pub jobs: usize,
+    /// The process.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_started: Option<u64>,
+    /// The boot ID of the system at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// The session that began the task, if this session resumes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub resumes: Option<Uuid>,
+    /// How many sessions have worked on the task, including this one.
+    #[serde(default)]
+    pub epoch: u32,
+    /// Which records survive a power loss: `auto` or `all`.
+    #[serde(default)]
+    pub sync: String,
+}
+
+/// The format version of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct FormatVersion {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// The tools file of a session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolsFileRef {
+    /// Its path, as given.
+    pub path: String,
+    /// Its digest.
+    pub sha256: String,
+}
+
+impl SessionRecord {
+    /// `resumed` is the task that the session resumes, and how many sessions have worked on it so far.
+    pub(crate) fn new(
+        header: &SessionHeader,
+        resumed: Option<(Uuid, u32)>,
+        mask: &Mask,
+    ) -> Self {
+        let (major, minor) = FORMAT_VERSION;
+        let process = ProcessIdentity::current();
+        Self {
+            toolq: env!("CARGO_PKG_VERSION").into(),
+            format: FormatVersion { major, minor },
+            tools: ToolsFileRef {
+                path: mask.apply(&header.tools_path).into_owned(),
+                sha256: header.tools_sha256.clone(),
+            },
+            input_sha256: header.input_sha256.clone(),
+            cwd: mask.apply(&header.cwd).into_owned(),
+            root: Some(mask.apply(&header.root).into_owned()),
+            jobs: header.jobs.get(),
+            pid: process.pid,
+            pid_started: process.start_ticks,
+            boot_id: process.boot_id,
+            resumes: resumed.map(|(task, _)| task),
+            epoch: resumed.map_or(0, |(_, epoch)| epoch) + 1,
+            sync: header.sync.name().into(),
+        }
+    }
+
+    /// Returns the process that ran the session.
+    pub fn process(&self) -> ProcessIdentity {
+        ProcessIdentity {
+            pid: self.pid,
+            start_ticks: self.pid_started,
+            boot_id: self.boot_id.clone(),
+        }
+    }
+}
+
+/// Metadata of a `turn`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TurnRecord {
+    /// Number of the turn, counted from 0. The turns of an agent are counted separately.
+    pub turn: usize,
+    /// The tool of the call that an agent works on in this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+/// Metadata of a `session_end`: what the session recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionEndRecord {
+    /// Number of `turn` records.
+    pub turns: usize,
+    /// Number of `tool_call` records.
+    pub calls: usize,
+    /// Number of `tool_result` records.
+    pub results: usize,
+    /// Number of `tool_result` records that are errors.
+    pub errors: usize,
+    /// Number of `tool_skipped` records.
+    pub skipped: usize,
+    /// Duration of the session.
+    pub duration_ms: u64,
+    /// Exit code of the program.
+    pub exit_code: u8,
+    /// Number of `tool_in_doubt` records.
+    #[serde(default)]
+    pub in_doubt: usize,
+    /// Number of calls whose result was restored from the log.
+    #[serde(default)]
+    pub recalled: usize,
+    /// Number of calls that were answered, including those whose result was already in the log.
+    #[serde(default)]
+    pub answered: usize,
+}
+
+impl SessionEndRecord {
+    /// Counts the end of a call, a record of this type.
+    pub(crate) fn count_call_end(&mut self, kind: &RecordKind, is_error: bool) {
+        match kind {
+            RecordKind::ToolSkipped => self.skipped += 1,
+            RecordKind::ToolInDoubt => self.in_doubt += 1,
+            _ => {
+                self.results += 1;
+                self.errors += usize::from(is_error);
+            }
+        }
+    }
+}
