@@ -273,16 +273,9 @@ fn quoted_words(file: &str, from: &str, to: &str) -> Vec<String> {
 /// The documentation explains every status, reason and record type in logs, events and plans.
 #[test]
 fn every_log_word_is_documented() {
-    let status = quoted_words(
-        "crates/toolq-core/src/types/outcome.rs",
-        "fn status(",
-        "fn ending(",
-    );
-    let reasons = quoted_words(
-        "crates/toolq-core/src/types/verdict.rs",
-        "fn name(",
-        "/// One problem",
-    );
+    let statuses = "crates/toolq-core/src/types/status.rs";
+    let status = quoted_words(statuses, "\nstatuses! {", "\n}");
+    let reasons = quoted_words(statuses, "InternalError = \"internal_error\",", "\n}");
     let types = quoted_words(
         "crates/toolq-log/src/records/kind.rs",
         "fn name(",

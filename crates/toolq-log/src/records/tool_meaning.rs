@@ -115,6 +115,7 @@ fn command_json(command: &CommandBacking) -> Value {
             StdinSource::None => json!("none"),
             StdinSource::Template(template) => json!({"template": template_json(template)}),
         },
+        "dashes": command.dashes.iter().collect::<BTreeSet<_>>(),
         "env": pairs_json(&command.env),
         "pass_env": command.pass_env.iter().collect::<BTreeSet<_>>(),
         "cwd": command.cwd,
