@@ -1,7 +1,7 @@
 //! What `run`, `agent`, and `replay` share: session log, signals, event sinks, and the runtime.
 
-mod describe;
 mod changed_context;
+mod describe;
 mod history_comparison;
 mod log_request;
 mod log_subject;

@@ -1,6 +1,5 @@
 //! Finds the logs in the default directory.
 
-use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -68,11 +68,7 @@ pub struct ToolsFileRef {
 
 impl SessionRecord {
     /// `resumed` is the task that the session resumes, and how many sessions have worked on it so far.
-    pub(crate) fn new(
-        header: &SessionHeader,
-        resumed: Option<(Uuid, u32)>,
-        mask: &Mask,
-    ) -> Self {
+    pub(crate) fn new(header: &SessionHeader, resumed: Option<(Uuid, u32)>, mask: &Mask) -> Self {
         let (major, minor) = FORMAT_VERSION;
         let process = ProcessIdentity::current();
         Self {

@@ -1,7 +1,7 @@
 //! What an earlier run means for another run with the same input.
 
-use crate::resume::logged_call::LoggedCall;
 use crate::call_log::CallState;
+use crate::resume::logged_call::LoggedCall;
 use crate::resume::{CallPosition, TaskHistory};
 use toolq_core::types::{Call, Effect};
 
@@ -34,9 +34,8 @@ fn has_result(logged_call: &LoggedCall) -> bool {
     match logged_call.log.state() {
         CallState::Ended | CallState::Done => true,
         CallState::Requested => logged_call.last_rejection.is_some(),
-        CallState::Started
-        | CallState::Interrupted
-        | CallState::InDoubt
-        | CallState::NotDone => false,
+        CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone => {
+            false
+        }
     }
 }

@@ -177,9 +177,8 @@ impl TaskHistory {
 
     /// Returns whether the log has `call` under the same id. Its tool and its input may differ.
     pub fn has_same_id(&self, call: &Call, mask: &Mask) -> bool {
-        self.find_logged_call(call).is_some_and(|logged_call| {
-            *logged_call.tool_use_id == *TruncatedText(&call.id, mask).recorded_text()
-        })
+        self.find_logged_call(call)
+            .is_some_and(|logged_call| *logged_call.tool_use_id == *recorded_text(&call.id, mask))
     }
 
     /// Returns whether what happens to a call depends on the current tools rather than on the log.
