@@ -58,6 +58,23 @@ fn values_are_never_run() {
         command: [python3, -m, "{a}"] ⇒ {a} ⇒ can't choose the file
         command: [/usr/bin/env, bash, -x, --, "scripts/{a}.sh"] ⇒ {a} ⇒ can't choose the file
         command: [node, "{list...}"] ⇒ {list...} ⇒ can't choose the file
+        command: [env, -u, FOO, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [xargs, -a, f, --, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [flock, -w, "5", lock, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [stdbuf, -o, L, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [sudo, -u, root, --, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [docker, exec, -i, box, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [setpriv, --reuid, "1", "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [runuser, -u, me, --, "{a}"] ⇒ {a} ⇒ can't name a program
+        command: [find, ., -exec, "{a}", ;] ⇒ {a} ⇒ can't name a program
+        command: [tar, -xf, x.tar, "--to-command={a}"] ⇒ {a} ⇒ code that is run
+        command: [git, -c, "{a}", log] ⇒ {a} ⇒ code that is run
+        command: [env, "PATH={a}", cat] ⇒ {a} ⇒ code that is run
+        command: [sqlite3, app.db, "{a}"] ⇒ {a} ⇒ code that is run
+        command: [make, "{a}"] ⇒ "{a}" ⇒ can't be an operand of `make`
+        command: [vim, "{a}"] ⇒ "{a}" ⇒ can't be an operand of `vim`
+        paths: [a] ⏎ command: [perl, -ne, 'print if /x/', "{a}"] ⇒ "{a}" ⇒ can't be an operand of `perl`
+        command: [sed, -n, "{a},5p", file] ⇒ {a} ⇒ code that is run
         "#,
     );
     assert_no_problems(
@@ -66,11 +83,142 @@ fn values_are_never_run() {
         command: [sh, -c, 'for f in *; do echo ${f} ${HOME}; done', --, "{a}"]
         command: {argv: [bash, -c, 'eval "$SCRIPT"'], env: {SCRIPT: "{a}"}}
         command: [awk, '{print $1}', --, "{a}"]
-        command: {argv: [sh], stdin: "{a}"}
+        command: [sed, -n, "{n},{n}p", file]
+        command: [make, "t{n}"]
+        paths: [a] ⏎ command: [vim, "{a}"]
+        command: [sqlite3, -safe, -readonly, app.db, "{a}"]
+        command: [env, -u, FOO, cat, "{a}"]
+        command: [sudo, -nu, root, cat, "{a}"]
+        command: [git, commit, -c, "{a}"]
         command: [jq, '.items | {sum: .a}']
         command: [python3, tool.py, --, "{a}"]
-        command: [sh, -c, 'exec python3 "$1"', --, "{a}"]
-        command: [bash, -s, --, "{a}"]
+        command: [sh, -c, 'exec python3 tool.py "$1"', --, "{a}"]
+        command: {argv: [bash, -s, --, "{a}"], stdin: none}
+        command: {argv: [bash, -s, --, "{a}"], stdin: "echo \"$1\""}
+        "#,
+    );
+}
+
+/// A program that runs its stdin needs a `stdin`, so that no input is run by accident.
+#[test]
+fn stdin_is_run_only_if_the_file_says_so() {
+    assert_refused(
+        file_with_tool,
+        r#"
+        command: [sh] ⇒ sh ⇒ runs what it reads from stdin
+        command: [bash, -s, --, "{a}"] ⇒ bash ⇒ runs what it reads from stdin
+        command: [python3, "-", "{a}"] ⇒ python3 ⇒ runs what it reads from stdin
+        command: [make, -f, "-"] ⇒ make ⇒ runs what it reads from stdin
+        command: [xargs, -I%, sh, -c, 'echo %'] ⇒ xargs ⇒ runs what it reads from stdin
+        command: [sqlite3, app.db] ⇒ sqlite3 ⇒ runs what it reads from stdin
+        command: [timeout, "5", node] ⇒ node ⇒ runs what it reads from stdin
+        "#,
+    );
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: {argv: [sh], stdin: "{a}"} ⇒ "{a}" ⇒ runs what it reads from stdin
+        command: {argv: [sh], stdin: input} ⇒ input ⇒ runs what it reads from stdin
+        "#,
+    );
+}
+
+/// Where stdin was the input and is empty now, code that reads it is pointed out.
+#[test]
+fn code_that_reads_an_empty_stdin_causes_a_warning() {
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: [python3, -c, 'import sys; sys.stdin.read()', "{a}"] ⇒ 'import sys; sys.stdin.read()' ⇒ read stdin, which is empty
+        "#,
+    );
+    assert_no_problems(
+        file_with_tool,
+        r#"
+        command: {argv: [python3, -c, 'import sys; sys.stdin.read()', "{a}"], stdin: input}
+        command: {argv: [python3, -c, 'import sys; sys.stdin.read()', "{a}"], stdin: none}
+        command: [python3, -c, 'import sys; sys.stdin.read()']
+        "#,
+    );
+}
+
+/// An input that is called like a path should stay inside the root, unless the file says that it needn't.
+#[test]
+fn paths_that_may_lead_anywhere_cause_warnings() {
+    let with = |schema: &str, keys: &str| {
+        format!(
+            "tools:\n  t:\n    input_schema: {{type: object, required: [x], properties: {{x: {{type: string}}, {schema}}}}}\n    {keys}\n"
+        )
+    };
+    assert_warned(
+        |schema| with(schema, "command: [cat, --, \"{path?}\"]"),
+        r#"
+        path: {type: string} ⇒ "{path?}" ⇒ isn't kept inside the root
+        path: {type: array} ⇒ "{path?}" ⇒ isn't kept inside the root
+        "#,
+    );
+    assert_warned(
+        |schema| with(schema, "command: [tool, \"--to={out_file?}\"]"),
+        r#"out_file: {type: string} ⇒ "--to={out_file?}" ⇒ isn't kept inside the root"#,
+    );
+    assert_warned(
+        |schema| with(schema, "command: [tool, \"--to={to?}\"]"),
+        r#"to: {type: string, format: path} ⇒ "--to={to?}" ⇒ isn't kept inside the root"#,
+    );
+    assert_no_problems(
+        |keys| {
+            with(
+                "path: {type: string, pattern: '^[^-]'}, kind_file: {enum: [a, b]}",
+                &keys.replace(" ; ", "\n    "),
+            )
+        },
+        r#"
+        paths: [path] ; command: [cat, --, "{path?}"]
+        paths: [] ; command: [cat, --, "{path?}"]
+        command: [tool, "--kind={kind_file?}"]
+        command: {argv: [cat], stdin: "{path?}"}
+        "#,
+    );
+}
+
+/// A spread that holds a program's subcommand and options lets the model choose what the program does.
+#[test]
+fn a_spread_of_all_arguments_causes_a_warning() {
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: [sh, -c, 'exec git "$@"', --, "{list?...}"] ⇒ "{list?...}" ⇒ chooses every argument
+        command: [git, "{list?...}"] ⇒ "{list?...}" ⇒ chooses every argument
+        command: [git, --no-pager, "{list?...}"] ⇒ "{list?...}" ⇒ chooses every argument
+        "#,
+    );
+    assert_no_problems(
+        file_with_tool,
+        r#"
+        command: [sh, -c, 'exec git log -- "$@"', --, "{list?...}"]
+        command: [git, log, "{list?...}"]
+        command: [cat, --, "{list?...}"]
+        paths: [list] ⏎ command: [cat, "{list?...}"]
+        "#,
+    );
+}
+
+/// Shells run `$(…)` within the text of a variable that they evaluate as a number or an index.
+#[test]
+fn scripts_that_evaluate_a_value_cause_warnings() {
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{a}"] ⇒ '[[ $1 -eq 1 ]]' ⇒ evaluates an argument
+        command: [bash, -c, 'echo $(( $1 + 1 ))', --, "{a}"] ⇒ 'echo $(( $1 + 1 ))' ⇒ evaluates an argument
+        command: [bash, -c, 'test -v "$1"', --, "{a}"] ⇒ 'test -v "$1"' ⇒ evaluates an argument
+        "#,
+    );
+    assert_no_problems(
+        file_with_tool,
+        r#"
+        command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{n}"]
+        command: [bash, -c, '[ "$1" = 1 ]', --, "{a}"]
         "#,
     );
 }
@@ -166,6 +314,13 @@ fn values_cannot_set_sensitive_variables() {
         PYTHONPATH: "{a}" ⇒ {a} ⇒ decides what programs run
         NODE_OPTIONS: "{a}" ⇒ {a} ⇒ decides what programs run
         PERL5OPT: "{a}" ⇒ {a} ⇒ decides what programs run
+        MAKEFILES: "{a}" ⇒ {a} ⇒ decides what programs run
+        TAR_OPTIONS: "{a}" ⇒ {a} ⇒ decides what programs run
+        HOME: "{a}" ⇒ {a} ⇒ decides what programs run
+        EXINIT: "{a}" ⇒ {a} ⇒ decides what programs run
+        RSYNC_RSH: "{a}" ⇒ {a} ⇒ decides what programs run
+        CC: "{a}" ⇒ {a} ⇒ decides what programs run
+        npm_config_script_shell: "{a}" ⇒ {a} ⇒ decides what programs run
         RUBYOPT: "{a}" ⇒ {a} ⇒ decides what programs run
         TOOLQ_X: "1" ⇒ TOOLQ_X ⇒ reserved
         "{a}": "1" ⇒ "{a}" ⇒ isn't a valid name for an environment variable

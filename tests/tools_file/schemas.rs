@@ -66,7 +66,7 @@ fn misspelled_keywords_are_warned_about() {
 fn a_default_that_its_schema_rejects_is_warned_about() {
     let frame = |properties: &str| {
         format!(
-            "tools:\n  t:\n    input_schema: {{type: object, properties: {{{properties}}}, required: [z]}}\n    command: [a, \"{{n}}\"]\n"
+            "tools:\n  t:\n    input_schema: {{type: object, properties: {{{properties}}}, required: [z]}}\n    command: [a, \"n={{n}}\"]\n"
         )
     };
     assert_warned(

@@ -106,6 +106,8 @@ impl LimitKind {
 pub struct ArgumentTemplate {
     /// Never contains an environment variable: every user of the machine can see a program's arguments.
     pub template: Template,
+    /// Whether each value must consist of digits, because it stands in code, as a line number.
+    pub digits_only: bool,
 }
 
 /// What a command reads from stdin.

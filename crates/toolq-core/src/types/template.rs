@@ -67,9 +67,15 @@ impl Template {
 
     /// Whether the template contains a value from the input.
     pub fn uses_input(&self) -> bool {
-        self.parts
-            .iter()
-            .any(|part| matches!(part, TemplatePart::Value { .. }))
+        self.value_paths().next().is_some()
+    }
+
+    /// Returns the paths of the values from the input that the template contains.
+    pub fn value_paths(&self) -> impl Iterator<Item = &[String]> {
+        self.parts.iter().filter_map(|part| match part {
+            TemplatePart::Value { path, .. } => Some(path.as_slice()),
+            _ => None,
+        })
     }
 
     /// Returns the text, if the template has no placeholders.

@@ -9,8 +9,8 @@ use crate::check::fill::template_values::{
 use crate::json::{Input, JsonText};
 use crate::template::TemplateTarget;
 use crate::types::{
-    CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment, StdinContent,
-    StdinSource, Template, TemplatePart,
+    ArgumentTemplate, CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment,
+    StdinContent, StdinSource, Template, TemplatePart,
 };
 
 /// Maximum length of one argument or variable in bytes, including the terminator: `MAX_ARG_STRLEN` on Linux.
@@ -34,7 +34,7 @@ pub(crate) fn fill_command(
     };
     let mut argv = vec![command.program.clone()];
     for argument in &command.arguments {
-        let arguments = problems.record(filler.fill_argument(&argument.template));
+        let arguments = problems.record(filler.fill_argument(argument));
         argv.extend(arguments.into_iter().flatten());
     }
     let mut env = Vec::new();
@@ -77,7 +77,14 @@ struct CommandFiller<'a> {
 impl CommandFiller<'_> {
     /// Returns the arguments that one element of `argv` becomes: one, or one per item of a spread array. `None` if it
     /// is omitted.
-    fn fill_argument(&self, template: &Template) -> Result<Option<Vec<String>>, ProblemDetail> {
+    fn fill_argument(
+        &self,
+        argument: &ArgumentTemplate,
+    ) -> Result<Option<Vec<String>>, ProblemDetail> {
+        let template = &argument.template;
+        if argument.digits_only {
+            self.check_digits(template)?;
+        }
         if let [
             TemplatePart::Value {
                 path,
@@ -102,6 +109,17 @@ impl CommandFiller<'_> {
         }
         check_argument_length(template, &text)?;
         Ok(Some(vec![text]))
+    }
+
+    /// Refuses numbers that aren't plain digits: in code, `1e3` or `-1` would mean something else.
+    fn check_digits(&self, template: &Template) -> Result<(), ProblemDetail> {
+        for path in template.value_paths() {
+            let value = self.input.value_at(path);
+            if value.is_some_and(|raw| !raw.get().bytes().all(|byte| byte.is_ascii_digit())) {
+                return Err(problem_at(path, "must be written with digits only"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns one argument per item.

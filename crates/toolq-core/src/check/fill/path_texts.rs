@@ -127,20 +127,14 @@ fn stdin_contains(stdin: &StdinSource, path: &[String]) -> bool {
 
 /// Whether the template contains exactly this value.
 fn uses(template: &Template, path: &[String]) -> bool {
-    value_paths(template).any(|other| other == path)
+    template.value_paths().any(|other| other == path)
 }
 
 /// Whether the template contains a value that this one is a part of, or the other way around.
 fn uses_relative(template: &Template, path: &[String]) -> bool {
-    value_paths(template)
+    template
+        .value_paths()
         .any(|other| other != path && (other.starts_with(path) || path.starts_with(other)))
-}
-
-fn value_paths(template: &Template) -> impl Iterator<Item = &[String]> {
-    template.parts.iter().filter_map(|part| match part {
-        TemplatePart::Value { path, .. } => Some(path.as_slice()),
-        _ => None,
-    })
 }
 
 /// Returns the strings at `path` with their pointers: one, or each item of an array.

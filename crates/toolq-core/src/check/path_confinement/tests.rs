@@ -14,6 +14,7 @@ fn command_backing(argument: &str, root: &Path) -> CommandBacking {
         program: "prog".to_owned(),
         arguments: vec![ArgumentTemplate {
             template: sample_template(argument),
+            digits_only: false,
         }],
         dashes: Vec::new(),
         stdin: StdinSource::None,

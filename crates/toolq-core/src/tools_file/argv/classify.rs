@@ -5,7 +5,11 @@
 //! arguments: one that isn't listed is assumed to treat them as data.
 
 use crate::tools_file::argv::interpreters::{Interpreter, find_interpreter};
-use crate::tools_file::argv::wrappers::{base_name, operands_before_program};
+use crate::tools_file::argv::risky_programs::{
+    OperandRisk, OptionMatch, RiskyProgram, find_risky_program, match_option,
+};
+use crate::tools_file::argv::steering_variables::is_steering_variable;
+use crate::tools_file::argv::wrappers::{OptionForm, Wrapper, base_name, find_wrapper};
 
 /// The role of an element of `argv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +20,10 @@ pub(crate) enum ArgRole {
     Code,
     /// The file that an interpreter executes, if its name contains a value from the input.
     Script,
+    /// A text that some values turn into code: only values of a plain form are data.
+    PlainText,
+    /// The same, but a path is data, too.
+    PlainTextOrPath,
     /// Anything else.
     Data,
 }
@@ -37,11 +45,16 @@ fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
     let after = index + 1;
     if let Some(interpreter) = find_interpreter(&name) {
         mark_code(interpreter, argv, after, roles);
+        if interpreter.opens_operands(&argv[after..]) {
+            mark_operands(argv, after, ArgRole::PlainText, roles);
+        }
     }
-    let operands = operands_before_program(&name);
-    if let Some(wrapped) = operands.and_then(|operands| find_wrapped_program(argv, after, operands))
-    {
-        mark_program(argv, wrapped, roles);
+    let wrapper = find_wrapper(&name, argv, after);
+    if let Some((wrapper, from)) = wrapper {
+        mark_wrapped_program(wrapper, argv, from, roles);
+    }
+    if let Some(risky) = find_risky_program(&name) {
+        mark_risky_arguments(risky, argv, after, roles);
     }
     match name.as_str() {
         "env" => mark_option_code(argv, after, &["-S", "--split-string"], roles),
@@ -56,7 +69,7 @@ fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
         }
         _ => {}
     }
-    mark_interpreters(argv, after, operands.is_some(), roles);
+    mark_interpreters(argv, after, wrapper.is_some(), roles);
 }
 
 /// Marks interpreters after options that aren't known here, as in `sudo -u root sh -c CODE` and
@@ -95,23 +108,83 @@ fn mark_exec_programs(argv: &[&str], from: usize, roles: &mut [ArgRole]) {
     }
 }
 
-/// Returns the index of the program that a wrapper runs, after the wrapper's own options and operands. Assumes that
-/// numbers are values of options and that `A=b` sets a variable.
-fn find_wrapped_program(argv: &[&str], from: usize, mut operands: usize) -> Option<usize> {
-    for (index, element) in argv.iter().enumerate().skip(from) {
-        let is_value = element.starts_with(|c: char| c.is_ascii_digit());
-        let is_variable = element
+/// Marks the program that a wrapper runs, after the wrapper's own options and operands, and the variables before it
+/// that decide what runs.
+fn mark_wrapped_program(wrapper: &Wrapper, argv: &[&str], from: usize, roles: &mut [ArgRole]) {
+    let (mut index, mut in_options, mut operands) = (from, true, wrapper.operands);
+    while index < argv.len() {
+        let element = argv[index];
+        let variable = element
             .split_once('=')
-            .is_some_and(|(name, _)| !name.contains(['{', '/']));
-        if element.starts_with('-') || is_variable || (is_value && operands == 0) {
-            continue;
+            .filter(|(name, _)| wrapper.takes_variables && !name.contains(['{', '/', '-']));
+        if in_options && element.starts_with('-') && element.len() > 1 {
+            in_options = element != "--";
+            if wrapper.option_form(element) == OptionForm::WithNext {
+                index += 1;
+            }
+        } else if let Some((name, _)) = variable {
+            if is_steering_variable(name) {
+                roles[index] = ArgRole::Code;
+            }
+        } else if operands == 0 {
+            return mark_program(argv, index, roles);
+        } else {
+            operands -= 1;
         }
-        if operands == 0 {
-            return Some(index);
-        }
-        operands -= 1;
+        index += 1;
     }
-    None
+}
+
+/// Marks the options and operands of a program that run something.
+fn mark_risky_arguments(risky: &RiskyProgram, argv: &[&str], from: usize, roles: &mut [ArgRole]) {
+    let mut is_leading = true;
+    let mut index = from;
+    while index < argv.len() {
+        let element = argv[index];
+        let leading = is_leading
+            .then(|| match_option(element, risky.leading_code_options))
+            .flatten();
+        match leading.or_else(|| match_option(element, risky.code_options)) {
+            Some(OptionMatch::HasValue) => roles[index] = ArgRole::Code,
+            Some(OptionMatch::NextIsValue) => {
+                index += 1;
+                if let Some(role) = roles.get_mut(index) {
+                    *role = ArgRole::Code;
+                }
+            }
+            // The value of an option such as `git -C DIR` doesn't end them, but an operand does.
+            None => is_leading &= element.starts_with('-') || argv[index - 1] == "-C",
+        }
+        index += 1;
+    }
+    match risky.operands {
+        OperandRisk::None => {}
+        OperandRisk::UnlessPlain => mark_operands(argv, from, ArgRole::PlainText, roles),
+        OperandRisk::UnlessPlainOrPath => {
+            mark_operands(argv, from, ArgRole::PlainTextOrPath, roles);
+        }
+        OperandRisk::SecondUnless(option) => {
+            let is_operand = |index: &usize| !argv[*index].starts_with('-');
+            let operands: Vec<usize> = (from..argv.len()).filter(is_operand).collect();
+            if !argv[from..].contains(&option) {
+                for index in operands.into_iter().skip(1) {
+                    roles[index] = ArgRole::Code;
+                }
+            }
+        }
+    }
+}
+
+/// Gives `role` to each operand that contains a value and is data so far.
+fn mark_operands(argv: &[&str], from: usize, role: ArgRole, roles: &mut [ArgRole]) {
+    for index in from..argv.len() {
+        if argv[index].contains('{')
+            && !argv[index].starts_with('-')
+            && roles[index] == ArgRole::Data
+        {
+            roles[index] = role;
+        }
+    }
 }
 
 /// Marks the code that an interpreter executes or, if there is none, its script file.
@@ -190,6 +263,8 @@ mod tests {
             ArgRole::Program => 'P',
             ArgRole::Code => 'C',
             ArgRole::Script => 'S',
+            ArgRole::PlainText => 'T',
+            ArgRole::PlainTextOrPath => 'F',
             ArgRole::Data => '-',
         };
         classify_args(argv).iter().map(letter).collect()
@@ -222,8 +297,8 @@ mod tests {
             ("timeout 5 {x}", "P-P"),
             ("nice -n 5 cat {x}", "P--P-"),
             ("xargs -n 1 sh -c {x}", "P--PCC"),
-            ("xargs -I % sh -c {x}", "P-PPCC"),
-            ("sudo -u root bash -o pipefail -c {x}", "P-PP--CC"),
+            ("xargs -I % sh -c {x}", "P--PCC"),
+            ("sudo -u root bash -o pipefail -c {x}", "P--P--CC"),
             ("docker exec box sh -c {x}", "P--PCC"),
             ("sh -c exec -- bash -c {x}", "PCC-PCC"),
             ("grep bash {x}", "P--"),
@@ -271,11 +346,51 @@ mod tests {
             ("node --port {x} server.js", "P---"),
             ("node --inspect {x}", "P-S"),
             ("perl -w {x}", "P-S"),
-            ("perl -pe CODE {x}", "PCC-"),
+            ("perl -pe CODE {x}", "PCCT"),
             ("sed -f script {x}", "P---"),
             ("awk -f prog.awk {x}", "P---"),
             ("su {x}", "P-"),
             ("timeout 5 ruby {x}", "P-PS"),
+            // Options of a wrapper that take a value don't hide the program.
+            ("env -u FOO {x}", "P--P"),
+            ("env -uFOO {x}", "P-P"),
+            ("env -i A={x} cat {y}", "P--P-"),
+            ("env PATH={x} cat", "PCP"),
+            ("xargs -a f -- {x}", "P---P"),
+            ("xargs -0 cat {x}", "P-P-"),
+            ("flock -w 5 lock {x}", "P---P"),
+            ("stdbuf -o L {x}", "P--P"),
+            ("stdbuf -oL cat {x}", "P-P-"),
+            ("sudo -u root -- {x}", "P---P"),
+            ("sudo -nu root {x}", "P--P"),
+            ("setpriv --reuid 1000 {x}", "P--P"),
+            ("runuser -u nobody -- {x}", "P---P"),
+            ("docker exec -it -u me box {x}", "P-----P"),
+            ("docker run --rm -v a:b {x} ls", "P----P-"),
+            ("docker ps {x}", "P--"),
+            ("kubectl exec pod -n a -- {x}", "P-----P"),
+            ("nice -n 5 {x}", "P--P"),
+            ("timeout -k 1 5 {x}", "P---P"),
+            ("nohup {x}", "PP"),
+            ("env nice -n 5 timeout 3 {x}", "PP--P-P"),
+            ("chrt -f 10 {x}", "P--P"),
+            ("tar -I {x} -xf a", "P-C--"),
+            ("tar --to-command={x} -xf a", "PC--"),
+            ("tar -xf {x}", "P--"),
+            ("git -c {x} log", "P-C-"),
+            ("git -C {d} -c {x} log", "P---C-"),
+            ("git commit -c {x}", "P---"),
+            ("git fetch --upload-pack={x} r", "P-C-"),
+            ("make {x}", "PT"),
+            ("make -C {x} all", "P-CT"),
+            ("vim {x}", "PF"),
+            ("sqlite3 app.db {x}", "P-C"),
+            ("sqlite3 -safe app.db {x}", "P---"),
+            ("psql -c {x}", "P-C"),
+            ("rsync -e {x} a b", "P-C--"),
+            ("sort --compress-program={x} a", "PC-"),
+            ("split --filter={x} a", "PC-"),
+            ("find {d} -exec {x} ;", "P--P-"),
         ] {
             let argv: Vec<&str> = argv.split(' ').collect();
             assert_eq!(role_letters(&argv), roles, "{argv:?}");

@@ -1,5 +1,8 @@
 //! Hints: what to write instead of a value that a program would execute.
 
+use crate::tools_file::argv::interpreters::find_interpreter;
+use crate::tools_file::argv::risky_programs::find_risky_program;
+
 /// Builds the hint for code that needs a value, from the expression for that value in the language of the code and an
 /// example.
 macro_rules! pass_separately {
@@ -32,10 +35,19 @@ pub(crate) fn code_value_hint(name: &str) -> &'static str {
         "awk" | "gawk" | "mawk" | "nawk" => {
             "pass it through `env` and read `ENVIRON[\"NAME\"]`, or through `stdin`"
         }
+        "sed" | "gsed" => {
+            "only an integer may stand here, such as a line number; for a text, pass it to awk through `env` and read `ENVIRON[\"NAME\"]`"
+        }
+        _ if find_risky_program(name).is_some() => {
+            find_risky_program(name).map_or("", |risky| risky.hint)
+        }
+        _ if find_interpreter(name).is_none() => {
+            "write the text out here; declare one tool per text, or pass the value to a script as an argument of its own"
+        }
         _ => pass_separately!("\"$1\"", "[sh, -c, 'grep -e \"$1\" notes', --, \"{x}\"]"),
     }
 }
 
 /// What to do instead of letting a value choose the file that an interpreter executes.
 pub(crate) const SCRIPT_VALUE_HINT: &str = "name the file here and pass the value after it: `[python3, tool.py, \"{x}\"]`; \
-     if the model should choose which file to run, start it from a shell: `[sh, -c, 'exec python3 \"$1\"', --, \"{x}\"]`";
+     if there are several files, declare one tool for each";

@@ -30,6 +30,15 @@ enum CodePosition {
     OperandUnless(&'static [&'static str]),
 }
 
+/// What an interpreter does with its stdin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StdinUse {
+    /// It runs it.
+    Program,
+    /// Its code reads it.
+    Data,
+}
+
 const INTERPRETERS: [Interpreter; 14] = [
     Interpreter {
         value_options: &["--rcfile", "--init-file", "--emulate"],
@@ -161,6 +170,56 @@ pub(crate) fn find_interpreter(name: &str) -> Option<&'static Interpreter> {
 }
 
 impl Interpreter {
+    /// What it does with its stdin if its arguments name no code.
+    pub(crate) fn stdin_use(&self) -> StdinUse {
+        match self.code_position {
+            CodePosition::OperandUnless(_) => StdinUse::Data,
+            CodePosition::NextAnywhere if !self.names.contains(&"su") => StdinUse::Data,
+            _ => StdinUse::Program,
+        }
+    }
+
+    /// Whether an option makes it read its code from stdin: `-s` of a shell.
+    pub(crate) fn forces_stdin(&self, arguments: &[&str]) -> bool {
+        self.code_position == CodePosition::Operand
+            && arguments
+                .iter()
+                .take_while(|element| element.starts_with(['-', '+']) && **element != "--")
+                .any(|element| !element.starts_with("--") && cluster_contains(element, "s"))
+            && !arguments.iter().any(|element| self.runs_next(element))
+    }
+
+    /// Returns the first of `arguments` that is neither an option nor the value of one.
+    pub(crate) fn first_operand<'a>(&self, arguments: &[&'a str]) -> Option<&'a str> {
+        let mut previous = "";
+        for (index, element) in arguments.iter().enumerate() {
+            if *element == "--" {
+                return arguments.get(index + 1).copied();
+            }
+            let is_option = element.len() > 1 && self.is_option(element, false);
+            if self.names_module(element) {
+                return arguments.get(index + 1).copied();
+            }
+            if !is_option
+                && !(*element != "-"
+                    && self.is_option_value(previous, element, &arguments[index + 1..]))
+            {
+                return Some(element);
+            }
+            previous = element;
+        }
+        None
+    }
+
+    /// Whether it opens its operands like shell redirections, so that `touch x |` runs: `-n` and `-p` of Perl.
+    pub(crate) fn opens_operands(&self, arguments: &[&str]) -> bool {
+        self.names.contains(&"perl")
+            && arguments
+                .iter()
+                .take_while(|element| element.starts_with('-') && **element != "--")
+                .any(|element| cluster_contains(element, "np"))
+    }
+
     /// Whether its first operand is code, even without an option that says so.
     pub(crate) fn runs_operand(&self) -> bool {
         matches!(self.code_position, CodePosition::OperandUnless(_))

@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
+use crate::template::{VariableMode, parse_with_marks};
 use crate::tools_file::argv::{
     ArgRole, SCRIPT_VALUE_HINT, base_name, classify_args, code_value_hint,
 };
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::leading_dash::may_start_with_dash;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::resolve::plain_text::{accepts_only_integers, accepts_only_plain_text};
 use crate::tools_file::resolve::schema_presence::{SchemaPresence, allows_type, find_presence};
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{ArgumentTemplate, Span, Template, TemplatePart};
@@ -55,26 +57,98 @@ pub(crate) fn resolve_arguments(
         if role == ArgRole::Program {
             program = base_name(&element.value);
         }
-        let policy = match role {
-            ArgRole::Program => PROGRAM_POLICY,
-            ArgRole::Code => TemplatePolicy::for_code(
-                "an input value can't be part of code that is run",
-                code_value_hint(&program),
-            ),
-            ArgRole::Script => SCRIPT_POLICY,
-            ArgRole::Data => TemplatePolicy::ARGUMENT,
-        };
         check_no_nul(element, context);
         context.warn_about_tilde(element);
+        let is_line_number = role == ArgRole::Code
+            && matches!(program.as_str(), "sed" | "gsed")
+            && contains_only_integers(&element.value, context);
+        let policy = match role {
+            ArgRole::Code if is_line_number => TemplatePolicy::ARGUMENT,
+            role => policy_for(role, &program),
+        };
         let template = context.resolve_template(element, policy);
-        if role == ArgRole::Data {
-            warn_about_leading_dash(element, &template, dashes, context);
+        match role {
+            ArgRole::Data => {
+                // A path never begins with `-`.
+                if !context.warn_about_unconfined_path(element, &template) {
+                    warn_about_leading_dash(element, &template, dashes, context);
+                }
+            }
+            ArgRole::PlainText => {
+                require_plain_values(element, &template, &program, false, context)
+            }
+            ArgRole::PlainTextOrPath => {
+                require_plain_values(element, &template, &program, true, context);
+            }
+            ArgRole::Program | ArgRole::Code | ArgRole::Script => {}
         }
-        arguments.push(ArgumentTemplate { template });
+        arguments.push(ArgumentTemplate {
+            template,
+            digits_only: is_line_number,
+        });
     }
+    context.warn_about_script_arguments(&texts, &arguments, argv);
     let mut arguments = arguments.into_iter();
     let program = arguments.next()?.template;
     Some((program.sole_text()?.to_owned(), arguments.collect()))
+}
+
+fn policy_for(role: ArgRole, program: &str) -> TemplatePolicy {
+    match role {
+        ArgRole::Program => PROGRAM_POLICY,
+        ArgRole::Code => TemplatePolicy::for_code(
+            "an input value can't be part of code that is run",
+            code_value_hint(program),
+        ),
+        ArgRole::Script => SCRIPT_POLICY,
+        ArgRole::PlainText | ArgRole::PlainTextOrPath | ArgRole::Data => TemplatePolicy::ARGUMENT,
+    }
+}
+
+/// Whether the template contains values, and all of them are integers.
+fn contains_only_integers(text: &str, context: &ToolContext<'_, '_>) -> bool {
+    let template = parse_with_marks(text, VariableMode::Literal).template;
+    let mut values = template.value_paths().peekable();
+    values.peek().is_some()
+        && values.all(|path| match find_presence(context.schema, path) {
+            SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
+                accepts_only_integers(schema)
+            }
+            _ => false,
+        })
+}
+
+/// Reports a value that the program could read as more than data, unless the schema only accepts plain texts.
+fn require_plain_values(
+    element: &Spanned<String>,
+    template: &Template,
+    program: &str,
+    path_suffices: bool,
+    context: &mut ToolContext<'_, '_>,
+) {
+    let is_safe = |path: &[String]| {
+        let is_path = context.paths.iter().any(|declared| declared == path);
+        let is_plain = match find_presence(context.schema, path) {
+            SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
+                accepts_only_plain_text(schema)
+            }
+            // The placeholder itself is reported.
+            SchemaPresence::Absent { .. } => true,
+            SchemaPresence::Unknown => false,
+        };
+        is_plain || path_suffices && is_path
+    };
+    if template.value_paths().all(is_safe) {
+        return;
+    }
+    context.diagnostics.error(
+        element.span,
+        format!(
+            "an input value can't be an operand of `{program}`, which runs what some texts name"
+        ),
+        "an input value",
+        code_value_hint(program),
+    );
 }
 
 /// Warns about a value at the start of an argument that the schema lets begin with `-`: such a call is refused.

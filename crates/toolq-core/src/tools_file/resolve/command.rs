@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::template::parse_template;
+use crate::tools_file::argv::find_stdin_code_reader;
 use crate::tools_file::keys::{Argv, CommandFile, CommandForm, Defaults};
 use crate::tools_file::resolve::argument::{resolve_arguments, warn_about_unused_dashes};
 use crate::tools_file::resolve::context::ToolContext;
@@ -43,8 +44,13 @@ pub(crate) fn resolve_command(
     let (program, arguments) = resolve_arguments(argv, form.key_span, &dashes, context)?;
     warn_about_unused_dashes(&file.dashes, &arguments, context);
     let env = env_variables::resolve_env(file, context);
+    let uses_input = use_input(&arguments, &env);
+    report_stdin_code(argv, &file.stdin, context);
+    if uses_input && file.stdin.is_missing() {
+        warn_about_empty_stdin(argv, context);
+    }
     Some(CommandBacking {
-        stdin: resolve_stdin(&file.stdin, use_input(&arguments, &env), context),
+        stdin: resolve_stdin(&file.stdin, uses_input, context),
         program,
         arguments,
         dashes,
@@ -104,6 +110,65 @@ fn resolve_stdin(
         Some(word) if word.value == "input" => StdinSource::Input,
         Some(word) if word.value == "none" => StdinSource::None,
         Some(text) => StdinSource::Template(context.resolve_template(text, TemplatePolicy::TEXT)),
+    }
+}
+
+/// Reports a program that runs what it reads from stdin: an error if the file doesn't say what that is.
+fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolContext<'_, '_>) {
+    let texts: Vec<&str> = argv
+        .iter()
+        .map(|element| element.value().map_or("", String::as_str))
+        .collect();
+    let Some(program) = find_stdin_code_reader(&texts) else {
+        return;
+    };
+    match stdin.spanned() {
+        None => {
+            let element = argv.iter().filter_map(Field::spanned);
+            let element = element.into_iter().find(|element| element.value == program);
+            if let Some(element) = element {
+                context.diagnostics.error(
+                    element.span,
+                    format!("`{program}` runs what it reads from stdin, and the file doesn't say what that is"),
+                    "runs its stdin",
+                    "name a script or write the code here; `stdin: \"{script}\"` hands over a value to be run, `stdin: none` nothing",
+                );
+            }
+        }
+        Some(text) if text.value == "input" || parse_template(&text.value).uses_input() => {
+            context.diagnostics.warning(
+                text.span,
+                format!("`{program}` runs what it reads from stdin"),
+                "an input value",
+                "this lets the model run any code; if that isn't meant, name a script and pass the value to it",
+            );
+        }
+        Some(_) => {}
+    }
+}
+
+/// Warns about code that reads stdin where stdin was the input until version 0.1, and is empty now.
+fn warn_about_empty_stdin(argv: &Argv, context: &mut ToolContext<'_, '_>) {
+    const READS_STDIN: [&str; 6] = [
+        "stdin",
+        "STDIN",
+        "php://input",
+        "/dev/fd/0",
+        "read -r ",
+        "$(cat)",
+    ];
+    let reads_stdin = |text: &str| READS_STDIN.iter().any(|marker| text.contains(marker));
+    let element = argv
+        .iter()
+        .filter_map(Field::spanned)
+        .find(|element| reads_stdin(&element.value));
+    if let Some(element) = element {
+        context.diagnostics.warning(
+            element.span,
+            "this seems to read stdin, which is empty: the input is handed over in arguments or variables",
+            "stdin was the input in earlier versions",
+            "write `stdin: input` if it reads the input as JSON, or `stdin: none` if it doesn't",
+        );
     }
 }
 

@@ -74,5 +74,7 @@ pub(crate) struct ToolContext<'c, 't> {
     pub(crate) root: &'c Path,
     /// The tool's `paths`.
     pub(crate) paths: Vec<Vec<String>>,
+    /// Whether the tool says `paths: []`: no input of it needs to stay inside the root.
+    pub(crate) has_no_paths: bool,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }

@@ -1,6 +1,7 @@
 //! Resolves the environment of a command, so that no value from the input can choose what runs.
 
 use crate::template::is_variable_name;
+use crate::tools_file::argv::is_steering_variable;
 use crate::tools_file::keys::CommandFile;
 use crate::tools_file::resolve::argument::check_no_nul;
 use crate::tools_file::resolve::context::ToolContext;
@@ -12,37 +13,6 @@ const STEERING_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_v
     "pass the value in a variable with another name",
 );
 
-/// Variables that decide what a program loads, runs or finds.
-const STEERING_VARIABLES: [&str; 25] = [
-    "BASHOPTS",
-    "CDPATH",
-    "CLASSPATH",
-    "EDITOR",
-    "ENV",
-    "GCONV_PATH",
-    "GLOBIGNORE",
-    "HOSTALIASES",
-    "IFS",
-    "JAVA_TOOL_OPTIONS",
-    "LESSOPEN",
-    "LOCPATH",
-    "LUA_CPATH",
-    "LUA_INIT",
-    "LUA_PATH",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PAGER",
-    "PATH",
-    "PROMPT_COMMAND",
-    "PS4",
-    "RUBYLIB",
-    "RUBYOPT",
-    "SHELLOPTS",
-    "VISUAL",
-];
-/// Prefixes of further variables of that kind.
-const STEERING_PREFIXES: [&str; 6] = ["BASH_", "DYLD_", "GIT_", "LD_", "PERL", "PYTHON"];
-
 /// Resolves `env`. Names are constant, and variables that decide what runs can't contain values from the input.
 pub(crate) fn resolve_env(
     file: &CommandFile,
@@ -52,11 +22,7 @@ pub(crate) fn resolve_env(
     for (name, value) in file.env.entries() {
         check_variable_name(name, value.key_span, context);
         check_no_nul(value, context);
-        let steers = STEERING_VARIABLES.contains(&name)
-            || STEERING_PREFIXES
-                .iter()
-                .any(|prefix| name.starts_with(prefix));
-        let policy = if steers {
+        let policy = if is_steering_variable(name) {
             STEERING_POLICY
         } else {
             TemplatePolicy::WITH_VARIABLES

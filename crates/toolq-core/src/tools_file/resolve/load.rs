@@ -145,6 +145,7 @@ fn resolve_tools(
             schema: &schema,
             root,
             paths: Vec::new(),
+            has_no_paths: false,
             diagnostics: context.diagnostics,
         };
         tools.push(Arc::new(tool::resolve_tool(

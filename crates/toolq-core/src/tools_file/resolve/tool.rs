@@ -52,6 +52,7 @@ pub(crate) fn resolve_tool(
         context,
     );
     context.paths.clone_from(&paths);
+    context.has_no_paths = !tool.paths.is_missing() && paths.is_empty();
     let backing = resolve_backing(file, defaults, context);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
     let mut messages = shared.messages.clone();
@@ -198,6 +199,7 @@ fn resolve_describe(
         schema: &empty_schema,
         root: context.root,
         paths: Vec::new(),
+        has_no_paths: false,
         diagnostics: context.diagnostics,
     };
     let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;

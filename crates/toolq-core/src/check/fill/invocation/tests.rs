@@ -16,6 +16,7 @@ use crate::url::{RequestUrlError, build_request_url};
 fn command_backing(arguments: &[&str]) -> CommandBacking {
     let argument = |text: &&str| ArgumentTemplate {
         template: sample_template(text),
+        digits_only: false,
     };
     CommandBacking {
         program: "prog".to_owned(),

@@ -1,0 +1,193 @@
+//! Warns about scripts that do more with their arguments than read them.
+
+use crate::tools_file::argv::{ArgRole, base_name, classify_args};
+use crate::tools_file::resolve::{
+    SchemaPresence, ToolContext, accepts_only_plain_text, find_presence,
+};
+use crate::tools_file::spanned::Field;
+use crate::types::{ArgumentTemplate, TemplatePart};
+
+/// Shells that evaluate the text of a variable in arithmetic, and the index of an array in it, which may be `$(…)`.
+const EVALUATING_SHELLS: [&str; 5] = ["sh", "bash", "zsh", "ksh", "mksh"];
+
+impl ToolContext<'_, '_> {
+    /// Warns if a value could choose every argument of a program, or if a script evaluates one. `texts` is `argv` as
+    /// written, and `arguments` what it was resolved into.
+    pub(crate) fn warn_about_script_arguments(
+        &mut self,
+        texts: &[&str],
+        arguments: &[ArgumentTemplate],
+        argv: &[Field<String>],
+    ) {
+        if arguments.len() != argv.len() {
+            return;
+        }
+        let roles = classify_args(texts);
+        let has_free_value = arguments.iter().any(|argument| {
+            let mut paths = argument.template.value_paths();
+            paths.any(|path| !self.is_plain(path))
+        });
+        let mut program = String::new();
+        for (index, role) in roles.iter().enumerate() {
+            let Some(element) = argv[index].spanned() else {
+                continue;
+            };
+            match role {
+                ArgRole::Program => program = base_name(&element.value),
+                ArgRole::Code
+                    if has_free_value
+                        && EVALUATING_SHELLS.contains(&program.as_str())
+                        && evaluates_arguments(&element.value) =>
+                {
+                    self.diagnostics.warning(
+                        element.span,
+                        "this script evaluates an argument, so it can run a value such as `a[$(…)]`",
+                        "evaluated, not only compared",
+                        "compare with `[ \"$1\" = 1 ]`, check that it is a number with `case`, or restrict the input: `type: integer`",
+                    );
+                }
+                _ => {}
+            }
+        }
+        self.warn_about_free_spread(texts, &roles, arguments, argv);
+    }
+
+    /// Warns about `{args...}` if it can hold every argument of a program, its subcommand included.
+    fn warn_about_free_spread(
+        &mut self,
+        texts: &[&str],
+        roles: &[ArgRole],
+        arguments: &[ArgumentTemplate],
+        argv: &[Field<String>],
+    ) {
+        for (index, argument) in arguments.iter().enumerate() {
+            let [
+                TemplatePart::Value {
+                    path, splat: true, ..
+                },
+            ] = argument.template.parts.as_slice()
+            else {
+                continue;
+            };
+            let is_path = self.paths.iter().any(|declared| declared == path);
+            let is_harmless = is_path || roles[index] != ArgRole::Data || self.is_plain(path);
+            let (Some(element), false) = (argv[index].spanned(), is_harmless) else {
+                continue;
+            };
+            let program = roles[..index]
+                .iter()
+                .rposition(|role| *role == ArgRole::Program)
+                .unwrap_or(0);
+            let script = (program..index)
+                .find(|at| roles[*at] == ArgRole::Code && texts[*at].contains("\"$@\""));
+            let is_free = match script {
+                Some(at) => !texts[at].contains("-- \"$@\""),
+                None => {
+                    roles[program..index]
+                        .iter()
+                        .all(|role| *role != ArgRole::Code)
+                        && !texts[program + 1..index]
+                            .iter()
+                            .any(|text| *text == "--" || !text.starts_with('-'))
+                }
+            };
+            if is_free {
+                let name = path.join(".");
+                self.diagnostics.warning(
+                    element.span,
+                    format!("`{name}` chooses every argument of a program, so it can choose what the program does"),
+                    "no fixed subcommand, no `--` before it",
+                    format!("write the subcommand and `--` before it, and restrict the items of `{name}` with an `enum` or a `pattern`"),
+                );
+            }
+        }
+    }
+
+    fn is_plain(&self, path: &[String]) -> bool {
+        match find_presence(self.schema, path) {
+            SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
+                accepts_only_plain_text(schema)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a script puts an argument where shells evaluate it.
+fn evaluates_arguments(script: &str) -> bool {
+    const ARITHMETIC_OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    let in_arithmetic = enclosed(script, "((", "))").any(mentions_argument);
+    let in_index =
+        enclosed(script, "[$", "]").any(|index| index.starts_with(|c: char| c.is_ascii_digit()));
+    let in_condition = enclosed(script, "[[", "]]").any(|condition| {
+        mentions_argument(condition)
+            && (condition.contains(" -v ")
+                || ARITHMETIC_OPERATORS
+                    .iter()
+                    .any(|operator| condition.contains(operator)))
+    });
+    let names_variable = [
+        "test -v \"$",
+        "test -v $",
+        "[ -v \"$",
+        "[ -v $",
+        "let ",
+        "printf -v \"$",
+        "printf -v $",
+    ]
+    .iter()
+    .any(|form| {
+        script.match_indices(form).any(|(at, _)| {
+            let line = script[at..].lines().next().unwrap_or_default();
+            mentions_argument(line)
+        })
+    });
+    in_arithmetic || in_index || in_condition || names_variable
+}
+
+/// Returns the texts between each `open` and the next `close`.
+fn enclosed<'s>(script: &'s str, open: &'s str, close: &'s str) -> impl Iterator<Item = &'s str> {
+    script.match_indices(open).map(move |(at, _)| {
+        let rest = &script[at + open.len()..];
+        &rest[..rest.find(close).unwrap_or(rest.len())]
+    })
+}
+
+/// Whether a text contains `$1` … `$9`, `${1`, `$@` or `$*`.
+fn mentions_argument(text: &str) -> bool {
+    text.match_indices('$').any(|(at, _)| {
+        let rest = text[at + 1..].trim_start_matches('{');
+        rest.starts_with(|c: char| c.is_ascii_digit() && c != '0' || matches!(c, '@' | '*'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_evaluate_an_argument_are_found() {
+        for script in [
+            "[[ $1 -eq 1 ]]",
+            "[[ \"$2\" -gt 3 && x = y ]]",
+            "echo $(( $1 + 1 ))",
+            "(( ${1} > 2 ))",
+            "test -v \"$1\"",
+            "[[ -v $1 ]]",
+            "echo ${list[$1]}",
+            "let x=$1",
+        ] {
+            assert!(evaluates_arguments(script), "{script}");
+        }
+        for script in [
+            "echo \"$1\"",
+            "[ \"$1\" -eq 1 ]",
+            "[[ $1 = x ]]",
+            "[[ $1 =~ ^[0-9]+$ ]]",
+            "x=$((x + 1)); echo \"$1\"",
+            "case $1 in [a-z]) ;; esac",
+        ] {
+            assert!(!evaluates_arguments(script), "{script}");
+        }
+    }
+}
