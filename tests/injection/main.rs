@@ -6,6 +6,8 @@
 mod arguments;
 mod commands;
 mod corpus;
+mod declarations;
+mod documents;
 mod recording_listener;
 mod requests;
 mod results;

@@ -84,6 +84,12 @@ impl CliSandbox {
         self
     }
 
+    /// Runs toolq in this subdirectory.
+    pub fn in_dir(mut self, name: &str) -> Self {
+        self.working_dir = Some(self.dir.path().join(name));
+        self
+    }
+
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -351,7 +351,16 @@ mod tests {
             ("awk -f prog.awk {x}", "P---"),
             ("su {x}", "P-"),
             ("timeout 5 ruby {x}", "P-PS"),
-            // Options of a wrapper that take a value don't hide the program.
+        ] {
+            let argv: Vec<&str> = argv.split(' ').collect();
+            assert_eq!(role_letters(&argv), roles, "{argv:?}");
+        }
+    }
+
+    /// Options of a wrapper that take a value don't hide the program.
+    #[test]
+    fn programs_behind_wrappers_and_options_are_found() {
+        for (argv, roles) in [
             ("env -u FOO {x}", "P--P"),
             ("env -uFOO {x}", "P-P"),
             ("env -i A={x} cat {y}", "P--P-"),

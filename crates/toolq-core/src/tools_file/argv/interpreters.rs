@@ -200,10 +200,9 @@ impl Interpreter {
             if self.names_module(element) {
                 return arguments.get(index + 1).copied();
             }
-            if !is_option
-                && !(*element != "-"
-                    && self.is_option_value(previous, element, &arguments[index + 1..]))
-            {
+            let is_value =
+                *element != "-" && self.is_option_value(previous, element, &arguments[index + 1..]);
+            if !is_option && !is_value {
                 return Some(element);
             }
             previous = element;

@@ -1,6 +1,7 @@
 //! Programs that run another program from their arguments.
 
-/// Flags that a wrapper's own arguments have besides the options that take a value.
+/// A program that runs another program, and where in its arguments that is.
+#[derive(Clone, Copy)]
 pub(crate) struct Wrapper {
     /// Its names, without a version suffix.
     names: &'static [&'static str],

@@ -75,7 +75,7 @@ pub(crate) fn resolve_arguments(
                 }
             }
             ArgRole::PlainText => {
-                require_plain_values(element, &template, &program, false, context)
+                require_plain_values(element, &template, &program, false, context);
             }
             ArgRole::PlainTextOrPath => {
                 require_plain_values(element, &template, &program, true, context);
