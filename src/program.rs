@@ -22,7 +22,6 @@ use crate::output::panics;
 use crate::output::stdout;
 use crate::output::trace;
 use crate::output::{ColorChoice, CommandError, Exit, StderrWriter};
-use crate::session::signals;
 use toolq_core::os::arm_failpoints;
 
 /// Runs the program. The first argument is the program's name.
@@ -39,7 +38,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Some parents pass on blocked signals. toolq would be deaf to them.
     let _ = procfence::unblock_signals();
     panics::install_hook();
-    signals::catch_file_size_signal();
+    // A write beyond `ulimit -f` fails with an error instead.
+    procfence::ignore_file_size_signal();
     let exit = match parse_arguments(&arguments) {
         Ok(arguments) => {
             let context = CommandContext::new(&arguments.common);

@@ -1,10 +1,6 @@
 //! Importing the declarations of other programs into a tools.yaml.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests may panic, and print why they are skipped"
-)]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::fs::File;
 use std::io::Cursor;
@@ -14,7 +10,10 @@ use serde_json::{Value, json};
 use toolq_core::tools_file::starter_tools_file;
 use toolq_core::transcript::{InputError, InputSource, ToolDeclaration, read_declarations};
 
-const DATA_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
+#[path = "support/recorded_data.rs"]
+mod recorded_data;
+
+use recorded_data::recorded_data;
 
 fn parse_declarations(text: &str) -> Result<Vec<ToolDeclaration>, InputError> {
     let source = InputSource::from_pipe("in", Cursor::new(text.to_owned().into_bytes())).unwrap();
@@ -94,13 +93,12 @@ fn an_input_without_declarations_is_an_error() {
 /// Importing a published definition keeps its schema and description unchanged.
 #[test]
 fn published_definitions_are_imported_unchanged() {
-    if !Path::new(DATA_DIR).exists() {
-        println!("skipped: no recorded data next to this repository");
+    let Some(data) = recorded_data() else {
         return;
-    }
+    };
     let mut count = 0;
     for dir in ["mcp/github-mcp-server", "mcp/tools-list"] {
-        for path in files_in(&Path::new(DATA_DIR).join(dir)) {
+        for path in files_in(&data.join(dir)) {
             let source = InputSource::from_file("f", File::open(&path).unwrap()).unwrap();
             let tools = read_declarations(source, 1 << 20).unwrap().tools;
             let loaded: Value = serde_saphyr::from_str(&starter_tools_file(&tools)).unwrap();

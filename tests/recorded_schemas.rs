@@ -1,10 +1,6 @@
 //! Schemas that real servers and requests declare compile. Schemas in other languages are reported with their
 //! positions.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests may panic, and print why they are skipped"
-)]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,15 +10,10 @@ use serde_json::Value;
 use toolq_core::json_schema::{CompiledSchema, find_schema_errors};
 use toolq_core::types::ProblemDetail;
 
-/// Returns the directory of the recordings next to the repository. They aren't part of it.
-fn recordings_dir() -> Option<PathBuf> {
-    let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data"));
-    if data.is_dir() {
-        return Some(data.to_owned());
-    }
-    println!("skipped: no recorded data next to this repository");
-    None
-}
+#[path = "support/recorded_data.rs"]
+mod recorded_data;
+
+use recorded_data::recorded_data;
 
 /// Returns all files below `dir` whose name ends in `suffix`, sorted.
 fn files_with_suffix(dir: &Path, suffix: &str) -> Vec<PathBuf> {
@@ -63,7 +54,7 @@ fn compile_schema(schema: &Value, label: &str) -> CompiledSchema {
 
 #[test]
 fn schemas_of_mcp_servers_compile() {
-    let Some(data) = recordings_dir() else { return };
+    let Some(data) = recorded_data() else { return };
     let mut count = 0;
     for file in files_with_suffix(&data.join("mcp"), ".json") {
         let response = read_json(&file);
@@ -80,7 +71,7 @@ fn schemas_of_mcp_servers_compile() {
 /// The data set's schemas use names of Python types, which toolq reports with a hint.
 #[test]
 fn schemas_in_another_language_are_reported_with_their_positions() {
-    let Some(data) = recordings_dir() else { return };
+    let Some(data) = recorded_data() else { return };
     let mut count = 0;
     for file in files_with_suffix(&data.join("bfcl/questions"), ".jsonl") {
         for line in fs::read_to_string(&file).unwrap().lines() {
@@ -123,7 +114,7 @@ fn collect_calls(document: &Value, found: &mut Vec<(String, Value)>) {
 
 #[test]
 fn recorded_inputs_validate_as_declared() {
-    let Some(data) = recordings_dir() else { return };
+    let Some(data) = recorded_data() else { return };
     let (mut schemas, mut inputs, mut invalid) = (0, 0, Vec::new());
     for file in files_with_suffix(&data, ".request.json") {
         let request = read_json(&file);

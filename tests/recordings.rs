@@ -1,10 +1,6 @@
 //! Recorded data of many vendors, compared with the counts of an independent reader (`independent_reader.py`).
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests may panic, and print why they are skipped"
-)]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,13 +12,15 @@ use sha2::{Digest as _, Sha256};
 use toolq_core::transcript::{InputSource, Recording, StreamDecoder, collect_turns as turns_of};
 use toolq_core::types::{Call, ResponseEnding, Turn};
 
-const DATA_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
+#[path = "support/recorded_data.rs"]
+mod recorded_data;
+
+use recorded_data::{DATA_DIR, recorded_data};
 
 /// The recordings have every documented form, as vendors and programs actually write it.
 #[test]
 fn every_recorded_call_is_found() {
-    if !Path::new(DATA_DIR).exists() {
-        println!("skipped: no recorded data next to this repository");
+    if recorded_data().is_none() {
         return;
     }
     let expected: BTreeMap<String, Value> =
@@ -41,14 +39,13 @@ fn every_recorded_call_is_found() {
 /// A stream decodes to the same events, whatever the sizes of the chunks it arrives in.
 #[test]
 fn recorded_streams_decode_the_same_in_any_chunk_size() {
-    let streams: Vec<Vec<u8>> = stream_files(Path::new(DATA_DIR))
+    let Some(data) = recorded_data() else {
+        return;
+    };
+    let streams: Vec<Vec<u8>> = stream_files(data)
         .iter()
         .map(|path| read_stream(path))
         .collect();
-    if streams.is_empty() {
-        println!("skipped: no recorded data next to this repository");
-        return;
-    }
     assert!(streams.len() > 300);
     let mut random = fastrand::Rng::with_seed(17);
     for text in streams {

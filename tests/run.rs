@@ -659,6 +659,24 @@ fn diagnostics_of_the_engine_are_masked_and_off_by_default() {
     );
 }
 
+/// Descriptors for the program itself, but not for the runtime.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_descriptors_nothing_runs() {
+    for limit in 5..10 {
+        let ran = CliSandbox::new()
+            .tools("tools:\n  e: {input_schema: {type: object}, command: [touch, ran]}\n")
+            .file("input.json", model_response(&[("e", json!({}))]))
+            .run_shell(&format!(
+                "ulimit -n {limit}; exec \"$TOOLQ\" run --no-log input.json"
+            ))
+            .assert_exit(71);
+        assert!(ran.stderr.contains("Too many open files"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        assert_eq!((&*ran.stdout, ran.file("ran")), ("", None));
+    }
+}
+
 /// The status of a failed attempt isn't shown for the next one.
 #[test]
 fn a_retry_clears_the_previous_attempts_status() {

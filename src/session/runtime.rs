@@ -1,6 +1,7 @@
 //! What commands need to run calls in addition to the engine: the tokio runtime, default settings, and background
 //! tasks.
 
+use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -19,6 +20,8 @@ use toolq_engine::{EngineSettings, RunControl, find_untrackable_tool};
 
 /// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 4;
+/// The number of descriptors that a runtime opens, and some that the first call needs.
+const RUNTIME_DESCRIPTORS: usize = 8;
 /// Time between two frames of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -66,7 +69,8 @@ pub fn require_trackable_tools(tools: &ToolsConfig) -> Result<(), CommandError> 
 pub fn build_runtime() -> Result<Runtime, CommandError> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     let workers = cores.clamp(2, 8);
-    check_threads(workers + OTHER_THREADS)
+    check_descriptors()
+        .and_then(|()| check_threads(workers + OTHER_THREADS))
         .and_then(|()| {
             Builder::new_multi_thread()
                 .worker_threads(workers)
@@ -80,6 +84,15 @@ pub fn build_runtime() -> Result<Runtime, CommandError> {
             )
             .with_hint("raise the limits of this user or container (`ulimit -u`, `ulimit -n`), or end other processes")
         })
+}
+
+/// Checks that the descriptors of a runtime can be opened. Tokio panics if it can't open the pipe for signals.
+fn check_descriptors() -> io::Result<()> {
+    let mut opened = Vec::with_capacity(RUNTIME_DESCRIPTORS);
+    for _ in 0..RUNTIME_DESCRIPTORS {
+        opened.push(File::open("/dev/null")?);
+    }
+    Ok(())
 }
 
 /// Checks that this many threads can be started, by starting them. Tokio panics if it can't start one of its own, and

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use rustix::process::{Signal as UnixSignal, getpid, kill_process};
-use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -29,16 +28,6 @@ const TERMINATION_SIGNALS: [UnixSignal; 4] = [
 pub struct SignalHandler {
     listeners: Vec<(UnixSignal, Signal)>,
     termination_signal: Arc<OnceLock<u8>>,
-}
-
-/// Catches SIGXFSZ, so that a write beyond `ulimit -f` fails with an error instead of killing toolq.
-pub fn catch_file_size_signal() {
-    let Ok(runtime) = Builder::new_current_thread().enable_io().build() else {
-        return;
-    };
-    let _entered = runtime.enter();
-    // The handler stays installed after the runtime is dropped.
-    let _ = listen_for(UnixSignal::XFSZ);
 }
 
 impl SignalHandler {

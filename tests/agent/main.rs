@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
 mod expert_fixture;
+#[path = "../support/recorded_data.rs"]
+mod recorded_data;
 #[path = "../resume/resume_sandbox.rs"]
 #[allow(
     dead_code,

@@ -20,9 +20,9 @@ use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{Call, CallAnswer, CallRef, EmitError, Event, EventSink};
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
+use crate::recorded_data::{DATA_DIR, recorded_data};
 use crate::scripted_api::{ScriptedApi, chat_response, ok_response, text_response};
 
-const DATA_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
 /// The sources of recordings, and how many usable responses each has: with calls whose results were all successful texts.
 const SOURCES: [(&str, usize); 4] = [
     ("pydantic-ai", 57),
@@ -227,11 +227,7 @@ fn replay_exchange(
 
 #[test]
 fn results_are_sent_as_the_recorded_client_sent_them() {
-    if !Path::new(DATA_DIR).exists() {
-        #[expect(clippy::print_stdout, reason = "a test that says why it was skipped")]
-        {
-            println!("skipped: the recorded conversations aren't next to this repository");
-        }
+    if recorded_data().is_none() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()

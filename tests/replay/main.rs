@@ -7,6 +7,8 @@
     reason = "tests may panic"
 )]
 
+#[path = "../support/recorded_data.rs"]
+mod recorded_data;
 #[path = "../support/mod.rs"]
 mod support;
 

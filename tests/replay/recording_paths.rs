@@ -82,8 +82,8 @@ fn shards_partition_the_recordings() {
 
 #[test]
 fn nothing_to_compare_is_an_error() {
-    let sandbox = || replay_sandbox().file("empty/notes.txt", "");
-    for path in ["nowhere", "empty", "*.json"] {
+    let sandbox = || replay_sandbox().file("bare/notes.txt", "");
+    for path in ["nowhere", "bare", "*.json"] {
         let ran = sandbox().run(&["replay", path]).assert_exit(2);
         assert!(ran.stderr.contains("hint:"), "{}", ran.stderr);
     }

@@ -50,7 +50,7 @@ mod reaper_supervisor;
 mod reexec;
 #[cfg(target_os = "linux")]
 mod signal_fd;
-mod signal_mask;
+mod signal_setup;
 #[cfg(target_os = "linux")]
 mod sys;
 pub mod timing;
@@ -73,7 +73,7 @@ pub use reaper_client::ReaperClient;
 pub use reaper_pool::{ReaperPool, Supervisor};
 #[cfg(target_os = "linux")]
 pub use reexec::{make_non_dumpable, supervise};
-pub use signal_mask::unblock_signals;
+pub use signal_setup::{ignore_file_size_signal, unblock_signals};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{

@@ -17,6 +17,18 @@ use tokio::io::unix::AsyncFd;
 
 use crate::limits::ResourceLimits;
 
+#[cfg(not(target_vendor = "apple"))]
+use libc::posix_spawn_file_actions_addchdir_np;
+
+#[cfg(target_vendor = "apple")]
+unsafe extern "C" {
+    /// Declared in `<spawn.h>`; the libc crate lacks it on this system.
+    fn posix_spawn_file_actions_addchdir_np(
+        actions: *mut libc::posix_spawn_file_actions_t,
+        path: *const c_char,
+    ) -> c_int;
+}
+
 /// The program gets its own session and process group.
 #[cfg(not(target_vendor = "apple"))]
 const OWN_SESSION_FLAGS: c_short = libc::POSIX_SPAWN_SETSID;
@@ -134,9 +146,7 @@ impl FileActions {
         // SAFETY: `this` is initialized.
         check_errno(unsafe { libc::posix_spawn_file_actions_addclosefrom_np(this, 4) })?;
         // SAFETY: `this` is initialized; the path is copied.
-        check_errno(unsafe {
-            libc::posix_spawn_file_actions_addchdir_np(this, request.cwd.as_ptr())
-        })?;
+        check_errno(unsafe { posix_spawn_file_actions_addchdir_np(this, request.cwd.as_ptr()) })?;
         Ok(actions)
     }
 }

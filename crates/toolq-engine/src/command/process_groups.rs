@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 #[cfg(target_os = "linux")]
-use procfence::ReaperClient;
-use procfence::ReaperRequest;
+use procfence::{ReaperClient, ReaperRequest};
 
 /// The groups of running programs. Clones share them.
 #[derive(Debug, Clone, Default)]

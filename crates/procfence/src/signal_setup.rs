@@ -1,4 +1,4 @@
-//! The signals that this process blocks. This file contains unsafe code.
+//! Which signals the host blocks and ignores. This file contains unsafe code.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,4 +19,11 @@ pub fn unblock_signals() -> io::Result<()> {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
+}
+
+/// Ignores SIGXFSZ in this process, so that a write beyond the limit on file sizes fails with an error. Programs are
+/// started with its default action.
+pub fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
