@@ -155,7 +155,7 @@ fn a_conflicting_input_describes_no_tool() {
             .file("input", first(json!({})) + "\n")
             .file("conflict", conflict + "\n")
             .run_shell(&format!(
-                r#""$TOOLQ" run --log log --max-calls 0 < input > results; rm described
+                r#"TOOLQ_FAILPOINT=print.before:1:kill "$TOOLQ" run --log log --max-calls 0 < input > results; rm -f described
                 "$TOOLQ" run --resume {flag} --log log < conflict"#
             ))
             .assert_exit(2);

@@ -110,7 +110,7 @@ fn compile(schema: &Value) -> CompiledSchema {
 
 /// Returns the records of a run of all calls, and of a second one that recovers from a torn record.
 fn records_of_every_kind() -> Vec<Value> {
-    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 8 < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --log log.jsonl < in > out; cat log.jsonl";
+    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 8 < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --new --log log.jsonl < in > out; cat log.jsonl";
     let tools = TOOLS.replace("URL", &silent_server());
     let ran = CliSandbox::new()
         .tools(&tools)

@@ -178,7 +178,9 @@ fn a_torn_tail_is_set_aside() {
     let intact = finished_log_bytes();
     let lines = intact.split(|byte| *byte == b'\n').count() - 1;
     let torn = br#"{"seq":15,"id":"0199"#;
-    let ran = run_with_log(toolq().file("log", [&intact[..], torn].concat()), "log").assert_exit(0);
+    let toolq = toolq().file("log", [&intact[..], torn].concat());
+    let arguments = ["run", "--new", "--log", "log"];
+    let ran = toolq.stdin(three_calls()).run(&arguments).assert_exit(0);
     assert_eq!(count_runs(ran.dir.path(), "pay"), 2);
     let aside = format!("log.torn-{lines}");
     assert_eq!(ran.file(&aside).unwrap().as_bytes(), torn);
@@ -194,7 +196,9 @@ fn setting_a_torn_tail_aside_is_reported() {
     let lines = intact.split(|byte| *byte == b'\n').count() - 1;
     let torn = [&intact[..], b"{\"seq\""].concat();
     let toolq = toolq().file("a/log", torn).stdin(three_calls());
-    let ran = toolq.run(&["run", "--log", "a/log"]).assert_exit(0);
+    let ran = toolq
+        .run(&["run", "--new", "--log", "a/log"])
+        .assert_exit(0);
     let note = format!(
         "note: the end of the session log a/log was torn; moved 6 bytes of an incomplete record to a/log.torn-{lines}\n"
     );
