@@ -7,6 +7,7 @@ use crate::args::{CommonFlags, DEFAULT_TOOLS_FILE};
 use crate::environment;
 use crate::input::stdin;
 use crate::output::diagnostics;
+use crate::output::diagnostics::DiagnosticStyle;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_core::os::Environment;
@@ -126,8 +127,11 @@ impl CommandContext {
                 problems,
                 &file.path.display().to_string(),
                 &file.text,
-                self.stderr.is_colored(),
-                StderrWriter::width(),
+                DiagnosticStyle {
+                    color: self.stderr.is_colored(),
+                    is_unicode: self.stderr.is_unicode,
+                    width: StderrWriter::width(),
+                },
             ));
         }
     }

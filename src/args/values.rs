@@ -27,9 +27,9 @@ impl From<SyncFlag> for toolq_log::SyncPolicy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressFlag {
-    /// A bar on a terminal, lines if CI is set, else only the summary
+    /// Lines if CI is set or the terminal is dumb, a bar on other terminals, else only the summary
     Auto,
-    /// A bar, or lines if stderr isn't a terminal
+    /// A bar, or lines if stderr isn't a terminal that can draw one
     Bar,
     /// A line per event
     Plain,

@@ -7,7 +7,7 @@ use std::iter::repeat_n;
 
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
-    MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+    MietteSpanContents, SourceCode, SourceSpan, SpanContents, ThemeStyles,
 };
 
 use crate::output::line_col::LineCol;
@@ -21,21 +21,40 @@ const LEADING_BYTES: usize = 100;
 /// Replaces the cut parts of a line.
 const ELLIPSIS: &str = "…";
 
-/// Renders the problems of a file with the content `text`. `width` is in columns.
+/// How problems look.
+#[derive(Debug, Clone, Copy)]
+pub struct DiagnosticStyle {
+    /// Whether to use colors.
+    pub color: bool,
+    /// Whether lines and arrows may go beyond ASCII.
+    pub is_unicode: bool,
+    /// The width in columns.
+    pub width: usize,
+}
+
+impl DiagnosticStyle {
+    fn theme(self) -> GraphicalTheme {
+        let mut theme = match (self.is_unicode, self.color) {
+            (true, true) => return GraphicalTheme::unicode(),
+            (true, false) => return GraphicalTheme::unicode_nocolor(),
+            (false, _) => GraphicalTheme::ascii(),
+        };
+        if !self.color {
+            theme.styles = ThemeStyles::none();
+        }
+        theme
+    }
+}
+
+/// Renders the problems of a file with the content `text`.
 pub fn render(
     problems: &[FileProblem],
     file_name: &str,
     text: &str,
-    color: bool,
-    width: usize,
+    style: DiagnosticStyle,
 ) -> String {
-    let theme = if color {
-        GraphicalTheme::unicode()
-    } else {
-        GraphicalTheme::unicode_nocolor()
-    };
-    let handler = GraphicalReportHandler::new_themed(theme)
-        .with_width(width)
+    let handler = GraphicalReportHandler::new_themed(style.theme())
+        .with_width(style.width)
         .with_links(false);
     let mut rendered = String::new();
     let mut position = LineCol::default();

@@ -22,6 +22,10 @@ static MASK: OnceLock<Mask> = OnceLock::new();
 pub struct StderrWriter {
     /// `-q`: print only errors.
     pub quiet: bool,
+    /// The locale's characters go beyond ASCII.
+    pub is_unicode: bool,
+    /// The terminal can't move its cursor.
+    is_dumb: bool,
     color_policy: ColorPolicy,
 }
 
@@ -56,6 +60,8 @@ impl StderrWriter {
         };
         Self {
             quiet,
+            is_unicode: is_unicode_locale(environment),
+            is_dumb: dumb,
             color_policy,
         }
     }
@@ -63,6 +69,11 @@ impl StderrWriter {
     /// Returns whether stderr is a terminal.
     pub fn is_terminal() -> bool {
         io::stderr().is_terminal()
+    }
+
+    /// Returns whether stderr is a terminal whose lines can be drawn again.
+    pub fn can_redraw(&self) -> bool {
+        Self::is_terminal() && !self.is_dumb
     }
 
     /// Returns the width in columns, with a default if stderr isn't a terminal.
@@ -156,6 +167,22 @@ impl StderrWriter {
     }
 }
 
+/// Returns whether the locale's encoding is UTF-8. Where no locale is set, as in most containers, terminals expect it.
+fn is_unicode_locale(environment: &Environment) -> bool {
+    let variables = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let mut locales = variables.filter_map(|name| environment.get(name));
+    match locales.find(|locale| !locale.is_empty()) {
+        None => true,
+        Some(locale) if locale == "C" || locale == "POSIX" => false,
+        Some(locale) => {
+            let encoding = locale
+                .split_once('.')
+                .map_or("utf-8", |(_, encoding)| encoding);
+            encoding.to_ascii_lowercase().starts_with("utf")
+        }
+    }
+}
+
 /// Makes a message safe to print.
 fn mask_and_escape(message: &str) -> String {
     let masked = MASK
@@ -167,6 +194,26 @@ fn mask_and_escape(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_locale_decides_on_characters() {
+        let is_unicode = |variables: &[(&str, &str)]| {
+            let variables = variables.iter();
+            let environment = variables.map(|(name, value)| ((*name).into(), (*value).into()));
+            is_unicode_locale(&environment.collect())
+        };
+        assert!(is_unicode(&[]));
+        assert!(is_unicode(&[("LANG", "de_DE.UTF-8")]));
+        assert!(is_unicode(&[("LC_ALL", ""), ("LANG", "C.utf8")]));
+        assert!(is_unicode(&[("LANG", "C"), ("LC_CTYPE", "C.UTF-8")]));
+        for locale in ["C", "POSIX", "de_DE.ISO-8859-1"] {
+            assert!(!is_unicode(&[("LANG", locale)]), "{locale}");
+            assert!(
+                !is_unicode(&[("LC_ALL", locale), ("LANG", "C.UTF-8")]),
+                "{locale}"
+            );
+        }
+    }
 
     /// A panic's message may contain a part of the input.
     #[test]

@@ -144,6 +144,7 @@ fn open_display(
     let bars = || {
         let bar_options = BarOptions {
             color: context.stderr.is_colored(),
+            is_unicode: context.stderr.is_unicode,
             terminal_size: StderrWriter::size,
             jobs,
         };
@@ -170,8 +171,10 @@ fn open_display(
     match progress {
         _ if context.stderr.quiet => None,
         ProgressFlag::None => None,
-        ProgressFlag::Auto | ProgressFlag::Bar if StderrWriter::is_terminal() => Some(bars()),
+        // A build log may come from a terminal, too.
+        ProgressFlag::Auto if in_ci() => Some(lines()),
+        ProgressFlag::Auto | ProgressFlag::Bar if context.stderr.can_redraw() => Some(bars()),
         ProgressFlag::Bar | ProgressFlag::Plain => Some(lines()),
-        ProgressFlag::Auto => in_ci().then(lines),
+        ProgressFlag::Auto => StderrWriter::is_terminal().then(lines),
     }
 }

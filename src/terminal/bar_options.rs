@@ -13,6 +13,8 @@ const MAX_ROWS: usize = 16;
 pub struct BarOptions {
     /// Whether to use colors.
     pub color: bool,
+    /// Whether the terminal shows characters beyond ASCII.
+    pub is_unicode: bool,
     /// Returns the terminal's current columns and lines.
     pub terminal_size: fn() -> (u16, u16),
     /// Maximum number of calls that run at once.

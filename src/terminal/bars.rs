@@ -10,7 +10,9 @@ use crate::terminal::bar_options::BarOptions;
 use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::screen::ProgressScreen;
-use crate::terminal::{RowKey, call_path, is_agent_batch, mask_and_escape, row_key};
+use crate::terminal::{
+    RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
+};
 use redact::Mask;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
@@ -34,6 +36,8 @@ struct CallCaption {
     name: String,
     /// The name after those of its parent agents, for a line that isn't below their rows.
     path: String,
+    /// What tells it from others, for such a line.
+    subject: String,
     /// The progress of an agent: `turn 2 of 3`.
     turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
@@ -64,9 +68,7 @@ impl ProgressBars {
             Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
             Event::BatchStarted { calls, .. } => {
                 let label = batch_label(calls.len(), self.options.jobs);
-                self.screen
-                    .total_bar()
-                    .set_message(label.unwrap_or_default());
+                self.screen.set_batch_label(label.unwrap_or_default());
             }
             Event::Started { call, .. } => self.on_started(call),
             Event::Status {
@@ -132,6 +134,7 @@ impl ProgressBars {
         let call = CallCaption {
             name: short(&labels.name),
             path: short(&call_path(&call_ref, &labels.name)),
+            subject: short_subject(&labels, &self.mask),
             turn: None,
             tip: labels
                 .doing
@@ -174,10 +177,14 @@ impl ProgressBars {
     /// Removes the row and advances the bar. A failure also leaves a line above the rows.
     fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
         let known = self.calls.remove(&row_key(call));
-        if let Some(CallCaption { path, .. }) = known.filter(|_| outcome.is_error()) {
+        if let Some(CallCaption { path, subject, .. }) = known.filter(|_| outcome.is_error()) {
             let label = outcome_label::timed_outcome_label(outcome, duration);
-            self.screen
-                .print_line(&format!("{path}: {}", self.options.red(&label)));
+            let (label, cause) = (
+                self.options.red(&label),
+                outcome_label::failure_cause(outcome),
+            );
+            let line = failure_line(&path, &subject, &label, cause.as_deref(), &self.mask);
+            self.screen.print_line(&line);
         }
         self.screen.remove_row(&row_key(call));
         if call.parent.is_none() {

@@ -14,7 +14,12 @@ pub(crate) struct CallLabels {
     pub(crate) wait: Option<String>,
     /// The status while it runs.
     pub(crate) doing: Option<String>,
+    /// What tells the call from others of its tool: its id, and its status while it runs or the beginning of its input.
+    pub(crate) subject: String,
 }
+
+/// Maximum part of an input that is masked to show its beginning. No secret that begins in the shown part is longer.
+const MAX_MASKED_BYTES: usize = 64 << 10;
 
 impl CallLabels {
     pub(crate) fn new(checked: &CheckedCall) -> Self {
@@ -24,6 +29,7 @@ impl CallLabels {
                 name,
                 wait: None,
                 doing: None,
+                subject: call_subject(checked, None),
             };
         };
         let tool = &accepted.tool;
@@ -31,10 +37,25 @@ impl CallLabels {
             let template = template.as_ref()?;
             Some(fill_template(template, &accepted.input))
         };
+        let doing = filled_template(&tool.status.doing);
         Self {
             name: tool.display_name.clone().unwrap_or(name),
             wait: filled_template(&tool.status.wait),
-            doing: filled_template(&tool.status.doing),
+            subject: call_subject(checked, doing.as_deref()),
+            doing,
+        }
+    }
+}
+
+fn call_subject(checked: &CheckedCall, doing: Option<&str>) -> String {
+    let id = &checked.call.id;
+    let input = checked.call.input.as_ref().map_or("", Input::text);
+    match (doing, input) {
+        (Some(doing), _) => format!("{id} ({doing})"),
+        (None, "" | "{}") => id.clone(),
+        (None, input) => {
+            let end = input.floor_char_boundary(MAX_MASKED_BYTES);
+            format!("{id} {}", &input[..end])
         }
     }
 }
@@ -110,5 +131,18 @@ mod tests {
         assert_eq!(labels.doing.as_deref(), Some("reading a {n} 1.50"));
         assert_eq!(labels.wait, None);
         assert_eq!(labels.name, "read");
+        assert_eq!(labels.subject, "toolu_0 (reading a {n} 1.50)");
+    }
+
+    #[test]
+    fn the_subject_of_a_call_without_a_status_is_its_input() {
+        let subject = |input| {
+            let call = accepted_call(2, sample_tool("read"), true, input);
+            CallLabels::new(&call).subject
+        };
+        assert_eq!(subject("{}"), "toolu_2");
+        assert_eq!(subject(r#"{"path":"a"}"#), r#"toolu_2 {"path":"a"}"#);
+        let long = format!(r#"{{"text":"{}"}}"#, "ü".repeat(100_000));
+        assert!(subject(&long).len() < 70_000);
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
-use crate::terminal::{RowKey, call_path, is_agent_batch, mask_and_escape, row_key};
+use crate::terminal::{
+    RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
+};
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
@@ -29,6 +31,8 @@ pub struct ProgressLines {
 struct CallLineState {
     /// `#3 Read`: its position in the turn, as in a plan, and its name. Calls of one tool may run in parallel.
     name: String,
+    /// What tells it from others, for a line about its failure.
+    subject: String,
     /// The tool's `status.doing`.
     doing: Option<String>,
     /// When its last tip was printed.
@@ -114,6 +118,7 @@ impl ProgressLines {
         let (key, name) = (row_key(&call), call_path(&call, &labels.name));
         let call = CallLineState {
             name: format!("#{position} {}", mask_and_escape(&name, &self.mask)),
+            subject: short_subject(&labels, &self.mask),
             doing: labels
                 .doing
                 .map(|doing| mask_and_escape(&doing, &self.mask)),
@@ -139,15 +144,18 @@ impl ProgressLines {
 
     fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
         let label = outcome_label::timed_outcome_label(outcome, duration);
-        let line = format!("{}: {label}", self.call_name(call));
-        let doing = self
-            .calls
-            .remove(&row_key(call))
-            .and_then(|call| call.doing);
-        match doing {
-            Some(doing) => self.write_line(&format!("{line} ({doing})")),
-            None => self.write_line(&line),
-        }
+        let name = self.call_name(call);
+        let line = match self.calls.remove(&row_key(call)) {
+            Some(known) if outcome.is_error() => {
+                let cause = outcome_label::failure_cause(outcome);
+                failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask)
+            }
+            Some(CallLineState {
+                doing: Some(doing), ..
+            }) => format!("{name}: {label} ({doing})"),
+            _ => format!("{name}: {label}"),
+        };
+        self.write_line(&line);
     }
 
     fn call_name(&self, call: &CallRef) -> String {

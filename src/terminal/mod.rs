@@ -19,7 +19,7 @@ pub(crate) use screen::ProgressScreen;
 pub(crate) use summary::RunSummary;
 
 use redact::Mask;
-use toolq_core::text::escape;
+use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::{CallKey, CallRef};
 
 /// What a row or line of progress is about.
@@ -44,6 +44,33 @@ fn call_path(call: &CallRef, name: &str) -> String {
     call.ancestors().fold(name.to_owned(), |name, agent| {
         format!("{} › {name}", agent.tool_name)
     })
+}
+
+/// Maximum width of what a line says about the input and the failure of a call.
+const MAX_SUBJECT_COLUMNS: usize = 72;
+const MAX_CAUSE_COLUMNS: usize = 160;
+
+/// Formats a line about a failed call: `fetch toolu_7 {"url":"http://…"}: HTTP 503, 2s: overloaded`. The arguments are
+/// already safe to show, except for `cause`.
+fn failure_line(
+    name: &str,
+    subject: &str,
+    label: &str,
+    cause: Option<&str>,
+    mask: &Mask,
+) -> String {
+    let cause = cause.map(|cause| mask_and_escape(cause, mask));
+    let cause = cause
+        .as_deref()
+        .map(|cause| truncate_to_columns(cause, MAX_CAUSE_COLUMNS));
+    let line = format!("{name} {subject}: {label}");
+    cause.map_or_else(|| line.clone(), |cause| format!("{line}: {cause}"))
+}
+
+/// Makes the subject of a call safe to show, and short.
+fn short_subject(labels: &CallLabels, mask: &Mask) -> String {
+    let subject = mask_and_escape(&labels.subject, mask);
+    truncate_to_columns(&subject, MAX_SUBJECT_COLUMNS).into_owned()
 }
 
 /// Makes a text safe to show.

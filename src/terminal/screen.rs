@@ -13,6 +13,10 @@ use toolq_core::text::{format_duration, truncate_to_columns};
 
 /// Columns of a row that aren't text: the spinner, the time, and the gaps.
 const ROW_OVERHEAD_COLUMNS: usize = 11;
+/// Terminals with fewer columns get a shorter bar of all calls.
+const NARROW_COLUMNS: usize = 60;
+/// Columns of the gaps around the number of calls, and the last column, which stays empty.
+const FOOTER_GAP_COLUMNS: usize = 4;
 
 /// Rows of running calls above a bar of all calls. This is a cheap handle, shared with the code that ticks the bars and
 /// with the code that prints to the same terminal.
@@ -23,10 +27,19 @@ pub struct ProgressScreen {
     multi_progress: MultiProgress,
     options: BarOptions,
     total_bar: ProgressBar,
-    /// Number of running calls without a bar.
-    hidden_count: Arc<AtomicUsize>,
+    /// What stands behind the bar of all calls.
+    footer: Arc<Footer>,
     /// Running calls in start order, except that an agent's calls follow the agent.
     rows: Arc<Mutex<Vec<ProgressRow>>>,
+}
+
+/// What is said about all calls.
+#[derive(Default)]
+struct Footer {
+    /// Number of running calls without a bar.
+    hidden_count: AtomicUsize,
+    /// The size of the current batch, or nothing.
+    batch_label: Mutex<String>,
 }
 
 /// A running call.
@@ -44,10 +57,10 @@ impl ProgressScreen {
     /// Creates a screen that is drawn on `target`.
     pub(super) fn new(target: ProgressDrawTarget, options: BarOptions) -> Self {
         let multi_progress = MultiProgress::with_draw_target(target);
-        let hidden_count = Arc::default();
-        let total_bar = ProgressBar::new(0).with_style(options.total_bar_style(&hidden_count));
+        let footer = Arc::default();
+        let total_bar = ProgressBar::new(0).with_style(options.total_bar_style(&footer));
         Self {
-            hidden_count,
+            footer,
             total_bar: multi_progress.add(total_bar),
             multi_progress,
             options,
@@ -71,6 +84,12 @@ impl ProgressScreen {
     /// Returns the bar of all calls.
     pub(super) fn total_bar(&self) -> &ProgressBar {
         &self.total_bar
+    }
+
+    /// Sets what is said about the current batch.
+    pub(super) fn set_batch_label(&self, label: String) {
+        *self.footer.lock_batch_label() = label;
+        self.total_bar.tick();
     }
 
     /// Prints a permanent line above the rows.
@@ -99,7 +118,7 @@ impl ProgressScreen {
         let row = ProgressRow {
             key,
             depth,
-            text: tree_prefix(depth) + text,
+            text: self.options.tree_prefix(depth) + text,
             started_at: Instant::now(),
             bar: None,
         };
@@ -109,7 +128,7 @@ impl ProgressScreen {
 
     pub(super) fn set_text(&self, key: &RowKey, text: &str) {
         if let Some(row) = self.lock_rows().iter_mut().find(|row| row.key == *key) {
-            row.text = tree_prefix(row.depth) + text;
+            row.text = self.options.tree_prefix(row.depth) + text;
             if let Some(bar) = &row.bar {
                 bar.set_message(self.truncate_to_row(&row.text));
             }
@@ -171,7 +190,7 @@ impl ProgressScreen {
             });
         }
         let hidden = hidden - free;
-        if self.hidden_count.swap(hidden, Relaxed) != hidden {
+        if self.footer.hidden_count.swap(hidden, Relaxed) != hidden {
             self.total_bar.tick();
         }
     }
@@ -179,38 +198,77 @@ impl ProgressScreen {
     /// Truncates the text to the width of a row.
     fn truncate_to_row(&self, text: &str) -> String {
         let columns = self.options.columns().saturating_sub(ROW_OVERHEAD_COLUMNS);
-        truncate_to_columns(text, columns).into_owned()
+        let text = truncate_to_columns(text, columns);
+        if self.options.is_unicode {
+            text.into_owned()
+        } else {
+            text.replace('…', "~")
+        }
     }
 }
 
-/// Returns the indentation of a row that is `depth` agents deep.
-fn tree_prefix(depth: usize) -> String {
-    match depth {
-        0 => String::new(),
-        _ => "  ".repeat(depth - 1) + "└ ",
+impl Footer {
+    fn lock_batch_label(&self) -> MutexGuard<'_, String> {
+        let label = self.batch_label.lock();
+        label.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns as much as fits into `columns`: the batch and the number of hidden calls, only that number, or nothing.
+    fn text(&self, columns: usize) -> String {
+        let label = self.lock_batch_label().clone();
+        let more = match self.hidden_count.load(Relaxed) {
+            0 => None,
+            hidden => Some(format!("{hidden} more")),
+        };
+        let label = Some(label).filter(|label| !label.is_empty());
+        let parts: Vec<String> = label.into_iter().chain(more.clone()).collect();
+        let texts = [Some(parts.join(", ")), more];
+        let fitting = texts
+            .into_iter()
+            .flatten()
+            .find(|text| text.len() <= columns);
+        fitting.unwrap_or_default()
     }
 }
 
 impl BarOptions {
-    fn total_bar_style(self, unseen: &Arc<AtomicUsize>) -> ProgressStyle {
-        let bar = self.cyan("{bar:24}");
-        let (unseen, more) = (Arc::clone(unseen), self.dim("{more}"));
-        parse_style(&format!("{bar} {{pos}}/{{len}}  {{wide_msg}} {more}"))
-            .with_key(
-                "more",
-                move |_: &ProgressState, out: &mut dyn fmt::Write| {
-                    let unseen = unseen.load(Relaxed);
-                    if unseen > 0 {
-                        let _ = write!(out, "{unseen} more");
-                    }
-                },
-            )
-            .progress_chars("━╸─")
+    /// Returns the indentation of a row that is `depth` agents deep.
+    fn tree_prefix(self, depth: usize) -> String {
+        let branch = if self.is_unicode { "└ " } else { "`-" };
+        match depth {
+            0 => String::new(),
+            _ => "  ".repeat(depth - 1) + branch,
+        }
+    }
+
+    fn total_bar_style(self, footer: &Arc<Footer>) -> ProgressStyle {
+        let bar_columns = if self.columns() < NARROW_COLUMNS {
+            10
+        } else {
+            24
+        };
+        let bar = self.cyan(&format!("{{bar:{bar_columns}}}"));
+        let (footer, text) = (Arc::clone(footer), self.dim("{footer}"));
+        let write_footer = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let count = format!("{}/{}", state.pos(), state.len().unwrap_or_default());
+            let used = bar_columns + count.len() + FOOTER_GAP_COLUMNS;
+            // Writing to a buffer can't fail.
+            let _ = out.write_str(&footer.text(self.columns().saturating_sub(used)));
+        };
+        parse_style(&format!("{bar} {{pos}}/{{len}}  {text}"))
+            .with_key("footer", write_footer)
+            .progress_chars(if self.is_unicode { "━╸─" } else { "=>-" })
     }
 
     fn row_style(self) -> ProgressStyle {
         let (spinner, time) = (self.cyan("{spinner}"), self.dim("{took:>7}"));
-        parse_style(&format!("{spinner} {{wide_msg}} {time}")).with_key("took", write_elapsed)
+        let style = parse_style(&format!("{spinner} {{wide_msg}} {time}"));
+        let style = style.with_key("took", write_elapsed);
+        if self.is_unicode {
+            style
+        } else {
+            style.tick_chars("|/-\\ ")
+        }
     }
 }
 
@@ -227,4 +285,23 @@ fn write_elapsed(state: &ProgressState, out: &mut dyn fmt::Write) {
 fn parse_style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What doesn't fit is left out, instead of being cut in the middle.
+    #[test]
+    fn a_narrow_footer_says_less() {
+        let footer = Footer::default();
+        assert_eq!(footer.text(100), "");
+        *footer.lock_batch_label() = "40 calls, 10 at a time".to_owned();
+        assert_eq!(footer.text(100), "40 calls, 10 at a time");
+        assert_eq!(footer.text(20), "");
+        footer.hidden_count.store(22, Relaxed);
+        assert_eq!(footer.text(31), "40 calls, 10 at a time, 22 more");
+        assert_eq!(footer.text(30), "22 more");
+        assert_eq!(footer.text(6), "");
+    }
 }

@@ -9,7 +9,31 @@ use toolq_core::tools_file::parse_tools_file;
 
 fn render_tools_file(text: &str) -> String {
     let loaded = parse_tools_file(text, Path::new("/srv"), Path::new("/srv"));
-    render(&loaded.problems, "tools.yaml", text, false, 100)
+    render(&loaded.problems, "tools.yaml", text, style(false, 100))
+}
+
+fn style(color: bool, width: usize) -> DiagnosticStyle {
+    DiagnosticStyle {
+        color,
+        is_unicode: true,
+        width,
+    }
+}
+
+#[test]
+fn an_ascii_locale_gets_ascii() {
+    let text = "version: 1\ntools: {a: {timout: 5s}}\n";
+    let loaded = parse_tools_file(text, Path::new("/srv"), Path::new("/srv"));
+    let ascii = DiagnosticStyle {
+        is_unicode: false,
+        ..style(false, 100)
+    };
+    let rendered = render(&loaded.problems, "tools.yaml", text, ascii);
+    assert!(
+        rendered.is_ascii() && rendered.contains("timout"),
+        "{rendered}"
+    );
+    assert!(!rendered.contains('\x1b'), "{rendered}");
 }
 
 #[test]
@@ -112,7 +136,7 @@ fn a_multiline_span_is_cut_at_its_first_line() {
     let text = "a: |\n  one\n  two\n";
     let span = Span { start: 7, len: 9 };
     let problem = FileProblem::warning(span, "two lines", "this").with_hint("none");
-    assert_snapshot!(render(&[problem], "f", text, false, 80), @r##"
+    assert_snapshot!(render(&[problem], "f", text, style(false, 80)), @r##"
      ⚠ two lines
       ╭─[f:2:3]
     2 │   one
@@ -127,7 +151,7 @@ fn a_multiline_span_is_cut_at_its_first_line() {
 fn lines_may_end_in_crlf() {
     let text = "a: 1\r\nb: 2\r\nc: 3\r\n";
     let problem = FileProblem::error(Span { start: 6, len: 1 }, "two", "");
-    assert_snapshot!(render(&[problem], "f", text, false, 80), @r"
+    assert_snapshot!(render(&[problem], "f", text, style(false, 80)), @r"
      × two
       ╭─[f:2:1]
     2 │ b: 2
@@ -139,14 +163,14 @@ fn lines_may_end_in_crlf() {
 #[test]
 fn the_message_survives_a_span_outside_the_text() {
     let problem = FileProblem::error(Span { start: 99, len: 3 }, "lost", "");
-    assert!(render(&[problem], "f", "a", false, 80).contains("lost"));
+    assert!(render(&[problem], "f", "a", style(false, 80)).contains("lost"));
 }
 
 #[test]
 fn color_is_the_callers_choice() {
     let problem = FileProblem::error(Span::default(), "red", "");
     let escaped =
-        |color| render(std::slice::from_ref(&problem), "f", "a", color, 80).contains('\x1b');
+        |color| render(std::slice::from_ref(&problem), "f", "a", style(color, 80)).contains('\x1b');
     assert!(escaped(true) && !escaped(false));
 }
 

@@ -11,6 +11,7 @@ fn new_bars(color: bool) -> (ProgressBars, FakeTerminal) {
     let terminal = FakeTerminal::default();
     let options = BarOptions {
         color,
+        is_unicode: true,
         terminal_size: || (60, 20),
         jobs: JOBS,
     };
@@ -36,10 +37,10 @@ fn bars_escape_and_mask_what_tools_say() {
     drop(bars);
     let text = terminal.written();
     for words in [
-        r"no\x1b[31mbody: unknown tool ",
+        r"no\x1b[31mbody toolu_1: unknown tool ",
         r"Read: reading [masked]\x1b[2J",
         "20 calls, 10 at a time",
-        "wait: timeout after 30s ",
+        "wait toolu_3: timeout after 30s ",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
@@ -129,7 +130,7 @@ fn agents_are_shown_as_a_tree() {
     emit_agent_turn(&mut bars, &agents[0], "expert", 2);
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    expert › helper › look: timeout after 30s
+    expert › helper › look toolu_0_0_0: timeout after 30s
     ⠉ expert: turn 2 of 3
     ⠉ └ helper
     ⠉ └ search
@@ -156,13 +157,10 @@ fn dropping_the_bars_clears_rows_that_still_run() {
     // Half of the terminal's lines are rows of calls.
     let picture = terminal.visible_text();
     assert_eq!(picture.lines().count(), 12, "{picture}");
-    assert!(
-        picture.ends_with("1/13                         1 more"),
-        "{picture}"
-    );
+    assert!(picture.ends_with("1/13  1 more"), "{picture}");
     drop(bars);
     screen.tick();
-    assert_snapshot!(terminal.visible_text(), @"get: timeout after 30s");
+    assert_snapshot!(terminal.visible_text(), @"get toolu_3: timeout after 30s");
 }
 
 /// Tools that are being described have rows, before any call does.
@@ -193,4 +191,76 @@ fn tools_being_described_have_rows() {
     bars.emit(&[described]).unwrap();
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @"⠉ mute: getting its schema");
+}
+
+/// Returns bars on a terminal that looks as the options say.
+fn bars_with(options: BarOptions) -> (ProgressBars, FakeTerminal) {
+    let terminal = FakeTerminal::default();
+    let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+    (ProgressBars::new(target, options, mask()), terminal)
+}
+
+fn plain_options() -> BarOptions {
+    BarOptions {
+        color: false,
+        is_unicode: true,
+        terminal_size: || (60, 20),
+        jobs: JOBS,
+    }
+}
+
+#[test]
+fn an_ascii_terminal_gets_ascii() {
+    let (mut bars, terminal) = bars_with(BarOptions {
+        is_unicode: false,
+        ..plain_options()
+    });
+    let agent = call_with_estimate(0, &"expert_".repeat(9), 1, true);
+    emit_start(&mut bars, &agent);
+    let mut call = call_with_estimate(0, "look", 1, true);
+    call.call.parent = Some(Arc::new(CallRef::new(&agent.call, Some(0))));
+    emit_start(&mut bars, &call);
+    bars.screen().tick();
+    drop(bars);
+    let text = terminal.written();
+    assert!(text.contains("`-look") && text.contains('~'), "{text}");
+    assert!(terminal.written().is_ascii(), "{}", terminal.written());
+}
+
+/// Calls of one tool that fail can be told apart, and the reason is shown even if the model reads something else.
+#[test]
+fn a_failure_says_which_call_and_why() {
+    let (mut bars, terminal) = new_bars(false);
+    let output = OutputBuffer::default();
+    let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+    let failed = Outcome::Failed {
+        output: String::new(),
+        stderr: "trying s3cr3t-value\npassword authentication failed for s3cr3t-value\n\n"
+            .to_owned(),
+        captured: CaptureStats::default(),
+        ending: CallEnding::ExitCode(2),
+    };
+    for (position, input) in [r#"{"url":"http://a/1"}"#, r#"{"url":"s3cr3t-value"}"#]
+        .iter()
+        .enumerate()
+    {
+        let checked = accepted_call(position, sample_tool("fetch"), true, input);
+        let call = &CallRef::new(&checked.call, Some(0));
+        for sink in [&mut bars as &mut dyn EventSink, &mut lines] {
+            emit_start(sink, &checked);
+            emit_finished(sink, call, &failed, "Answer directly.", (2_000, 2)).unwrap();
+        }
+    }
+    drop(bars);
+    assert_snapshot!(output.to_text(), @r#"
+    #0 fetch toolu_0 {"url":"http://a/1"}: exit 2, 2s: password authentication failed for [masked]
+    #1 fetch toolu_1 {"url":"[masked]"}: exit 2, 2s: password authentication failed for [masked]
+    "#);
+    let text = terminal.written();
+    for words in [
+        r#"fetch toolu_0 {"url":"http://a/1"}: exit 2, 2s: password authentication failed for [masked]"#,
+        r#"fetch toolu_1 {"url":"[masked]"}: exit 2, 2s"#,
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
 }

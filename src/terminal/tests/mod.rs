@@ -199,13 +199,13 @@ fn a_build_log_gets_one_line_per_event() {
     emit_turn(&mut lines, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut lines, &call_with_estimate(3, "wait", 1, false));
     assert_snapshot!(output.to_text(), @r"
-    #1 no\x1b[31mbody: unknown tool
+    #1 no\x1b[31mbody toolu_1: unknown tool
     2 calls in parallel
     #0 Read: ok, 1.5s (reading [masked]\x1b[2J)
     #2 get: ok, 1.5s
     #3 wait: HTTP 503, attempt 2 in 1.2s
     #3 wait: half\x1b[1m way
-    #3 wait: timeout after 30s
+    #3 wait toolu_3: timeout after 30s
     ");
 }
 
