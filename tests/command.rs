@@ -69,8 +69,8 @@ fn a_child_inherits_what_is_declared() {
                 }),
         )
         .run();
-    let expected = "DECLARED HOME LC_ALL PASSED PATH TOOLQ_IDEMPOTENCY_KEY TOOLQ_STATUS_FD TOOLQ_TOOL_NAME \
-                    TOOLQ_TOOL_USE_ID ";
+    let expected = "DECLARED HOME LC_ALL PASSED PATH TOOLQ_ATTEMPT TOOLQ_IDEMPOTENCY_KEY TOOLQ_STATUS_FD \
+                    TOOLQ_TOOL_NAME TOOLQ_TOOL_USE_ID TOOLQ_TURN ";
     let (names, descriptors) = ran.text().split_once('0').unwrap();
     assert_eq!(names, expected);
     // The last one is the directory that `ls` reads.

@@ -250,3 +250,110 @@ fn the_bash_script_completes() {
         ran.stderr
     );
 }
+
+/// `messages` decide what the model reads, not what programs and people read.
+#[test]
+fn results_for_programs_say_why_a_call_failed() {
+    let tools = "version: 1
+messages: {failed: Answer directly.}
+secrets: [PASSWORD]
+tools:
+  log_in:
+    description: Log in.
+    input_schema: {type: object}
+    effect: read
+    retry: {times: 1, on: ['exit:2'], backoff: 1ms}
+    command: {argv: [sh, -c, 'echo connecting >&2; echo rejected $PASSWORD >&2; exit 2'], pass_env: [PASSWORD]}
+";
+    let call = CALL.replace("count_words", "log_in");
+    let run = |arguments: &[&str]| {
+        let sandbox = CliSandbox::new()
+            .tools(tools)
+            .env("PASSWORD", "c4n4ry-password");
+        sandbox.stdin(&call).run(arguments).assert_exit(0)
+    };
+    let ran = run(&["run", "--to", "results", "--progress", "plain"]);
+    let mut result = ran.json()[0].clone();
+    assert!(result["duration_ms"].take().is_u64());
+    let expected = serde_json::json!({
+        "tool_use_id": "toolu_1", "tool_name": "log_in", "status": "failed", "is_error": true,
+        "content": "Answer directly.", "error": "rejected [masked]", "duration_ms": null, "attempts": 2,
+    });
+    assert_eq!(result, expected);
+    assert!(
+        ran.stderr.contains("#0 log_in toolu_1: exit 2")
+            && ran.stderr.contains(": rejected [masked]\n"),
+        "{}",
+        ran.stderr
+    );
+    let line = run(&["run", "-q", "--to", "result-lines"]);
+    assert_eq!(line.lines()[0]["error"], "rejected [masked]");
+}
+
+#[test]
+fn tools_can_be_listed_for_people_and_programs() {
+    let ran = toolq().run(&["tools", "--format", "table"]).assert_exit(0);
+    let rows: Vec<Vec<&str>> = ran
+        .stdout
+        .lines()
+        .map(|line| line.split("  ").collect())
+        .collect();
+    let cells = |row: usize| -> Vec<&str> {
+        let cells = rows[row].iter().map(|cell| cell.trim());
+        cells.filter(|cell| !cell.is_empty()).collect()
+    };
+    assert_eq!(
+        cells(0),
+        [
+            "tool",
+            "kind",
+            "effect",
+            "in parallel",
+            "timeout",
+            "retries"
+        ]
+    );
+    assert_eq!(
+        cells(1),
+        ["count_words", "command", "read", "safe: effect", "30s", "1"]
+    );
+    assert_eq!(
+        cells(2),
+        [
+            "ask_librarian",
+            "agent",
+            "write",
+            "not safe: default",
+            "30s",
+            "1"
+        ]
+    );
+    let ran = toolq().run(&["tools", "--format", "json"]).assert_exit(0);
+    let expected = serde_json::json!({
+        "name": "count_words", "kind": "command", "effect": "read", "concurrency_safe": true,
+        "decided_by": "effect", "timeout_ms": 30_000, "retries": 1,
+    });
+    assert_eq!(ran.json()[0], expected);
+}
+
+/// Nothing is suggested for a tool whose author has decided.
+#[test]
+fn a_plan_notes_what_one_more_declaration_would_save() {
+    let tools = |keys: &str| {
+        format!(
+            "version: 1\ntools:\n  look:\n    description: Look.\n    input_schema: {{type: object}}\n    estimate: 2s\n    command: [date]\n{keys}"
+        )
+    };
+    let calls = r#"[{"type":"tool_use","id":"a","name":"look","input":{}},{"type":"tool_use","id":"b","name":"look","input":{}}]"#;
+    let note = |keys| {
+        CliSandbox::new()
+            .tools(&tools(keys))
+            .stdin(calls)
+            .run(&["plan"])
+            .stderr
+    };
+    let expected = "note: 4s as planned, 2s with `concurrency_safe: true` for look";
+    assert!(note("").starts_with(expected), "{}", note(""));
+    assert_eq!(note("    effect: write\n"), "");
+    assert_eq!(note("    effect: read\n"), "");
+}

@@ -191,3 +191,50 @@ fn the_quick_start_answers_seven_calls() {
         .collect();
     assert_eq!(errors, [false, false, true, false, false, false, true]);
 }
+
+#[test]
+fn sessions_of_other_programs_can_be_replayed() {
+    for (dialect, session) in [
+        ("claude-code", "claude-code.jsonl"),
+        ("codex", "codex.jsonl"),
+    ] {
+        let ran = CliSandbox::in_repository()
+            .run(&[
+                "replay",
+                "--from",
+                dialect,
+                &format!("fixtures/sessions/{session}"),
+            ])
+            .assert_exit(0);
+        let note = "2 calls: 2 run, 0 served from the recording; 2 match";
+        assert!(ran.stderr.contains(note), "{session}: {}", ran.stderr);
+    }
+}
+
+/// A pattern with a slash is matched against the whole path.
+#[test]
+fn the_coding_agent_finds_files_by_path() {
+    let find = |pattern: &str| {
+        let call =
+            json!({"type": "tool_use", "id": "a", "name": "glob", "input": {"pattern": pattern}});
+        let ran = CliSandbox::in_repository()
+            .stdin(call.to_string())
+            .run(&["run", "-q", "--no-log", "-c", "fixtures/coding/tools.yaml"])
+            .assert_exit(0);
+        let text = ran.json()["content"].as_str().unwrap().to_owned();
+        text.lines()
+            .filter(|line| line.ends_with("greet.sh"))
+            .count()
+    };
+    for (pattern, count) in [
+        ("*.sh", 1),
+        ("src/*.sh", 1),
+        ("**/*.sh", 1),
+        ("src/**/*.sh", 1),
+        ("*/greet.?h", 1),
+        ("s*.sh", 0),
+        ("lib/**/*.sh", 0),
+    ] {
+        assert_eq!(find(pattern), count, "{pattern}");
+    }
+}

@@ -9,7 +9,7 @@ use crate::args::values::{AnswerFormat, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct AgentArguments {
-    /// Name of a tool with an `agent`; its input is read from stdin as JSON
+    /// Name of a tool with an `agent`; its input is read from stdin: JSON, or the text of its only string
     pub name: String,
     /// What to print
     #[arg(long, value_name = "WHAT", default_value = "text")]

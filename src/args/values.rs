@@ -83,6 +83,10 @@ pub enum ToolsFormat {
     Mcp,
     /// A section to paste into a prompt
     Markdown,
+    /// How each tool runs, for people
+    Table,
+    /// The same for programs
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -146,6 +150,10 @@ pub enum FormFlag {
     OpenaiChat,
     /// An array of `function_call_output` items
     OpenaiResponses,
+    /// An array of results for programs: with status, error, duration, and attempts
+    Results,
+    /// One such result per line, each printed as soon as it and all before it are ready
+    ResultLines,
 }
 
 impl From<FormFlag> for AnswerForm {
@@ -156,6 +164,8 @@ impl From<FormFlag> for AnswerForm {
             FormFlag::BlockLines => Self::BlockLines,
             FormFlag::OpenaiChat => Self::OpenAiChat,
             FormFlag::OpenaiResponses => Self::OpenAiResponses,
+            FormFlag::Results => Self::Results,
+            FormFlag::ResultLines => Self::ResultLines,
         }
     }
 }

@@ -54,6 +54,13 @@ fn warn_of_omissions(declarations: &ToolDeclarations, stderr: &StderrWriter) {
     if declarations.is_partial {
         stderr.print_warning("the server has more tools than this `tools/list` result: request the rest with its `nextCursor`");
     }
+    match declarations.nameless_tools {
+        0 => {}
+        1 => stderr.print_warning("left out a tool without a name, which no model could call"),
+        count => stderr.print_warning(&format!(
+            "left out {count} tools without a name, which no model could call"
+        )),
+    }
     if !declarations.api_tools.is_empty() {
         let names = declarations.api_tools.join("`, `");
         stderr.print_note(&format!(

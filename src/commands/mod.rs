@@ -9,4 +9,5 @@ pub(crate) mod log;
 pub(crate) mod plan;
 pub(crate) mod replay;
 pub(crate) mod run;
+mod tool_listing;
 pub(crate) mod tools;

@@ -17,6 +17,7 @@ use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::plan::{
     MERMAID_HEADER, PlanStyle, TurnPlan, render_plan_json, render_plan_mermaid, render_plan_text,
 };
+use toolq_core::text::format_duration;
 use toolq_core::types::{Call, Tool, ToolsConfig, Turn};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
@@ -119,7 +120,22 @@ impl PlanPrinter<'_> {
         }
         stdout::write_line(render_plan(&plan, format, &self.mask, self.context).trim_end())?;
         self.turns_printed += 1;
+        if format == PlanFormat::Text {
+            self.note_saving(&plan);
+        }
         Ok(())
+    }
+
+    /// Notes what one more declaration would save.
+    fn note_saving(&self, plan: &TurnPlan<'_>) {
+        if let Some(saving) = plan.best_safe_declaration() {
+            self.context.stderr.print_note(&format!(
+                "{} as planned, {} with `concurrency_safe: true` for {}, if its calls can run alongside others",
+                format_duration(plan.estimate.planned),
+                format_duration(saving.planned),
+                saving.tool
+            ));
+        }
     }
 
     fn note_undescribed(&self) {

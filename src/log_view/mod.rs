@@ -15,7 +15,7 @@ mod preview;
 mod session_view;
 mod stats;
 mod stats_table;
-mod table;
+pub(crate) mod table;
 mod text_layout;
 mod tool_name_filter;
 

@@ -14,6 +14,7 @@ use crate::terminal::{
     RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
 };
 use redact::Mask;
+use toolq_core::answer::failure_cause;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
@@ -179,10 +180,7 @@ impl ProgressBars {
         let known = self.calls.remove(&row_key(call));
         if let Some(CallCaption { path, subject, .. }) = known.filter(|_| outcome.is_error()) {
             let label = outcome_label::timed_outcome_label(outcome, duration);
-            let (label, cause) = (
-                self.options.red(&label),
-                outcome_label::failure_cause(outcome),
-            );
+            let (label, cause) = (self.options.red(&label), failure_cause(outcome));
             let line = failure_line(&path, &subject, &label, cause.as_deref(), &self.mask);
             self.screen.print_line(&line);
         }

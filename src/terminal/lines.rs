@@ -12,6 +12,7 @@ use crate::terminal::{
     RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
 };
 use redact::Mask;
+use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
@@ -147,7 +148,7 @@ impl ProgressLines {
         let name = self.call_name(call);
         let line = match self.calls.remove(&row_key(call)) {
             Some(known) if outcome.is_error() => {
-                let cause = outcome_label::failure_cause(outcome);
+                let cause = failure_cause(outcome);
                 failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask)
             }
             Some(CallLineState {

@@ -1,10 +1,9 @@
 //! Short texts about how calls end.
 
-use std::io;
 use std::time::Duration;
 
 use toolq_core::text::format_duration;
-use toolq_core::types::{AgentFailure, CallEnding, Event, Outcome};
+use toolq_core::types::{CallEnding, Event, Outcome};
 
 /// The status of a tool while its `describe` program runs.
 pub(crate) const DESCRIBING_LABEL: &str = "getting its schema";
@@ -58,34 +57,4 @@ pub(crate) fn retry_label(event: &Event<'_>) -> Option<String> {
     };
     let (ended, next, wait) = (outcome_label(outcome), attempt + 1, format_duration(*wait));
     Some(format!("{ended}, attempt {next} in {wait}"))
-}
-
-/// Returns why a call failed, in one line, if its label doesn't say so: the last line of a program's standard error, or
-/// the error of a request. What the model reads may be something else, with `messages`.
-pub(crate) fn failure_cause(outcome: &Outcome) -> Option<String> {
-    let cause = match outcome {
-        Outcome::Failed { output, stderr, .. } => last_line(stderr).or_else(|| last_line(output)),
-        Outcome::TimedOut { stderr, .. } | Outcome::Cancelled { stderr, .. } => last_line(stderr),
-        Outcome::BadOutput { problem, .. } => Some(problem.as_str()),
-        Outcome::NotStarted(error) => {
-            let system = io::Error::from_raw_os_error(error.errno);
-            return Some(format!("{}: {system}", error.program));
-        }
-        Outcome::TransportFailed(error) => {
-            return Some(format!("{}: {}", error.origin, error.detail));
-        }
-        Outcome::AgentFailed {
-            failure: AgentFailure::ApiError { message, .. },
-            ..
-        } => Some(message.as_str()),
-        Outcome::MissingVariable(name) => return Some(format!("{name} isn't set")),
-        Outcome::LogRefused(why) | Outcome::InternalError(why) => Some(why.as_str()),
-        _ => None,
-    };
-    cause.map(str::to_owned)
-}
-
-/// Returns the last line that isn't blank.
-fn last_line(text: &str) -> Option<&str> {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }

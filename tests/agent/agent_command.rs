@@ -226,3 +226,61 @@ fn the_conversation_is_printed_without_secrets() {
     assert_eq!(printed[0]["content"], "[masked] why?");
     assert_eq!(printed[1]["content"][0]["text"], "You told me [masked].");
 }
+
+/// A person needn't write JSON for an agent that takes one text.
+#[test]
+fn a_text_is_the_input_of_an_agent_with_one_string() {
+    for (stdin, query) in [
+        ("fix div\n", "fix div"),
+        ("12 monkeys\n", "12 monkeys"),
+        ("\"quoted\"", "\"quoted\""),
+        ("true", "true"),
+        ("{\"query\": \"as JSON\"}", "as JSON"),
+    ] {
+        let api = ScriptedApi::new(&[text_response("Done.")]);
+        toolq(&api, "")
+            .stdin(stdin)
+            .run(&["agent", "expert", "--no-log"])
+            .assert_exit(0);
+        let request = Value::from(api.messages(0)).to_string();
+        let expected = Value::from(query).to_string();
+        assert!(
+            request.contains(expected.trim_matches('"')),
+            "{stdin}: {request}"
+        );
+    }
+}
+
+/// The hint has the properties of the agent, not those of an example.
+#[test]
+fn the_hint_shows_an_input_of_this_agent() {
+    let tools = |properties: &str| {
+        format!(
+            "version: 1\ntools:\n  expert:\n    description: d\n    input_schema: {{type: object, {properties}}}\n    agent: {{endpoint: 'http://127.0.0.1:1', api_key: '${{KEY}}', model: m, system: s, prompt: p}}\n"
+        )
+    };
+    let two = "properties: {from: {type: string}, n: {type: integer}}, required: [from, n]";
+    for (properties, stdin, hint) in [
+        (
+            two,
+            "a text",
+            r#"echo '{"from":"…","n":…}' | toolq agent expert"#,
+        ),
+        (
+            two,
+            "12",
+            r#"echo '{"from":"…","n":…}' | toolq agent expert"#,
+        ),
+        (
+            "properties: {q: {type: string}}, required: [q]",
+            "",
+            "echo 'TEXT' | toolq agent expert",
+        ),
+    ] {
+        let ran = crate::support::CliSandbox::new()
+            .tools(&tools(properties))
+            .stdin(stdin);
+        let ran = ran.run(&["agent", "expert"]).assert_exit(2);
+        assert!(ran.stderr.contains(hint), "{stdin}: {}", ran.stderr);
+    }
+}

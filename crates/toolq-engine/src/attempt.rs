@@ -24,6 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) job: Arc<CallJob>,
     /// Runs the tool's probe instead of the call.
     pub(crate) is_probe: bool,
+    /// Its number, from 1.
+    pub(crate) number: u32,
     pub(crate) idempotency_key: Arc<str>,
     pub(crate) timeout: AttemptTimeout,
     /// Resolves when the attempt must stop.

@@ -26,7 +26,7 @@ use toolq_core::types::Call;
 pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
     let agent = find_agent(&tools, &arguments.name)?;
-    let call = read_call(&arguments.name)?;
+    let call = read_call(agent)?;
     let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
     // The schema of an agent with a `describe` program isn't known yet.
     if !agent.needs_describe() {

@@ -59,11 +59,14 @@ impl AnswerAssembler {
 
     /// Returns whether a line without calls is answered with an empty list, so that a client waiting for a line gets one.
     pub fn answers_empty_lines(&self) -> bool {
-        self.layout == InputLayout::Lines && self.form_override != Some(AnswerForm::BlockLines)
+        let has_line_per_result = self
+            .form_override
+            .is_some_and(AnswerForm::has_line_per_result);
+        self.layout == InputLayout::Lines && !has_line_per_result
     }
 
     /// Returns whether each answer is a line of its own.
     pub fn has_line_per_block(&self) -> bool {
-        self.form == AnswerForm::BlockLines
+        self.form.has_line_per_result()
     }
 }

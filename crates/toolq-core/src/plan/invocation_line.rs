@@ -3,14 +3,13 @@
 
 use std::borrow::Cow;
 
-use url::form_urlencoded::byte_serialize;
-
 use crate::plan::json::render_body;
 use crate::text::escape;
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
     Invocation, PartialTemplate, Segment, StdinContent, Template, TemplatePart,
 };
+use crate::url::encode_query_text;
 use redact::Mask;
 
 /// Renders the line; returns `None` if the tool has no backing.
@@ -102,11 +101,11 @@ fn encoded_url(request: &HttpInvocation) -> String {
     let mut target = request.url.to_string();
     for (name, value) in &request.query {
         target.push(if target.contains('?') { '&' } else { '?' });
-        target.extend(byte_serialize(name.as_bytes()));
+        target.push_str(&encode_query_text(name));
         target.push('=');
         for piece in &value.0 {
             match piece {
-                Segment::Text(text) => target.extend(byte_serialize(text.as_bytes())),
+                Segment::Text(text) => target.push_str(&encode_query_text(text)),
                 Segment::Env { .. } => target.push_str(&piece.to_string()),
             }
         }

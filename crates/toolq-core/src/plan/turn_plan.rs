@@ -157,6 +157,23 @@ impl<'a> TurnPlan<'a> {
         });
     }
 
+    /// Returns how long the turn would take if the calls of `tool` were concurrency-safe.
+    pub(crate) fn duration_if_safe(&self, tool: &str) -> Duration {
+        let mut plan = TurnPlan {
+            batches: Vec::new(),
+            rejected: Vec::new(),
+            estimate: TurnEstimate::default(),
+            ..*self
+        };
+        let mut partition = BatchPartition::default();
+        for PlannedCall { call, accepted, .. } in self.planned_calls() {
+            let safe = accepted.safe || accepted.tool.name == tool;
+            plan.push_planned(call, accepted, partition.assign_batch(safe));
+        }
+        plan.schedule_calls();
+        plan.estimate.planned
+    }
+
     /// Computes when each batch and call starts: batches follow one another, and the calls of a batch share `jobs`
     /// slots in call order. Agents have `jobs` slots of their own, except that a single job runs everything in turn.
     fn schedule_calls(&mut self) {

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::json::Input;
 use crate::types::{
-    AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallTimeouts, CaptureStats, CheckedCall,
-    CommandInvocation, Compare, Effect, EmitError, Event, EventSink, Invocation, OnFailure,
-    Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent, ResumeState,
-    RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates, StdinContent, Tool, ToolsConfig,
-    Verdict,
+    AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts, CaptureStats,
+    CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink, Invocation,
+    OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent,
+    ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates, StdinContent, Tool,
+    ToolsConfig, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -160,6 +160,7 @@ pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
         tool_name: call.tool_name.clone(),
         content: ResultContent::Text(text.to_owned()),
         is_error,
+        report: CallReport::default(),
     }
 }
 

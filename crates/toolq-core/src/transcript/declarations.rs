@@ -41,6 +41,8 @@ pub struct ToolDeclarations {
     pub tools: Vec<ToolDeclaration>,
     /// Names or types of the tools that the API runs itself. They have no schema and need no backing.
     pub api_tools: Vec<String>,
+    /// Number of tools without a name, which can't be declared.
+    pub nameless_tools: usize,
     /// The input is one page of an MCP server's list (`nextCursor`): the server has more tools.
     pub is_partial: bool,
 }
@@ -48,7 +50,7 @@ pub struct ToolDeclarations {
 /// Reads the tools that `source` declares. A single document may have at most `max_document` bytes.
 ///
 /// # Errors
-/// The source can't be read, isn't valid JSON, or declares no tools; a tool has no name, or two have the same name.
+/// The source can't be read, isn't valid JSON, or declares no tools, or two tools have the same name.
 pub fn read_declarations(
     mut source: InputSource,
     max_document: u64,
@@ -78,10 +80,17 @@ impl DocumentVisitor for DeclarationCollector {
             let object = tool
                 .object()
                 .ok_or_else(|| DocumentError::not_an_object("a tool", tool))?;
-            let Some(declaration) = parse_declaration(&object)? else {
-                let name = object.get_text("name").or_else(|| object.get_text("type"));
-                self.found.api_tools.extend(name.map(Cow::into_owned));
-                continue;
+            let declaration = match parse_declaration(&object)? {
+                ListedTool::Declared(declaration) => declaration,
+                ListedTool::OfApi => {
+                    let name = object.get_text("name").or_else(|| object.get_text("type"));
+                    self.found.api_tools.extend(name.map(Cow::into_owned));
+                    continue;
+                }
+                ListedTool::Nameless => {
+                    self.found.nameless_tools += 1;
+                    continue;
+                }
             };
             if !self.names.insert(declaration.name.clone()) {
                 let name = declaration.name.escape_debug();
@@ -120,22 +129,30 @@ fn has_more(object: &ParsedObject<'_>) -> bool {
     cursor.is_some_and(|cursor| !cursor.is_null())
 }
 
-/// Parses one tool. Returns `None` if the API runs it itself.
-fn parse_declaration<'a>(
-    tool: &ParsedObject<'a>,
-) -> Result<Option<ToolDeclaration>, DocumentError<'a>> {
+/// What one entry of a list of tools declares.
+enum ListedTool {
+    Declared(ToolDeclaration),
+    /// The API runs it itself.
+    OfApi,
+    Nameless,
+}
+
+/// Parses one tool.
+fn parse_declaration<'a>(tool: &ParsedObject<'a>) -> Result<ListedTool, DocumentError<'a>> {
     let kind = tool.get_text("type");
     let function = tool.get_object("function");
     let body = function.as_ref().unwrap_or(tool);
     let schema = find_schema(body);
     let is_own = matches!(kind.as_deref(), None | Some("function" | "custom"));
     if !is_own && schema.is_none() {
-        return Ok(None);
+        return Ok(ListedTool::OfApi);
     }
     let name = body
         .get_unique_text("name")?
         .filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| DocumentError::new(tool.json(), "this tool has no name"))?;
+    let Some(name) = name else {
+        return Ok(ListedTool::Nameless);
+    };
     let hints = tool.get_object("annotations");
     let hint = |key| {
         let value = hints.as_ref().and_then(|hints| hints.get(key));
@@ -144,7 +161,7 @@ fn parse_declaration<'a>(
     let any_object = r#"{"type":"object"}"#;
     let schema = RawValue::from_string(schema.map_or(any_object, JsonText::get).to_owned())
         .map_err(|error| DocumentError::new(tool.json(), error.to_string()))?;
-    Ok(Some(ToolDeclaration {
+    Ok(ListedTool::Declared(ToolDeclaration {
         name: name.into_owned(),
         description: body
             .get_text("description")

@@ -1,8 +1,11 @@
 //! The result of a call, in no particular dialect.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
+
+use crate::types::status::Status;
 
 /// How an output was captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,4 +54,30 @@ pub struct CallAnswer {
     pub content: ResultContent,
     /// Whether the model receives the result as an error.
     pub is_error: bool,
+    /// How it came about. The model doesn't read it.
+    pub report: CallReport,
+}
+
+/// How a call ended, for programs and people.
+#[derive(Debug, Clone)]
+pub struct CallReport {
+    /// How it ended, in one word.
+    pub status: Status,
+    /// Why it failed, with secrets masked; `None` for a success.
+    pub error: Option<String>,
+    /// From its start to its end; zero if this run didn't start it.
+    pub duration: Duration,
+    /// Number of attempts.
+    pub attempts: u32,
+}
+
+impl Default for CallReport {
+    fn default() -> Self {
+        Self {
+            status: Status::Ok,
+            error: None,
+            duration: Duration::ZERO,
+            attempts: 0,
+        }
+    }
 }

@@ -64,6 +64,17 @@ pub enum AnswerForm {
     OpenAiChat,
     /// An array of `function_call_output` items.
     OpenAiResponses,
+    /// An array of results with their statuses, for programs.
+    Results,
+    /// One such result per line, each written as soon as it and all earlier ones are available.
+    ResultLines,
+}
+
+impl AnswerForm {
+    /// Returns whether each result is a line of its own.
+    pub fn has_line_per_result(self) -> bool {
+        matches!(self, Self::BlockLines | Self::ResultLines)
+    }
 }
 
 /// How an input arranges its turns, and therefore how the output arranges their results.

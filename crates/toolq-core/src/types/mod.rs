@@ -32,7 +32,7 @@ pub use agent::{
     AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
 };
 pub use agent_history::{AgentHistory, LoggedResponse};
-pub use answer::{CallAnswer, CaptureStats, ResultContent};
+pub use answer::{CallAnswer, CallReport, CaptureStats, ResultContent};
 pub(crate) use backing::{ArgumentTemplate, StatusRange};
 pub use backing::{
     Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern, HttpBacking, HttpMethod,

@@ -2,8 +2,10 @@
 
 pub(crate) mod hosts;
 mod public_address;
+mod query;
 mod request_url;
 
 pub(crate) use hosts::parse_host_pattern;
 pub use public_address::is_public;
+pub(crate) use query::encode_query_text;
 pub use request_url::{RequestUrlError, build_request_url};

@@ -5,6 +5,7 @@
 use url::Url;
 
 use crate::types::{HttpBacking, HttpInvocation, PartialTemplate, TemplatePart};
+use crate::url::encode_query_text;
 use crate::url::hosts;
 
 /// Why a request has no URL.
@@ -44,7 +45,12 @@ pub fn build_request_url(
         let value = template
             .resolve(env)
             .map_err(RequestUrlError::MissingVariable)?;
-        url.query_pairs_mut().append_pair(name, &value);
+        let pair = format!("{}={}", encode_query_text(name), encode_query_text(&value));
+        let query = match url.query() {
+            None | Some("") => pair,
+            Some(declared) => format!("{declared}&{pair}"),
+        };
+        url.set_query(Some(&query));
     }
     url.set_fragment(None);
     Ok(url)

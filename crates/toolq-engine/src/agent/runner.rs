@@ -55,6 +55,7 @@ impl AgentRunner {
             parent_scope,
             idempotency_key,
             is_probe: _,
+            number: _,
         } = attempt
         else {
             return Outcome::InternalError("an agent has no dispatcher".to_owned()).into();

@@ -41,7 +41,7 @@ pub(crate) fn build_environment(
     environment: &Environment,
     backing: Option<&CommandBacking>,
     command: &CommandInvocation,
-    (call, key): (&Call, &str),
+    (call, key, attempt): (&Call, &str, u32),
 ) -> Result<ChildEnvironment, Outcome> {
     let mut variables = ChildEnvironment(inherited_variables(environment));
     for name in backing.iter().flat_map(|backing| &backing.pass_env) {
@@ -56,6 +56,8 @@ pub(crate) fn build_environment(
     variables.set("TOOLQ_TOOL_NAME", call.name.replace('\0', "\u{FFFD}"));
     variables.set("TOOLQ_TOOL_USE_ID", call.id.replace('\0', "\u{FFFD}"));
     variables.set("TOOLQ_IDEMPOTENCY_KEY", key);
+    variables.set("TOOLQ_TURN", call.turn.to_string());
+    variables.set("TOOLQ_ATTEMPT", attempt.to_string());
     variables.set("TOOLQ_STATUS_FD", "3");
     Ok(variables)
 }

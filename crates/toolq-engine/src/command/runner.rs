@@ -93,8 +93,8 @@ impl CommandRunner {
     ) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let tool = &job.accepted.tool;
-        let spec = match CommandSpec::new(self, (command, backing), &job, &attempt.idempotency_key)
-        {
+        let attempt_id = (&*attempt.idempotency_key, attempt.number);
+        let spec = match CommandSpec::new(self, (command, backing), &job, attempt_id) {
             Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };

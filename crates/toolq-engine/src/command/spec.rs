@@ -45,7 +45,7 @@ impl<'a> CommandSpec<'a> {
         commands: &'a CommandRunner,
         (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
         job: &'a CallJob,
-        key: &str,
+        (key, attempt): (&str, u32),
     ) -> Result<Self, Outcome> {
         let program = command.argv.first().map_or("", String::as_str);
         let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
@@ -65,9 +65,14 @@ impl<'a> CommandSpec<'a> {
             argv: argv
                 .collect::<Result<_, _>>()
                 .map_err(|_| start_error(Errno::INVAL))?,
-            env: build_environment(&commands.environment, backing, command, (&job.call, key))?
-                .into_strings()
-                .map_err(|_| start_error(Errno::INVAL))?,
+            env: build_environment(
+                &commands.environment,
+                backing,
+                command,
+                (&job.call, key, attempt),
+            )?
+            .into_strings()
+            .map_err(|_| start_error(Errno::INVAL))?,
             limits: backing
                 .map(|backing| to_resource_limits(backing.limits))
                 .unwrap_or_default(),

@@ -139,7 +139,8 @@ impl Dispatcher<'_> {
         self.record_doubt(call_ref, outcome);
         let EngineSettings { tools, mask, .. } = &self.engine.settings;
         let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
-        let answer = answer::build_answer(call, tool, outcome, messages, mask);
+        let mut answer = answer::build_answer(call, tool, outcome, messages, mask);
+        (answer.report.duration, answer.report.attempts) = (duration, attempts);
         self.emit(&Event::Finished {
             call: call_ref,
             outcome,

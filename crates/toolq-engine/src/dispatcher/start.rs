@@ -142,6 +142,7 @@ impl Dispatcher<'_> {
         let attempt = Attempt {
             job: Arc::clone(&run.job),
             is_probe: run.is_probing,
+            number: run.attempt,
             idempotency_key: Arc::clone(&run.idempotency_key),
             timeout: run.attempt_timeout(self.engine.control.now()),
             cancel: cancelled,

@@ -59,36 +59,49 @@ pub fn render_declarations(tools: &ToolsConfig, format: DeclarationFormat) -> St
     }
 }
 
+fn declare_name(tool: &Tool) -> Value {
+    let mut declaration = json!({"name": tool.name});
+    add_description(&mut declaration, tool);
+    declaration
+}
+
+/// Adds the description, if there is one: an empty one says nothing to a model.
+fn add_description(declaration: &mut Value, tool: &Tool) {
+    if !tool.description().is_empty() {
+        declaration["description"] = tool.description().into();
+    }
+}
+
 fn anthropic_declaration(tool: &Tool) -> Value {
-    json!({"name": tool.name, "description": tool.description(), "input_schema": tool.input_schema()})
+    let mut declaration = declare_name(tool);
+    declaration["input_schema"] = tool.input_schema().clone();
+    declaration
 }
 
 fn openai_chat_declaration(tool: &Tool) -> Value {
-    let function = json!({"name": tool.name, "description": tool.description(), "parameters": tool.input_schema()});
+    let mut function = declare_name(tool);
+    function["parameters"] = tool.input_schema().clone();
     json!({"type": "function", "function": function})
 }
 
 /// The API treats schemas as strict by default, and strict schemas are a small subset of JSON Schema.
 fn openai_responses_declaration(tool: &Tool) -> Value {
-    json!({
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description(),
-        "parameters": tool.input_schema(),
-        "strict": false,
-    })
+    let mut declaration = json!({"type": "function", "name": tool.name});
+    add_description(&mut declaration, tool);
+    declaration["parameters"] = tool.input_schema().clone();
+    declaration["strict"] = false.into();
+    declaration
 }
 
 /// MCP expresses a tool's effect as hints.
 fn mcp_declaration(tool: &Tool) -> Value {
-    json!({
-        "name": tool.name,
-        "title": tool.display_name.as_ref().unwrap_or(&tool.name),
-        "description": tool.description(),
-        "inputSchema": tool.input_schema(),
-        "annotations": {
-            "readOnlyHint": tool.effect == Effect::Read,
-            "idempotentHint": tool.effect != Effect::Write,
-        },
-    })
+    let title = tool.display_name.as_ref().unwrap_or(&tool.name);
+    let mut declaration = json!({"name": tool.name, "title": title});
+    add_description(&mut declaration, tool);
+    declaration["inputSchema"] = tool.input_schema().clone();
+    declaration["annotations"] = json!({
+        "readOnlyHint": tool.effect == Effect::Read,
+        "idempotentHint": tool.effect != Effect::Write,
+    });
+    declaration
 }

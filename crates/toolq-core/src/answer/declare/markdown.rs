@@ -16,7 +16,10 @@ const MAX_DEPTH: usize = 4;
 
 /// Renders the whole section, without a trailing newline.
 pub fn render_section(tools: &[Arc<Tool>]) -> String {
-    let mut text = "# Available Tools\n".to_owned();
+    let mut text = match tools.len() {
+        1 => "# Available Tools\n\n1 tool\n".to_owned(),
+        count => format!("# Available Tools\n\n{count} tools\n"),
+    };
     let mut categories: Vec<Option<&str>> = Vec::new();
     for tool in tools {
         let category = tool.category.as_deref();

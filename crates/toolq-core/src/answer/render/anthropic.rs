@@ -44,7 +44,7 @@ pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
 }
 
 /// Text as a string, blocks verbatim.
-struct ToolResultContent<'a>(&'a ResultContent);
+pub(super) struct ToolResultContent<'a>(pub(super) &'a ResultContent);
 
 impl Serialize for ToolResultContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use crate::answer::render::anthropic;
 use crate::answer::render::openai;
+use crate::answer::render::results;
 use crate::types::{AnswerForm, CallAnswer, ResultContent};
 
 /// Renders the results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without
-/// a trailing newline. [`AnswerForm::BlockLines`] has one line per result, and is empty without results. Any other form
+/// a trailing newline. [`AnswerForm::BlockLines`] and [`AnswerForm::ResultLines`] have one line per result, and are empty without results. Any other form
 /// without results is an empty list.
 pub fn render_answers(form: AnswerForm, answers: &[CallAnswer]) -> String {
     match (form, answers) {
@@ -25,12 +26,18 @@ pub fn render_answers(form: AnswerForm, answers: &[CallAnswer]) -> String {
                 .collect();
             lines.join("\n")
         }
+        (AnswerForm::ResultLines, _) => {
+            let rows = answers.iter().map(results::build_row);
+            let lines: Vec<String> = rows.map(|row| to_compact_json(&row)).collect();
+            lines.join("\n")
+        }
         (_, []) => "[]".to_owned(),
         (AnswerForm::Message, _) => to_compact_json(&anthropic::build_message(answers)),
         (AnswerForm::Block, [answer]) => to_compact_json(&anthropic::build_block(answer)),
         (AnswerForm::Blocks | AnswerForm::Block, _) => {
             to_compact_json(&anthropic::build_blocks(answers))
         }
+        (AnswerForm::Results, _) => to_compact_json(&results::build_rows(answers)),
         (AnswerForm::OpenAiChat, _) => to_compact_json(&openai::build_messages(answers)),
         (AnswerForm::OpenAiResponses, _) => to_compact_json(&openai::build_outputs(answers)),
     }

@@ -3,5 +3,6 @@
 mod anthropic;
 mod forms;
 mod openai;
+mod results;
 
 pub use forms::{content_as_text, render_answers};

@@ -3,6 +3,7 @@
 mod agent;
 mod command;
 mod error_text;
+mod failure_cause;
 mod halted;
 mod hints;
 mod http;
@@ -14,4 +15,5 @@ mod rejected;
 mod signals;
 mod truncation;
 
+pub use failure_cause::failure_cause;
 pub use outcome_text::{build_answer, empty_output_text, max_turns_text, strip_hint};

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::answer::texts::agent;
 use crate::answer::texts::command;
 use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::failure_cause::failure_cause;
 use crate::answer::texts::halted;
 use crate::answer::texts::http;
 use crate::answer::texts::leftovers;
@@ -21,8 +22,8 @@ use crate::answer::texts::rejected;
 use crate::answer::texts::truncation;
 use crate::text::{format_duration, truncate};
 use crate::types::{
-    Call, CallAnswer, CallEnding, DoubtCause, MessageKey, MessageTemplates, Outcome, ResultContent,
-    Template, TemplatePart, Tool,
+    Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates, Outcome,
+    ResultContent, Template, TemplatePart, Tool,
 };
 use redact::Mask;
 
@@ -60,6 +61,19 @@ pub fn build_answer(
         tool_name: call.name.clone(),
         content: mask_content(content, mask),
         is_error: outcome.is_error(),
+        report: CallReport {
+            status: outcome.status(),
+            error: outcome.is_error().then(|| error_summary(outcome, mask)),
+            ..CallReport::default()
+        },
+    }
+}
+
+/// Returns why a call failed, with secrets masked: the cause if it is known, or else the words of its status.
+fn error_summary(outcome: &Outcome, mask: &Mask) -> String {
+    match failure_cause(outcome) {
+        Some(cause) => mask.apply(&cause).into_owned(),
+        None => outcome.status().as_str().replace('_', " "),
     }
 }
 

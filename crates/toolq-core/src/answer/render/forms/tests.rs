@@ -3,7 +3,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::answer::render::forms::render_answers;
-use crate::types::{AnswerForm, CallAnswer, ResultContent};
+use crate::types::{AnswerForm, CallAnswer, CallReport, ResultContent, Status};
 
 const FORMS: [AnswerForm; 6] = [
     AnswerForm::Message,
@@ -20,6 +20,7 @@ fn answer(id: &str, content: ResultContent) -> CallAnswer {
         tool_name: "tool".to_owned(),
         content,
         is_error: false,
+        report: CallReport::default(),
     }
 }
 
@@ -137,4 +138,35 @@ proptest! {
             prop_assert_eq!(block["content"].as_str(), Some(&**text));
         }
     }
+}
+
+/// Programs learn how a call ended without parsing its text.
+#[test]
+fn results_say_how_each_call_ended() {
+    let mut failed = text_answer("b", "Answer directly.");
+    failed.is_error = true;
+    failed.report = CallReport {
+        status: Status::Failed,
+        error: Some("no such host".to_owned()),
+        duration: std::time::Duration::from_millis(1_500),
+        attempts: 2,
+    };
+    let answers = [
+        answer("a", content_blocks(&[r#"{"type":"text","text":"x"}"#])),
+        failed,
+    ];
+    let rows = [
+        r#"{"tool_use_id":"a","tool_name":"tool","status":"ok","is_error":false,"content":[{"type":"text","text":"x"}],"error":null,"duration_ms":0,"attempts":0}"#,
+        r#"{"tool_use_id":"b","tool_name":"tool","status":"failed","is_error":true,"content":"Answer directly.","error":"no such host","duration_ms":1500,"attempts":2}"#,
+    ];
+    assert_eq!(
+        render_answers(AnswerForm::Results, &answers),
+        format!("[{}]", rows.join(","))
+    );
+    assert_eq!(
+        render_answers(AnswerForm::ResultLines, &answers),
+        rows.join("\n")
+    );
+    assert_eq!(render_answers(AnswerForm::Results, &[]), "[]");
+    assert_eq!(render_answers(AnswerForm::ResultLines, &[]), "");
 }

@@ -1,0 +1,94 @@
+//! What `toolq tools --format table` and `--format json` print: how each tool is declared to run.
+
+use serde::Serialize;
+
+use crate::log_view::table::{left_aligned, render_rows, row_name};
+use toolq_core::text::format_duration;
+use toolq_core::types::{Backing, SafetyPolicy, Tool, ToolsConfig};
+
+/// One tool.
+#[derive(Serialize)]
+struct ToolListing<'t> {
+    name: &'t str,
+    kind: &'static str,
+    effect: &'static str,
+    /// `null` if it depends on the input.
+    concurrency_safe: Option<bool>,
+    decided_by: String,
+    timeout_ms: u128,
+    /// Attempts after the first.
+    retries: u32,
+}
+
+impl<'t> ToolListing<'t> {
+    fn new(tool: &'t Tool) -> Self {
+        let (concurrency_safe, decided_by) = describe_safety(&tool.safety);
+        Self {
+            name: &tool.name,
+            kind: kind(tool.backing.as_ref()),
+            effect: tool.effect.name(),
+            concurrency_safe,
+            decided_by,
+            timeout_ms: tool.timeout.after.as_millis(),
+            retries: tool.retry.max_retries,
+        }
+    }
+
+    fn safety(&self) -> String {
+        let word = match self.concurrency_safe {
+            Some(true) => "safe",
+            Some(false) => "not safe",
+            None => "by input",
+        };
+        format!("{word}: {}", self.decided_by)
+    }
+}
+
+/// Renders an array with an object per tool, in the order of the file.
+pub(crate) fn to_json(tools: &ToolsConfig) -> serde_json::Result<String> {
+    let listings = tools.tools.iter().map(|tool| ToolListing::new(tool));
+    serde_json::to_string(&listings.collect::<Vec<_>>())
+}
+
+/// Renders a row per tool, in the order of the file.
+pub(crate) fn to_table(tools: &ToolsConfig, color: bool) -> String {
+    let listings = tools.tools.iter().map(|tool| ToolListing::new(tool));
+    let listings: Vec<ToolListing<'_>> = listings.collect();
+    let column = |title, cell: &dyn Fn(&ToolListing<'_>) -> String| {
+        left_aligned(title, listings.iter().map(cell).collect())
+    };
+    let timeouts = tools
+        .tools
+        .iter()
+        .map(|tool| format_duration(tool.timeout.after));
+    let columns = [
+        column("tool", &|tool| row_name(Some(tool.name))),
+        column("kind", &|tool| tool.kind.to_owned()),
+        column("effect", &|tool| tool.effect.to_owned()),
+        column("in parallel", &|tool| tool.safety()),
+        left_aligned("timeout", timeouts.collect()),
+        column("retries", &|tool| tool.retries.to_string()),
+    ];
+    render_rows(&columns, color)
+}
+
+fn kind(backing: Option<&Backing>) -> &'static str {
+    match backing {
+        Some(Backing::Command(_)) => "command",
+        Some(Backing::Http(_)) => "http",
+        Some(Backing::Agent(_)) => "agent",
+        Some(Backing::Builtin(_)) => "builtin",
+        None => "none",
+    }
+}
+
+/// Returns whether calls are concurrency-safe, and what decides it, in the words of a plan.
+fn describe_safety(policy: &SafetyPolicy) -> (Option<bool>, String) {
+    match policy {
+        SafetyPolicy::Declared(safe) => (Some(*safe), "concurrency_safe".to_owned()),
+        SafetyPolicy::When(_) => (None, "concurrency_safe.when".to_owned()),
+        SafetyPolicy::Rule(rule) => (Some(rule.safe), format!("rule {}", rule.glob)),
+        SafetyPolicy::Effect(safe) => (Some(*safe), "effect".to_owned()),
+        SafetyPolicy::Default => (Some(false), "default".to_owned()),
+    }
+}
