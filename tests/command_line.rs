@@ -357,3 +357,21 @@ fn a_plan_notes_what_one_more_declaration_would_save() {
     assert_eq!(note("    effect: write\n"), "");
     assert_eq!(note("    effect: read\n"), "");
 }
+
+/// One broken entry of a client doesn't spoil the whole request.
+#[test]
+fn a_tool_without_a_name_is_left_out() {
+    let ran = CliSandbox::new()
+        .file(
+            "request.json",
+            r#"{"tools":[{"input_schema":{}},{"name":"a","input_schema":{"type":"object"}}]}"#,
+        )
+        .run(&["init", "--from", "request.json", "-c", "-"])
+        .assert_exit(0);
+    assert!(
+        ran.stderr.contains("left out a tool without a name"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("  a:\n"), "{}", ran.stdout);
+}

@@ -182,6 +182,8 @@ fn markdown_lists_every_tool_by_category() {
     insta::assert_snapshot!(ran.stdout, @r#"
     # Available Tools
 
+    6 tools
+
     ## files
 
     ### read_file (Reading)

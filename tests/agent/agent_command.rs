@@ -194,7 +194,7 @@ fn an_agent_that_cannot_start_exits_2() {
     for (name, input, expected) in [
         ("exprt", INPUT, "did you mean expert?"),
         ("look", INPUT, "is a tool, but not an agent"),
-        ("expert", "why?", "not valid JSON"),
+        ("expert", "{why?", "not valid JSON"),
         ("expert", "{}", "/query: is required"),
         ("expert", "", "not valid JSON"),
     ] {

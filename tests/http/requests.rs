@@ -21,7 +21,7 @@ fn a_request_is_sent_as_declared() {
     let request = &server.requests()[0];
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     assert!(
-        head.starts_with("POST /?q=a%26b%3Dc+d HTTP/1.1\r\n"),
+        head.starts_with("POST /?q=a%26b%3Dc%20d HTTP/1.1\r\n"),
         "{head}"
     );
     assert!(

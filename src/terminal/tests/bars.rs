@@ -37,7 +37,7 @@ fn bars_escape_and_mask_what_tools_say() {
     drop(bars);
     let text = terminal.written();
     for words in [
-        r"no\x1b[31mbody toolu_1: unknown tool ",
+        r"no\x1b[31mbody toolu_1: unknown tool: no tool has this name",
         r"Read: reading [masked]\x1b[2J",
         "20 calls, 10 at a time",
         "wait toolu_3: timeout after 30s ",

@@ -148,6 +148,8 @@ fn the_prompt_section_lists_every_field() {
     insta::assert_snapshot!(render_declarations(&one, DeclarationFormat::Markdown), @r#"
     # Available Tools
 
+    1 tool
+
     ## t
 
     What t does.
