@@ -31,6 +31,8 @@ pub enum LogCommand {
     Stats(LogStatsArguments),
     /// Show tokens, turns, and estimated cost (by `prices` in tools.yaml) of each agent, over all given logs
     Cost(LogCostArguments),
+    /// Print the calls and results as a recording: a line for the calls of each turn, and one for their results
+    Export(LogExportArguments),
     /// Check that every line is intact; exit 4 if one isn't
     Verify(LogFileArguments),
     /// Record what became of a call in doubt, for `run --resume`
@@ -64,6 +66,26 @@ pub struct LogShowArguments {
     /// Only calls of this tool; can be repeated
     #[arg(long, value_name = "NAME")]
     pub tool: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct LogExportArguments {
+    #[command(flatten)]
+    pub logs: LogFileArguments,
+    /// Form of the recording
+    #[arg(long, value_name = "FORMAT", default_value = "messages")]
+    pub format: ExportFormat,
+}
+
+/// The form of an exported log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Messages with `tool_use` and `tool_result` blocks (Anthropic)
+    Messages,
+    /// Messages with `tool_calls`, and messages with the role `tool` (OpenAI chat completions)
+    OpenaiChat,
+    /// Items `function_call` and `function_call_output` (OpenAI responses)
+    OpenaiResponses,
 }
 
 #[derive(Debug, Args)]

@@ -22,8 +22,8 @@ pub(crate) use generate::{GenerateArguments, GeneratedFile};
 pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
 pub(crate) use log::{
-    LogArguments, LogCommand, LogCostArguments, LogFileArguments, LogFormat, LogPruneArguments,
-    LogResolveArguments, LogShowArguments, LogStatsArguments,
+    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments, LogFileArguments,
+    LogFormat, LogPruneArguments, LogResolveArguments, LogShowArguments, LogStatsArguments,
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;

@@ -9,7 +9,7 @@ use crate::args::shared_flags::BudgetFlags;
 use crate::args::values::{DialectFlag, ExecuteFlag, IdsFlag, parse_jobs};
 use crate::replay::Shard;
 use toolq_core::text::parse_bytes;
-use toolq_core::types::IgnorePattern;
+use toolq_core::types::{IgnorePattern, TextNormalizer};
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
@@ -33,6 +33,9 @@ pub struct ReplayArguments {
     /// Ignore differences in this part of each result: `/pointer`, or `//name` at any depth; can be repeated
     #[arg(long, value_name = "PART", value_parser = IgnorePattern::parse)]
     pub ignore: Vec<IgnorePattern>,
+    /// Ignore text that matches this regular expression, such as times and hashes; can be repeated
+    #[arg(long, value_name = "REGEX", value_parser = TextNormalizer::removing)]
+    pub ignore_text: Vec<TextNormalizer>,
     /// How to compare call ids inside results
     #[arg(long, value_name = "HOW", default_value = "rename")]
     pub ids: IdsFlag,

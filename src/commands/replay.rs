@@ -93,6 +93,7 @@ fn replay_settings(arguments: &Arguments) -> ReplaySettings {
         },
         strict: arguments.strict,
         ignored: arguments.ignore.clone(),
+        normalizers: arguments.ignore_text.clone(),
         tolerance: arguments.tolerance,
         rename_ids: arguments.ids == IdsFlag::Rename,
         update_recordings: arguments.update,

@@ -97,6 +97,7 @@ impl RecordingReplayer {
         let rules = CompareRules {
             compare: accepted.tool.compare,
             ignored: [&accepted.tool.ignore, &self.settings.ignored],
+            normalizers: [&accepted.tool.normalize, &self.settings.normalizers],
             tolerance: self.settings.tolerance,
             rename_ids: self.settings.rename_ids,
         };

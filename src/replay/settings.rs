@@ -1,7 +1,7 @@
 //! The settings of a replay.
 
 use crate::replay::policy::ExecutePolicy;
-use toolq_core::types::IgnorePattern;
+use toolq_core::types::{IgnorePattern, TextNormalizer};
 
 /// The settings of a replay.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub struct ReplaySettings {
     pub execute: ExecutePolicy,
     /// Parts of each result that may differ.
     pub ignored: Vec<IgnorePattern>,
+    /// What is replaced in all texts before they are compared.
+    pub normalizers: Vec<TextNormalizer>,
     /// Absolute or relative tolerance for numbers.
     pub tolerance: Option<f64>,
     /// Whether call ids may differ from the recorded ones, consistently one for one.

@@ -63,6 +63,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         coerce: false,
         compare: Compare::Json,
         ignore: Vec::new(),
+        normalize: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

@@ -327,3 +327,111 @@ fn an_empty_recorded_result_matches_no_output() {
         .collect();
     assert_eq!(ids, ["c", "d"]);
 }
+
+/// Most outputs are text, and contain times, hashes and durations.
+#[test]
+fn text_that_changes_every_time_can_be_ignored_or_replaced() {
+    let read = |result_text: &str| {
+        recorded_turn(&[("a", "read", json!({"path": "log"}), ok_result(result_text))])
+    };
+    let sandbox = |tools: &str| {
+        replay_sandbox()
+            .tools(tools)
+            .file("log", "commit 1f3a\nok in 12ms")
+            .file("r.jsonl", read("commit 9b20\nok in 7ms"))
+    };
+    let run = |tools: &str, arguments: &[&str]| {
+        sandbox(tools).run(&[&["replay", "r.jsonl", "--json", "-"], arguments].concat())
+    };
+    run(TOOLS, &[]).assert_exit(1);
+    let flags = [
+        "--ignore-text",
+        "[0-9a-f]{4}$",
+        "--ignore-text",
+        r"(?m)\d+ms|\b[0-9a-f]{4}$",
+    ];
+    run(TOOLS, &flags).assert_exit(0);
+    // One is not enough, and the rest is still compared. Reports leave out what is ignored.
+    let ran = run(TOOLS, &["--ignore-text", r"\d+ms"]).assert_exit(1);
+    assert_eq!(ran.json()["differ"][0]["expected"], "commit 9b20\nok in ");
+    let own = r"    normalize: [{pattern: '\d+ms', with: TIME}]";
+    let tool = TOOLS.replacen(
+        "    effect: read\n",
+        &format!("    effect: read\n{own}\n"),
+        1,
+    );
+    run(&tool, &[]).assert_exit(1);
+    run(&tool, &["--ignore-text", r"(?m)\b[0-9a-f]{4}$"]).assert_exit(0);
+    let file = tool.replace(
+        "version: 1",
+        "version: 1\nnormalize: [{pattern: 'commit (?<hash>\\w+)', with: 'commit'}]",
+    );
+    run(&file, &[]).assert_exit(0);
+    let exact = file.replacen(
+        "    effect: read\n",
+        "    effect: read\n    compare: exact\n",
+        1,
+    );
+    run(&exact, &[]).assert_exit(0);
+}
+
+#[test]
+fn normalizing_applies_to_strings_in_json_and_hides_no_other_difference() {
+    let result_text =
+        |took: &str, word: &str| format!(r#"{{"message": "{word} in {took}", "n": 1}}"#);
+    let replay_recorded = |recorded: String| {
+        replay_sandbox()
+            .file("data", result_text("3ms", "done"))
+            .file(
+                "r.jsonl",
+                recorded_turn(&[("a", "read", json!({"path": "data"}), ok_result(recorded))]),
+            )
+            .run(&[
+                "replay",
+                "r.jsonl",
+                "--json",
+                "-",
+                "--ignore-text",
+                r"\d+ms",
+            ])
+    };
+    replay_recorded(result_text("900ms", "done")).assert_exit(0);
+    let ran = replay_recorded(result_text("900ms", "failed")).assert_exit(1);
+    assert_eq!(
+        differences(&ran),
+        [("result".to_owned(), "/message".to_owned())]
+    );
+}
+
+#[test]
+fn a_normalizer_that_is_no_regular_expression_is_an_error() {
+    let wrong = TOOLS.replace(
+        "version: 1",
+        "version: 1\nnormalize: [{pattern: '('}, {with: x}]",
+    );
+    let ran = replay_sandbox()
+        .tools(&wrong)
+        .run(&["check"])
+        .assert_exit(1);
+    assert!(
+        ran.stdout.is_empty() || ran.stderr.is_empty(),
+        "{}",
+        ran.stdout
+    );
+    let output = ran.stdout.clone() + &ran.stderr;
+    assert!(
+        output.contains("unclosed group") && output.contains("`pattern` is missing"),
+        "{output}"
+    );
+    let ran = replay_sandbox().run(&["replay", "r.jsonl", "--ignore-text", "("]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("unclosed group"), "{}", ran.stderr);
+    let unused = TOOLS.replacen(
+        "    effect: read\n",
+        "    effect: read\n    compare: none\n    normalize: [{pattern: x}]\n",
+        1,
+    );
+    let ran = replay_sandbox().tools(&unused).run(&["check"]);
+    let output = ran.stdout.clone() + &ran.stderr;
+    assert!(output.contains("`normalize` does nothing"), "{output}");
+}

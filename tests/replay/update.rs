@@ -142,3 +142,90 @@ tools:
     );
     assert_eq!(ran.file("r.jsonl").unwrap(), format!("{recording}\n"));
 }
+
+/// A session log is never rewritten, but the recording that `toolq log export` makes of it can be.
+#[test]
+fn an_exported_session_log_is_a_recording_that_can_be_updated() {
+    let calls = |calls: &[(&str, serde_json::Value)]| crate::support::model_response(calls);
+    let first = calls(&[
+        ("read", json!({"path": "poem"})),
+        ("read", json!({"path": "missing"})),
+        ("write", json!({"text": "1.50 \u{2028}\n"})),
+        ("read", json!({"pth": 1.50})),
+    ]);
+    let second = calls(&[("read", json!({"path": "data"}))]);
+    let ran = replay_sandbox()
+        .stdin(format!("{first}\n{second}\n"))
+        .run(&["run", "--log", "log.jsonl"])
+        .assert_exit(0);
+    let log = ran.file("log.jsonl").unwrap();
+    for format in ["messages", "openai-chat", "openai-responses"] {
+        let sandbox = replay_sandbox().file("log.jsonl", &log);
+        let exported = sandbox
+            .run(&["log", "export", "log.jsonl", "--format", format])
+            .assert_exit(0);
+        let recording = exported.stdout;
+        assert_eq!(recording.lines().count(), 4, "{format}: {recording}");
+        let replay = |poem: &str, arguments: &[&str]| {
+            replay_sandbox()
+                .file("r.jsonl", &recording)
+                .file("poem", poem)
+                .run(&[&["replay", "r.jsonl", "--json", "-"], arguments].concat())
+        };
+        let same = replay("so much depends\nupon\n", &["--strict"]).assert_exit(0);
+        assert_eq!(crate::report_counts(&same), [5, 3, 2, 5], "{format}");
+        assert_eq!(same.json()["turns"], 2, "{format}");
+        let updated = replay("changed\n", &["--update"]).assert_exit(0);
+        let text = updated.file("r.jsonl").unwrap();
+        assert!(text.contains("\"changed\""), "{format}: {text}");
+        assert_ne!(text, recording, "{format}");
+    }
+}
+
+/// The refusal says how to go on, also with `-q`, because otherwise nothing would tell why the log isn't updated.
+#[test]
+fn the_refusal_to_update_a_session_log_names_the_export() {
+    let ran = replay_sandbox()
+        .stdin(crate::support::model_response(&[(
+            "read",
+            json!({"path": "poem"}),
+        )]))
+        .run(&["run", "--log", "log.jsonl"])
+        .assert_exit(0);
+    let log = ran.file("log.jsonl").unwrap();
+    for quiet in [&[][..], &["-q"]] {
+        let ran = replay_sandbox()
+            .file("poem", "changed")
+            .file("log.jsonl", &log)
+            .run(&[&["replay", "log.jsonl", "--update"], quiet].concat())
+            .assert_exit(1);
+        assert!(
+            ran.stderr
+                .contains("log.jsonl is not updated: a session log is never rewritten"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("`toolq log export`"), "{}", ran.stderr);
+        assert_eq!(ran.file("log.jsonl").unwrap(), log);
+    }
+}
+
+#[test]
+fn only_session_logs_are_exported() {
+    for (text, code) in [
+        ("", 4),
+        ("{}", 4),
+        ("[{\"role\": \"user\", \"content\": \"x\"}]", 4),
+    ] {
+        let ran = replay_sandbox()
+            .file("r.jsonl", text)
+            .run(&["log", "export", "r.jsonl"]);
+        assert!(ran.code == code || ran.code == 2, "{text}: {}", ran.code);
+        assert_eq!(ran.stdout, "", "{text}");
+        assert!(ran.stderr.starts_with("error: "), "{text}: {}", ran.stderr);
+    }
+    let ran = replay_sandbox()
+        .stdin(crate::support::model_response(&[("read", json!({"path": "poem"}))]))
+        .run_shell("\"$TOOLQ\" run -q --log l.jsonl > out && \"$TOOLQ\" log export l.jsonl >&-; echo $? > code");
+    assert_eq!(ran.file("code").unwrap(), "74\n");
+}

@@ -1,6 +1,7 @@
 //! `toolq log`, one module per verb. `log_files` finds and opens the files; `log_view` renders their records.
 
 mod cost;
+mod export;
 mod log_files;
 mod prune;
 mod resolve;
@@ -24,6 +25,7 @@ pub fn run_log_command(
         LogCommand::Show(arguments) => show::show_logs(arguments, context),
         LogCommand::Stats(arguments) => stats::print_stats(arguments, context),
         LogCommand::Cost(arguments) => cost::print_cost(arguments, context),
+        LogCommand::Export(arguments) => export::export_logs(arguments, context),
         LogCommand::Verify(arguments) => verify::verify_logs(arguments, context),
         LogCommand::Resolve(arguments) => resolve::resolve_call(arguments, context),
         LogCommand::Prune(arguments) => prune::prune_sessions(arguments, context),

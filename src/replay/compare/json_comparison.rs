@@ -69,7 +69,8 @@ impl<'w> JsonComparison<'w> {
             }
             (None, None) if self.compares_shape_only() => true,
             (None, None) => {
-                self.are_near_numbers(recorded, actual)
+                self.rules.normalize(recorded) == self.rules.normalize(actual)
+                    || self.are_near_numbers(recorded, actual)
                     || self.rules.rename_ids && self.renaming.try_pair(recorded, actual)
             }
             _ => false,

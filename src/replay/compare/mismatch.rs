@@ -14,7 +14,9 @@ use crate::replay::compare::id_renaming::IdRenaming;
 use crate::replay::compare::json_comparison::{JsonComparison, to_json_string};
 use toolq_core::answer;
 use toolq_core::json::JsonText;
-use toolq_core::types::{CallAnswer, Compare, IgnorePattern, RecordedResult, ResultContent};
+use toolq_core::types::{
+    CallAnswer, Compare, IgnorePattern, RecordedResult, ResultContent, TextNormalizer,
+};
 
 /// How a tool's results are compared.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct CompareRules<'r> {
     pub compare: Compare,
     /// Parts that may differ: those of the tool, and those for all tools.
     pub ignored: [&'r [IgnorePattern]; 2],
+    /// What is replaced in texts before they are compared: by the tool, and by all tools.
+    pub normalizers: [&'r [TextNormalizer]; 2],
     /// Absolute or relative tolerance for numbers.
     pub tolerance: Option<f64>,
     /// Whether call ids may differ from the recorded ones, consistently one for one.
@@ -33,6 +37,15 @@ impl CompareRules<'_> {
     pub(crate) fn is_ignored(&self, path: &[String]) -> bool {
         let mut all = self.ignored.iter().copied().flatten();
         all.any(|ignored| ignored.matches(path))
+    }
+
+    /// Returns a text as it is compared.
+    pub(crate) fn normalize<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let all = self.normalizers.iter().copied().flatten();
+        all.fold(Cow::Borrowed(text), |text, normalizer| match text {
+            Cow::Borrowed(text) => normalizer.apply(text),
+            Cow::Owned(text) => Cow::Owned(normalizer.apply(&text).into_owned()),
+        })
     }
 }
 
@@ -76,8 +89,8 @@ pub fn find_mismatches(
     };
     let whole = ResultMismatch {
         path: String::new(),
-        expected: Some(before.to_json()),
-        actual: Some(after.to_json()),
+        expected: Some(before.to_normalized_json(rules)),
+        actual: Some(after.to_normalized_json(rules)),
     };
     if rules.compare == Compare::Exact {
         let same = whole.expected == whole.actual;
@@ -134,6 +147,14 @@ impl<'a> ComparedContent<'a> {
                 [block] => text_of_block(block).map_or(Self::Blocks(blocks), Self::Text),
                 _ => Self::Blocks(blocks),
             },
+        }
+    }
+
+    /// Returns the JSON of the content, with a text as it is compared.
+    fn to_normalized_json(&self, rules: &CompareRules<'_>) -> String {
+        match self {
+            Self::Text(text) => to_json_string(&rules.normalize(text)).into_owned(),
+            Self::Blocks(_) => self.to_json(),
         }
     }
 

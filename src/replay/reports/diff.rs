@@ -1,6 +1,9 @@
 //! Short line diffs of recorded and current values.
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::replay::case::{CaseDifference, DifferenceKind};
 use toolq_core::json::{JsonText, to_json_line};
@@ -8,6 +11,8 @@ use toolq_core::text::escape;
 
 /// Maximum number of lines shown per side.
 const MAX_LINES: usize = 8;
+/// Time after which a diff may be longer than it needs to be.
+const MAX_DIFF_TIME: Duration = Duration::from_millis(200);
 /// Maximum number of characters shown per line.
 const MAX_CHARACTERS: usize = 200;
 /// Number of characters shown before the first difference in a long line.
@@ -50,49 +55,72 @@ pub(crate) fn diff_lines(difference: &CaseDifference) -> Vec<DiffLine> {
         DifferenceKind::Result => (difference.expected.as_deref(), difference.actual.as_deref()),
     };
     let (before, after) = (value_lines(before), value_lines(after));
-    let is_same = |(one, other): &(&String, &String)| one == other;
-    let common_prefix = before.iter().zip(&after).take_while(is_same).count();
-    let rest_reversed = before[common_prefix..]
-        .iter()
-        .rev()
-        .zip(after[common_prefix..].iter().rev());
-    let common_suffix = rest_reversed.take_while(is_same).count();
-    let (old, new) = (
-        &before[common_prefix..before.len() - common_suffix],
-        &after[common_prefix..after.len() - common_suffix],
-    );
-
-    let mut lines = Vec::new();
-    if common_prefix > 0 && !before[common_prefix - 1].trim().is_empty() {
-        lines.push(truncated_line(' ', &before[common_prefix - 1], 0));
+    let mut diff = ShortDiff::default();
+    let deadline = Instant::now() + MAX_DIFF_TIME;
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
+    for op in ops.iter().filter(|op| op.tag() != DiffTag::Equal) {
+        let (old, new) = (&before[op.old_range()], &after[op.new_range()]);
+        let context = op.old_range().start.checked_sub(1);
+        diff.add_context(context.map(|index| before[index].as_str()));
+        diff.add_side('-', old, new);
+        diff.add_side('+', new, old);
     }
-    lines.extend(side_lines('-', old, new));
-    lines.extend(side_lines('+', new, old));
-    lines
+    diff.finish()
 }
 
-/// Returns the lines of one side. `other` is used to find where long lines differ.
-fn side_lines<'l>(
-    sign: char,
-    own: &'l [String],
-    other: &'l [String],
-) -> impl Iterator<Item = DiffLine> + 'l {
-    let shown = own
-        .iter()
-        .take(MAX_LINES)
-        .enumerate()
-        .map(move |(index, text)| {
+/// A diff of limited length.
+#[derive(Default)]
+struct ShortDiff {
+    lines: Vec<DiffLine>,
+    removed: SideCount,
+    added: SideCount,
+}
+
+/// Number of lines of one side.
+#[derive(Default)]
+struct SideCount {
+    shown: usize,
+    omitted: usize,
+}
+
+impl ShortDiff {
+    /// Adds the line before a change, unless nothing more is shown.
+    fn add_context(&mut self, line: Option<&str>) {
+        let has_space = self.removed.shown < MAX_LINES && self.added.shown < MAX_LINES;
+        if let Some(line) = line.filter(|line| has_space && !line.trim().is_empty()) {
+            self.lines.push(truncated_line(' ', line, 0));
+        }
+    }
+
+    /// Adds the lines of one side of a change. `other` is used to find where long lines differ.
+    fn add_side(&mut self, sign: char, own: &[String], other: &[String]) {
+        let count = match sign {
+            '-' => &mut self.removed,
+            _ => &mut self.added,
+        };
+        let space = MAX_LINES - count.shown;
+        for (index, text) in own.iter().enumerate().take(space) {
             let first_difference = other
                 .get(index)
                 .map_or(0, |other| common_prefix_len(text, other));
-            truncated_line(sign, text, first_difference)
-        });
-    let more = own.len().saturating_sub(MAX_LINES);
-    let left_out = (more > 0).then(|| DiffLine {
-        sign,
-        text: format!("… {more} more line{}", if more == 1 { "" } else { "s" }),
-    });
-    shown.chain(left_out)
+            self.lines
+                .push(truncated_line(sign, text, first_difference));
+            count.shown += 1;
+        }
+        count.omitted += own.len().saturating_sub(space);
+    }
+
+    /// Returns the lines, with the numbers of those that were left out.
+    fn finish(mut self) -> Vec<DiffLine> {
+        for (sign, count) in [('-', &self.removed), ('+', &self.added)] {
+            let more = count.omitted;
+            if more > 0 {
+                let text = format!("… {more} more line{}", if more == 1 { "" } else { "s" });
+                self.lines.push(DiffLine { sign, text });
+            }
+        }
+        self.lines
+    }
 }
 
 /// Cuts a long text to the part around the first difference.

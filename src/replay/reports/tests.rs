@@ -34,6 +34,29 @@ fn only_lines_that_differ_are_shown() {
     assert_eq!(diff_text(ran, failed), "- (no error)\n+ (an error)");
 }
 
+/// Each change is shown by itself, with the line before it.
+#[test]
+fn changes_that_are_far_apart_are_shown_without_what_is_between() {
+    let text = |change: &dyn Fn(usize) -> Option<&'static str>| {
+        let line = |number| change(number).map_or(format!("line {number}"), str::to_owned);
+        json_string(&(0..60).map(line).collect::<Vec<String>>().join("\n"))
+    };
+    let (old, new) = (
+        text(&|_| None),
+        text(&|number| match number {
+            10 => Some("changed"),
+            50 => Some("changed, too"),
+            _ => None,
+        }),
+    );
+    assert_eq!(
+        diff_text(&old, &new),
+        "  line 9\n- line 10\n+ changed\n  line 49\n- line 50\n+ changed, too"
+    );
+    let (short, long) = (json_string("a\nb\nc\nd"), json_string("a\nx\nb\nc\nd\ny"));
+    assert_eq!(diff_text(&short, &long), "  a\n+ x\n  d\n+ y");
+}
+
 /// A diff of any value is short, and can't move the cursor.
 #[test]
 fn a_diff_is_short_and_escaped() {

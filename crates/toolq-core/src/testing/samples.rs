@@ -54,6 +54,7 @@ pub fn sample_tool(name: &str) -> Tool {
         coerce: true,
         compare: Compare::Json,
         ignore: Vec::new(),
+        normalize: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

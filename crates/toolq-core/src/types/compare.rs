@@ -1,5 +1,8 @@
 //! How `replay` compares results.
 
+use std::borrow::Cow;
+
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -63,10 +66,69 @@ impl IgnorePattern {
     }
 }
 
+/// Replaces parts of texts before they are compared, such as times, hashes and durations.
+#[derive(Debug, Clone)]
+pub struct TextNormalizer {
+    pattern: Regex,
+    /// May refer to groups of the pattern: `$1`, `${name}`.
+    replacement: String,
+}
+
+impl TextNormalizer {
+    /// Creates a normalizer that replaces each match of the regular expression `pattern`.
+    ///
+    /// # Errors
+    /// `pattern` isn't a regular expression. The error says what is wrong with it, in one line.
+    pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
+        let pattern = Regex::new(pattern).map_err(|error| {
+            let message = error.to_string();
+            let last = message.lines().last().unwrap_or_default();
+            last.trim_start_matches("error: ").to_owned()
+        })?;
+        Ok(Self {
+            pattern,
+            replacement: replacement.to_owned(),
+        })
+    }
+
+    /// Creates a normalizer that removes each match of the regular expression `pattern`.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn removing(pattern: &str) -> Result<Self, String> {
+        Self::new(pattern, "")
+    }
+
+    /// Replaces all matches in `text`.
+    pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.pattern.replace_all(text, &*self.replacement)
+    }
+}
+
 #[cfg(test)]
 mod tests {
 
-    use crate::types::compare::IgnorePattern;
+    use crate::types::compare::{IgnorePattern, TextNormalizer};
+
+    #[test]
+    fn each_match_is_replaced() {
+        let apply = |pattern: &str, replacement: &str, text: &str| {
+            let normalizer = TextNormalizer::new(pattern, replacement).unwrap();
+            normalizer.apply(text).into_owned()
+        };
+        assert_eq!(apply(r"\d+", "N", "1 of 20"), "N of N");
+        assert_eq!(apply(r"(\w+)=\w+", "$1=X", "a=b c"), "a=X c");
+        assert_eq!(apply(r"(?m)^#.*\n", "", "# x\ny\n"), "y\n");
+        for (wrong, why) in [
+            ("(", "unclosed group"),
+            (
+                "a(?=b)",
+                "look-around, including look-ahead and look-behind, is not supported",
+            ),
+        ] {
+            assert_eq!(TextNormalizer::new(wrong, "").unwrap_err(), why);
+        }
+    }
 
     #[test]
     fn a_part_is_matched_by_its_path() {

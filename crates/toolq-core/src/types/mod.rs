@@ -39,7 +39,7 @@ pub use backing::{
     Leftovers, LimitKind, RequestBody, StdinSource,
 };
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn};
-pub use compare::{Compare, IgnorePattern};
+pub use compare::{Compare, IgnorePattern, TextNormalizer};
 pub use dialect::{AnswerForm, Dialect, InputLayout};
 pub use event::{Event, ProbeFinding};
 pub use event_sink::{EmitError, EventSink};

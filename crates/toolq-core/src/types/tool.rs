@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::os::Environment;
 use crate::types::backing::{Backing, CommandBacking};
-use crate::types::compare::{Compare, IgnorePattern};
+use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
 use crate::types::price::PriceTable;
 use crate::types::template::Template;
 use redact::Mask;
@@ -110,6 +110,8 @@ pub struct Tool {
     pub compare: Compare,
     /// Parts of results that `replay` ignores.
     pub ignore: Vec<IgnorePattern>,
+    /// What `replay` replaces in texts before it compares them: the tool's own, then those of the file.
+    pub normalize: Vec<TextNormalizer>,
     /// Texts for the model. The tool's own texts take precedence over the file's.
     pub messages: MessageTemplates,
 }

@@ -182,6 +182,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         coerce: false,
         compare: Compare::Json,
         ignore: Vec::new(),
+        normalize: Vec::new(),
         messages: BTreeMap::new(),
     }
 }

@@ -27,6 +27,7 @@ fn rules(compare: Compare, ignored: &[IgnorePattern]) -> CompareRules<'_> {
     CompareRules {
         compare,
         ignored: [NO_TOOL_RULES, ignored],
+        normalizers: [&[], &[]],
         tolerance: None,
         rename_ids: true,
     }
@@ -108,6 +109,7 @@ fn exact_none_and_tolerance_are_respected() {
     );
     assert!(mismatch_paths("a", "b", &rules(Compare::None, &[])).is_empty());
     let near = CompareRules {
+        normalizers: [&[], &[]],
         tolerance: Some(1e-9),
         ..rules(Compare::Json, &[])
     };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tools_file::keys::key_hints;
-use crate::tools_file::keys::tool::{Defaults, MessagesFile, ToolFile};
+use crate::tools_file::keys::tool::{Defaults, MessagesFile, NormalizeFile, ToolFile};
 use crate::tools_file::keys::values::PriceNumber;
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
 use crate::tools_file::yaml::YamlNode;
@@ -44,6 +44,8 @@ pub struct ToolsFile {
     pub messages: Field<MessagesFile>,
     /// Whether `format` in an `input_schema` is checked: `annotate` (it isn't) or `assert`. Default: `annotate`.
     pub formats: Field<FormatPolicy>,
+    /// What `toolq replay` replaces in all texts before it compares them, after what a tool's own `normalize` does.
+    pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.

@@ -13,6 +13,7 @@ pub(crate) use backing::{Argv, BodyFile, CommandFile, CommandForm, HttpFile, Lim
 pub use file::generate_tools_schema;
 pub(crate) use file::{PriceFile, RuleFile, ToolsFile};
 pub(crate) use tool::{
-    Defaults, MessagesFile, RetryFile, SafetyForm, TimeoutForm, TimeoutTable, ToolFile,
+    Defaults, MessagesFile, NormalizeFile, RetryFile, SafetyForm, TimeoutForm, TimeoutTable,
+    ToolFile,
 };
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

@@ -71,8 +71,21 @@ pub struct ToolFile {
     pub compare: Field<Compare>,
     /// Parts of a result that `toolq replay` ignores: `/pointer`, or `//name` at any depth.
     pub ignore: Field<Vec<Field<String>>>,
+    /// What `toolq replay` replaces in texts before it compares them, for parts that change every time.
+    pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Texts for the model when a call fails. They take precedence over the file's `messages`.
     pub messages: Field<MessagesFile>,
+}
+
+/// A replacement in texts that `toolq replay` compares.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["pattern"]))]
+pub struct NormalizeFile {
+    /// Regular expression of what is replaced, without look-around.
+    pub pattern: Field<String>,
+    /// Text to put in its place; `$1` is the first group. Default: nothing.
+    pub with: Field<String>,
 }
 
 /// Defaults for keys that a tool leaves out.

@@ -143,6 +143,7 @@ fn builtin_tool(
         compare: Compare::Json,
         probe: None,
         ignore: Vec::new(),
+        normalize: Vec::new(),
         messages: messages.clone(),
     }
 }

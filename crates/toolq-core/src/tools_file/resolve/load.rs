@@ -21,6 +21,7 @@ use crate::tools_file::resolve::context::{CheckContext, ToolContext};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::input_schema;
 use crate::tools_file::resolve::messages;
+use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::prices;
 use crate::tools_file::resolve::resource_limits;
 use crate::tools_file::resolve::safety_rules::SafetyRules;
@@ -132,9 +133,11 @@ fn resolve_tools(
     let rules = SafetyRules::read(&file.rules, context.diagnostics);
     let names: Vec<&str> = file.tools.entries().map(|(name, _)| name).collect();
     rules.warn_about_unused(&names, context.diagnostics);
+    let normalizers = normalizers::resolve_normalizers(&file.normalize, context.diagnostics);
     let shared = SharedSettings {
         defaults,
         rules: &rules,
+        normalizers: &normalizers,
         messages,
     };
     let mut tools = Vec::new();

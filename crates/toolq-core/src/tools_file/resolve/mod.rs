@@ -14,6 +14,7 @@ mod input_schema;
 mod leading_dash;
 mod load;
 mod messages;
+mod normalizers;
 mod placeholders;
 mod plain_text;
 mod prices;

@@ -15,6 +15,7 @@ use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::http;
 use crate::tools_file::resolve::messages;
+use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::safety_rules::SafetyRules;
 use crate::tools_file::resolve::tool_name::check_tool_name;
@@ -22,13 +23,14 @@ use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
     Backing, CommandBacking, Compare, DescribeCommand, Effect, IgnorePattern, MessageTemplates,
-    OnFailure, OutputKind, Span, StatusTemplates, StdinSource, Template, Tool,
+    OnFailure, OutputKind, Span, StatusTemplates, StdinSource, Template, TextNormalizer, Tool,
 };
 
 /// What all tools of a file share.
 pub(crate) struct SharedSettings<'f> {
     pub(crate) defaults: &'f Defaults,
     pub(crate) rules: &'f SafetyRules,
+    pub(crate) normalizers: &'f [TextNormalizer],
     pub(crate) messages: &'f MessageTemplates,
 }
 
@@ -98,6 +100,7 @@ pub(crate) fn resolve_tool(
         coerce: pick_or(&tool.coerce, &defaults.coerce, true),
         compare: tool.compare.value().copied().unwrap_or(Compare::Json),
         ignore: resolve_ignored(tool, context.diagnostics),
+        normalize: resolve_normalize(tool, shared.normalizers, context.diagnostics),
         messages,
     }
 }
@@ -166,6 +169,27 @@ fn resolve_ignored(tool: &ToolFile, diagnostics: &mut Diagnostics<'_>) -> Vec<Ig
         }
     }
     parts
+}
+
+/// Returns what `replay` replaces in the tool's results: its own normalizers, then those of the file.
+fn resolve_normalize(
+    tool: &ToolFile,
+    shared: &[TextNormalizer],
+    diagnostics: &mut Diagnostics<'_>,
+) -> Vec<TextNormalizer> {
+    let mut own = normalizers::resolve_normalizers(&tool.normalize, diagnostics);
+    if let (Some(Compare::Schema | Compare::None), Some(normalize)) =
+        (tool.compare.value(), tool.normalize.spanned())
+    {
+        diagnostics.warning(
+            normalize.key_span,
+            "`normalize` does nothing for results whose texts are not compared",
+            "has no effect",
+            "write `compare: json` or `compare: exact`, or remove `normalize`",
+        );
+    }
+    own.extend_from_slice(shared);
+    own
 }
 
 fn resolve_status(tool: &ToolFile, context: &mut ToolContext<'_, '_>) -> StatusTemplates {

@@ -47,6 +47,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         coerce: true,
         compare: Compare::Json,
         ignore: Vec::new(),
+        normalize: Vec::new(),
         messages: std::collections::BTreeMap::new(),
     })
 }
