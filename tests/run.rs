@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
-use support::{CliSandbox, eprint_uncaptured, model_response, parse_json_lines};
+use support::{CliSandbox, copy_program, eprint_uncaptured, model_response, parse_json_lines};
 
 const TOOLS: &str = r#"
 version: 1
@@ -564,7 +564,7 @@ fn run_as_user(before: &str) -> Option<std::process::Output> {
     const UNUSED_USER: u32 = 64_999;
     let dir = tempfile::TempDir::new().unwrap();
     let bin = dir.path().join("toolq");
-    std::fs::copy(env!("CARGO_BIN_EXE_toolq"), &bin).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_toolq").as_ref(), &bin);
     std::fs::set_permissions(&bin, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(dir.path().join("tools.yaml"), TOOLS).unwrap();
     let input = model_response(&[("say", json!({"text": "hi"}))]);

@@ -14,6 +14,12 @@ fn run_traced(
     expressions: &[&str],
     arguments: &[&str],
 ) -> Option<(String, String)> {
+    if !rustix::process::geteuid().is_root() {
+        eprint_uncaptured(format_args!(
+            "skipped: only a superuser can read what toolq, which isn't dumpable, writes"
+        ));
+        return None;
+    }
     let run = toolq.command(arguments);
     let mut traced = Command::new("strace");
     traced.args(["-f", "-o", "trace", "-s", "100000"]);

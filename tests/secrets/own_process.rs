@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::model_response;
+use crate::support::{copy_program, model_response};
 
 /// An ordinary user. The superuser may read everything, so the test doesn't run toolq as root.
 const NOBODY: u32 = 65534;
@@ -27,7 +27,7 @@ tools:
 fn a_tool_cannot_read_the_environment_of_toolq_or_write_its_stdout() {
     let dir = TempDir::new().unwrap();
     let bin = dir.path().join("toolq");
-    fs::copy(env!("CARGO_BIN_EXE_toolq"), &bin).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_toolq").as_ref(), &bin);
     fs::set_permissions(&bin, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(dir.path().join("tools.yaml"), TOOLS).unwrap();
     let calls = model_response(&[

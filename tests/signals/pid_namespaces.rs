@@ -103,7 +103,7 @@ fn a_foreign_or_missing_proc_is_an_error() {
         "--mount",
         "sh",
         "-c",
-        r#"umount -l /proc && exec "$@""#,
+        r#"mount -t tmpfs none /proc && exec "$@""#,
         "sh",
     ]);
     for namespace in [foreign, missing] {

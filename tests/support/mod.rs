@@ -238,6 +238,13 @@ pub fn reset_signals(command: &mut Command) {
     unsafe { command.pre_exec(reset) };
 }
 
+/// Copies a program in a process of its own. If this process wrote the file, a program that another test starts at the
+/// same time would have it open for writing for a moment, and it couldn't be run (ETXTBSY).
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}
+
 /// Prints what was counted or skipped, even if the test harness captures the output of the test.
 pub fn eprint_uncaptured(message: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{message}");
