@@ -391,7 +391,7 @@ mod tests {
             ("git commit -c {x}", "P---"),
             ("git fetch --upload-pack={x} r", "P-C-"),
             ("make {x}", "PT"),
-            ("make -C {x} all", "P-CT"),
+            ("make -C {x} all", "P-C-"),
             ("vim {x}", "PF"),
             ("sqlite3 app.db {x}", "P-C"),
             ("sqlite3 -safe app.db {x}", "P---"),

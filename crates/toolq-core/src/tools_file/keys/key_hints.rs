@@ -20,7 +20,7 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
             "it is a key of `http`: `http: {url: \"https://…\"}`"
         }
         "cmd" | "run" | "exec" | "shell" | "script" if is_tool_table => {
-            "did you mean `command`? It is a list: `command: [sh, -c, 'wc -w \"$1\"', --, \"{path}\"]`"
+            "did you mean `command`? It is a list: `command: [sh, -c, 'wc -w -- \"$1\"', --, \"{path}\"]`"
         }
         "model" | "system" | "endpoint" | "max_turns" | "max_tokens" if is_tool_table => {
             "it is a key of `agent`: `agent: {endpoint: \"https://…\", model: …}`"

@@ -17,8 +17,8 @@ tools:
   b: {input_schema: {type: object}, command: {argv: [./plain], env: {X: "${UNSET} ${SET} ${D:-d}"}}}
   c: {input_schema: {type: object}, command: [./directory]}
   d: {input_schema: {type: object}, http: {url: "${BASE}/", body: ["${UNSET}"]}}
-  e: {input_schema: {type: object}, command: {argv: [sh], cwd: sub}}
-  f: {describe: [no-describe], probe: [no-probe], command: [sh]}
+  e: {input_schema: {type: object}, command: {argv: [cat], cwd: sub}}
+  f: {describe: [no-describe], probe: [no-probe], command: [cat]}
   g: {describe: [./plain]}
 "#;
     fs::write(&file, text).unwrap();
