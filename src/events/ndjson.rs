@@ -22,14 +22,14 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::events::background_writer::BackgroundWriter;
 use crate::events::event_line::{BatchCallLine, EventCallState, EventLine};
 use crate::terminal::outcome_label;
-use crate::terminal::{CallLabels, PROBING_LABEL};
+use crate::terminal::{CallLabels, PROBING_LABEL, PartialCallLabels};
 use redact::Mask;
 use toolq_core::json::to_json_line;
 use toolq_core::os::Clock;
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{
     CallAnswer, CallKey, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedContent,
-    MaskedJson, MaskedText, Outcome, ResultContent, Verdict,
+    MaskedJson, MaskedText, Outcome, ResultContent, Tool, Verdict,
 };
 
 /// How long to wait at the end of a run for the reader of the events.
@@ -83,8 +83,9 @@ impl NdjsonSink {
             }
             Event::PartialInput {
                 call,
+                tool,
                 input_so_far: text,
-            } => self.on_partial_input(call, text),
+            } => self.on_partial_input(call, *tool, text),
             Event::Queued { checked, .. } => self.on_queued(checked),
             Event::BatchStarted { turn, batch, calls } => {
                 self.on_batch_started(*turn, *batch, calls);
@@ -142,13 +143,15 @@ impl NdjsonSink {
     }
 
     /// Emits the part of an input that has arrived. Its end is held back as long as it could be the start of a secret.
-    fn on_partial_input(&mut self, call: &CallRef, text: &str) {
+    fn on_partial_input(&mut self, call: &CallRef, tool: Option<&Tool>, text: &str) {
         let known = complete_partial_json(&text[..self.mask.safe_prefix_len(text)]);
         let Some(params) = known.and_then(|known| RawValue::from_string(known).ok()) else {
             return;
         };
+        let wait = PartialCallLabels::new(call, tool, params.get()).wait;
         let state = EventCallState {
             phase: "wait",
+            tip: wait.map(|tip| self.mask.apply(&tip).into_owned()),
             params: to_raw_value(&MaskedJson(&params, &self.mask)).ok(),
             ..EventCallState::default()
         };

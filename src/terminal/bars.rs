@@ -1,13 +1,13 @@
 //! Progress bars on a terminal.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::ProgressDrawTarget;
 
 use crate::terminal::bar_options::BarOptions;
-use crate::terminal::labels::{CallLabels, batch_label};
+use crate::terminal::labels::{CallLabels, PartialCallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
@@ -16,7 +16,8 @@ use crate::terminal::{
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::text::truncate_to_columns;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
+use toolq_core::transcript::complete_partial_json;
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
 
 /// Maximum frame rate of the progress bars.
 pub const MAX_FRAMES_PER_SECOND: u8 = 20;
@@ -30,6 +31,8 @@ pub struct ProgressBars {
     mask: Arc<Mask>,
     /// The captions of unfinished calls.
     calls: HashMap<RowKey, CallCaption>,
+    /// The rows of calls whose input is still arriving, or which haven't started since.
+    arriving: HashSet<RowKey>,
 }
 
 /// The text of a call's row, escaped and masked.
@@ -55,6 +58,7 @@ impl ProgressBars {
             options,
             mask,
             calls: HashMap::new(),
+            arriving: HashSet::new(),
         }
     }
 
@@ -65,6 +69,12 @@ impl ProgressBars {
 
     fn handle_event(&mut self, event: &Event<'_>) {
         match event {
+            Event::PartialInput {
+                call,
+                tool,
+                input_so_far,
+            } if call.parent.is_none() => self.on_partial_input(call, *tool, input_so_far),
+            Event::PartialInput { .. } => {}
             Event::Queued { checked, .. } => self.on_queued(checked),
             Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
             Event::BatchStarted { calls, .. } => {
@@ -118,7 +128,6 @@ impl ProgressBars {
             | Event::AgentStarted { .. }
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }
-            | Event::PartialInput { .. }
             | Event::ResultWritten { .. }
             | Event::Probing { .. }
             | Event::Probed { .. }
@@ -148,7 +157,35 @@ impl ProgressBars {
         }
     }
 
+    /// Shows a call whose input is still arriving. The end of the input is held back as long as it could be the start of
+    /// a secret.
+    fn on_partial_input(&mut self, call: &CallRef, tool: Option<&Tool>, input: &str) {
+        let safe_input = &input[..self.mask.safe_prefix_len(input)];
+        let known = complete_partial_json(safe_input).unwrap_or_default();
+        let labels = PartialCallLabels::new(call, tool, &known);
+        let name = mask_and_escape(&labels.name, &self.mask);
+        let tip = labels
+            .wait
+            .as_deref()
+            .unwrap_or(outcome_label::ARRIVING_LABEL);
+        let text = format!(
+            "{}: {}",
+            truncate_to_columns(&name, MAX_NAME_COLUMNS),
+            mask_and_escape(tip, &self.mask)
+        );
+        let key = row_key(call);
+        if self.arriving.insert(key.clone()) {
+            self.screen.add_row(key, None, &text);
+        } else {
+            self.screen.set_text(&key, &text);
+        }
+    }
+
     fn on_started(&mut self, call: &CallRef) {
+        // The time of a row counts from the start of its call, not from when its input began to arrive.
+        if self.arriving.remove(&row_key(call)) {
+            self.screen.remove_row(&row_key(call));
+        }
         if let Some(known) = self.calls.get(&row_key(call)) {
             let parent = call.parent.as_deref().map(row_key);
             self.screen
@@ -177,6 +214,7 @@ impl ProgressBars {
 
     /// Removes the row and advances the bar. A failure also leaves a line above the rows.
     fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
+        self.arriving.remove(&row_key(call));
         let known = self.calls.remove(&row_key(call));
         if let Some(CallCaption { path, subject, .. }) = known.filter(|_| outcome.is_error()) {
             let label = outcome_label::timed_outcome_label(outcome, duration);

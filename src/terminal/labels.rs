@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 
 use toolq_core::json::Input;
-use toolq_core::types::{CheckedCall, Template, TemplatePart, Verdict};
+use toolq_core::types::{CallRef, CheckedCall, Template, TemplatePart, Tool, Verdict};
 
 /// A call's texts from its tool's declaration, neither escaped nor masked.
 pub(crate) struct CallLabels {
@@ -56,6 +56,27 @@ fn call_subject(checked: &CheckedCall, doing: Option<&str>) -> String {
         (None, input) => {
             let end = input.floor_char_boundary(MAX_MASKED_BYTES);
             format!("{id} {}", &input[..end])
+        }
+    }
+}
+
+/// The texts of a call whose input is still arriving, neither escaped nor masked.
+pub(crate) struct PartialCallLabels {
+    /// As in [`CallLabels`].
+    pub(crate) name: String,
+    /// As in [`CallLabels`], with the values that have arrived.
+    pub(crate) wait: Option<String>,
+}
+
+impl PartialCallLabels {
+    /// Fills in the texts of `tool`. `input` is the part of the input that has arrived, as a JSON object.
+    pub(crate) fn new(call: &CallRef, tool: Option<&Tool>, input: &str) -> Self {
+        let display_name = tool.and_then(|tool| tool.display_name.as_ref());
+        let wait = tool.and_then(|tool| tool.status.wait.as_ref());
+        let wait = wait.and_then(|wait| Some(fill_template(wait, &Input::parse(input).ok()?)));
+        Self {
+            name: display_name.unwrap_or(&call.tool_name).clone(),
+            wait,
         }
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 pub(crate) use bar_options::BarOptions;
 pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
-pub(crate) use labels::CallLabels;
+pub(crate) use labels::{CallLabels, PartialCallLabels};
 pub(crate) use lines::ProgressLines;
 pub(crate) use outcome_label::PROBING_LABEL;
 pub(crate) use screen::ProgressScreen;

@@ -7,6 +7,8 @@ use toolq_core::types::{CallEnding, Event, Outcome};
 
 /// The status of a tool while its `describe` program runs.
 pub(crate) const DESCRIBING_LABEL: &str = "getting its schema";
+/// The status of a call while its input arrives, if its tool has none.
+pub(crate) const ARRIVING_LABEL: &str = "receiving its input";
 /// The status of a call while its tool's `probe` runs.
 pub(crate) const PROBING_LABEL: &str = "checking whether it was done";
 

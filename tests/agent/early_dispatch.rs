@@ -295,3 +295,36 @@ fn input_after_a_complete_block_is_an_error() {
     assert_eq!(api.requests().len(), 1);
     assert_eq!(call_endings(&ran)[0], "look a ok");
 }
+
+/// The inputs of an agent's calls are shown as they arrive, like those of a streamed message.
+#[test]
+fn a_streaming_agents_inputs_are_shown_as_they_arrive() {
+    let (toolq, _api) = streaming_agent("", |_| {
+        let events = message_start()
+            + &call_block(0, ("a", "change", r#"{"name":"1"}"#))
+            + &message_end("tool_use");
+        vec![
+            ApiBehavior::Stream(vec![send_step(events)]),
+            ApiBehavior::Stream(vec![send_step(
+                message_start() + &text_block_events(0, "done") + &message_end("end_turn"),
+            )]),
+        ]
+    });
+    let ran = toolq.run(&["run", "--events", "events"]).assert_exit(0);
+    let events = crate::expert_fixture::read_events(&ran);
+    let partial = events
+        .iter()
+        .filter(|event| event["type"] == "tool_partial");
+    let partial: Vec<_> = partial
+        .map(|event| {
+            assert_eq!(event["agent_tool_use_id"], "toolu_0");
+            assert_eq!(event["tool_use_id"], "a");
+            event["state"]["params"].clone()
+        })
+        .collect();
+    assert_eq!(
+        partial.last().unwrap(),
+        &json!({"name": "1"}),
+        "{partial:?}"
+    );
+}

@@ -48,6 +48,32 @@ fn an_input_is_shown_as_it_arrives() {
     assert_eq!(events[0]["tool_name"], "look");
 }
 
+/// The tip is the tool's `status.wait`, with the values that have arrived.
+#[test]
+fn a_partial_input_has_the_tip_of_a_waiting_call() {
+    let tools = "tools: {look: {input_schema: {type: object}, status: {wait: 'about to see {name}'}, command: [echo]}}";
+    let text = message_start()
+        + &open_call_block(0, ("a", "look", r#"{"name":"one"}"#), 5)
+        + &block_stop(0)
+        + &message_end("tool_use");
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .stdin(text)
+        .run(&["run", "--events", "events.ndjson"])
+        .assert_exit(0);
+    let events = crate::support::parse_json_lines(&ran.file("events.ndjson").unwrap());
+    let partial = events
+        .iter()
+        .filter(|event| event["type"] == "tool_partial");
+    let tips: Vec<&str> = partial
+        .map(|event| event["state"]["tip"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        tips,
+        ["about to see ", "about to see o", "about to see one"]
+    );
+}
+
 /// No part of a secret is shown before the whole secret has arrived and can be masked.
 #[test]
 fn a_secret_is_not_shown_in_pieces() {

@@ -264,3 +264,23 @@ fn a_failure_says_which_call_and_why() {
         assert!(text.contains(words), "{words}\n{text}");
     }
 }
+
+/// A call whose input is still arriving has a row, which starts over when the call does.
+#[test]
+fn a_call_is_shown_while_its_input_arrives() {
+    let (mut bars, terminal) = new_bars(false);
+    let screen = bars.screen();
+    let checked = call_with_estimate(0, "get", 1, true);
+    let call = CallRef::new(&checked.call, None);
+    let partial = Event::PartialInput {
+        call: &call,
+        tool: None,
+        input_so_far: "{",
+    };
+    bars.emit(&[partial]).unwrap();
+    screen.tick();
+    assert!(terminal.visible_text().contains("get: receiving its input"));
+    emit_turn(&mut bars, std::slice::from_ref(&checked), "done").unwrap();
+    assert!(!terminal.visible_text().contains("receiving its input"));
+    drop(bars);
+}

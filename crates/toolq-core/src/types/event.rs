@@ -26,6 +26,8 @@ pub enum Event<'a> {
     PartialInput {
         /// The call. It has no batch yet.
         call: &'a CallRef,
+        /// The tool that it names, if there is one.
+        tool: Option<&'a Tool>,
         /// The part of its input JSON that has arrived.
         input_so_far: &'a str,
     },

@@ -71,9 +71,10 @@ impl<'o> ResponseReader<'o> {
             body.extend_from_slice(&chunk);
         }
         let text = String::from_utf8_lossy(&body);
-        Ok(match self.is_event_stream {
-            true => first_event_data(&text),
-            false => text.into_owned(),
+        Ok(if self.is_event_stream {
+            first_event_data(&text)
+        } else {
+            text.into_owned()
         })
     }
 

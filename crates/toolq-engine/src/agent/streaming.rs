@@ -90,8 +90,11 @@ impl<'k> StreamingResponse<'k> {
         check_call_count(self.assembly.calls_started())
     }
 
-    /// Dispatches the calls that may start by now.
+    /// Reports the inputs that are arriving, and dispatches the calls that may start by now.
     pub(crate) fn dispatch_ready(&mut self) {
+        for part in self.assembly.partial_calls(self.turn_number) {
+            self.dispatcher.report_partial_input(part);
+        }
         self.admit_new_calls();
         self.forward_admitted();
     }

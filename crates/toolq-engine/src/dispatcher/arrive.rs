@@ -22,10 +22,14 @@ impl Dispatcher<'_> {
             TurnArrival::PartialInput {
                 call,
                 input_so_far: text,
-            } => self.emit(&Event::PartialInput {
-                call: &call,
-                input_so_far: &text,
-            }),
+            } => {
+                let tool = self.engine.settings.tools.get(&call.tool_name).cloned();
+                self.emit(&Event::PartialInput {
+                    call: &call,
+                    tool: tool.as_deref(),
+                    input_so_far: &text,
+                });
+            }
             TurnArrival::Revoked {
                 position,
                 rejection,

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::AgentScope;
+use toolq_core::transcript::PartialCall;
 use toolq_core::types::{
     CallAnswer, CallRef, DoubtCause, EmitError, ModelResponse, ReportedUsage, ToolsConfig,
     TurnArrival,
@@ -34,6 +35,11 @@ pub(crate) enum AgentRequest {
         /// The response that contained it, if it is the model's.
         response: Option<Box<RecordedResponse>>,
         reply: oneshot::Sender<EmitResult>,
+    },
+    /// Emit the part of a call's input that has arrived.
+    PartialInput {
+        call: Box<CallRef>,
+        input_so_far: String,
     },
     /// Count the tokens that a model used for an aborted response.
     AbortedUsage {
@@ -112,6 +118,21 @@ impl DispatcherHandle {
             reply,
         };
         self.send_and_wait(progress, replied).await
+    }
+
+    /// Reports a call of the agent whose input is still arriving. Nothing depends on it, so this doesn't wait.
+    pub(crate) fn report_partial_input(&self, part: PartialCall) {
+        let call = Box::new(CallRef {
+            turn: part.turn,
+            position: part.position,
+            tool_use_id: part.id,
+            tool_name: part.name,
+            batch: None,
+            parent: Some(Arc::clone(&self.call)),
+        });
+        let input_so_far = part.input_so_far;
+        let request = AgentRequest::PartialInput { call, input_so_far };
+        let _ = self.requests.send((self.call_number, request));
     }
 
     /// Emits a message of the conversation. `response` is the response that contained it, if it is the model's.

@@ -151,6 +151,15 @@ impl Dispatcher<'_> {
                 };
                 let _ = reply.send(self.sink.emit(&[event]));
             }
+            AgentRequest::PartialInput { call, input_so_far } => {
+                let tools = &self.engine.settings.tools;
+                let event = Event::PartialInput {
+                    call: &call,
+                    tool: tools.get(&call.tool_name).map(|tool| &**tool),
+                    input_so_far: &input_so_far,
+                };
+                let _ = self.sink.emit(&[event]);
+            }
             AgentRequest::AbortedUsage { model, tokens } => {
                 if let Some(usage) = &mut run.agent_usage {
                     usage.record_aborted(&model, tokens);

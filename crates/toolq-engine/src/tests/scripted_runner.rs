@@ -109,6 +109,7 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         Event::PartialInput {
             call,
             input_so_far: text,
+            ..
         } => format!("part {} {text}", call.tool_use_id),
         Event::Queued { checked, batch } => format!("queued {} {batch:?}", checked.call.id),
         Event::BatchStarted { batch, calls, .. } => {

@@ -4,12 +4,29 @@ use crate::json::ParsedObject;
 use crate::transcript::assembly::assembler::ResponseAssembler;
 use crate::transcript::build_call::build_call;
 use crate::transcript::formats::dispatch;
+use crate::transcript::stream::PartialCall;
 use crate::types::{Api, Call, Dialect};
 
 impl ResponseAssembler {
     /// Returns the number of calls that have started so far.
     pub fn calls_started(&self) -> usize {
         self.calls_started
+    }
+
+    /// Returns the calls whose input has grown since the last time, as calls of turn number `turn`.
+    pub fn partial_calls(&mut self, turn: usize) -> Vec<PartialCall> {
+        let calls = self.blocks.iter_mut().filter(|block| block.is_call);
+        let calls = calls.enumerate().filter_map(|(position, block)| {
+            let (id, name, input) = block.grown_input()?;
+            Some(PartialCall {
+                turn,
+                position,
+                id,
+                name,
+                input_so_far: input.to_owned(),
+            })
+        });
+        calls.collect()
     }
 
     /// Returns the next call in call order, as a call of turn number `turn`, if it's complete. Input for it that

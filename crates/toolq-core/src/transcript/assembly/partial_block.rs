@@ -7,8 +7,9 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{JsonText, ParsedObject, to_json_line};
+use crate::json::{JsonText, MAX_INPUT_BYTES, ParsedObject, to_json_line};
 use crate::transcript::json_end_scanner::JsonEndScanner;
+use crate::transcript::stream::GROWTH_DIVISOR;
 
 /// Members of a content block whose text arrives in pieces.
 const GROWING_TEXTS: [&str; 3] = ["text", "thinking", "signature"];
@@ -32,6 +33,8 @@ pub(crate) struct PartialBlock {
     citations: Option<Vec<String>>,
     /// The JSON of a call's input, as far as it arrived.
     input: String,
+    /// Length of the input when it was last reported, in bytes.
+    reported_bytes: usize,
     end_scanner: JsonEndScanner,
     /// The input has its end.
     has_end: bool,
@@ -67,6 +70,20 @@ impl PartialBlock {
         let grown = || self.texts.get("text").map(Cow::Borrowed);
         let text = is_text.then(|| grown().or_else(|| self.initial_member("text")?.to_text()));
         text.flatten()
+    }
+
+    /// Returns the id, the name and the input so far of a call, if the input has grown by enough since the last time.
+    pub(crate) fn grown_input(&mut self) -> Option<(String, String, &str)> {
+        let has_grown =
+            self.input.len() > self.reported_bytes + self.reported_bytes / GROWTH_DIVISOR;
+        if !self.is_call || !has_grown || self.input.len() > MAX_INPUT_BYTES {
+            return None;
+        }
+        let member = |name: &str| Some(self.initial_member(name)?.to_text()?.into_owned());
+        let id = self.id.clone().or_else(|| member("id"))?;
+        let name = self.name.clone().or_else(|| member("name"))?;
+        self.reported_bytes = self.input.len();
+        Some((id, name, &self.input))
     }
 
     /// Returns whether the input so far is valid JSON. It isn't if it's empty: it may be complete, or not have started.

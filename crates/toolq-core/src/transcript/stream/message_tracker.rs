@@ -13,7 +13,7 @@ use crate::types::{AnswerForm, Call, ResponseEnding};
 
 /// A partial input is emitted again once it has grown by more than one part in this many. Each event repeats the whole
 /// input so far, so this keeps the sum of all events a small multiple of the input.
-const GROWTH_DIVISOR: usize = 16;
+pub(crate) const GROWTH_DIVISOR: usize = 16;
 
 /// The open message of a stream, and the events to emit.
 #[derive(Debug, Default)]

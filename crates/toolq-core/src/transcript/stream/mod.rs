@@ -11,7 +11,7 @@ mod sse;
 pub use collect_turns::collect_turns;
 pub use decoder::{StreamDecoder, StreamVendor};
 pub use event::{PartialCall, StreamEvent};
-pub(crate) use message_tracker::{CallBuilder, MessageTracker};
+pub(crate) use message_tracker::{CallBuilder, GROWTH_DIVISOR, MessageTracker};
 pub use partial_json::complete_partial_json;
 pub use sse::is_event_stream;
 pub(crate) use sse::{SseDecoder, SseError};
