@@ -33,6 +33,8 @@ fn only_one_file_writes_to_stdout() {
     for directory in ["src", "crates"] {
         for file in rust_files(&repository_root().join(directory)) {
             let code = fs::read_to_string(&file).unwrap();
+            // The descriptor itself may be asked what it is.
+            let code = code.replace("fstat(rustix::stdio::stdout())", "");
             assert!(
                 !code.contains("io::stdout") || file.ends_with("src/output/stdout.rs"),
                 "{} touches stdout",
