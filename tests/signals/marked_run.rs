@@ -49,13 +49,13 @@ tools:
     description: Never exit.
     input_schema: {{type: object}}
     effect: read
-    command: {{argv: [sh, -c, 'echo begun; sleep 600 & wait'], stdin: none, env: {{MARK: "{mark}"}}}}
+    command: {{argv: [sh, -c, 'echo begun; : > "begun-$$"; sleep 600 & wait'], stdin: none, env: {{MARK: "{mark}"}}}}
   ignores_term:
     description: Never exit, and ignore SIGTERM.
     input_schema: {{type: object}}
     concurrency_safe: true
     timeout: {{after: 300s, grace: 60s}}
-    command: {{argv: [sh, -c, 'trap "" TERM; echo begun; while :; do sleep 0.1; done'], stdin: none, env: {{MARK: "{mark}"}}}}
+    command: {{argv: [sh, -c, 'trap "" TERM; echo begun; : > "begun-$$"; while :; do sleep 0.1; done'], stdin: none, env: {{MARK: "{mark}"}}}}
   holds_lock:
     description: Never exit, and remove a lock file on SIGTERM.
     input_schema: {{type: object}}
@@ -201,6 +201,16 @@ impl MarkedRun {
             let starts = |record: &&Value| record["type"] == "tool_start";
             self.sandbox.log_records().iter().filter(starts).count() >= calls
                 && self.sandbox.marked_processes().len() >= calls
+        });
+    }
+
+    /// Waits until this many programs that never exit have written their first line.
+    pub fn wait_for_first_lines(&self, programs: usize) {
+        wait_until("the programs have written their first line", || {
+            let files = fs::read_dir(self.sandbox.toolq.path()).unwrap().flatten();
+            let is_mark =
+                |file: &fs::DirEntry| file.file_name().as_encoded_bytes().starts_with(b"begun-");
+            files.filter(is_mark).count() >= programs
         });
     }
 

@@ -94,7 +94,7 @@ fn a_second_signal_kills() {
             &["ignores_term", "hang", "ignores_term", "echo"],
         ))
         .start(&[]);
-    run.wait_for_calls(3);
+    run.wait_for_first_lines(3);
     run.signal(Signal::INT);
     sleep(Duration::from_millis(300));
     let signaled_at = Instant::now();
@@ -112,7 +112,7 @@ fn a_second_signal_kills() {
 #[test]
 fn two_signals_at_once_are_one() {
     let run = MarkedSandbox::new().stdin(hanging_turns(&["a"])).start(&[]);
-    run.wait_for_calls(3);
+    run.wait_for_first_lines(3);
     run.signal(Signal::TERM);
     run.signal(Signal::HUP);
     let output = run.wait_for_output();
