@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 
 use crate::args::ProgramArguments;
 use crate::output::ColorChoice;
+use toolq_core::text::suggest_name;
 
 /// Parses the arguments, of which the first is the program's name.
 ///
@@ -19,8 +21,37 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
         Some(ColorChoice::Auto) | None => clap::ColorChoice::Auto,
     };
     let mut command = ProgramArguments::command().color(color);
-    let matches = command.try_get_matches_from_mut(arguments)?;
+    let matches = command
+        .try_get_matches_from_mut(arguments)
+        .map_err(remove_far_suggestion)?;
     ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Removes a suggested flag or command that isn't similar to what was given: clap would answer `--parallel` with
+/// `--all`.
+fn remove_far_suggestion(mut error: clap::Error) -> clap::Error {
+    for (given, suggested) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (
+            ContextKind::InvalidSubcommand,
+            ContextKind::SuggestedSubcommand,
+        ),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ] {
+        let text = |value: Option<&ContextValue>| match value {
+            Some(ContextValue::String(text)) => vec![text.clone()],
+            Some(ContextValue::Strings(texts)) => texts.clone(),
+            _ => Vec::new(),
+        };
+        let given = text(error.get(given));
+        let near = text(error.get(suggested));
+        let given = given.first().map(|name| name.trim_start_matches('-'));
+        let near = near.iter().map(|name| name.trim_start_matches('-'));
+        if given.is_some_and(|given| suggest_name(given, near).is_none()) {
+            error.remove(suggested);
+        }
+    }
+    error
 }
 
 /// Returns the last value of `--color` among the options.
@@ -40,6 +71,17 @@ fn find_color(arguments: &[OsString]) -> Option<ColorChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_similar_flag_is_suggested() {
+        let message = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            parse_arguments(&arguments).unwrap_err().to_string()
+        };
+        assert!(!message(&["toolq", "run", "--parallel"]).contains("--all"));
+        assert!(message(&["toolq", "run", "--job"]).contains("--jobs"));
+        assert!(message(&["toolq", "rum"]).contains("'run'"));
+    }
 
     #[test]
     fn the_last_color_counts() {

@@ -50,6 +50,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        rule_settings: Vec::new(),
         max_output: 64 << 10,
         max_saved: 64 << 20,
         retry: RetryPolicy {

@@ -30,7 +30,7 @@ fn every_misspelled_key_is_refused() {
         concurency: 1 ⇒ concurency ⇒ unknown key
         default: {timeout: 1s} ⇒ default ⇒ unknown key
         defaults: {timout: 1s} ⇒ timout ⇒ unknown key
-        rules: [{tools: t, concurrency_safe: true, effect: read}] ⇒ effect ⇒ unknown key
+        rules: [{tools: t, concurrency_safe: true, efect: read}] ⇒ efect ⇒ unknown key
         prises: {} ⇒ prises ⇒ unknown key
         prices: {m: {input: 1, output: abc}} ⇒ abc ⇒ a price must be a number of dollars per million tokens
         prices: {m: {input: 1, output: "3.00"}} ⇒ "3.00" ⇒ a price must be a number of dollars per million tokens

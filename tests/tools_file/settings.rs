@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use toolq_core::types::{
-    Effect, OnFailure, OutputKind, RetryCondition, SafetyPolicy, SafetyRule, Template,
+    Backing, Effect, OnFailure, OutputKind, RetryCondition, SafetyPolicy, SafetyRule, Template,
+    Tool,
 };
 
 use crate::{
@@ -157,7 +158,7 @@ fn a_rule_needs_tools_and_a_setting() {
         rule,
         r#"
         {tools: "[", concurrency_safe: true} ⇒ "[" ⇒ isn't a valid glob
-        {tools: t} ⇒ { ⇒ no `concurrency_safe`
+        {tools: t} ⇒ { ⇒ sets nothing
         {concurrency_safe: true} ⇒ { ⇒ no `tools`
         {tools: t, concurrency_safe: yes} ⇒ yes ⇒ must be `true` or `false`
         "#,
@@ -273,6 +274,113 @@ fn settings_of_an_agents_requests_are_checked() {
         extra_body: {top_k: 5}
         headers: {anthropic-beta: x, authorization: y}
         cache: false
+        ",
+    );
+}
+
+#[test]
+fn rules_set_any_default_by_name() {
+    let text = format!(
+        "defaults: {{timeout: {{after: 20s, total: 50s}}, output: json, coerce: false}}
+rules:
+  - {{tools: t, timeout: 5s, effect: read}}
+  - {{tools: \"u\", timeout: 7s, effect: write}}
+  - {{tools: \"*\", timeout: {{after: 9s, grace: 1s}}, on_failure: stop, output: text, concurrency_safe: false, limits: {{files: 9}}}}
+{}  u:
+    input_schema: {{type: object}}
+    effect: idempotent
+    timeout: 1s
+    output: content
+    command: {{argv: [a], limits: {{cpu: 3s}}}}
+",
+        file_with_tool("command: [a]")
+    );
+    let tools = load_tools(&text);
+    let (t, u) = (&tools.tools[0], &tools.tools[1]);
+    let seconds = Duration::from_secs;
+    assert_eq!(t.effect, Effect::Read);
+    assert_eq!(
+        (t.timeout.after, t.timeout.kill_grace),
+        (seconds(5), seconds(1))
+    );
+    assert_eq!(t.timeout.total, Some(seconds(50)));
+    assert_eq!(
+        (t.output, t.on_failure, t.coerce),
+        (OutputKind::Text, OnFailure::Stop, false)
+    );
+    assert_eq!(u.effect, Effect::Idempotent);
+    assert_eq!(
+        (u.timeout.after, u.timeout.kill_grace),
+        (seconds(1), seconds(1))
+    );
+    assert_eq!(
+        (u.output, u.on_failure),
+        (OutputKind::Content, OnFailure::Stop)
+    );
+    let Some(Backing::Command(command)) = &u.backing else {
+        panic!()
+    };
+    assert_eq!(command.limits.files, Some(9));
+    assert_eq!(command.limits.cpu, Some(seconds(3)));
+    let list = |tool: &Tool| -> Vec<String> {
+        let settings = tool.rule_settings.iter();
+        settings
+            .map(|setting| format!("{} {}", setting.key, setting.glob))
+            .collect()
+    };
+    assert_eq!(
+        list(t),
+        [
+            "effect t",
+            "timeout t",
+            "output *",
+            "on_failure *",
+            "limits *"
+        ]
+    );
+    assert_eq!(list(u), ["on_failure *", "limits *"]);
+    let rule = SafetyRule {
+        glob: "*".to_owned(),
+        safe: false,
+    };
+    assert_eq!(t.safety, SafetyPolicy::Rule(rule));
+}
+
+#[test]
+fn the_effect_of_a_rule_decides_the_safety_last() {
+    let safety = |rule: &str, keys: &str| {
+        let text = format!("rules: [{rule}]\n{}", file_with_tool(keys));
+        load_tools(&text).tools[0].safety.clone()
+    };
+    let by_rule = |safe| {
+        SafetyPolicy::Rule(SafetyRule {
+            glob: "t".to_owned(),
+            safe,
+        })
+    };
+    let keys = "command: [a]";
+    assert_eq!(safety("{tools: t, effect: read}", keys), by_rule(true));
+    assert_eq!(safety("{tools: t, effect: write}", keys), by_rule(false));
+    assert_eq!(
+        safety("{tools: t, timeout: 1s}", keys),
+        SafetyPolicy::Default
+    );
+    assert_eq!(
+        safety("{tools: t, effect: read}", "command: [a]\neffect: write"),
+        SafetyPolicy::Effect(false)
+    );
+}
+
+#[test]
+fn rules_are_checked() {
+    assert_refused(
+        |rule: &str| format!("rules: [{rule}]\n{}", file_with_tool("command: [a]")),
+        r"
+        {tools: t, timeout: 0s}       ⇒ 0s     ⇒ no call can finish within this time
+        {tools: t, limits: {files: 1}} ⇒ 1     ⇒ fewer than a program starts with
+        {tools: t, max_output: 0}     ⇒ 0      ⇒ would let nothing through
+        {tools: t, effect: red}       ⇒ red    ⇒ cannot be `red`
+        {tools: t, coerce: true, description: x} ⇒ description ⇒ unknown key
         ",
     );
 }

@@ -115,6 +115,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
         status: StatusTemplates::default(),
         output: OutputKind::Text,
         empty_output: None,
+        rule_settings: Vec::new(),
         max_output: MAX_DESCRIPTION_BYTES,
         max_saved: 0,
         on_failure: OnFailure::Continue,

@@ -1,5 +1,7 @@
 //! Renders a plan as one line of JSON, for programs. The order of the keys is part of the format.
 
+use std::collections::BTreeMap;
+
 use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -46,6 +48,9 @@ struct CallJson<'a> {
     tool_name: MaskedText<'a>,
     concurrency_safe: bool,
     decided_by: String,
+    /// The settings that come from rules, with the glob of each rule.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    set_by_rules: BTreeMap<&'a str, &'a str>,
     timeout_ms: u64,
     /// `None` if the tool has no estimate.
     estimate_ms: Option<u64>,
@@ -148,6 +153,12 @@ impl<'a> CallJson<'a> {
             tool_name: MaskedText(&call.name, mask),
             concurrency_safe: accepted.safe,
             decided_by: accepted.safety_source.to_string(),
+            set_by_rules: accepted
+                .tool
+                .rule_settings
+                .iter()
+                .map(|setting| (setting.key, setting.glob.as_str()))
+                .collect(),
             timeout_ms: to_millis(accepted.tool.timeout.after),
             estimate_ms: accepted.tool.estimate.map(to_millis),
             runs,

@@ -237,7 +237,11 @@ impl PlannedCall<'_> {
         } else {
             "not safe"
         };
-        format!("{word}: {}", self.accepted.safety_source)
+        let safety = format!("{word}: {}", self.accepted.safety_source);
+        let settings = self.accepted.tool.rule_settings.iter();
+        let settings =
+            settings.map(|setting| format!("; {} by rule {}", setting.key, setting.glob));
+        safety + &settings.collect::<String>()
     }
 }
 

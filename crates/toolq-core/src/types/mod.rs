@@ -59,7 +59,8 @@ pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{
     CallTimeouts, DescribeCommand, DescribeResult, Effect, FormatPolicy, OnFailure, OutputKind,
-    RetryCondition, RetryPolicy, SafetyPolicy, SafetyRule, StatusTemplates, Tool, ToolsConfig,
+    RetryCondition, RetryPolicy, RuleSetting, SafetyPolicy, SafetyRule, StatusTemplates, Tool,
+    ToolsConfig,
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};

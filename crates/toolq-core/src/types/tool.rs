@@ -75,6 +75,8 @@ pub struct Tool {
     pub describe: Option<Box<DescribeCommand>>,
     /// Decides whether calls may run concurrently with others.
     pub safety: SafetyPolicy,
+    /// The settings that come from `rules`, except for the safety.
+    pub rule_settings: Vec<RuleSetting>,
     /// What it does to the world.
     pub effect: Effect,
     /// Time limits.
@@ -202,7 +204,16 @@ pub enum SafetyPolicy {
     Default,
 }
 
-/// One entry of `rules`.
+/// A setting that a tool has from a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleSetting {
+    /// The key, such as `timeout`.
+    pub key: &'static str,
+    /// The glob of the rule, as written.
+    pub glob: String,
+}
+
+/// A rule that decides about concurrency safety.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafetyRule {
     /// The glob as written.

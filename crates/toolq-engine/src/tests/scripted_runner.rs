@@ -170,6 +170,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        rule_settings: Vec::new(),
         max_output: 1 << 16,
         max_saved: 0,
         retry: RetryPolicy {

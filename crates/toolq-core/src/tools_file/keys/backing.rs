@@ -55,7 +55,7 @@ pub struct CommandFile {
 }
 
 /// Resource limits of a program.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct LimitsFile {

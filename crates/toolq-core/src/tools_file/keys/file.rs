@@ -9,12 +9,15 @@ use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::tools_file::keys::backing::LimitsFile;
 use crate::tools_file::keys::key_hints;
-use crate::tools_file::keys::tool::{Defaults, MessagesFile, NormalizeFile, ToolFile};
-use crate::tools_file::keys::values::PriceNumber;
+use crate::tools_file::keys::tool::{
+    Defaults, MessagesFile, NormalizeFile, RetryFile, TimeoutForm, ToolFile,
+};
+use crate::tools_file::keys::values::{PriceNumber, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{FileProblem, FormatPolicy};
+use crate::types::{Effect, FileProblem, FormatPolicy, Leftovers, OnFailure, OutputKind};
 
 /// Tools that a model may call, and how toolq runs them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -38,7 +41,8 @@ pub struct ToolsFile {
     pub builtins: Field<Vec<Field<String>>>,
     /// Defaults for keys that a tool leaves out.
     pub defaults: Field<Defaults>,
-    /// Concurrency safety by tool name. The first matching rule decides for tools without `concurrency_safe`.
+    /// Settings by tool name, such as concurrency safety. They apply to keys that a tool leaves out, before `defaults`; for
+    /// each key, the first matching rule counts.
     pub rules: Field<Vec<Field<RuleFile>>>,
     /// Texts for the model when a call fails.
     pub messages: Field<MessagesFile>,
@@ -52,15 +56,38 @@ pub struct ToolsFile {
     pub tools: Field<SpannedTable<ToolFile>>,
 }
 
-/// Whether tools with matching names are concurrency-safe.
+/// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["tools", "concurrency_safe"]))]
+#[schemars(deny_unknown_fields, extend("required" = ["tools"], "minProperties" = 2))]
 pub struct RuleFile {
     /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
     pub tools: Field<String>,
     /// Whether their calls may run in parallel with other safe calls.
     pub concurrency_safe: Field<bool>,
+    /// What they do to the world.
+    pub effect: Field<Effect>,
+    /// Time limit of one attempt, or a table of time limits.
+    pub timeout: Field<TimeoutForm>,
+    /// Format of the output.
+    pub output: Field<OutputKind>,
+    /// Maximum size of the output that reaches the model.
+    pub max_output: Field<SizeText>,
+    /// Maximum size of a truncated output that is saved next to the session log.
+    pub max_saved: Field<SizeText>,
+    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
+    /// apply.
+    pub retry: Field<RetryFile>,
+    /// What a failure does to the other calls of its turn.
+    pub on_failure: Field<OnFailure>,
+    /// Number of consecutive failures after which calls of a tool are answered "paused".
+    pub pause_after_failures: Field<u32>,
+    /// Whether to convert inputs that are invalid only because of scalar types.
+    pub coerce: Field<bool>,
+    /// What to do with processes that are still running after a command exits.
+    pub leftovers: Field<Leftovers>,
+    /// Resource limits of a command.
+    pub limits: Field<LimitsFile>,
 }
 
 /// Token prices of one model, in US dollars per million tokens.

@@ -89,7 +89,7 @@ pub struct NormalizeFile {
 }
 
 /// Defaults for keys that a tool leaves out.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Defaults {
@@ -148,7 +148,7 @@ pub struct SafetyTable {
 }
 
 /// Time limits.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(
     rename = "$kind",
     rename_all = "snake_case",
@@ -165,7 +165,7 @@ pub enum TimeoutForm {
 }
 
 /// Time limits by name.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct TimeoutTable {
@@ -191,7 +191,7 @@ pub struct StatusFile {
 }
 
 /// When to retry a failed attempt.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct RetryFile {

@@ -134,6 +134,7 @@ fn builtin_tool(
         backing: Some(Backing::Builtin(builtin)),
         output: OutputKind::Text,
         empty_output: None,
+        rule_settings: Vec::new(),
         max_output: attempt_limits::DEFAULT_MAX_OUTPUT_BYTES,
         max_saved: attempt_limits::DEFAULT_MAX_SAVED_BYTES,
         retry: attempt_limits::no_retry(),

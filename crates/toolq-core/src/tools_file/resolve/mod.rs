@@ -19,10 +19,11 @@ mod placeholders;
 mod plain_text;
 mod prices;
 mod resource_limits;
-mod safety_rules;
 mod schema_presence;
+mod setting_layers;
 mod tool;
 mod tool_name;
+mod tool_rules;
 mod url_template;
 mod value_names;
 

@@ -17,8 +17,8 @@ use crate::tools_file::resolve::http;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
-use crate::tools_file::resolve::safety_rules::SafetyRules;
 use crate::tools_file::resolve::tool_name::check_tool_name;
+use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
@@ -29,7 +29,7 @@ use crate::types::{
 /// What all tools of a file share.
 pub(crate) struct SharedSettings<'f> {
     pub(crate) defaults: &'f Defaults,
-    pub(crate) rules: &'f SafetyRules,
+    pub(crate) rules: &'f ToolRules<'f>,
     pub(crate) normalizers: &'f [TextNormalizer],
     pub(crate) messages: &'f MessageTemplates,
 }
@@ -44,10 +44,12 @@ pub(crate) fn resolve_tool(
 ) -> Tool {
     check_tool_name(name, file.key_span, context);
     let tool = &file.value;
-    let defaults = shared.defaults;
+    let defaults = &shared.rules.layer_defaults(name, shared.defaults);
     check_attempt_limits(tool, context);
     let declared_effect = tool.effect.value().copied();
-    let effect = declared_effect.unwrap_or(Effect::Write);
+    let effect = declared_effect
+        .or_else(|| shared.rules.effect(name))
+        .unwrap_or(Effect::Write);
     let paths = value_names::resolve_value_names(
         &tool.paths,
         "only inputs in the schema can be kept inside the root",
@@ -72,6 +74,7 @@ pub(crate) fn resolve_tool(
         safety: shared
             .rules
             .resolve_safety(name, tool.concurrency_safe.value(), declared_effect),
+        rule_settings: shared.rules.list_settings(name, tool),
         effect,
         timeout: attempt_limits::resolve_timeout([&tool.timeout, &defaults.timeout]),
         estimate: tool.estimate.value().map(|estimate| estimate.0),

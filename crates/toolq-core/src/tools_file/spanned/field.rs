@@ -75,6 +75,14 @@ impl<T> Field<T> {
         self.spanned().map(|spanned| &spanned.value)
     }
 
+    /// Returns this value, or else that of the layer below.
+    pub fn or(&self, lower: &Self) -> Self
+    where
+        T: Clone,
+    {
+        if self.is_missing() { lower } else { self }.clone()
+    }
+
     /// Whether the key is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)

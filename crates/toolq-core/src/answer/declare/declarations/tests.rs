@@ -34,6 +34,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        rule_settings: Vec::new(),
         max_output: 0,
         max_saved: 0,
         retry: RetryPolicy {
