@@ -3,6 +3,7 @@
 use crate::args::CheckArguments;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
+use toolq_core::text::format_count;
 use toolq_core::tools_file;
 use toolq_core::types::Severity;
 
@@ -49,7 +50,7 @@ pub fn check_tools_file(
 }
 
 fn summarize(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {
-    let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let count = |number: usize, word: &str| format_count(number as u64, word);
     let found = match (errors, warnings) {
         (0, 0) => "no problems".to_owned(),
         (0, warnings) => count(warnings, "warning"),

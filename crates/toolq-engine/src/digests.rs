@@ -1,7 +1,6 @@
 //! Digests that are the same on every run: idempotency keys and content hashes.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use toolq_core::json::Input;
@@ -44,13 +43,7 @@ pub(crate) fn sha256_of_text(text: &str) -> String {
 
 /// Finishes a hash and returns it as lowercase hexadecimal digits.
 pub(crate) fn hex_digest(hasher: Sha256) -> String {
-    hasher
-        .finalize()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    HEXLOWER.encode(&hasher.finalize())
 }
 
 #[cfg(test)]

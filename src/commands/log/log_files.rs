@@ -77,8 +77,3 @@ pub(crate) fn warn_torn(path: &Path, corruption: &Corruption, context: &CommandC
 pub(crate) fn unreadable_log(error: &LogError) -> CommandError {
     CommandError::from_log_error(error, Access::Read)
 }
-
-/// Formats a count with its noun: `1 record`, `2 records`.
-pub(crate) fn format_count(number: u64, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
-}

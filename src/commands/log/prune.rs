@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::args::LogPruneArguments as Arguments;
-use crate::commands::log::log_files::format_count;
 use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::os::Clock;
+use toolq_core::text::format_count;
 use toolq_core::text::{escape, format_bytes, format_duration};
 use toolq_log::{Access, LogError, PruneOptions, PruneResult};
 

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::args::LogFileArguments;
-use crate::commands::log::log_files::{format_count, open_log, select_logs};
+use crate::commands::log::log_files::{open_log, select_logs};
 use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::text::escape;
+use toolq_core::text::format_count;
 use toolq_log::{Record, RecordKind, SequenceChecker};
 
 /// Prints a line per log: its counts, or its first problem.

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use crate::replay::compare::id_renaming::IdRenaming;
 use crate::replay::compare::mismatch::{CompareRules, ResultMismatch};
 use crate::replay::compare::number;
-use toolq_core::json::{JsonText, ParsedObject};
+use toolq_core::json::{JsonText, ParsedObject, json_pointer};
 use toolq_core::types::Compare;
 
 /// Maximum nesting depth. Deeper values are compared as text.
@@ -170,9 +170,7 @@ impl<'w> JsonComparison<'w> {
         if self.is_ignored() || self.mismatches.len() >= MAX_MISMATCHES {
             return;
         }
-        let path = self.path.iter().fold(String::new(), |path, part| {
-            path + "/" + &part.replace('~', "~0").replace('/', "~1")
-        });
+        let path = json_pointer(&self.path);
         let to_owned_json = |json: Option<JsonText>| json.map(|json| json.get().to_owned());
         self.mismatches.push(ResultMismatch {
             path,

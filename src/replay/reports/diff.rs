@@ -7,7 +7,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::replay::case::{CaseDifference, DifferenceKind};
 use toolq_core::json::{JsonText, to_json_line};
-use toolq_core::text::escape;
+use toolq_core::text::{escape, format_count};
 
 /// Maximum number of lines shown per side.
 const MAX_LINES: usize = 8;
@@ -115,7 +115,7 @@ impl ShortDiff {
         for (sign, count) in [('-', &self.removed), ('+', &self.added)] {
             let more = count.omitted;
             if more > 0 {
-                let text = format!("… {more} more line{}", if more == 1 { "" } else { "s" });
+                let text = format!("… {}", format_count(more as u64, "more line"));
                 self.lines.push(DiffLine { sign, text });
             }
         }
@@ -137,8 +137,7 @@ fn truncated_line(sign: char, text: &str, first_difference: usize) -> DiffLine {
     }
     let more = rest.count();
     if more > 0 {
-        let plural = if more == 1 { "" } else { "s" };
-        let _ = write!(shown, "… {more} more character{plural}");
+        let _ = write!(shown, "… {}", format_count(more as u64, "more character"));
     }
     DiffLine {
         sign,

@@ -2,12 +2,11 @@
 
 use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals};
 use crate::replay::unapplied_call::UnappliedCall;
-use toolq_core::text::escape;
+use toolq_core::text::{escape, format_count};
 
 /// Formats the totals: `3 files, 12 turns, 20 calls: 8 run, 11 served from the recording; 19 match, 1 differs`.
 pub fn totals_label(totals: &ReplayTotals) -> String {
-    let count =
-        |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let count = |number: usize, one: &str| format_count(number as u64, one);
     let ReplayTotals {
         executed,
         served,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use jsonschema::JsonType;
 
-use crate::json::{Input, JsonEdits, JsonText, ParsedObject};
+use crate::json::{Input, JsonEdits, JsonText, ParsedObject, pointer_tokens};
 use crate::json_schema::{CompiledSchema, TypeError};
 
 /// Maximum number of passes: an array inside a string may itself hold numbers inside strings.
@@ -61,8 +61,7 @@ struct CoercionTree {
 impl CoercionTree {
     fn insert(&mut self, type_error: &TypeError) {
         let mut node = self;
-        for part in type_error.pointer.split('/').skip(1) {
-            let key = part.replace("~1", "/").replace("~0", "~");
+        for key in pointer_tokens(&type_error.pointer) {
             node = node.children.entry(key).or_default();
         }
         node.types.extend(&type_error.allowed_types);

@@ -4,6 +4,7 @@
 
 use crate::json::cursor::JsonCursor;
 use crate::json::input::{InvalidInput, MAX_INPUT_DEPTH, MAX_INPUT_VALUES};
+use crate::json::pointer::escape_pointer_token;
 use crate::json::value;
 use crate::json::value::JsonText;
 
@@ -129,8 +130,7 @@ impl InvalidInput {
     /// Adjusts the JSON pointer of an error for the enclosing value, which has the faulty value at `token`.
     fn prefix_pointer(mut self, token: &str) -> Self {
         if let Self::DuplicateKey { pointer, .. } = &mut self {
-            let token = token.replace('~', "~0").replace('/', "~1");
-            pointer.insert_str(0, &format!("/{token}"));
+            pointer.insert_str(0, &format!("/{}", escape_pointer_token(token)));
         }
         self
     }

@@ -1,5 +1,9 @@
 //! Bundles a schema and the files that it refers to into one document, to send to a model: no API can follow a
 //! reference to a file.
+//!
+//! `jsonschema` has a `bundle` and a `dereference`, which don't do this. `bundle` leaves every `$ref` as it is and embeds
+//! the files with their `$id`; the APIs only follow `#/$defs/…`. `dereference` replaces each reference with its target,
+//! which multiplies schemas, and leaves those that lead back to themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -4,7 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use crate::text::{MAX_NAME_CHARS, truncate};
+use crate::text::{MAX_NAME_CHARS, format_count, truncate};
 
 /// Maximum length of a declared list or pattern in a message, in characters.
 pub(crate) const MAX_DECLARED_CHARS: usize = 400;
@@ -100,10 +100,6 @@ fn other_message(error: &ValidationError<'_>) -> String {
         Kind::Custom { message, .. } => message.clone(),
         kind => format!("violates `{}` of the schema", kind.keyword()),
     }
-}
-
-fn format_count(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 pub(crate) fn format_options(options: &[Value]) -> String {

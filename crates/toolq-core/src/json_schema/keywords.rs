@@ -6,8 +6,9 @@ use std::path::Path;
 use jsonschema::Draft;
 use serde_json::Value;
 
+use crate::json::escape_pointer_token;
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
-use crate::json_schema::subschemas::{Subschema, escape_pointer_token, find_subschemas};
+use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
 /// Keywords that constrain values of one type only; any other value passes.
 const KEYWORDS_BY_TYPE: [(&str, &[&str]); 4] = [

@@ -26,5 +26,4 @@ pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;
 pub use schema_errors::find_schema_errors;
-pub(crate) use subschemas::{escape_pointer_token, json_pointer};
 pub(crate) use type_errors::TypeError;

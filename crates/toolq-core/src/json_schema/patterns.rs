@@ -3,9 +3,10 @@
 use jsonschema::Draft;
 use serde_json::{Value, json};
 
+use crate::json::escape_pointer_token;
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
 use crate::json_schema::schema_error::SchemaError;
-use crate::json_schema::subschemas::{escape_pointer_token, find_subschemas};
+use crate::json_schema::subschemas::find_subschemas;
 use crate::json_schema::validation_options::validation_options;
 use crate::types::FormatPolicy;
 

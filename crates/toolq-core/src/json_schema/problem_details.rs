@@ -7,11 +7,11 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
+use crate::json::escape_pointer_token;
 use crate::json_schema::error_messages::{
     MAX_DECLARED_CHARS, error_message, format_types, json_type_name,
 };
-use crate::json_schema::subschemas::escape_pointer_token;
-use crate::text::{MAX_NAME_CHARS, suggest_name, truncate};
+use crate::text::{MAX_NAME_CHARS, format_count, suggest_name, truncate};
 use crate::types::ProblemDetail;
 
 /// Maximum number of problems that are listed; the rest are counted.
@@ -36,10 +36,7 @@ pub(crate) fn collect_problem_details(
         let more = collector.omitted;
         collector.details.push(ProblemDetail {
             path: String::new(),
-            message: format!(
-                "and {more} more problem{}",
-                if more == 1 { "" } else { "s" }
-            ),
+            message: format!("and {}", format_count(more as u64, "more problem")),
         });
     }
     collector.details

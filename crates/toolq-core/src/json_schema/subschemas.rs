@@ -9,6 +9,8 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::json::escape_pointer_token;
+
 /// Keywords that hold one schema, or an array of them.
 const APPLICATORS: [&str; 18] = [
     "additionalItems",
@@ -120,16 +122,4 @@ fn resolve_base(schema: &Map<String, Value>, base: Rc<Url>, id_keyword: &str) ->
         }
         None => base,
     }
-}
-
-/// Formats a path of keys and indices as a JSON pointer.
-pub(crate) fn json_pointer(path: &[String]) -> String {
-    path.iter().fold(String::new(), |pointer, part| {
-        pointer + "/" + &escape_pointer_token(part)
-    })
-}
-
-/// Escapes a name for use in a JSON pointer (RFC 6901).
-pub(crate) fn escape_pointer_token(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

@@ -13,4 +13,6 @@ pub use escape::{escape, is_hidden};
 pub use suggest::suggest_name;
 pub(crate) use truncate::MAX_NAME_CHARS;
 pub use truncate::truncate;
-pub use units::{format_bytes, format_duration, parse_age, parse_bytes, parse_duration};
+pub use units::{
+    format_bytes, format_count, format_duration, parse_age, parse_bytes, parse_duration,
+};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Parses a duration of up to a year: `250ms`, `5s`, `1.5s`, `10m`, `2h`, or `30d`.
+/// Parses a duration of up to a year: `250ms`, `5s`, `1.5s`, `10m`, `2h`, or `30d`; also several parts from the largest
+/// to the smallest, such as `1m30s` or `2m 5s`.
 ///
 /// # Errors
 /// What is expected, as a message.
@@ -24,16 +25,27 @@ fn parse_duration_up_to(text: &str, years: f64, limit: &str) -> Result<Duration,
             "`{text}` isn't a duration; write a number with ms, s, m, h or d: `500ms`, `30s`, `10m`"
         )
     };
-    let (number, unit) = split_unit(text).ok_or_else(expected)?;
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return Err(expected()),
-    };
-    let duration = number * seconds;
+    let mut rest = text;
+    let (mut duration, mut smallest_unit) = (0.0, f64::INFINITY);
+    while smallest_unit.is_infinite() || !rest.is_empty() {
+        let (number, after) = split_unit(rest).ok_or_else(expected)?;
+        let unit_len = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(unit_len.unwrap_or(after.len()));
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return Err(expected()),
+        };
+        if seconds >= smallest_unit {
+            return Err(expected());
+        }
+        smallest_unit = seconds;
+        duration += number * seconds;
+        rest = after.trim_start();
+    }
     if duration > years * 365.0 * 86_400.0 {
         return Err(format!("`{text}` is longer than {limit}"));
     }
@@ -105,6 +117,12 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
+/// Formats a count with its noun: `1 record`, `2 records`.
+pub fn format_count(count: impl Into<u128>, noun: &str) -> String {
+    let count = count.into();
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Formats a size for people: `512 bytes`, `64 KiB`, `1.5 MiB`.
 pub fn format_bytes(bytes: u64) -> String {
     for (factor, unit) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
@@ -131,6 +149,9 @@ mod tests {
             ("1.5s", 1_500),
             ("10m", 600_000),
             ("0s", 0),
+            ("1m30s", 90_000),
+            ("2m 5s", 125_000),
+            ("1h 0m 1.5s", 3_601_500),
         ] {
             assert_eq!(
                 parse_duration(text),
@@ -139,7 +160,8 @@ mod tests {
             );
         }
         for text in [
-            "", "5", "-5s", "s", "5 weeks", "1e9s", "99999d", "1.2.3s", "∞s",
+            "", "5", "-5s", "s", "5 weeks", "1e9s", "99999d", "1.2.3s", "∞s", "5s 1m", "1m1m",
+            "1m 5", "1m,5s",
         ] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
@@ -158,5 +180,19 @@ mod tests {
         assert_eq!(format_duration(Duration::from_secs(4)), "4s");
         assert_eq!(format_duration(Duration::from_secs(125)), "2m 5s");
         assert_eq!(format_bytes(65_536), "64 KiB");
+        assert_eq!(format_count(1_u32, "record"), "1 record");
+        assert_eq!(format_count(0_u64, "record"), "0 records");
+    }
+
+    /// People copy durations from toolq's own output into tools.yaml.
+    #[test]
+    fn every_printed_duration_is_read() {
+        for ms in [
+            0, 1, 999, 1_000, 1_240, 59_900, 60_000, 125_000, 3_600_000, 3_900_000, 90_061_000,
+        ] {
+            let printed = format_duration(Duration::from_millis(ms));
+            let read = parse_duration(&printed).unwrap();
+            assert_eq!(format_duration(read), printed);
+        }
     }
 }

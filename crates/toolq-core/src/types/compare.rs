@@ -6,6 +6,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::json::unescape_pointer_token;
+
 /// How `replay` compares a tool's results with recorded ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -46,8 +48,7 @@ impl IgnorePattern {
         if rest.is_empty() {
             return Err(expected());
         }
-        let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
-        let parts = rest.split('/').map(unescaped).collect();
+        let parts = rest.split('/').map(unescape_pointer_token).collect();
         Ok(Self {
             at_any_depth,
             parts,

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
 use redact::Mask;
-use toolq_core::json::{InvalidInput, JsonText, check_json};
+use toolq_core::json::{InvalidInput, JsonText, check_json, pointer_tokens};
 use toolq_core::types::{CaptureStats, OutputKind, ResultContent};
 
 /// How to parse a document.
@@ -124,8 +124,7 @@ fn check_block(block: JsonText<'_>) -> Result<(), String> {
 
 /// Returns the value at a JSON pointer (RFC 6901), verbatim, so that numbers keep their digits.
 fn resolve_pointer<'v>(value: JsonText<'v>, pointer: &str) -> Result<JsonText<'v>, String> {
-    pointer.split('/').skip(1).try_fold(value, |value, token| {
-        let key = token.replace("~1", "/").replace("~0", "~");
+    pointer_tokens(pointer).try_fold(value, |value, key| {
         lookup_member(value, &key)?.ok_or_else(|| format!("the response has no value at {pointer}"))
     })
 }

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use crate::check::fill::template_values::{find_value, value_text};
+use crate::json::json_pointer;
 use crate::json::{Input, JsonText};
-use crate::json_schema::json_pointer;
 use crate::types::{CommandBacking, StdinSource, Template, TemplatePart, Tool};
 
 /// Ends the text before a path in an argument, as in `--file={path}` and `HEAD:{path}`.

@@ -1,7 +1,7 @@
 //! Looks up input values and inserts them into templates.
 
+use crate::json::json_pointer;
 use crate::json::{Input, JsonText};
-use crate::json_schema::json_pointer;
 use crate::template::TemplateTarget;
 use crate::types::{PartialTemplate, ProblemDetail, Segment, Template, TemplatePart};
 use serde_json::value::RawValue;

@@ -102,10 +102,10 @@ impl ParseScalar for DurationText {
 }
 
 impl_scalar!(DurationText, "Duration", {
-    "description": "A duration: a number with ms, s, m, h or d as its unit.",
+    "description": "A duration: a number with ms, s, m, h or d as its unit, or several of them from the largest to the smallest.",
     "type": "string",
-    "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)$",
-    "examples": ["500ms", "30s", "10m"],
+    "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*$",
+    "examples": ["500ms", "30s", "10m", "1m30s"],
 });
 
 /// A number of bytes.

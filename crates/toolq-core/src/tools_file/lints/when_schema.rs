@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::json_schema::{escape_pointer_token, find_unknown_keywords, type_of_keyword};
+use crate::json::escape_pointer_token;
+use crate::json_schema::{find_unknown_keywords, type_of_keyword};
 use crate::text::suggest_name;
 use crate::tools_file::keys::{SafetyForm, ToolFile};
 use crate::tools_file::resolve::{CheckContext, SchemaPresence, allows_type, find_presence};

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::template::is_variable_name;
@@ -104,7 +105,7 @@ fn resolve_tools_file(
         messages,
         formats: file.formats.value().copied().unwrap_or_default(),
         prices: prices::resolve_prices(&file.prices, context.diagnostics),
-        digest: encode_hex(&Sha256::digest(text)),
+        digest: HEXLOWER.encode(&Sha256::digest(text)),
     };
     agent::check_agents(file, &tools, context.diagnostics);
     tools
@@ -234,13 +235,4 @@ fn confidential_templates(backing: &Backing) -> Vec<&Template> {
         .into_iter()
         .chain(pairs.map(|(_, template)| template))
         .collect()
-}
-
-fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        for digit in [byte >> 4, byte & 15] {
-            hex.extend(char::from_digit(digit.into(), 16));
-        }
-        hex
-    })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::json::pointer_tokens;
 use crate::types::Span;
 
 /// A YAML node and its position in the text.
@@ -117,8 +118,7 @@ impl YamlNode {
 
     /// Returns the last existing node on the path, with the span of its key.
     fn descend(&self, keys: &[&str], pointer: &str) -> (Span, &Self) {
-        let unescape = |token: &str| token.replace("~1", "/").replace("~0", "~");
-        let tokens = pointer.split('/').skip(1).map(unescape);
+        let tokens = pointer_tokens(pointer);
         let mut found = (self.span, self);
         for token in keys.iter().map(|key| (*key).to_owned()).chain(tokens) {
             match found.1.child(&token) {
