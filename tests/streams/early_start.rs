@@ -39,6 +39,26 @@ fn reads_run_at_once_and_writes_at_the_end() {
     );
 }
 
+/// A tool that is declared concurrency-safe may still have effects, so it waits for the end of the message.
+#[test]
+fn a_safe_tool_that_is_not_read_only_starts_at_the_end() {
+    let tools = TOOLS.replacen("  change:\n", "  change:\n    concurrency_safe: true\n", 1);
+    assert_ne!(tools, TOOLS);
+    let toolq = CliSandbox::new().tools(&tools);
+    let mut run = InteractiveRun::start_in(toolq, &["run"]);
+    run.send(
+        &(message_start()
+            + &call_block(0, ("a", "look", r#"{"name":"1"}"#))
+            + &call_block(1, ("b", "change", r#"{"name":"2"}"#))),
+    );
+    run.wait_for_file("look.1");
+    run.send(&open_call_block(2, ("c", "look", r#"{"name":"3"}"#), 3));
+    assert!(!run.has_file("change.2"));
+    run.send(&(block_stop(2) + &message_end("tool_use")));
+    let output = run.close_and_wait().assert_exit(0);
+    assert!(output.has_file("change.2"));
+}
+
 /// The results are printed when the message and its calls are complete, even if the stream continues.
 #[test]
 fn results_wait_only_for_their_own_message() {
