@@ -282,21 +282,24 @@ impl NdjsonSink {
                 ..EventLine::new("tool_completed")
             }
         } else {
-            let error = match &answer.content {
-                ResultContent::Text(text) => text,
-                ResultContent::Blocks(_) => status.as_str(),
-            };
-            EventLine {
-                error: Some(MaskedText(error, &mask)),
-                ..EventLine::new("tool_error")
-            }
+            EventLine::new("tool_error")
+        };
+        // A restored result has only the text that the model read.
+        let restored = || match &answer.content {
+            ResultContent::Text(text) if answer.is_error => Some(text.as_str()),
+            _ => None,
+        };
+        let error = match outcome {
+            Outcome::Restored(_) => restored(),
+            _ => answer.report.error.as_deref(),
         };
         let recalled = outcome.is_restored().then_some(true);
         self.write_call_event(
             call,
             EventLine {
-                status: Some(status.clone()),
+                status: Some(status),
                 recalled,
+                error: error.map(|error| MaskedText(error, &mask)),
                 ..line
             },
         );

@@ -46,6 +46,8 @@ pub(crate) struct CallView {
 struct CallEndView {
     is_error: bool,
     status: String,
+    /// Why it failed, if the model read something else.
+    cause: Option<String>,
     /// Green for success, red for a failure, yellow if there is no result.
     style: &'static str,
     output: OutputPreview,
@@ -184,6 +186,10 @@ impl CallView {
 
     fn write_output(&self, text: &mut String, left: usize, layout: &TextLayout) {
         if let Some(end) = &self.end {
+            if let Some(cause) = &end.cause {
+                let cause = layout.truncate(&escape(cause), left + DETAIL_INDENT);
+                let _ = writeln!(text, "{:1$}{cause}", "", left + DETAIL_INDENT);
+            }
             end.output
                 .write(text, &" ".repeat(left + DETAIL_INDENT), layout);
         }
@@ -214,10 +220,23 @@ impl CallEndView {
         Some(Self {
             is_error: event.is_error(),
             status,
+            cause: match event {
+                CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
+                    hidden_cause(end, &output)
+                }
+                _ => None,
+            },
             style,
             output,
         })
     }
+}
+
+/// Returns the cause of a failure that the result doesn't tell: `cause: password authentication failed`.
+fn hidden_cause(end: &CallEndRecord<'_>, output: &OutputPreview) -> Option<String> {
+    let message = end.error.as_ref()?.message.lines().next()?;
+    let is_told = message == end.status.label() || output.shows(message);
+    (!is_told).then(|| format!("cause: {message}"))
 }
 
 /// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.

@@ -9,6 +9,7 @@ mod cost;
 mod cost_table;
 mod deferred_calls;
 mod describe_tracker;
+mod doubts;
 mod durations;
 mod log_renderer;
 mod preview;
@@ -21,6 +22,7 @@ mod tool_name_filter;
 
 pub use call_filter::CallFilter;
 pub(crate) use cost::CostCollector;
+pub(crate) use doubts::in_doubt_lines;
 pub use log_renderer::LogRenderer;
 pub(crate) use stats::StatsCollector;
 pub use text_layout::TextLayout;

@@ -14,6 +14,8 @@ use toolq_core::text::escape;
 const RESERVED_COLUMNS: usize = 10;
 /// How much of a text is considered for a line; more wouldn't fit.
 const MAX_LINE_BYTES: usize = 4 << 10;
+/// How much of a text is compared with the lines, which may be truncated.
+const MAX_COMPARED_BYTES: usize = 12;
 /// Maximum number of lines of an output that are shown.
 const MAX_LINES: usize = 4;
 
@@ -54,6 +56,12 @@ impl OutputPreview {
                 .collect(),
             omitted_lines: lines.count(),
         }
+    }
+
+    /// Returns whether a line that is shown has the beginning of `text`.
+    pub(super) fn shows(&self, text: &str) -> bool {
+        let beginning = escape(&text[..text.floor_char_boundary(MAX_COMPARED_BYTES)]);
+        self.lines.iter().any(|line| line.contains(&*beginning))
     }
 
     pub(super) fn write(&self, text: &mut String, indent: &str, layout: &TextLayout) {

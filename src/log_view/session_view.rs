@@ -10,14 +10,19 @@ use toolq_log::records::{SessionEndRecord, SessionRecord};
 /// Formats the title: `session of 2026-01-01 12:00:00 UTC with tools.yaml (toolq 0.1.0)`. `timestamp` is in
 /// milliseconds since 1970.
 pub(crate) fn session_title(session: &SessionRecord, timestamp: u64) -> String {
-    let ms = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
     format!(
         "session of {} with {} (toolq {})",
-        time.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        format_time(timestamp),
         escape(&session.tools.path),
         escape(&session.toolq)
     )
+}
+
+/// Formats a time in milliseconds since 1970: `2026-01-01 12:00:00 UTC`.
+pub(super) fn format_time(timestamp: u64) -> String {
+    let ms = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// Formats the end: `exit 0 after 44ms: 3 calls (1 from the log), 1 error`.

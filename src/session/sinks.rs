@@ -11,6 +11,7 @@ use crate::args::ProgressFlag;
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
+use crate::log_view::in_doubt_lines;
 use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
 use crate::settings::SessionSettings;
 use crate::terminal::{
@@ -102,6 +103,14 @@ impl RunSinks {
         self.close_screen();
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.finish(exit.code())) {
             exit = exit.max(stderr.print_error(&CommandError::new(Exit::Log, error)));
+        }
+        if let Some(log) = &self.log
+            && self.summary.has_doubt()
+        {
+            // A log that can no longer be read was reported above.
+            for line in in_doubt_lines(log.path()).unwrap_or_default() {
+                stderr.print_warning(&line);
+            }
         }
         if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {
             stderr.print_warning(&warning);

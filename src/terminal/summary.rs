@@ -28,6 +28,8 @@ pub struct RunSummary {
     restored: usize,
     /// Whether the run stopped before its work was done.
     incomplete: bool,
+    /// Whether a call is in doubt.
+    has_doubt: bool,
     /// Sum of the durations of all calls.
     serial_duration: Duration,
     /// Timestamps of the first and the last event, in milliseconds.
@@ -49,6 +51,7 @@ impl RunSummary {
             cost: Some(0),
             restored: 0,
             incomplete: false,
+            has_doubt: false,
             serial_duration: Duration::ZERO,
             span_ms: None,
         }
@@ -73,6 +76,11 @@ impl RunSummary {
                 || matches!(status, Status::NotExecuted | Status::LogRefused)
         };
         self.errors.keys().any(is_stopped) || self.calls > self.succeeded + self.errors()
+    }
+
+    /// Returns whether a call is in doubt, here or in an earlier run.
+    pub fn has_doubt(&self) -> bool {
+        self.has_doubt
     }
 
     /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
@@ -148,6 +156,9 @@ impl RunSummary {
             for (model, tokens) in &agent.aborted_usage {
                 self.add_cost(model, tokens);
             }
+        }
+        if let Event::Finished { outcome, .. } = event {
+            self.has_doubt |= outcome.is_in_doubt();
         }
         match event {
             Event::Queued { checked, .. } if checked.call.parent.is_some() => self.agent_calls += 1,

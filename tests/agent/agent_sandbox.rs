@@ -15,7 +15,7 @@ use crate::support::model_response;
 pub fn agent_tools_file() -> String {
     let agent = |name: &str, tools: &str| {
         format!(
-            "  {name}:\n    input_schema: {{type: object, properties: {{n: {{type: integer}}}}}}\n    effect: write\n    agent: {{endpoint: \"${{BASE}}\", model: {name}, tools: [{tools}], max_turns: 4}}\n"
+            "  {name}:\n    input_schema: {{type: object, properties: {{n: {{type: integer}}}}}}\n    effect: write\n    on_doubt: continue\n    agent: {{endpoint: \"${{BASE}}\", model: {name}, tools: [{tools}], max_turns: 4}}\n"
         )
     };
     effect_recording_tools().replace("version: 1", "version: 1\nbuiltins: [attempt_completion]")

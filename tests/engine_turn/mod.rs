@@ -19,8 +19,8 @@ use toolq_core::os::Environment;
 use toolq_core::types::{
     AcceptedCall, Backing, Call, CallAnswer, CallRef, CallTimeouts, CheckedCall, CommandBacking,
     CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink, FormatPolicy,
-    HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnFailure, Outcome, OutputKind,
-    PartialJson, PartialTemplate, RequestBody, ResultContent, ResumeState, RetryPolicy,
+    HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnDoubt, OnFailure, Outcome,
+    OutputKind, PartialJson, PartialTemplate, RequestBody, ResultContent, ResumeState, RetryPolicy,
     SafetyPolicy, SafetySource, Segment, StatusTemplates, StdinContent, StdinSource, Template,
     Tool, ToolsConfig, Verdict,
 };
@@ -60,6 +60,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
             max_backoff: Duration::from_secs(1),
         },
         on_failure: OnFailure::Continue,
+        on_doubt: OnDoubt::default(),
         pause_after_failures: None,
         coerce: false,
         compare: Compare::Json,

@@ -543,3 +543,47 @@ fn the_latest_session_is_the_default() {
         ran.stderr
     );
 }
+
+/// Texts under `messages` are for the model. Why the call failed stays on record: in the log, in events and in
+/// `log show`.
+#[test]
+fn a_replaced_text_doesnt_hide_the_cause() {
+    let tools = |messages: &str| {
+        format!(
+            "{messages}tools:\n  query: {{input_schema: {{type: object}}, effect: read, command: [sh, -c, 'echo \"password authentication failed\" >&2; exit 2']}}\n"
+        )
+    };
+    let replaced = "messages: {failed: \"The tool is unavailable, answer directly.\"}\n";
+    for (messages, text) in [
+        (replaced, "The tool is unavailable, answer directly."),
+        ("", "Exit code 2."),
+    ] {
+        let ran = CliSandbox::new()
+            .tools(&tools(messages))
+            .file("input", model_response(&[("query", json!({}))]))
+            .run_shell(
+                r#""$TOOLQ" run -q --log log.jsonl --events events < input && "$TOOLQ" log show log.jsonl"#,
+            )
+            .assert_exit(0);
+        let log = parse_json_lines(&ran.file("log.jsonl").unwrap());
+        let end = log
+            .iter()
+            .find(|record| record["type"] == "tool_result")
+            .unwrap();
+        assert!(end["content"].as_str().unwrap().starts_with(text));
+        assert_eq!(
+            end["metadata"]["error"],
+            json!({"message": "password authentication failed", "stderr": "password authentication failed"})
+        );
+        let events = parse_json_lines(&ran.file("events").unwrap());
+        let failed = events.iter().find(|event| event["success"] == false);
+        assert_eq!(failed.unwrap()["error"], "password authentication failed");
+        let cause = "cause: password authentication failed";
+        assert_eq!(
+            ran.stdout.contains(cause),
+            !messages.is_empty(),
+            "{}",
+            ran.stdout
+        );
+    }
+}

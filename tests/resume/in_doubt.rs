@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools};
+use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools, shell_tools};
 
 /// Returns a sandbox in which toolq was killed in the second of three calls.
 fn killed_in_second_call() -> ResumeSandbox {
@@ -37,6 +37,159 @@ fn an_interrupted_write_stays_in_doubt() {
     let expected = ["tool_call", "tool_start 1", "tool_in_doubt in_doubt"];
     assert_eq!(sandbox.call_records("toolu_1"), expected);
     sandbox.assert_log_sequence();
+}
+
+/// Calls after one in doubt may build on it, so they wait until it is settled.
+#[test]
+fn calls_after_a_call_in_doubt_dont_run() {
+    let stopping = effect_recording_tools().replace("on_doubt: continue", "on_doubt: stop");
+    let unnamed = effect_recording_tools().replace("on_doubt: continue", "on_failure: continue");
+    for tools in [stopping, unnamed] {
+        let input = calls_message(&[("look", 1), ("fatal", 2), ("look", 3), ("pay", 4)]);
+        let sandbox = ResumeSandbox::new(&tools, &input);
+        assert_eq!(sandbox.run().code, None);
+        for _ in 0..2 {
+            let stopped = sandbox.resume().assert_exit(3).result_texts();
+            assert_eq!(stopped[0], "looked 1");
+            assert!(stopped[1].starts_with("In doubt: fatal"));
+            for text in &stopped[2..] {
+                let expected =
+                    "Not executed: whether the preceding fatal call happened is not known.";
+                assert!(text.starts_with(expected), "{text}");
+            }
+        }
+        assert_eq!(sandbox.effects().len(), 2);
+        sandbox
+            .run_toolq(&[
+                "log",
+                "resolve",
+                "toolu_1",
+                "log.jsonl",
+                "--done",
+                "--result",
+                "checked",
+            ])
+            .assert_exit(0);
+        let finished = sandbox.resume().assert_exit(0).result_texts();
+        assert_eq!(finished, ["looked 1", "checked", "looked 3", "paid 4"]);
+        sandbox.assert_log_sequence();
+    }
+}
+
+/// The people who have to settle a call read which one it is, and what to type.
+#[test]
+fn a_call_in_doubt_is_named_with_the_command_that_settles_it() {
+    let sandbox = killed_in_second_call();
+    let resumed = sandbox.resume().assert_exit(3);
+    let shown = sandbox.run_toolq(&["log", "show", "log.jsonl"]);
+    for text in [&resumed.stderr, &shown.assert_exit(0).stdout] {
+        assert!(
+            text.contains("in doubt: fatal toolu_1 {\"n\":2}, started 20")
+                && text.contains(
+                    " UTC by a run that was killed. Check whether it happened, then: toolq log resolve toolu_1 log.jsonl --done --result TEXT | --not-done"
+                ),
+            "{text}"
+        );
+    }
+    sandbox
+        .run_toolq(&["log", "resolve", "toolu_1", "log.jsonl", "--not-done"])
+        .assert_exit(0);
+    let settled = sandbox.resume().assert_exit(0);
+    assert!(!settled.stderr.contains("in doubt"), "{}", settled.stderr);
+}
+
+/// A write that a signal, a budget or a sibling's failure cuts off may have done its work, just as one that was killed.
+#[test]
+fn a_write_that_is_cut_off_is_in_doubt_in_the_run_that_cuts_it_off() {
+    let interrupting = r#"echo "cut $1" >> effects; kill -INT "$(cat pid)"; sleep 60"#;
+    let waiting = r#"echo "cut $1" >> effects; sleep 60"#;
+    let failing = r#"while ! test -s effects; do sleep 0.01; done; exit 1"#;
+    let write = "effect: write\n    concurrency_safe: true";
+    let cases = [
+        (
+            write,
+            interrupting,
+            &[][..],
+            130,
+            "the run was stopped from outside",
+        ),
+        (
+            write,
+            waiting,
+            &["--time-budget", "1s"],
+            3,
+            "this run's time budget of 1s is used up",
+        ),
+        (write, waiting, &[], 3, "the parallel fail call failed"),
+    ];
+    for (keys, script, flags, code, cause) in cases {
+        let fails = cause.contains("parallel");
+        let tools = shell_tools(&[
+            ("cut", keys, script),
+            (
+                "fail",
+                "effect: read\n    on_failure: cancel_siblings",
+                failing,
+            ),
+            ("look", "effect: read", "echo looked"),
+            ("later", "effect: write", "echo later"),
+        ]);
+        let second = if fails { "fail" } else { "look" };
+        let calls = [("cut", 1), (second, 2), ("later", 3)];
+        let sandbox = ResumeSandbox::new(&tools, &calls_message(&calls));
+        let arguments = [
+            &["run", "--log", "log.jsonl"],
+            flags,
+            &["-j", "2", "input.json"],
+        ]
+        .concat();
+        let cut = sandbox.run_toolq(&arguments).assert_exit(code);
+        let texts = cut.result_texts();
+        assert!(
+            texts[0].starts_with(&format!(
+                "In doubt: cut may have done its work: {cause}, and no complete result had arrived."
+            )),
+            "{texts:?}"
+        );
+        assert!(texts[2].starts_with("Not executed"), "{texts:?}");
+        assert!(
+            cut.stderr.contains("in doubt: cut toolu_0"),
+            "{}",
+            cut.stderr
+        );
+        let records = sandbox.call_records("toolu_0");
+        assert_eq!(records.last().unwrap(), "tool_in_doubt in_doubt");
+        sandbox.assert_log_sequence();
+        let resumed = sandbox.resume().assert_exit(3);
+        assert!(resumed.result_texts()[0].starts_with("In doubt: cut"));
+        assert_eq!(
+            sandbox
+                .effects()
+                .iter()
+                .filter(|effect| *effect == "cut 1")
+                .count(),
+            1
+        );
+    }
+}
+
+/// A timeout is an answer: the tool itself ended the call. The text says that part of the work may be done.
+#[test]
+fn a_write_that_times_out_has_its_answer() {
+    let tools = shell_tools(&[(
+        "slow",
+        "timeout: {after: 100ms, grace: 100ms}",
+        r#"echo "slow $1" >> effects; sleep 60"#,
+    )]);
+    let sandbox = ResumeSandbox::new(&tools, &calls_message(&[("slow", 1)]));
+    let timed_out = sandbox.run().assert_exit(0);
+    assert!(
+        timed_out.result_texts()[0].contains("it may have done part of its work"),
+        "{:?}",
+        timed_out.result_texts()
+    );
+    assert_eq!(sandbox.resume().assert_exit(0).stdout, timed_out.stdout);
+    assert_eq!(sandbox.effects().len(), 1);
 }
 
 /// Another run can be appended to an unfinished log only with `--new`.

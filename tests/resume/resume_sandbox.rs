@@ -52,10 +52,10 @@ pub fn effect_recording_tools() -> String {
             "effect: write",
             r#"echo "pay $1" >> effects; echo "paid $1""#,
         ),
-        // Kills toolq the first time it runs.
+        // Kills toolq the first time it runs. The calls after it run all the same.
         (
             "fatal",
-            "effect: write",
+            "effect: write\n    on_doubt: continue",
             r#"echo "fatal $1 $TOOLQ_IDEMPOTENCY_KEY" >> effects; test -e dead || { touch dead; kill -9 "$(cat pid)"; sleep 60; }; echo "done $1""#,
         ),
     ])

@@ -132,7 +132,9 @@ fn an_interrupted_write_may_have_had_effects() {
     run.signal(Signal::TERM);
     let output = run.wait_for_output();
     assert!(
-        output.stdout.contains("may have done part of its work"),
+        output
+            .stdout
+            .contains("In doubt: ignores_term may have done its work"),
         "{}",
         output.stdout
     );

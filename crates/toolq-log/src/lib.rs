@@ -36,8 +36,8 @@ pub use records::{
     Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy, log_schema,
 };
 pub use resume::{
-    CallConflict, InDoubtCall, InDoubtCalls, LogAgentHistory, Resolution, ResolveError,
-    RestoreError, TaskHistory, ToolChange, resolve_call,
+    CallConflict, CallInDoubt, InDoubtCall, InDoubtCalls, LogAgentHistory, Resolution,
+    ResolveError, RestoreError, TaskHistory, ToolChange, list_calls_in_doubt, resolve_call,
 };
 pub use stale_blobs::list_stale_blob_dirs;
 pub use write::SessionLog;

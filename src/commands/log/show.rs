@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::args::{LogFormat, LogShowArguments as Arguments};
 use crate::commands::log::log_files::{open_log, select_logs, unreadable_log, warn_torn};
 use crate::context::CommandContext;
-use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter};
+use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, in_doubt_lines};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::os::ProcessIdentity;
@@ -139,9 +139,18 @@ impl<'a> LogPrinter<'a> {
         }
         let rest = self.show.finish();
         print_text(&rest)?;
+        if self.format != LogFormat::Text {
+            return Ok(());
+        }
+        if self.filter.matches_all() {
+            // What can't be read was reported above.
+            for line in in_doubt_lines(self.path).unwrap_or_default() {
+                print_text(&format!("\n{line}\n"))?;
+            }
+        }
         match self.unfinished_label() {
-            Some(label) if self.format == LogFormat::Text => print_text(&format!("\n{label}\n")),
-            _ => Ok(()),
+            Some(label) => print_text(&format!("\n{label}\n")),
+            None => Ok(()),
         }
     }
 

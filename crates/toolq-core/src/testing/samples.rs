@@ -12,9 +12,9 @@ use crate::json::Input;
 use crate::types::{
     AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts, CaptureStats,
     CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink, Invocation,
-    OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent,
-    ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates, StdinContent, Tool,
-    ToolsConfig, Verdict,
+    OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
+    ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates,
+    StdinContent, Tool, ToolsConfig, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -51,6 +51,7 @@ pub fn sample_tool(name: &str) -> Tool {
             max_backoff: Duration::from_secs(30),
         },
         on_failure: OnFailure::Continue,
+        on_doubt: OnDoubt::default(),
         pause_after_failures: None,
         coerce: true,
         compare: Compare::Json,

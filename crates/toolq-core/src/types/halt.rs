@@ -10,6 +10,11 @@ pub enum NotExecutedCause {
         /// The tool of the call that failed.
         tool: String,
     },
+    /// Whether an earlier call had its effect isn't known.
+    PrecedingInDoubt {
+        /// The tool of the call in doubt.
+        tool: String,
+    },
     /// A call of the same batch failed, and its tool has `on_failure: cancel_siblings`.
     SiblingFailed {
         /// The tool of the call that failed.

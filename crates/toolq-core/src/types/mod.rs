@@ -58,9 +58,9 @@ pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{
-    CallTimeouts, DescribeCommand, DescribeResult, Effect, FormatPolicy, OnFailure, OutputKind,
-    RetryCondition, RetryPolicy, RuleSetting, SafetyPolicy, SafetyRule, StatusTemplates, Tool,
-    ToolsConfig,
+    CallTimeouts, DescribeCommand, DescribeResult, Effect, FormatPolicy, OnDoubt, OnFailure,
+    OutputKind, RetryCondition, RetryPolicy, RuleSetting, SafetyPolicy, SafetyRule,
+    StatusTemplates, Tool, ToolsConfig,
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};

@@ -72,6 +72,8 @@ pub enum Outcome {
         cause: DoubtCause,
         /// The part of the result that had arrived.
         output: String,
+        /// The end of its standard error. Empty for a request.
+        stderr: String,
         /// Byte counts of the output, and the file that holds it.
         captured: CaptureStats,
     },
@@ -277,6 +279,19 @@ impl Outcome {
             | Self::Failed { ending, .. }
             | Self::BadOutput { ending, .. } => Some(*ending),
             _ => None,
+        }
+    }
+
+    /// Returns the end of the program's standard error. Empty if nothing was captured.
+    pub fn stderr(&self) -> &str {
+        match self {
+            Self::Failed { stderr, .. }
+            | Self::BadOutput { stderr, .. }
+            | Self::TimedOut { stderr, .. }
+            | Self::InDoubt { stderr, .. }
+            | Self::Cancelled { stderr, .. }
+            | Self::Interrupted { stderr, .. } => stderr,
+            _ => "",
         }
     }
 

@@ -103,6 +103,8 @@ pub struct Tool {
     pub retry: RetryPolicy,
     /// What a failed call does to the other calls.
     pub on_failure: OnFailure,
+    /// What a call in doubt does to the later calls of its turn.
+    pub on_doubt: OnDoubt,
     /// Number of failures in a row after which calls are answered "paused". 0 means never. The default is never for
     /// turns of the input, and 3 inside an agent.
     pub pause_after_failures: Option<u32>,
@@ -327,6 +329,17 @@ pub enum OnFailure {
     CancelSiblings,
     /// Don't execute the later calls of the turn.
     Stop,
+}
+
+/// What a call in doubt does to the later calls of its turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDoubt {
+    /// Don't execute them until the doubt is resolved: they may build on what isn't known to have happened.
+    #[default]
+    Stop,
+    /// Leave them alone.
+    Continue,
 }
 
 /// A key of `messages`.

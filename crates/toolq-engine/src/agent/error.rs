@@ -40,6 +40,7 @@ pub(crate) fn in_doubt_outcome(doubt: DoubtCause) -> Outcome {
     Outcome::InDoubt {
         cause: doubt,
         output: String::new(),
+        stderr: String::new(),
         captured: CaptureStats::default(),
     }
 }

@@ -2,7 +2,7 @@
 //! after another, and the consequences of one in the order in which they arose.
 
 use crate::dispatcher::turn_loop::Dispatcher;
-use toolq_core::types::{CallRef, NotExecutedCause, OnFailure, Outcome, Tool};
+use toolq_core::types::{CallRef, NotExecutedCause, OnDoubt, OnFailure, Outcome, Tool};
 
 /// Something that remains to be done because a call has ended.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Dispatcher<'_> {
         self.deliver_answers();
     }
 
-    /// Adds what the tool's `on_failure` does to the other calls of the turn. A call that was skipped or stopped from
+    /// Adds what the tool's `on_doubt` and `on_failure` do to the other calls of the turn. A call that was skipped or stopped from
     /// outside cancels no siblings, but stops later calls just like one that failed: they build on its result.
     pub(crate) fn push_on_failure(
         &mut self,
@@ -57,6 +57,11 @@ impl Dispatcher<'_> {
             return;
         }
         let tool_name = tool.name.clone();
+        if outcome.is_in_doubt() && tool.on_doubt == OnDoubt::Stop {
+            let tool = tool.name.clone();
+            let cause = NotExecutedCause::PrecedingInDoubt { tool };
+            self.effects.push_back(CallEffect::SkipLater(number, cause));
+        }
         match tool.on_failure {
             OnFailure::CancelSiblings
                 if !outcome.is_skipped() && !outcome.is_stopped_externally() =>

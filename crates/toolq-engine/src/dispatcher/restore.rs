@@ -9,6 +9,7 @@ pub(crate) fn orphaned_outcome() -> Outcome {
     Outcome::InDoubt {
         cause: DoubtCause::EndNotLogged,
         output: String::new(),
+        stderr: String::new(),
         captured: CaptureStats::default(),
     }
 }

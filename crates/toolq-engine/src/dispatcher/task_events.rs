@@ -11,7 +11,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::progress::Progress;
 use crate::scheduler::retry;
 use toolq_core::types::{
-    DoubtCause, Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome,
+    DoubtCause, Effect, EmitError, Event, HaltCause, Invocation, NotExecutedCause, Outcome,
 };
 
 impl Dispatcher<'_> {
@@ -121,11 +121,19 @@ impl Dispatcher<'_> {
         let Some((_, run)) = self.queue.running_call(number) else {
             return;
         };
-        let writes = run.job.accepted.tool.effect == Effect::Write;
-        // A tool that writes is retried only if the last attempt surely did nothing.
-        let cancel_point = match &run.last_outcome {
-            Some(_) if writes => CancelPoint::BeforeStart,
-            _ => cancel_point,
+        let accepted = &run.job.accepted;
+        // What an agent does is known call by call.
+        let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
+        let writes = accepted.tool.effect == Effect::Write && !is_agent;
+        // An agent that times out has its answer, and what it had started is part of that.
+        let by_agent = run.cancelled_by.is_none()
+            && self.engine.control.halt_cause() == Some(HaltCause::AgentStopped);
+        let cancel_point = match (&run.last_outcome, cancel_point) {
+            // A tool that writes is retried only if the last attempt surely did nothing.
+            (Some(_), _) if writes => CancelPoint::BeforeStart,
+            // It may have done its work or not, and running it again could do it twice.
+            (None, CancelPoint::WhileRunning) if writes && !by_agent => CancelPoint::Unknown,
+            (_, cancel_point) => cancel_point,
         };
         let outcome = match (run.cancelled_by.take(), self.engine.control.halt_cause()) {
             (None, Some(by)) => interrupted_outcome(by, partial_output, cancel_point),
@@ -156,6 +164,7 @@ fn interrupted_outcome(
         CancelPoint::Unknown => Outcome::InDoubt {
             cause: DoubtCause::Interrupted(by),
             output,
+            stderr,
             captured,
         },
     }
@@ -184,6 +193,7 @@ fn cancelled_outcome(
         CancelPoint::Unknown => Outcome::InDoubt {
             cause: DoubtCause::Cancelled(by),
             output,
+            stderr,
             captured,
         },
     }

@@ -171,6 +171,7 @@ fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
     Outcome::InDoubt {
         cause,
         output,
+        stderr: String::new(),
         captured,
     }
 }

@@ -20,9 +20,9 @@ use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
     AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallTimeouts, CaptureStats, CheckedCall,
-    Compare, Effect, EmitError, Event, EventSink, OnFailure, Outcome, OutputKind, Rejection,
-    RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource,
-    StatusTemplates, Tool, ToolsConfig, Verdict,
+    Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure, Outcome, OutputKind,
+    Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy,
+    SafetySource, StatusTemplates, Tool, ToolsConfig, Verdict,
 };
 
 /// Attempts that wait for the test, by the id of their call.
@@ -180,6 +180,7 @@ pub(crate) fn tool(name: &str) -> Tool {
             max_backoff: second,
         },
         on_failure: OnFailure::Continue,
+        on_doubt: OnDoubt::default(),
         pause_after_failures: None,
         coerce: false,
         compare: Compare::Json,

@@ -12,7 +12,12 @@ use crate::records::process_exit::{ProcessExit, http_status};
 use crate::records::recorded_text::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
-use toolq_core::types::{AgentFailure, AgentUsage, CallEnding, CallRef, Outcome, Status};
+use toolq_core::types::{
+    AgentFailure, AgentUsage, CallAnswer, CallEnding, CallRef, Outcome, Status,
+};
+
+/// How much of the end of a program's standard error is recorded, in bytes.
+const MAX_STDERR_BYTES: usize = 400;
 
 /// Metadata of a `tool_result`, `tool_skipped` or `tool_in_doubt`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -61,13 +66,27 @@ pub struct CallEndRecord<'a> {
     /// The agent whose own budget is used up, as opposed to the budget of the run.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub budget_of: Option<Cow<'a, str>>,
+    /// Why the call failed or didn't run, if it did, even if the model reads another text.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorRecord<'a>>,
+}
+
+/// Why a call failed or didn't run.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorRecord<'a> {
+    /// The cause, or else the words of the status.
+    #[serde(borrow)]
+    pub message: Cow<'a, str>,
+    /// The end of the program's standard error.
+    #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
+    pub stderr: Cow<'a, str>,
 }
 
 impl<'a> CallEndRecord<'a> {
     pub(crate) fn new(
         call: &'a CallRef,
         outcome: &'a Outcome,
-        is_error: bool,
+        answer: &'a CallAnswer,
         (duration, attempts): (Duration, u32),
         agent: Option<&AgentUsage>,
         mask: &Mask,
@@ -78,7 +97,7 @@ impl<'a> CallEndRecord<'a> {
         Self {
             tool_use_id: recorded_text(&call.tool_use_id, mask),
             tool_name: recorded_text(&call.tool_name, mask),
-            is_error,
+            is_error: answer.is_error,
             status: outcome.status(),
             duration_ms: to_millis(duration),
             attempts,
@@ -105,6 +124,10 @@ impl<'a> CallEndRecord<'a> {
                 } => Some(agent.into()),
                 _ => None,
             },
+            error: answer.report.error.as_ref().map(|message| ErrorRecord {
+                message: recorded_text(message, mask),
+                stderr: recorded_text(stderr_end(outcome), mask),
+            }),
         }
     }
 
@@ -112,6 +135,12 @@ impl<'a> CallEndRecord<'a> {
     pub fn is_interrupted(&self) -> bool {
         self.status.is_interrupted() && self.budget_of.is_none()
     }
+}
+
+/// Returns the end of the program's standard error, as much as metadata has room for.
+fn stderr_end(outcome: &Outcome) -> &str {
+    let stderr = outcome.stderr().trim_end();
+    &stderr[stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_STDERR_BYTES))..]
 }
 
 /// Returns the type of the record that ends a call with this outcome. Skipped and in-doubt calls don't get a

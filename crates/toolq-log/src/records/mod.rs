@@ -27,8 +27,8 @@ pub(crate) use blob::{
 };
 pub use blob::{RecordContent, StoredBlob};
 pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};
-pub use call_end::CallEndRecord;
 pub(crate) use call_end::end_record_kind;
+pub use call_end::{CallEndRecord, ErrorRecord};
 pub use describe::DescribeRecord;
 pub use kind::RecordKind;
 pub(crate) use line::{HashChain, RecordHeader, sha256_hex, to_hex};

@@ -2,12 +2,14 @@
 //! agents work on don't count, since only the calls that an agent makes have effects.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use uuid::Uuid;
 
 use crate::call_log::{CallEvent, CallLog};
-use crate::read::Corruption;
-use crate::records::{Record, RecordKind, SessionRecord};
+use crate::error::LogError;
+use crate::read::{Corruption, RecordReader};
+use crate::records::{CallContent, Record, RecordContent, RecordKind, SessionRecord};
 use toolq_core::os::ProcessIdentity;
 
 /// The calls that are in doubt after the records applied so far.
@@ -42,6 +44,81 @@ pub struct InDoubtCall {
 struct SessionFate {
     process: ProcessIdentity,
     has_end: bool,
+    /// It begins a task rather than resuming one.
+    begins_task: bool,
+}
+
+/// A call in doubt, described for people.
+#[derive(Debug)]
+pub struct CallInDoubt {
+    /// The id to pass to `toolq log resolve`.
+    pub resolve_id: String,
+    /// Its id, as recorded in the log.
+    pub tool_use_id: String,
+    /// The tool of the call.
+    pub tool_name: String,
+    /// Its input as JSON, if the record has it.
+    pub input: Option<String>,
+    /// When its last attempt started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Whether the run that started it was killed.
+    pub was_killed: bool,
+}
+
+/// Lists the calls that the last task in the log at `path` left in doubt, in the order of their starts. The log may be
+/// in use, or have a torn end.
+///
+/// # Errors
+/// The log can't be read, or is damaged.
+pub fn list_calls_in_doubt(path: &Path) -> Result<Vec<CallInDoubt>, LogError> {
+    let mut calls = InDoubtCalls::default();
+    visit_records(path, |record| calls.apply_record(record))?;
+    let first_session = calls
+        .sessions
+        .iter()
+        .rposition(|session| session.begins_task);
+    let mut open = calls.in_log_order();
+    open.retain(|call| Some(call.session) >= first_session);
+    // Rarely is any call in doubt, so its input is read only then.
+    let mut inputs: HashMap<Uuid, String> = HashMap::new();
+    if !open.is_empty() {
+        visit_records(path, |record| {
+            if open.iter().any(|call| call.record_id == record.id)
+                && let RecordContent::Inline(content) = &record.content
+                && let Ok(content) = serde_json::from_str::<CallContent<'_>>(content.get())
+                && let Some(input) = content.input
+            {
+                inputs.insert(record.id, input.as_raw().get().to_owned());
+            }
+            Ok(())
+        })?;
+    }
+    let described = open.into_iter().map(|call| CallInDoubt {
+        resolve_id: calls.resolve_id(call),
+        tool_use_id: call.tool_use_id.clone(),
+        tool_name: call.tool_name.clone(),
+        input: inputs.remove(&call.record_id),
+        started_ms: call.started_ms,
+        was_killed: calls.was_killed(call),
+    });
+    Ok(described.collect())
+}
+
+/// Passes each whole record of a log to `visit`.
+fn visit_records(
+    path: &Path,
+    mut visit: impl FnMut(&Record) -> Result<(), Corruption>,
+) -> Result<(), LogError> {
+    let mut records = RecordReader::open(path)?;
+    while let Some(record) = records.next_borrowed() {
+        match record.and_then(|record| visit(&record)) {
+            Err(corruption) if !corruption.is_torn_end() => {
+                return Err(LogError::from_corruption(path, corruption));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl InDoubtCalls {
@@ -53,8 +130,11 @@ impl InDoubtCalls {
         match record.kind {
             RecordKind::Session => {
                 let session: SessionRecord = record.parse_metadata()?;
-                let (process, has_end) = (session.process(), false);
-                self.sessions.push(SessionFate { process, has_end });
+                self.sessions.push(SessionFate {
+                    process: session.process(),
+                    has_end: false,
+                    begins_task: session.resumes.is_none(),
+                });
             }
             RecordKind::SessionEnd => {
                 if let Some(session) = self.sessions.last_mut() {
@@ -116,7 +196,7 @@ impl InDoubtCalls {
     }
 
     /// Returns whether the run that started the call was killed: it has no end, and its process is gone.
-    pub fn was_killed(&self, call: &InDoubtCall) -> bool {
+    fn was_killed(&self, call: &InDoubtCall) -> bool {
         let is_last = call.session + 1 == self.sessions.len();
         self.sessions
             .get(call.session)

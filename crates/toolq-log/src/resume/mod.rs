@@ -14,7 +14,7 @@ mod task_selector;
 pub use agent_history::LogAgentHistory;
 pub(crate) use history::CallPosition;
 pub use history::TaskHistory;
-pub use in_doubt::{InDoubtCall, InDoubtCalls};
+pub use in_doubt::{CallInDoubt, InDoubtCall, InDoubtCalls, list_calls_in_doubt};
 pub use lookup::{CallConflict, RestoreError, ToolChange};
 pub use resolve::{Resolution, ResolveError, resolve_call};
 pub(crate) use task_selector::{SelectedTask, TaskSelector};

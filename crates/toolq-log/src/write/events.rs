@@ -352,7 +352,7 @@ impl SessionLog {
         let fields = CallEndRecord::new(
             call,
             outcome,
-            answer.is_error,
+            answer,
             duration_and_attempts,
             agent_usage,
             &self.mask,

@@ -155,12 +155,12 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
         }
         DoubtCause::Interrupted(halt) => {
             format!(
-                "{}, and no response had arrived",
+                "{}, and no complete result had arrived",
                 halted::halt_cause_text(*halt)
             )
         }
         DoubtCause::Cancelled(failed_tool) => {
-            format!("the parallel {failed_tool} call failed, and no response had arrived")
+            format!("the parallel {failed_tool} call failed, and no complete result had arrived")
         }
     };
     ErrorText::new(

@@ -184,9 +184,16 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
         Outcome::InDoubt {
             cause: doubt,
             output,
+            stderr,
             captured,
-        } => http::explain_in_doubt(name, doubt)
-            .with_details(truncation::mark_text(output, captured, tool).into_owned()),
+        } => {
+            let output = truncation::mark_text(output, captured, tool);
+            let details = match stderr.as_str() {
+                "" => output.into_owned(),
+                stderr => command::partial_output_text(&output, stderr),
+            };
+            http::explain_in_doubt(name, doubt).with_details(details)
+        }
         Outcome::AgentFailed {
             failure: fault,
             output,

@@ -102,6 +102,12 @@ pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
         NotExecutedCause::PrecedingFailed { tool } => {
             format!("Not executed: the preceding {tool} call failed.")
         }
+        NotExecutedCause::PrecedingInDoubt { tool } => {
+            return ErrorText::new(
+                format!("Not executed: whether the preceding {tool} call happened is not known."),
+                "find that out first, then call this again if it is still needed.",
+            );
+        }
         NotExecutedCause::SiblingFailed { tool } => {
             format!("Not executed: the parallel {tool} call failed.")
         }

@@ -17,7 +17,7 @@ use crate::tools_file::keys::tool::{
 use crate::tools_file::keys::values::{PriceNumber, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{Effect, FileProblem, FormatPolicy, Leftovers, OnFailure, OutputKind};
+use crate::types::{Effect, FileProblem, FormatPolicy, Leftovers, OnDoubt, OnFailure, OutputKind};
 
 /// Tools that a model may call, and how toolq runs them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -80,6 +80,8 @@ pub struct RuleFile {
     pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn.
     pub on_failure: Field<OnFailure>,
+    /// What a call in doubt does to the later calls of its turn.
+    pub on_doubt: Field<OnDoubt>,
     /// Number of consecutive failures after which calls of a tool are answered "paused".
     pub pause_after_failures: Field<u32>,
     /// Whether to convert inputs that are invalid only because of scalar types.

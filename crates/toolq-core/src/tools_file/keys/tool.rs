@@ -8,7 +8,7 @@ use crate::tools_file::keys::agent::AgentFile;
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile};
 use crate::tools_file::keys::values::{DurationText, RetryOnText, SizeText};
 use crate::tools_file::spanned::Field;
-use crate::types::{Compare, Effect, Leftovers, OnFailure, OutputKind};
+use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
 
 /// A tool that a model may call, and what does its work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -62,6 +62,9 @@ pub struct ToolFile {
     pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn. Default: `continue`.
     pub on_failure: Field<OnFailure>,
+    /// What a call in doubt does to the later calls of its turn: `stop` (they don't run until it is resolved) or
+    /// `continue`. Default: `stop`.
+    pub on_doubt: Field<OnDoubt>,
     /// Number of consecutive failures after which calls of the tool are answered "paused". Default: 0 (never); 3 for
     /// calls that an agent makes.
     pub pause_after_failures: Field<u32>,
@@ -106,6 +109,8 @@ pub struct Defaults {
     pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn.
     pub on_failure: Field<OnFailure>,
+    /// What a call in doubt does to the later calls of its turn.
+    pub on_doubt: Field<OnDoubt>,
     /// Number of consecutive failures after which calls of a tool are answered "paused".
     pub pause_after_failures: Field<u32>,
     /// Whether to convert inputs that are invalid only because of scalar types.

@@ -12,8 +12,8 @@ use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::types::{
-    Backing, BuiltinTool, Compare, Effect, MessageTemplates, OnFailure, OutputKind, SafetyPolicy,
-    StatusTemplates, Tool,
+    Backing, BuiltinTool, Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind,
+    SafetyPolicy, StatusTemplates, Tool,
 };
 
 /// Names of the built-in tools.
@@ -139,6 +139,7 @@ fn builtin_tool(
         max_saved: attempt_limits::DEFAULT_MAX_SAVED_BYTES,
         retry: attempt_limits::no_retry(),
         on_failure: OnFailure::Continue,
+        on_doubt: OnDoubt::default(),
         pause_after_failures: None,
         coerce: true,
         compare: Compare::Json,

@@ -14,6 +14,7 @@ pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
         max_saved: upper.max_saved.or(&lower.max_saved),
         retry: layer_table(&upper.retry, &lower.retry, layer_retries),
         on_failure: upper.on_failure.or(&lower.on_failure),
+        on_doubt: upper.on_doubt.or(&lower.on_doubt),
         pause_after_failures: upper.pause_after_failures.or(&lower.pause_after_failures),
         coerce: upper.coerce.or(&lower.coerce),
         leftovers: upper.leftovers.or(&lower.leftovers),
@@ -30,6 +31,7 @@ pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static st
         ("max_saved", layer.max_saved.is_missing()),
         ("retry", layer.retry.is_missing()),
         ("on_failure", layer.on_failure.is_missing()),
+        ("on_doubt", layer.on_doubt.is_missing()),
         (
             "pause_after_failures",
             layer.pause_after_failures.is_missing(),
@@ -52,6 +54,7 @@ pub(crate) fn has_own_key(tool: &ToolFile, key: &str) -> bool {
         max_saved: tool.max_saved.clone(),
         retry: tool.retry.clone(),
         on_failure: tool.on_failure.clone(),
+        on_doubt: tool.on_doubt.clone(),
         pause_after_failures: tool.pause_after_failures.clone(),
         coerce: tool.coerce.clone(),
         ..Defaults::default()

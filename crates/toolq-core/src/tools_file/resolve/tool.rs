@@ -23,7 +23,8 @@ use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
     Backing, CommandBacking, Compare, DescribeCommand, Effect, IgnorePattern, MessageTemplates,
-    OnFailure, OutputKind, Span, StatusTemplates, StdinSource, Template, TextNormalizer, Tool,
+    OnDoubt, OnFailure, OutputKind, Span, StatusTemplates, StdinSource, Template, TextNormalizer,
+    Tool,
 };
 
 /// What all tools of a file share.
@@ -95,6 +96,7 @@ pub(crate) fn resolve_tool(
             context.diagnostics,
         ),
         on_failure: pick_or(&tool.on_failure, &defaults.on_failure, OnFailure::Continue),
+        on_doubt: pick_or(&tool.on_doubt, &defaults.on_doubt, OnDoubt::default()),
         pause_after_failures: first_valid(
             &tool.pause_after_failures,
             &defaults.pause_after_failures,

@@ -136,6 +136,7 @@ impl RuleFile {
             max_saved: self.max_saved.clone(),
             retry: self.retry.clone(),
             on_failure: self.on_failure.clone(),
+            on_doubt: self.on_doubt.clone(),
             pause_after_failures: self.pause_after_failures.clone(),
             coerce: self.coerce.clone(),
             leftovers: self.leftovers.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::answer::declare::declarations::{DeclarationFormat, render_declarations};
 use crate::types::{
-    CallTimeouts, Compare, Effect, OnFailure, OutputKind, RetryPolicy, SafetyPolicy,
+    CallTimeouts, Compare, Effect, OnDoubt, OnFailure, OutputKind, RetryPolicy, SafetyPolicy,
     StatusTemplates, Tool, ToolsConfig,
 };
 
@@ -44,6 +44,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
             max_backoff: Duration::ZERO,
         },
         on_failure: OnFailure::Continue,
+        on_doubt: OnDoubt::default(),
         pause_after_failures: None,
         coerce: true,
         compare: Compare::Json,

@@ -130,6 +130,7 @@ fn requests_in_doubt_advise_against_a_blind_retry() {
     let in_doubt = |doubt, output: &str| Outcome::InDoubt {
         cause: doubt,
         output: output.to_owned(),
+        stderr: String::new(),
         captured: CaptureStats::default(),
     };
     insta::assert_snapshot!(answer_texts(&[
@@ -150,13 +151,13 @@ fn requests_in_doubt_advise_against_a_blind_retry() {
         In doubt: search may have done its work: no complete response arrived within 5s.
         Hint: check whether it did before calling it again, or tell the user.
         ---
-        In doubt: search may have done its work: the run was stopped from outside, and no response had arrived.
+        In doubt: search may have done its work: the run was stopped from outside, and no complete result had arrived.
         Hint: check whether it did before calling it again, or tell the user.
         ---
-        In doubt: search may have done its work: this run's time budget of 1m is used up, and no response had arrived.
+        In doubt: search may have done its work: this run's time budget of 1m is used up, and no complete result had arrived.
         Hint: check whether it did before calling it again, or tell the user.
         ---
-        In doubt: search may have done its work: the parallel bash call failed, and no response had arrived.
+        In doubt: search may have done its work: the parallel bash call failed, and no complete result had arrived.
         {
         Hint: check whether it did before calling it again, or tell the user.
         "#);
