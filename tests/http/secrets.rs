@@ -68,6 +68,7 @@ fn a_key_is_in_no_output() {
   ask:
     input_schema: {{type: object}}
     timeout: 500ms
+    on_doubt: continue
     http: {{method: POST, url: \"{}/${{KEY}}\", headers: {{authorization: \"Bearer ${{KEY}}\"}}, query: {{k: \"${{KEY}}\"}}, redirects: 2}}
 ",
         server.url

@@ -21,7 +21,7 @@ use crate::support::{CliSandbox, model_response, parse_json_lines};
 /// Tools for calls of every kind: successful, failing, coerced, retried, truncated, timed out, rejected, skipped, in
 /// doubt, and too large.
 const TOOLS: &str = r#"
-defaults: {max_output: 1KiB}
+defaults: {max_output: 1KiB, on_doubt: continue}
 tools:
   say: {input_schema: {type: object, properties: {x: {type: string}}, required: [x]}, effect: read, command: [printf, "%s", "{x}"]}
   count: {input_schema: {type: object, properties: {n: {type: integer}, l: {type: array}}, required: [n]}, effect: read, command: [echo, "{n}"]}

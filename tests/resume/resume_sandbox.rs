@@ -49,7 +49,7 @@ pub fn effect_recording_tools() -> String {
         ),
         (
             "pay",
-            "effect: write",
+            "effect: write\n    on_doubt: continue",
             r#"echo "pay $1" >> effects; echo "paid $1""#,
         ),
         // Kills toolq the first time it runs. The calls after it run all the same.

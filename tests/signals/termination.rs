@@ -104,7 +104,9 @@ fn a_second_signal_kills() {
     assert_eq!(output.code, Some(130));
     assert_eq!(output.stdout.matches("Output until then").count(), 3);
     assert_eq!(result_ids(&output.stdout), ["a0", "a1", "a2", "a3"]);
-    assert_eq!(output.count_status("interrupted"), 3);
+    // The tool that ignores SIGTERM has no `effect`, so it counts as one that writes.
+    assert_eq!(output.count_status("interrupted"), 1);
+    assert_eq!(output.count_status("in_doubt"), 2);
     output.assert_log_complete();
 }
 

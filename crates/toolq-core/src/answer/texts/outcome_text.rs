@@ -188,9 +188,11 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
             captured,
         } => {
             let output = truncation::mark_text(output, captured, tool);
-            let details = match stderr.as_str() {
-                "" => output.into_owned(),
-                stderr => command::partial_output_text(&output, stderr),
+            let details = match doubt {
+                DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_) => {
+                    command::partial_output_text(&output, stderr)
+                }
+                _ => output.into_owned(),
             };
             http::explain_in_doubt(name, doubt).with_details(details)
         }
