@@ -125,7 +125,9 @@ fn mask_differences(text: &str) -> String {
         let bare = word.trim_end_matches([' ', '\n', ',', ':']);
         let number = bare.trim_end_matches("ms").trim_end_matches('s');
         let is_duration = number.len() < bare.len() && number.parse::<f64>().is_ok();
-        if is_duration || bare.contains("/toolq/sessions/") {
+        let is_time_character = |c: u8| c.is_ascii_digit() || matches!(c, b':' | b'-');
+        let is_time = bare.matches([':', '-']).count() == 2 && bare.bytes().all(is_time_character);
+        if is_duration || is_time || bare.contains("/toolq/sessions/") {
             masked.push_str(&word.replace(bare, "…"));
         } else {
             masked.push_str(word);

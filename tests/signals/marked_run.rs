@@ -270,7 +270,8 @@ impl MarkedRunOutput {
     /// Returns the status of each finished or skipped call, in log order.
     pub fn statuses(&self) -> Vec<&str> {
         let ends = self.log.iter().filter(|record| {
-            ["tool_result", "tool_skipped"].contains(&record["type"].as_str().unwrap())
+            ["tool_result", "tool_skipped", "tool_in_doubt"]
+                .contains(&record["type"].as_str().unwrap())
         });
         ends.map(|end| end["metadata"]["status"].as_str().unwrap())
             .collect()
