@@ -152,7 +152,7 @@ fn the_plan_shows_a_request_as_it_is_sent() {
     };
     let plan = run_toolq(&["plan"]).stdout;
     assert!(
-        plan.contains("=2024-01-01%26a%3Db+c%3F%23%2F%7E%C3%BC&"),
+        plan.contains("=2024-01-01%26a%3Db%20c%3F%23%2F%7E%C3%BC&"),
         "{plan}"
     );
     run_toolq(&["run"]);

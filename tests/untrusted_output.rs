@@ -138,7 +138,7 @@ fn invalid_json_is_reported_with_its_position() {
     for (output, position) in [
         ("{\"a\": 1,\\n \"b\": oops}", "line 2 column 7"),
         ("{\"a\": [1, 2", "line 1 column 11"),
-        ("", "line 1 column 0"),
+        ("", "the output is empty"),
         ("{} {}", "line 1 column 4"),
         ("\"ab\\377\"", "invalid byte at offset 3"),
     ] {

@@ -30,10 +30,6 @@ pub enum CallState {
 
 /// A record that belongs to a call, after its `tool_call`.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an event is applied as soon as it is read, and never stored"
-)]
 #[expect(missing_docs, reason = "the variants are the record types")]
 pub enum CallEvent<'r> {
     Started(StartRecord<'r>),
@@ -138,7 +134,7 @@ impl CallLog {
     }
 
     /// Returns whether a user may state what happened: its effect is unknown, or someone stated that it had none.
-    pub fn is_resolvable(&self) -> bool {
+    pub fn is_resolvable(self) -> bool {
         matches!(
             self.state,
             CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone
@@ -146,7 +142,7 @@ impl CallLog {
     }
 
     /// Returns whether another attempt may follow one that has no result. An agent resumes.
-    fn is_repeatable(&self) -> bool {
+    fn is_repeatable(self) -> bool {
         self.is_agent_call || matches!(self.effect, Some(Effect::Read | Effect::Idempotent))
     }
 
@@ -195,15 +191,13 @@ impl CallLog {
             {
                 CallState::NotDone
             }
-            CallEvent::Resolved(resolve) if self.is_resolvable() => match resolve.done {
-                true => CallState::Done,
-                false => CallState::NotDone,
-            },
+            CallEvent::Resolved(resolve) if self.is_resolvable() && resolve.done => CallState::Done,
+            CallEvent::Resolved(_) if self.is_resolvable() => CallState::NotDone,
             CallEvent::Probed(_) | CallEvent::Resolved(_) => self.state,
         };
     }
 
-    fn check_start(&self, start: &StartRecord<'_>) -> Result<(), &'static str> {
+    fn check_start(self, start: &StartRecord<'_>) -> Result<(), &'static str> {
         let may_start = match self.state {
             CallState::Requested | CallState::NotDone => true,
             // It was answered without having run.
@@ -226,14 +220,14 @@ impl CallLog {
         Ok(())
     }
 
-    fn check_has_no_result(&self) -> Result<(), &'static str> {
+    fn check_has_no_result(self) -> Result<(), &'static str> {
         if self.is_final() && self.attempts > 0 {
             return Err("its call already has a result");
         }
         Ok(())
     }
 
-    fn check_skip(&self, end: &CallEndRecord<'_>) -> Result<(), &'static str> {
+    fn check_skip(self, end: &CallEndRecord<'_>) -> Result<(), &'static str> {
         self.check_has_no_result()?;
         // The engine canceled its request before any of it was sent.
         let was_canceled_in_time = self.state == CallState::Started && end.attempts > 0;
@@ -243,7 +237,7 @@ impl CallLog {
         Ok(())
     }
 
-    fn check_in_doubt(&self) -> Result<(), &'static str> {
+    fn check_in_doubt(self) -> Result<(), &'static str> {
         self.check_has_no_result()?;
         match self.state {
             CallState::Requested | CallState::NotDone | CallState::Ended => {

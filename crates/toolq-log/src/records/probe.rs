@@ -69,7 +69,11 @@ impl<'a> ProbeRecord<'a> {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde passes a reference")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn write_finding<S: Serializer>(
     finding: &Option<ProbeFinding>,
     serializer: S,

@@ -79,7 +79,7 @@ fn metadata_fits_its_type() {
                 assert_eq!((session.format.major, session.jobs), (1, 1));
             }
             RecordKind::Turn => {
-                assert_eq!(record.parse_metadata::<TurnRecord>().unwrap().turn, 0)
+                assert_eq!(record.parse_metadata::<TurnRecord>().unwrap().turn, 0);
             }
             RecordKind::ToolCall => {
                 let call: CallRecord<'_> = record.parse_metadata().unwrap();
