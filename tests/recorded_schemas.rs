@@ -116,7 +116,7 @@ fn collect_calls(document: &Value, found: &mut Vec<(String, Value)>) {
 fn recorded_inputs_validate_as_declared() {
     let Some(data) = recorded_data() else { return };
     let (mut schemas, mut inputs, mut invalid) = (0, 0, Vec::new());
-    for file in files_with_suffix(&data, ".request.json") {
+    for file in files_with_suffix(data, ".request.json") {
         let request = read_json(&file);
         let declared: Vec<(&str, CompiledSchema)> = request["tools"]
             .as_array()

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, FromArgMatches as _, ValueEnum as _};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 
 use crate::args::ProgramArguments;
 use crate::output::ColorChoice;
@@ -21,15 +21,18 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
         Some(ColorChoice::Auto) | None => clap::ColorChoice::Auto,
     };
     let mut command = ProgramArguments::command().color(color);
-    let matches = command
-        .try_get_matches_from_mut(arguments)
-        .map_err(remove_far_suggestion)?;
+    let matches = command.try_get_matches_from_mut(arguments);
+    let matches = matches.map_err(|error| remove_far_suggestion(error, &command, arguments))?;
     ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Removes a suggested flag or command that isn't similar to what was given: clap would answer `--parallel` with
 /// `--all`.
-fn remove_far_suggestion(mut error: clap::Error) -> clap::Error {
+fn remove_far_suggestion(
+    mut error: clap::Error,
+    command: &Command,
+    arguments: &[OsString],
+) -> clap::Error {
     for (given, suggested) in [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
         (
@@ -49,9 +52,20 @@ fn remove_far_suggestion(mut error: clap::Error) -> clap::Error {
         let near = near.iter().map(|name| name.trim_start_matches('-'));
         if given.is_some_and(|given| suggest_name(given, near).is_none()) {
             error.remove(suggested);
+            // The usage shows the suggested flag, too.
+            let usage = find_subcommand(command, arguments).clone().render_usage();
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }
     }
     error
+}
+
+/// Returns the innermost subcommand that the arguments name.
+fn find_subcommand<'c>(command: &'c Command, arguments: &[OsString]) -> &'c Command {
+    let names = arguments.iter().filter_map(|argument| argument.to_str());
+    names.fold(command, |innermost, name| {
+        innermost.find_subcommand(name).unwrap_or(innermost)
+    })
 }
 
 /// Returns the last value of `--color` among the options.

@@ -73,8 +73,7 @@ impl ProgressBars {
                 call,
                 tool,
                 input_so_far,
-            } if call.parent.is_none() => self.on_partial_input(call, *tool, input_so_far),
-            Event::PartialInput { .. } => {}
+            } => self.on_partial_input(call, *tool, input_so_far),
             Event::Queued { checked, .. } => self.on_queued(checked),
             Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
             Event::BatchStarted { calls, .. } => {
@@ -160,6 +159,9 @@ impl ProgressBars {
     /// Shows a call whose input is still arriving. The end of the input is held back as long as it could be the start of
     /// a secret.
     fn on_partial_input(&mut self, call: &CallRef, tool: Option<&Tool>, input: &str) {
+        if call.parent.is_some() {
+            return;
+        }
         let safe_input = &input[..self.mask.safe_prefix_len(input)];
         let known = complete_partial_json(safe_input).unwrap_or_default();
         let labels = PartialCallLabels::new(call, tool, &known);

@@ -18,13 +18,12 @@ fn percent_encode(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// Encodes a query value as HTML forms do (`application/x-www-form-urlencoded`).
+/// Encodes a query value as HTML forms do (`application/x-www-form-urlencoded`), except that a space is `%20`, as in a path.
 fn form_encode(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'*' => {
             (byte as char).to_string()
         }
-        b' ' => "+".to_owned(),
         _ => format!("%{byte:02X}"),
     };
     text.bytes().map(encode).collect()

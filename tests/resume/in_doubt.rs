@@ -103,7 +103,7 @@ fn a_call_in_doubt_is_named_with_the_command_that_settles_it() {
 fn a_write_that_is_cut_off_is_in_doubt_in_the_run_that_cuts_it_off() {
     let interrupting = r#"echo "cut $1" >> effects; kill -INT "$(cat pid)"; sleep 60"#;
     let waiting = r#"echo "cut $1" >> effects; sleep 60"#;
-    let failing = r#"while ! test -s effects; do sleep 0.01; done; exit 1"#;
+    let failing = r"while ! test -s effects; do sleep 0.01; done; exit 1";
     let write = "effect: write\n    concurrency_safe: true";
     let cases = [
         (

@@ -28,6 +28,13 @@ pub enum CallState {
     NotDone,
 }
 
+impl CallState {
+    /// The state of a call of which a user stated whether it was done.
+    fn resolved(done: bool) -> Self {
+        if done { Self::Done } else { Self::NotDone }
+    }
+}
+
 /// A record that belongs to a call, after its `tool_call`.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the variants are the record types")]
@@ -183,7 +190,6 @@ impl CallLog {
             CallEvent::Skipped(end) if self.state == CallState::Started && end.attempts > 0 => {
                 CallState::NotDone
             }
-            CallEvent::Skipped(_) => self.state,
             CallEvent::InDoubt(_) => CallState::InDoubt,
             // `not_done` counts even if no start follows it. After `done`, the result of the call is recorded next.
             CallEvent::Probed(probe)
@@ -191,9 +197,10 @@ impl CallLog {
             {
                 CallState::NotDone
             }
-            CallEvent::Resolved(resolve) if self.is_resolvable() && resolve.done => CallState::Done,
-            CallEvent::Resolved(_) if self.is_resolvable() => CallState::NotDone,
-            CallEvent::Probed(_) | CallEvent::Resolved(_) => self.state,
+            CallEvent::Resolved(resolve) if self.is_resolvable() => {
+                CallState::resolved(resolve.done)
+            }
+            CallEvent::Skipped(_) | CallEvent::Probed(_) | CallEvent::Resolved(_) => self.state,
         };
     }
 

@@ -109,7 +109,7 @@ impl AgentConversation<'_> {
             )
         });
         let Some(wait) = wait else {
-            return Err(error.cause);
+            return Err(*error.cause);
         };
         self.progress.send_message(format!(
             "request to {model} failed, retrying in {}",

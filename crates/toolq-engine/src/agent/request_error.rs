@@ -9,7 +9,7 @@ use toolq_core::types::{AgentFailure, Outcome, RetryCondition, TransportPhase};
 
 /// Why a model request failed, and whether it may be retried.
 pub(crate) struct RequestError {
-    pub(crate) cause: AgentError,
+    pub(crate) cause: Box<AgentError>,
     /// The retry condition that the failure matches, if any.
     pub(crate) retry_on: Option<RetryCondition>,
     /// The model is overloaded.
@@ -22,7 +22,7 @@ impl RequestError {
     /// Returns an error that a retry can't fix.
     pub(crate) fn permanent(cause: impl Into<AgentError>) -> Self {
         Self {
-            cause: cause.into(),
+            cause: Box::new(cause.into()),
             retry_on: None,
             overloaded: false,
             retry_after: None,
@@ -31,7 +31,7 @@ impl RequestError {
 
     /// Returns the error to report when the request can't be retried because calls of its response have started.
     pub(crate) fn into_aborted(self) -> AgentError {
-        let detail = match self.cause {
+        let detail = match *self.cause {
             AgentError::Failure(AgentFailure::ApiError { message, .. }) => message,
             AgentError::Failure(AgentFailure::UnreadableResponse(why)) => why,
             AgentError::Failure(AgentFailure::Unreachable(transport)) => transport.detail,
@@ -72,13 +72,13 @@ pub(crate) fn from_status(
         ("", message) => message.to_owned(),
         (kind, message) => format!("{message} ({kind})"),
     };
+    let cause = AgentFailure::ApiError {
+        status,
+        message: description,
+        retry_after: retry_after.filter(|wait| !wait.is_zero()),
+    };
     RequestError {
-        cause: AgentFailure::ApiError {
-            status,
-            message: description,
-            retry_after: retry_after.filter(|wait| !wait.is_zero()),
-        }
-        .into(),
+        cause: Box::new(cause.into()),
         retry_on,
         overloaded,
         retry_after,
