@@ -152,7 +152,7 @@ fn events_are_json_lines_with_secrets_masked() {
     assert_snapshot!(text.replace("\"timestamp\":7,\"turn\":0,", ""), @r#"
     {"type":"tool_queued","tool_use_id":"toolu_0","tool_name":"read_file","position":0,"state":{"state":"wait","params":{"path": "[masked]\u001b[2J", "n": 1.00}}}
     {"type":"tool_queued","tool_use_id":"toolu_1","tool_name":"no\u001b[31mbody","position":1,"state":{"state":"wait","params":{}}}
-    {"type":"tool_error","tool_use_id":"toolu_1","tool_name":"no\u001b[31mbody","status":"unknown_tool","error":"Unknown tool.","state":{"state":"error","params":{},"result":"Unknown tool."}}
+    {"type":"tool_error","tool_use_id":"toolu_1","tool_name":"no\u001b[31mbody","status":"unknown_tool","state":{"state":"error","params":{},"result":"Unknown tool."}}
     {"type":"tool_queued","tool_use_id":"toolu_2","tool_name":"get","position":2,"state":{"state":"wait","params":{}}}
     {"type":"batch_started","batch":0,"calls":[{"position":0,"tool_use_id":"toolu_0","tool_name":"read_file"},{"position":2,"tool_use_id":"toolu_2","tool_name":"get"}]}
     {"type":"tool_started","tool_use_id":"toolu_0","tool_name":"read_file","attempt":1,"state":{"state":"doing","tip":"reading [masked]\u001b[2J","params":{"path": "[masked]\u001b[2J", "n": 1.00}}}
@@ -168,7 +168,7 @@ fn events_are_json_lines_with_secrets_masked() {
     {"type":"tool_status","tool_use_id":"toolu_3","tool_name":"wait","state":{"state":"doing","tip":"HTTP 503, attempt 2 in 1.2s","params":{}}}
     {"type":"tool_status","tool_use_id":"toolu_3","tool_name":"wait","state":{"state":"doing","tip":"half\u001b[1m way","progress":0.5,"params":{}}}
     {"type":"tool_status","tool_use_id":"toolu_3","tool_name":"wait","state":{"state":"doing","tip":"half\u001b[1m way","progress":0.5,"params":{}}}
-    {"type":"tool_error","tool_use_id":"toolu_3","tool_name":"wait","status":"timeout","error":"Timed out.","state":{"state":"error","tip":"half\u001b[1m way","progress":0.5,"params":{},"result":"Timed out."}}
+    {"type":"tool_error","tool_use_id":"toolu_3","tool_name":"wait","status":"timeout","state":{"state":"error","tip":"half\u001b[1m way","progress":0.5,"params":{},"result":"Timed out."}}
     {"type":"result_written","tool_use_id":"toolu_3","tool_name":"wait","state":{"state":"error","tip":"half\u001b[1m way","progress":0.5,"params":{},"result":"Timed out."}}
     "#);
 }

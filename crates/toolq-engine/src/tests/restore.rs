@@ -6,8 +6,8 @@ use crate::tests::scripted_runner::{
     tool,
 };
 use toolq_core::types::{
-    CallEnding, CheckedCall, OnFailure, Outcome, PriorAttempts, RestoredResult, ResultContent,
-    ResumeState, Status, Tool,
+    CallEnding, CheckedCall, OnDoubt, OnFailure, Outcome, PriorAttempts, RestoredResult,
+    ResultContent, ResumeState, Status, Tool,
 };
 
 fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
@@ -58,7 +58,7 @@ fn a_restored_call_is_no_barrier() {
 /// It is answered at once, and no attempt starts.
 #[test]
 fn a_call_in_doubt_does_not_start() {
-    let tool = tool("t");
+    let tool = tool_that_continues_on_doubt();
     let mut calls = calls("A b", &tool);
     calls[0].resume_state = ResumeState::InDoubt(prior_attempts(2));
     let recorder = run_and_record(&[&tool], 8, calls, "b");
@@ -136,7 +136,7 @@ fn restored_failures_pause_a_tool() {
 
 #[test]
 fn restored_calls_use_no_budget() {
-    let tool = tool("t");
+    let tool = tool_that_continues_on_doubt();
     let mut calls = calls("A B C", &tool);
     mark_answered(&mut calls[0], "ok");
     calls[1].resume_state = ResumeState::InDoubt(prior_attempts(1));
@@ -149,6 +149,13 @@ fn restored_calls_use_no_budget() {
     run_script(&mut engine, calls, "C", &mut recorder);
     let ends = ["A ok 0", "B in_doubt 1", "C ok 1"];
     assert_eq!(recorder.lines_for("finished"), ends);
+}
+
+fn tool_that_continues_on_doubt() -> Tool {
+    Tool {
+        on_doubt: OnDoubt::Continue,
+        ..tool("t")
+    }
 }
 
 fn exit_outcome(code: i32) -> Outcome {

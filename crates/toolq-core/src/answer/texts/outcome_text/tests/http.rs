@@ -158,6 +158,7 @@ fn requests_in_doubt_advise_against_a_blind_retry() {
         Hint: check whether it did before calling it again, or tell the user.
         ---
         In doubt: search may have done its work: the parallel bash call failed, and no complete result had arrived.
+        Output until then:
         {
         Hint: check whether it did before calling it again, or tell the user.
         "#);
