@@ -13,6 +13,7 @@ use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::tools_file;
 use toolq_core::tools_file::ParsedToolsFile;
+use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, ToolsConfig};
 
 /// The settings shared by all commands.
@@ -50,8 +51,32 @@ impl CommandContext {
     /// Reads and parses tools.yaml. Its problems are returned as part of the file, not as an error.
     ///
     /// # Errors
-    /// The file is missing, unreadable, or not UTF-8.
+    /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
     pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
+        let lock = self.read_lock()?;
+        self.read_locked_tools_file(LockUse::from(&lock))
+    }
+
+    /// Reads tools.lock, if there is one.
+    fn read_lock(&self) -> Result<Option<ToolsLock>, CommandError> {
+        ToolsLock::read(&self.tools_path).map_err(|why| {
+            CommandError::usage(why)
+                .with_hint("restore it, or remove it and write it again with `toolq servers lock`")
+        })
+    }
+
+    /// Loads tools.yaml for a command that is about its servers, with tools.lock, which may be missing.
+    ///
+    /// # Errors
+    /// As [`load_tools`](Self::load_tools).
+    pub fn load_servers(&self) -> Result<(Arc<ToolsConfig>, ToolsLock), CommandError> {
+        let lock = self.read_lock()?.unwrap_or_default();
+        let file = self.read_locked_tools_file(LockUse::Rewrite(&lock))?;
+        let (tools, _) = self.require_tools(file)?;
+        Ok((Arc::new(tools), lock))
+    }
+
+    fn read_locked_tools_file(&self, lock: LockUse<'_>) -> Result<ToolsFile, CommandError> {
         let is_stdin = self.tools_path == Path::new("-");
         let (path, bytes) = if is_stdin {
             (Path::new("stdin"), stdin::read_to_end()?)
@@ -74,7 +99,7 @@ impl CommandContext {
             Some(parent) => current_dir.join(parent),
             None => current_dir.clone(),
         };
-        let loaded = tools_file::parse_tools_file(&text, &dir, &current_dir);
+        let loaded = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, lock);
         Ok(ToolsFile {
             path: path.to_owned(),
             text,
@@ -95,7 +120,11 @@ impl CommandContext {
     /// # Errors
     /// As [`load_tools`](Self::load_tools).
     pub fn load_tools_file(&self) -> Result<(ToolsConfig, ToolsFile), CommandError> {
-        let mut file = self.read_tools_file()?;
+        self.require_tools(self.read_tools_file()?)
+    }
+
+    /// Takes the tools from a file, or prints its errors.
+    fn require_tools(&self, mut file: ToolsFile) -> Result<(ToolsConfig, ToolsFile), CommandError> {
         if let Some(tools) = &file.loaded.tools {
             StderrWriter::set_mask(&self.build_mask(tools));
         }

@@ -32,7 +32,7 @@
 //! Programs that run commands on Linux should begin with [`supervise`], so that no process of a tool outlives its call.
 //!
 //! The feature `cli`, which is on by default, adds the command-line program. Programs that use only the library turn it
-//! off: `toolq = { version = "0.1", default-features = false }`.
+//! off: `toolq = { path = "../toolq", default-features = false }`.
 
 mod embed;
 

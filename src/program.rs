@@ -15,6 +15,8 @@ use crate::commands::log;
 use crate::commands::plan;
 use crate::commands::replay;
 use crate::commands::run;
+use crate::commands::serve;
+use crate::commands::servers;
 use crate::commands::tools;
 use crate::context::CommandContext;
 use crate::environment;
@@ -61,9 +63,11 @@ fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, Comm
         Command::Run(arguments) => run::run(arguments, context),
         Command::Agent(arguments) => agent::run_agent(arguments, context),
         Command::Plan(arguments) => plan::print_plans(arguments, context),
+        Command::Serve(arguments) => serve::serve_tools(arguments, context),
         Command::Replay(arguments) => replay::replay_recordings(arguments, context),
         Command::Check(arguments) => check::check_tools_file(arguments, context),
         Command::Tools(arguments) => tools::print_declarations(arguments, context),
+        Command::Servers(arguments) => servers::run_servers_command(arguments, context),
         Command::Log(arguments) => log::run_log_command(arguments, context),
         Command::Generate(arguments) => generate::print_generated_file(arguments),
         Command::Complete(arguments) => complete::print_candidates(arguments, context),

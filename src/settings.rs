@@ -1,11 +1,12 @@
-//! What a session of `run`, `agent`, or `replay` runs with. The arguments of a command are resolved into this once, so
+//! What a session of `run`, `agent`, `replay`, or `serve` runs with. The arguments of a command are resolved into this once, so
 //! that nothing below the commands depends on the command line.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::args::{
-    AgentArguments, LogFlags, ProgressFlag, ReplayArguments, RunArguments, WatchFlags,
+    AgentArguments, LogFlags, ProgressFlag, ReplayArguments, RunArguments, ServeArguments,
+    WatchFlags,
 };
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
@@ -55,6 +56,16 @@ pub struct WatchSettings {
 }
 
 impl LogTarget {
+    /// `TOOLQ_LOG_FILE` names the log if the flag doesn't. As usual for paths, an empty variable is unset.
+    fn new(flag: Option<PathBuf>, environment: &Environment) -> Self {
+        let from_environment = || environment.get_os("TOOLQ_LOG_FILE").map(PathBuf::from);
+        let named = flag.or_else(from_environment);
+        match named.filter(|path| !path.as_os_str().is_empty()) {
+            Some(file) => Self::File(file),
+            None => Self::DefaultDirectory,
+        }
+    }
+
     /// Returns the path of the log, if the user named it.
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -89,6 +100,24 @@ impl SessionSettings {
         }
     }
 
+    /// The settings of `toolq serve`. A client that starts its server again can't be asked about a session that was killed,
+    /// so each begins a new one.
+    pub fn of_serve(arguments: &ServeArguments, environment: &Environment) -> Self {
+        Self {
+            jobs: arguments.jobs,
+            log: LogSettings {
+                target: LogTarget::new(arguments.log.clone(), environment),
+                mode: BeginMode::ForceNewTask,
+                accept_changes: false,
+                sync: arguments.sync.into(),
+            },
+            watch: (&arguments.watch).into(),
+            budgets: (&arguments.budgets).into(),
+            confinement: None,
+            prints_results: true,
+        }
+    }
+
     /// The settings of `toolq replay`, which writes a log only on request and never resumes one.
     pub fn of_replay(arguments: &ReplayArguments) -> Self {
         let log = arguments.log.clone();
@@ -112,14 +141,11 @@ impl SessionSettings {
 }
 
 impl LogSettings {
-    /// `TOOLQ_LOG_FILE` names the log if the flags don't. As usual for paths, an empty variable is unset.
     fn new(flags: &LogFlags, environment: &Environment) -> Self {
-        let from_environment = || environment.get_os("TOOLQ_LOG_FILE").map(PathBuf::from);
-        let named = flags.file.clone().or_else(from_environment);
-        let target = match named.filter(|path| !path.as_os_str().is_empty()) {
-            _ if flags.no_log => LogTarget::Disabled,
-            Some(file) => LogTarget::File(file),
-            None => LogTarget::DefaultDirectory,
+        let target = if flags.no_log {
+            LogTarget::Disabled
+        } else {
+            LogTarget::new(flags.file.clone(), environment)
         };
         let mode = match (flags.resume, flags.new) {
             (true, _) => BeginMode::Resume,

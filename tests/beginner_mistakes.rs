@@ -96,7 +96,7 @@ fn imported_declarations_report_what_is_missing() {
         .run(&["check"])
         .assert_exit(0);
     for message in [
-        "`look`, `find` have no `command`, `http` or `agent`",
+        "`look`, `find` have no `command`, `http`, `agent` or `mcp`",
         "2 tools, 1 warning",
     ] {
         assert!(checked.stderr.contains(message), "{}", checked.stderr);
@@ -136,4 +136,34 @@ tools:
         "{}",
         checked.stderr
     );
+}
+
+/// The two files of a run are easily confused.
+#[test]
+fn a_tools_file_in_the_place_of_the_input_is_recognized() {
+    for start in ["version: 1\n", "# my tools\n", "tools: {}\n"] {
+        let ran = CliSandbox::new()
+            .tools("version: 1\ntools: {}\n")
+            .file("other.yaml", start)
+            .run(&["run", "other.yaml"])
+            .assert_exit(2);
+        assert!(
+            ran.stderr
+                .contains("this looks like tools.yaml, which `-c` names"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+/// A stream has no results to replay. The help doesn't offer its formats, but says what to do with one.
+#[test]
+fn the_formats_of_streams_are_no_recordings() {
+    let help = CliSandbox::new().run(&["replay", "--help"]).assert_exit(0);
+    assert!(!help.stdout.contains("-sse"), "{}", help.stdout);
+    let ran = CliSandbox::new()
+        .tools("version: 1\ntools: {}\n")
+        .run(&["replay", "--from", "openai-sse", "x"])
+        .assert_exit(2);
+    assert!(ran.stderr.contains("`toolq plan` checks"), "{}", ran.stderr);
 }

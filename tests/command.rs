@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use engine_turn::{TestTurn, command_call, shell_call, success_text, text_template};
 use toolq_core::types::{
-    CallEnding, CaptureStats, CommandLimits, Leftovers, LimitKind, Outcome, OutputKind,
+    CallEnding, CallOutput, CaptureStats, CommandLimits, Leftovers, LimitKind, Outcome, OutputKind,
     ResultContent, Segment, StdinContent,
 };
 
@@ -131,8 +131,8 @@ fn exit_codes_and_signals() {
     );
     assert_eq!(success_text(&ran.outcomes[&9]), "");
     match &ran.outcomes[&1] {
-        Outcome::Failed { output, stderr, .. } => {
-            assert_eq!((&**output, &**stderr), ("out", "err"));
+        Outcome::Failed { output, .. } => {
+            assert_eq!((&*output.text, &*output.stderr), ("out", "err"));
         }
         other => panic!("{other:?}"),
     }
@@ -188,7 +188,10 @@ fn a_timeout_terminates_the_process_group() {
         let ran = shell_call(script, &[]).timeout(150, 20_000).run();
         match ran.outcome() {
             Outcome::TimedOut { output, limit, .. } => {
-                assert_eq!((&**output, *limit), ("begun", Duration::from_millis(150)));
+                assert_eq!(
+                    (&*output.text, *limit),
+                    ("begun", Duration::from_millis(150))
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -203,7 +206,7 @@ fn a_timeout_keeps_stderr() {
         .timeout(150, 50)
         .run();
     assert!(
-        matches!(ran.outcome(), Outcome::TimedOut { output, stderr, .. } if output == "begun" && stderr == "waiting for the lock"),
+        matches!(ran.outcome(), Outcome::TimedOut { output, .. } if output.text == "begun" && output.stderr == "waiting for the lock"),
         "{:?}",
         ran.outcome()
     );
@@ -217,7 +220,7 @@ fn a_program_that_ignores_term_is_killed() {
     )
     .timeout(150, 50)
     .run();
-    assert!(matches!(ran.outcome(), Outcome::TimedOut { output, .. } if output == "begun"));
+    assert!(matches!(ran.outcome(), Outcome::TimedOut { output, .. } if output.text == "begun"));
     assert!(ran.elapsed < Duration::from_secs(10), "{:?}", ran.elapsed);
 }
 
@@ -299,14 +302,14 @@ fn large_outputs_are_truncated_and_counted() {
         .tool(|tool| tool.max_output = 1000)
         .run();
     match ran.outcome() {
-        Outcome::Failed {
-            output,
-            stderr,
-            captured,
-            ..
-        } => {
-            assert_eq!(output.len(), 1000);
-            assert!(output.starts_with("0123456789\n0123"));
+        Outcome::Failed { output, .. } => {
+            let CallOutput {
+                text,
+                stderr,
+                captured,
+            } = output;
+            assert_eq!(text.len(), 1000);
+            assert!(text.starts_with("0123456789\n0123"));
             assert_eq!(
                 (
                     captured.total_bytes,
@@ -431,15 +434,15 @@ fn output_that_is_not_json_is_kept_for_diagnosis() {
         .tool(|tool| tool.output = OutputKind::Json)
         .run();
     match ran.outcome() {
-        Outcome::BadOutput {
-            output,
-            stderr,
-            captured,
-            ..
-        } => {
+        Outcome::BadOutput { output, .. } => {
+            let CallOutput {
+                text,
+                stderr,
+                captured,
+            } = output;
             assert_eq!(stderr, "token expired");
-            assert!(output.starts_with("<html>\nx") && output.ends_with("x</html>"));
-            assert_eq!((captured.total_bytes, output.len()), (100_015, 4_096));
+            assert!(text.starts_with("<html>\nx") && text.ends_with("x</html>"));
+            assert_eq!((captured.total_bytes, text.len()), (100_015, 4_096));
             // The trailing newline is removed, which doesn't count as truncation.
             assert_eq!(captured.cut_bytes, 100_014 - 4_096);
         }
@@ -498,14 +501,11 @@ fn secrets_are_masked_at_the_source() {
         .call(call)
         .run();
     match ran.outcome() {
-        Outcome::Failed {
-            output,
-            stderr,
-            captured,
-            ..
-        } => {
-            assert_eq!((&**output, &**stderr), ("xxxxxxxxxxxx[masked]", "[masked]"));
-            let full_output = fs::read_to_string(captured.saved_path.as_ref().unwrap()).unwrap();
+        Outcome::Failed { output, .. } => {
+            let streams = (&*output.text, &*output.stderr);
+            assert_eq!(streams, ("xxxxxxxxxxxx[masked]", "[masked]"));
+            let full_output =
+                fs::read_to_string(output.captured.saved_path.as_ref().unwrap()).unwrap();
             assert_eq!(full_output, "xxxxxxxxxx[masked]xxxxxxxxxx[masked]");
         }
         other => panic!("{other:?}"),
@@ -652,7 +652,7 @@ fn limits_are_enforced_and_named() {
         limits.files = Some(5);
     });
     assert!(
-        matches!(&files_exceeded, Outcome::Failed { stderr, .. } if stderr.contains("open files")),
+        matches!(&files_exceeded, Outcome::Failed { output, .. } if output.stderr.contains("open files")),
         "{files_exceeded:?}"
     );
     let ulimits = limited("ulimit -n; ulimit -c; ulimit -f", |limits| {

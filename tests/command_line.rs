@@ -375,3 +375,16 @@ fn a_tool_without_a_name_is_left_out() {
     );
     assert!(ran.stdout.contains("  a:\n"), "{}", ran.stdout);
 }
+
+#[test]
+fn a_path_in_the_wrong_place_is_met_with_the_right_command() {
+    for (arguments, tip) in [
+        (&["./calls.json"][..], "'toolq run ./calls.json'"),
+        (&["init", "tools.json"], "'toolq init --from tools.json'"),
+    ] {
+        let ran = toolq().run(arguments).assert_exit(2);
+        assert!(ran.stderr.contains(tip), "{}", ran.stderr);
+    }
+    let ran = toolq().run(&["init", "--fram"]).assert_exit(2);
+    assert!(!ran.stderr.contains("--from --fram"), "{}", ran.stderr);
+}

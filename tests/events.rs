@@ -47,6 +47,17 @@ fn a_descriptor_is_shared_with_the_shell() {
     assert_complete_events(&piped.assert_exit(0).stdout);
 }
 
+#[test]
+fn events_are_appended_to_a_file() {
+    let run = r#""$TOOLQ" run -q input.json --events events > /dev/null"#;
+    let ran = toolq()
+        .run_shell(&format!("{run}; cp events first; {run}"))
+        .assert_exit(0);
+    let (first, both) = (ran.file("first").unwrap(), ran.file("events").unwrap());
+    assert_complete_events(&first);
+    assert_complete_events(both.strip_prefix(&first).unwrap());
+}
+
 /// A descriptor that wasn't passed to toolq may have the number of a file that toolq itself opens, such as its input.
 /// That file must stay unchanged.
 #[test]
@@ -131,4 +142,39 @@ fn a_named_pipe_is_written_once_it_has_a_reader() {
         .assert_exit(0);
     assert!(unread.stdout.contains("tool_result"), "{}", unread.stdout);
     assert!(unread.stderr.contains("warning: "), "{}", unread.stderr);
+}
+
+/// What a tool wants people to see doesn't reach the model.
+#[test]
+fn a_tool_shows_its_own_params_and_result() {
+    let script = r#"printf '{"params":{"n":1.0}}\n{"result":"shown"}\n' >&3; echo for the model"#;
+    let tools = format!(
+        "version: 1\ntools: {{show: {{input_schema: {{type: object}}, command: [sh, -c, {}]}}}}\n",
+        serde_json::to_string(script).unwrap()
+    );
+    let ran = CliSandbox::new()
+        .tools(&tools)
+        .stdin(model_response(&[("show", json!({"n": 2}))]))
+        .run(&["run", "-q", "--events", "events"])
+        .assert_exit(0);
+    assert_eq!(ran.result_texts(), [("for the model".to_owned(), false)]);
+    let events = ran.file("events").unwrap();
+    let state = |kind: &str| {
+        let mut lines = events.lines();
+        let line = lines.find(|line| line.contains(&format!("\"type\":\"{kind}\"")));
+        line.unwrap().split_once("\"state\":").unwrap().1.to_owned()
+    };
+    assert!(
+        state("tool_queued").contains(r#""params":{"n":2}"#),
+        "{events}"
+    );
+    let completed = state("tool_completed");
+    assert!(
+        completed.contains(r#""params":{"n":1.0},"result":"shown""#),
+        "{events}"
+    );
+    assert!(
+        state("result_written").contains(r#""result":"shown""#),
+        "{events}"
+    );
 }

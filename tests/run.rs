@@ -511,6 +511,29 @@ fn calls_with_a_result_are_skipped() {
     assert_eq!(ran.results().len(), 2);
 }
 
+/// Nothing is planned or run then, and both say why.
+#[test]
+fn an_input_whose_calls_all_have_results_is_explained() {
+    let request = json!({"messages": [
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "a", "name": "say", "input": {"text": "x"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}]})
+    .to_string();
+    for (command, hint) in [("run", "`--all` runs them"), ("plan", "`--all` plans them")] {
+        let ran = toolq().stdin(&request).run(&[command]);
+        assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+        let all = toolq()
+            .stdin(&request)
+            .run(&[command, "--all"])
+            .assert_exit(0);
+        assert!(
+            !all.stderr.contains("already has a result"),
+            "{}",
+            all.stderr
+        );
+    }
+}
+
 #[test]
 fn the_last_call_before_the_token_limit_is_not_executed() {
     let cut = json!({"role": "assistant", "stop_reason": "max_tokens", "content": [
@@ -674,6 +697,23 @@ fn without_descriptors_nothing_runs() {
         assert!(ran.stderr.contains("Too many open files"), "{}", ran.stderr);
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
         assert_eq!((&*ran.stdout, ran.file("ran")), ("", None));
+    }
+}
+
+/// Descriptors for toolq itself, but hardly any for a call's program.
+#[cfg(target_os = "linux")]
+#[test]
+fn with_few_descriptors_a_call_runs_or_names_the_limit() {
+    for limit in [13, 16, 20, 24, 28] {
+        let ran = CliSandbox::new()
+            .tools("tools:\n  e: {input_schema: {type: object}, command: [echo, ran]}\n")
+            .file("input.json", model_response(&[("e", json!({}))]))
+            .run_shell(&format!(
+                "ulimit -n {limit}; exec \"$TOOLQ\" run -q --no-log input.json"
+            ));
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let has_run = ran.stdout.contains(r#""content":"ran""#);
+        assert!(has_run || said.contains("`ulimit -n`"), "{limit}: {said}");
     }
 }
 
@@ -908,4 +948,24 @@ fn a_default_is_executed_and_logged_with_the_original() {
     assert_eq!(calls[0]["content"]["input"], json!({"n": 2}));
     assert_eq!(calls[0]["metadata"]["input_before_coercion"], json!({}));
     assert_eq!(calls[1]["metadata"].get("input_before_coercion"), None);
+}
+
+#[test]
+fn retries_do_not_count_toward_the_budget_of_calls() {
+    let tools = r#"
+version: 1
+tools:
+  flaky:
+    description: Succeed at the third attempt.
+    input_schema: {type: object}
+    effect: read
+    retry: {times: 2, on: ["exit:75"], backoff: 1ms}
+    command: [sh, -c, 'echo >> attempts; test "$(wc -l < attempts)" -ge 3 || exit 75; echo done']
+"#;
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .stdin(model_response(&[("flaky", json!({}))]))
+        .run(&["run", "--max-calls", "1"])
+        .assert_exit(0);
+    assert_eq!(ran.result_texts()[0].0, "done");
 }

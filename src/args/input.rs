@@ -27,3 +27,13 @@ pub struct InputArguments {
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
+
+impl InputArguments {
+    /// Returns the path of each input; `-` is stdin.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        match self.files.as_slice() {
+            [] => vec![PathBuf::from("-")],
+            files => files.to_vec(),
+        }
+    }
+}

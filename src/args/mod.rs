@@ -11,6 +11,8 @@ mod parse;
 mod plan;
 mod replay;
 mod run;
+mod serve;
+mod servers;
 mod shared_flags;
 mod tools;
 mod values;
@@ -29,6 +31,8 @@ pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
+pub(crate) use serve::ServeArguments;
+pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments};
 pub(crate) use shared_flags::{LogFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
@@ -58,24 +62,15 @@ pub struct ProgramArguments {
 pub const EXAMPLES: [(&str, &str); 5] = [
     (
         "curl … /v1/messages | toolq run",
-        "answer the tool calls of one model response",
+        "answer the calls of a model's response",
     ),
-    (
-        "toolq plan response.json",
-        "show what would run, in which batches, and why",
-    ),
+    ("toolq plan response.json", "show what would run, and why"),
     (
         "toolq replay transcripts/",
         "check recordings against the current tools",
     ),
-    (
-        "toolq check",
-        "report every problem in tools.yaml, with its location",
-    ),
-    (
-        "toolq log show",
-        "show the calls of the latest session and their results",
-    ),
+    ("toolq check", "report every problem in tools.yaml"),
+    ("toolq log show", "show the calls of the latest session"),
 ];
 
 /// Exit codes, each with its meaning.
@@ -83,7 +78,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; replay: a call differs; check, plan --strict: problems found",
+        "run --fail-on-error: a result is an error; replay: a call differs; check, plan --strict, servers: problems found",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
@@ -106,14 +101,38 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ),
 ];
 
+/// Width of the lines after the flags, in columns. clap would wrap a longer line without its indentation.
+const AFTER_HELP_WIDTH: usize = 80;
+
 fn after_help() -> String {
-    let rows = |rows: &[(&str, &str)], width: usize| {
-        let rows = rows.iter();
-        let rows = rows.map(|(term, meaning)| format!("  {term:width$} {meaning}\n"));
-        rows.collect::<String>()
-    };
-    let (examples, codes) = (rows(&EXAMPLES, 35), rows(&EXIT_CODES, 2));
+    let (examples, codes) = (format_rows(&EXAMPLES, 33), format_rows(&EXIT_CODES, 3));
     format!("Examples:\n{examples}\nExit codes:\n{}", codes.trim_end())
+}
+
+/// Formats terms of up to `term_width` columns, each followed by its meaning. A longer term has a line of its own.
+fn format_rows(rows: &[(&str, &str)], term_width: usize) -> String {
+    let indent = " ".repeat(2 + term_width + 1);
+    let mut text = String::new();
+    for (term, meaning) in rows {
+        let mut line = format!("  {term:term_width$} ");
+        if term.len() > term_width {
+            text += line.trim_end();
+            text.push('\n');
+            line.clone_from(&indent);
+        }
+        for word in meaning.split(' ') {
+            if line.len() + word.len() > AFTER_HELP_WIDTH && line.trim_start() != "" {
+                text += line.trim_end();
+                text.push('\n');
+                line.clone_from(&indent);
+            }
+            line += word;
+            line.push(' ');
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
 }
 
 /// The tools file, unless `-c` or `TOOLQ_TOOLS` names another.
@@ -123,9 +142,9 @@ pub const DEFAULT_TOOLS_FILE: &str = "tools.yaml";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct CommonFlags {
-    /// The file that declares the tools; `-` is stdin [env: `TOOLQ_TOOLS`] [default: tools.yaml]
     // An empty variable counts as unset, which clap's `env` doesn't support.
     #[arg(
+        help = "The file that declares the tools; `-` is stdin [env: TOOLQ_TOOLS] [default: tools.yaml]",
         short = 'c',
         long = "tools",
         value_name = "FILE",
@@ -152,12 +171,16 @@ pub enum Command {
     Plan(PlanArguments),
     /// Run one agent on an input until it answers
     Agent(Box<AgentArguments>),
+    /// Serve the tools to a client of the Model Context Protocol (MCP), over stdin and stdout
+    Serve(Box<ServeArguments>),
     /// Check recordings against the current tools: inputs still valid, results unchanged
     Replay(Box<ReplayArguments>),
     /// Report problems in tools.yaml
     Check(CheckArguments),
     /// Print the tool declarations for a model
     Tools(ToolsArguments),
+    /// Ask the MCP servers of tools.yaml what they announce, and hold it against tools.lock
+    Servers(ServersArguments),
     /// Inspect session logs, and resolve calls in doubt
     Log(LogArguments),
     /// Print a generated file: a schema, shell completions, or the man page
@@ -167,4 +190,26 @@ pub enum Command {
     /// Print what can complete a command line, for the completion scripts
     #[command(name = "__complete", hide = true)]
     Complete(CompleteArguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_after_the_flags_fits_a_narrow_terminal() {
+        let text = after_help();
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n  74  results could not be written\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n  129, 130, 131, 143\n      hung up"),
+            "{text}"
+        );
+    }
 }

@@ -22,7 +22,9 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     };
     let mut command = ProgramArguments::command().color(color);
     let matches = command.try_get_matches_from_mut(arguments);
-    let matches = matches.map_err(|error| remove_far_suggestion(error, &command, arguments))?;
+    let matches =
+        matches.map_err(|error| suggest_run(remove_far_suggestion(error, &command, arguments)));
+    let matches = matches.map_err(|error| suggest_from(error, &command, arguments))?;
     ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
@@ -56,6 +58,34 @@ fn remove_far_suggestion(
             let usage = find_subcommand(command, arguments).clone().render_usage();
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }
+    }
+    error
+}
+
+/// Suggests `toolq run FILE` if there is a path where a command belongs.
+fn suggest_run(mut error: clap::Error) -> clap::Error {
+    let given = error.get(ContextKind::InvalidSubcommand);
+    if let Some(ContextValue::String(given)) = given
+        && given.contains(['.', '/'])
+    {
+        let tip = format!("to answer the calls in a file: 'toolq run {given}'");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Suggests `toolq init --from FILE` if there is a path behind `init`.
+fn suggest_from(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> clap::Error {
+    let given = error.get(ContextKind::InvalidArg);
+    if let Some(ContextValue::String(given)) = given
+        && given.contains(['.', '/'])
+        && !given.starts_with('-')
+        && find_subcommand(command, arguments).get_name() == "init"
+    {
+        let tip = format!("to import the tools of a file: 'toolq init --from {given}'");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
     }
     error
 }
@@ -95,6 +125,17 @@ mod tests {
         assert!(!message(&["toolq", "run", "--parallel"]).contains("--all"));
         assert!(message(&["toolq", "run", "--job"]).contains("--jobs"));
         assert!(message(&["toolq", "rum"]).contains("'run'"));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_command_is_a_case_for_run() {
+        let arguments = ["toolq", "answers/response.json"].map(OsString::from);
+        let message = parse_arguments(&arguments).unwrap_err().to_string();
+        assert!(
+            message
+                .contains("tip: to answer the calls in a file: 'toolq run answers/response.json'"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, ValueEnum as _, ValueHint};
 
 use crate::args::shared_flags::BudgetFlags;
 use crate::args::values::{DialectFlag, ExecuteFlag, IdsFlag, parse_jobs};
@@ -61,7 +62,7 @@ pub struct ReplayArguments {
     #[arg(long)]
     pub fail_fast: bool,
     /// Format of the recordings [default: auto-detect]
-    #[arg(long, value_name = "DIALECT")]
+    #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
     pub from: Option<DialectFlag>,
     /// Largest JSON document to accept
     #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
@@ -74,6 +75,16 @@ pub struct ReplayArguments {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub budgets: BudgetFlags,
+}
+
+/// Returns the parser of `--from`. A stream has no results to replay, so the help doesn't offer the formats of streams.
+fn dialect_parser() -> impl clap::builder::TypedValueParser<Value = DialectFlag> {
+    let values = DialectFlag::value_variants().iter().filter_map(|dialect| {
+        let value: PossibleValue = dialect.to_possible_value()?;
+        Some(value.hide(dialect.stream_vendor().is_some()))
+    });
+    PossibleValuesParser::new(values)
+        .try_map(|name| <DialectFlag as clap::ValueEnum>::from_str(&name, false))
 }
 
 /// Parses the value of `--tolerance`.

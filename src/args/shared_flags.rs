@@ -13,8 +13,13 @@ use toolq_engine::BudgetLimits;
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct LogFlags {
-    /// Session log to append to [env: `TOOLQ_LOG_FILE`] [default: a new file below `$XDG_STATE_HOME/toolq/sessions`]
-    #[arg(id = "log", long = "log", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(
+        id = "log",
+        long = "log",
+        help = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]",
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath
+    )]
     pub file: Option<PathBuf>,
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]

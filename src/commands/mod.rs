@@ -9,5 +9,7 @@ pub(crate) mod log;
 pub(crate) mod plan;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod servers;
 mod tool_listing;
 pub(crate) mod tools;

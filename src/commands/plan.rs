@@ -11,7 +11,7 @@ use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
-use crate::session::ToolDescriber;
+use crate::session::{InputState, ToolDescriber};
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::plan::{
@@ -40,6 +40,8 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         checker: CallChecker::new(Arc::clone(&tools)),
         describer: describer.transpose()?,
         undescribed: BTreeSet::new(),
+        call_count: 0,
+        answered_count: 0,
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
         tools,
         mask,
@@ -71,6 +73,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         }
     }
     printer.note_undescribed();
+    printer.note_answered();
     let has_problems = arguments.strict && printer.has_rejected;
     Ok(stream_exit.max(if has_problems {
         Exit::ProblemsFound
@@ -90,6 +93,10 @@ struct PlanPrinter<'a> {
     describer: Option<ToolDescriber<'a>>,
     /// Tools with calls whose `describe` program didn't run.
     undescribed: BTreeSet<String>,
+    /// Number of calls in the plans.
+    call_count: usize,
+    /// Number of calls that are left out, since the input has their results.
+    answered_count: usize,
     jobs: NonZeroUsize,
     /// Number of turns printed.
     turns_printed: usize,
@@ -101,6 +108,8 @@ impl PlanPrinter<'_> {
     /// Prints the plan of the next turn.
     fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
         self.note_started(&turn);
+        self.call_count += turn.calls.len();
+        self.answered_count += turn.answered_count;
         let (number, format) = (self.turns_printed, self.arguments.format);
         // Only tools called directly: a plan doesn't know which tools an agent will call.
         let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| call.name == tool.name);
@@ -138,6 +147,15 @@ impl PlanPrinter<'_> {
         }
     }
 
+    /// Says why no call is planned, if the input has some.
+    fn note_answered(&self) {
+        if self.call_count == 0 && self.answered_count > 0 {
+            self.context.stderr.print_note(
+                "every call already has a result in the input; `--all` plans them anyway",
+            );
+        }
+    }
+
     fn note_undescribed(&self) {
         if !self.undescribed.is_empty() {
             let names: Vec<&str> = self.undescribed.iter().map(String::as_str).collect();
@@ -152,13 +170,21 @@ impl PlanPrinter<'_> {
 impl PlanPrinter<'_> {
     /// Notes calls that another run has started, because a plan can't tell whether they will run again.
     fn note_started(&self, turn: &Turn) {
-        let started = |call: &&Call| turn.started_positions.contains(&call.position);
-        let started = turn.calls.iter().filter(started);
-        let started: Vec<&str> = started.map(|call| call.id.as_str()).collect();
-        if !started.is_empty() {
-            self.context.stderr.print_note(&format!(
-                "started before, without a result: {}; `run` repeats only those that can safely run again",
-                started.join(", ")
+        let listed = |state: InputState| {
+            let is_listed = |call: &&Call| InputState::of_call(turn, call.position) == state;
+            let ids = turn.calls.iter().filter(is_listed).map(|call| &*call.id);
+            let ids = ids.collect::<Vec<_>>().join(", ");
+            (!ids.is_empty()).then_some(ids)
+        };
+        let stderr = &self.context.stderr;
+        if let Some(ids) = listed(InputState::Started) {
+            stderr.print_note(&format!(
+                "started before, without a result: {ids}; `run` repeats only those that can safely run again"
+            ));
+        }
+        if let Some(ids) = listed(InputState::InDoubt) {
+            stderr.print_note(&format!(
+                "in doubt: {ids}; `run` repeats none of those, and later calls of the turn wait until they are settled"
             ));
         }
     }

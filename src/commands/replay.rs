@@ -51,10 +51,15 @@ pub fn replay_recordings(
         .then(|| ReplayCopy::prepare(context, &tools, arguments.keep))
         .transpose()?;
     let confinement = copy.as_ref().and_then(|copy| copy.confinement.clone());
-    let relocation = copy
-        .as_ref()
-        .filter(|_| confinement.is_none())
-        .map(|copy| Relocation::new(&tools, &copy.files.path()));
+    let may_run = copy.is_none() || confinement.is_some();
+    let relocation = copy.as_ref().and_then(|copy| {
+        let moved_root = copy.moved_root()?;
+        Some(Relocation::new(
+            &tools,
+            &moved_root,
+            &copy.files.scratch_dir(),
+        ))
+    });
     let settings = SessionSettings {
         confinement,
         ..SessionSettings::of_replay(arguments)
@@ -67,7 +72,7 @@ pub fn replay_recordings(
         LogSubject::Recordings,
     )?;
     let replayer = RecordingReplayer::new(
-        replay_settings(arguments),
+        replay_settings(arguments, may_run),
         tools,
         session.engine.control(),
         Arc::clone(&session.mask),
@@ -84,12 +89,12 @@ pub fn replay_recordings(
     replay.finish(session, result)
 }
 
-fn replay_settings(arguments: &Arguments) -> ReplaySettings {
+fn replay_settings(arguments: &Arguments, may_run: bool) -> ReplaySettings {
     ReplaySettings {
-        execute: if arguments.on_copy {
-            ExecutePolicy::OnCopy
-        } else {
-            arguments.execute.into()
+        execute: match (may_run, arguments.on_copy) {
+            (false, _) => ExecutePolicy::None,
+            (true, true) => ExecutePolicy::OnCopy,
+            (true, false) => arguments.execute.into(),
         },
         strict: arguments.strict,
         ignored: arguments.ignore.clone(),
@@ -161,7 +166,7 @@ impl ReplayRun<'_> {
         let recording = Recording::read(source, from, self.arguments.max_document)?;
         let recording = match recording.dialect() {
             Dialect::Toolq => match files::verify_session_log(recording, path) {
-                Ok(recording) => recording,
+                Ok((recording, _)) => recording,
                 Err(failure) => return Ok(self.report_unreadable(path, &failure, context)?),
             },
             _ => recording,
@@ -253,10 +258,8 @@ impl ReplayRun<'_> {
             context.stderr.print_warning(&message);
         }
         result.map_err(|failure| CommandError { exit, ..failure })?;
-        if totals.calls == 0 && exit == Exit::Ok && self.arguments.shard.is_none() {
-            return Err(CommandError::usage(
-                "there is nothing to compare: no recording contains a call",
-            ));
+        if !totals.has_comparison() && exit == Exit::Ok && self.arguments.shard.is_none() {
+            return Err(nothing_to_compare(totals.calls));
         }
         if self.replayer.was_halted() {
             let message = "the replay was stopped early: later calls were not compared";
@@ -274,6 +277,21 @@ impl ReplayRun<'_> {
             );
         }
         Ok(exit)
+    }
+}
+
+/// Returns the error of a replay that compared nothing, so that it doesn't pass for a success.
+fn nothing_to_compare(calls: usize) -> CommandError {
+    let why = match calls {
+        0 => "no recording contains a call",
+        _ => "no call has a recorded result",
+    };
+    let failure = CommandError::usage(format!("there is nothing to compare: {why}"));
+    match calls {
+        0 => failure,
+        _ => failure.with_hint(
+            "`toolq plan` checks calls without results; `toolq run --log FILE` runs and records them",
+        ),
     }
 }
 

@@ -77,6 +77,7 @@ fn kind(backing: Option<&Backing>) -> &'static str {
         Some(Backing::Command(_)) => "command",
         Some(Backing::Http(_)) => "http",
         Some(Backing::Agent(_)) => "agent",
+        Some(Backing::Mcp(_)) => "mcp",
         Some(Backing::Builtin(_)) => "builtin",
         None => "none",
     }

@@ -1,6 +1,7 @@
 //! Builds a [`Toolq`] from its settings.
 
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tokio::sync::Mutex;
 use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::tools_file::{self, ParsedToolsFile};
+use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
 use toolq_engine::{EngineSettings, find_untrackable_tool};
 use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog};
@@ -144,9 +146,11 @@ fn load_tools(path: &Path) -> Result<(ToolsConfig, Vec<String>), Error> {
         Some(parent) => current_dir.join(parent),
         None => current_dir.clone(),
     };
+    let lock = ToolsLock::read(path)
+        .map_err(|why| unreadable(io::Error::new(io::ErrorKind::InvalidData, why)))?;
     let ParsedToolsFile {
         tools, problems, ..
-    } = tools_file::parse_tools_file(&text, &dir, &current_dir);
+    } = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, LockUse::from(&lock));
     let located = |severity: Severity| {
         let text = &text;
         let problems = problems

@@ -61,7 +61,7 @@ pub enum Event {
         call: EventCall,
         /// The agent's name.
         agent: String,
-        /// Counted from 1.
+        /// Counted from 0.
         turn: u64,
         /// The agent's limit.
         max_turns: u64,
@@ -127,6 +127,7 @@ impl Event {
                 call,
                 message,
                 progress,
+                ..
             } => Self::Progress {
                 call: named(call),
                 message: message.map(text),

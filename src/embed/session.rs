@@ -95,6 +95,7 @@ impl EmbeddedSession {
             .discover(&undescribed, &mut sink)
             .await;
         collector.begin_turn(turn.answer_form);
+        engine.set_turn_origin(turn.origin.clone());
         let number = turn.number;
         let calls = self.checker.check_turn(turn);
         engine.run_turn(number, calls, &mut sink, collector).await;
@@ -126,7 +127,8 @@ impl EmbeddedSession {
         let turns_before = self.turns_before;
         while let Some(event) = source.next().await {
             let stream_error = match event {
-                StreamEvent::CallStarted { turn, form } => {
+                StreamEvent::CallStarted { turn, form, origin } => {
+                    self.engine.current()?.set_turn_origin(origin);
                     let mut collector = ReplyCollector::new(InputLayout::Document, 1);
                     collector.begin_turn(form);
                     let error = self

@@ -5,6 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use serde::Serialize;
+
+use toolq_core::json::to_json_line;
+
 /// How much is buffered for a slow reader before messages are dropped.
 const MAX_PENDING_BYTES: usize = 16 << 20;
 
@@ -57,6 +61,21 @@ impl BackgroundWriter {
         }
         state.pending.extend_from_slice(message);
         self.queue.changed.notify_all();
+    }
+
+    /// Queues a value as a line of JSON. If it has no JSON form, the stream ends before it: an empty line would be no
+    /// message, and a missing one wouldn't be noticed.
+    pub(super) fn enqueue_json(&self, message: &impl Serialize) {
+        match serde_json::to_string(message) {
+            Ok(text) => {
+                let mut line = to_json_line(&text).into_owned();
+                line.push('\n');
+                self.enqueue(line.as_bytes());
+            }
+            Err(error) => {
+                self.queue.lock().error.get_or_insert(error.into());
+            }
+        }
     }
 
     /// Closes the stream and waits up to `timeout` for the pending messages to be written. Returns a warning if some
@@ -141,6 +160,20 @@ mod tests {
         let read = String::from_utf8(read).unwrap();
         let expected = (0..1_000).map(|number| number.to_string());
         assert!(read.lines().eq(expected));
+    }
+
+    #[test]
+    fn a_message_without_a_json_form_ends_the_stream_and_is_no_empty_line() {
+        let (sender, receiver) = mpsc::sync_channel(1_000);
+        let writer = BackgroundWriter::new(Box::new(ChannelWriter(sender))).unwrap();
+        writer.enqueue_json(&"first");
+        // JSON has no key that is a list.
+        writer.enqueue_json(&std::collections::BTreeMap::from([(vec![1], 2)]));
+        writer.enqueue_json(&"never");
+        let warning = writer.close(LONG_TIMEOUT).unwrap();
+        assert!(warning.contains("key must be a string"), "{warning}");
+        let read: Vec<u8> = receiver.iter().flatten().collect();
+        assert_eq!(read, b"\"first\"\n");
     }
 
     #[test]

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     use toolq_core::testing::{call_with_estimate, emit_finished, success_outcome};
-    use toolq_core::types::{CallRef, Verdict};
+    use toolq_core::types::{CallRef, TurnOrigin, Verdict};
 
     #[derive(Default)]
     struct RecordingSink(Vec<String>, bool);
@@ -162,6 +162,7 @@ mod tests {
             Event::TurnStarted {
                 turn: 0,
                 parent: None,
+                origin: &TurnOrigin::default(),
             },
             started,
         ];

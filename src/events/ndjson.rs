@@ -24,7 +24,6 @@ use crate::events::event_line::{BatchCallLine, EventCallState, EventLine};
 use crate::terminal::outcome_label;
 use crate::terminal::{CallLabels, PROBING_LABEL, PartialCallLabels};
 use redact::Mask;
-use toolq_core::json::to_json_line;
 use toolq_core::os::Clock;
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{
@@ -50,6 +49,21 @@ struct CallSnapshot {
     state: EventCallState,
     /// The tip to show when an attempt starts.
     doing: Option<String>,
+    /// The input, in case that the tool shows something else.
+    input: Option<Box<RawValue>>,
+    /// Whether the tool itself said what to show as its result.
+    has_own_result: bool,
+}
+
+impl CallSnapshot {
+    fn new(state: EventCallState, doing: Option<String>) -> Self {
+        Self {
+            input: state.params.clone(),
+            state,
+            doing,
+            has_own_result: false,
+        }
+    }
 }
 
 impl NdjsonSink {
@@ -95,7 +109,12 @@ impl NdjsonSink {
                 call,
                 message: tip,
                 progress,
-            } => self.on_status(call, tip.map(Cow::Borrowed), *progress),
+                params,
+                result,
+            } => {
+                self.set_shown(call, *params, *result);
+                self.on_status(call, tip.map(Cow::Borrowed), *progress);
+            }
             Event::Retrying { call, .. } => {
                 self.on_retrying(call, outcome_label::retry_label(event));
             }
@@ -156,7 +175,8 @@ impl NdjsonSink {
             ..EventCallState::default()
         };
         let doing = None;
-        self.calls.insert(call.key(), CallSnapshot { state, doing });
+        self.calls
+            .insert(call.key(), CallSnapshot::new(state, doing));
         let position = Some(call.position);
         self.write_call_event(
             call,
@@ -183,7 +203,8 @@ impl NdjsonSink {
         };
         let doing = labels.doing.map(|tip| self.mask.apply(&tip).into_owned());
         let call = CallRef::new(&checked.call, None);
-        self.calls.insert(call.key(), CallSnapshot { state, doing });
+        self.calls
+            .insert(call.key(), CallSnapshot::new(state, doing));
         let position = Some(call.position);
         self.write_call_event(
             &call,
@@ -200,12 +221,12 @@ impl NdjsonSink {
         self.write_call_event(call, EventLine { agent_name, ..line });
     }
 
-    /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 1; it also becomes the tip
+    /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 0; it also becomes the tip
     /// if the tool has no `status` text.
     fn on_agent_progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
         let known = self.calls.entry(call.key()).or_default();
         if known.doing.is_none() {
-            known.state.tip = Some(format!("turn {turn} of {max_turns}"));
+            known.state.tip = Some(format!("turn {turn} of at most {max_turns}"));
         }
         let line = EventLine {
             agent_name: Some(MaskedText(agent, &self.mask)),
@@ -255,12 +276,26 @@ impl NdjsonSink {
         self.write_call_event(call, EventLine::new("tool_status"));
     }
 
-    /// Reports that an attempt failed. The next attempt starts with neither this tip nor the last attempt's.
+    /// Sets what the tool itself wants to show as its parameters and its result.
+    fn set_shown(&mut self, call: &CallRef, params: Option<&RawValue>, result: Option<&RawValue>) {
+        let known = self.calls.entry(call.key()).or_default();
+        let masked = |value: &RawValue| to_raw_value(&MaskedJson(value, &self.mask)).ok();
+        known.state.params = params.and_then(masked).or(known.state.params.take());
+        if let Some(result) = result.and_then(masked) {
+            known.state.result = Some(result);
+            known.has_own_result = true;
+        }
+    }
+
+    /// Reports that an attempt failed. The next attempt starts with nothing that this attempt wanted to show.
     fn on_retrying(&mut self, call: &CallRef, label: Option<String>) {
         self.on_status(call, label.map(Cow::Owned), None);
         let known = self.calls.entry(call.key()).or_default();
         known.state.tip.clone_from(&known.doing);
         known.state.progress = None;
+        known.state.params.clone_from(&known.input);
+        known.state.result = None;
+        known.has_own_result = false;
     }
 
     fn on_finished(
@@ -273,7 +308,9 @@ impl NdjsonSink {
         let (success, status) = (!answer.is_error, outcome.status());
         let known = self.calls.entry(call.key()).or_default();
         known.state.phase = if success { "success" } else { "error" };
-        known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
+        if !known.has_own_result {
+            known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
+        }
         let mask = Arc::clone(&self.mask);
         let line = if outcome.is_completed() {
             EventLine {
@@ -327,11 +364,7 @@ impl NdjsonSink {
 
     fn write_line(&self, line: EventLine<'_>) {
         let timestamp = self.clock.now_ms();
-        // Can't fail: strings and numbers always have a JSON form.
-        let text = serde_json::to_string(&EventLine { timestamp, ..line }).unwrap_or_default();
-        let mut text = to_json_line(&text).into_owned();
-        text.push('\n');
-        self.writer.enqueue(text.as_bytes());
+        self.writer.enqueue_json(&EventLine { timestamp, ..line });
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::value::RawValue;
 
@@ -19,7 +19,7 @@ use toolq_core::transcript::{
     InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
 };
 use toolq_core::types::Dialect;
-use toolq_log::{RecordContent, StoredBlob};
+use toolq_log::{Corruption, RecordContent, StoredBlob};
 
 /// Maximum number of bytes that are read to recognize a stream.
 const DETECTION_BYTES: usize = 16;
@@ -61,7 +61,7 @@ pub fn open_inputs(
         let from = arguments.from.map(Into::into);
         let recording = Recording::read(prepare(source), from, arguments.max_document)?;
         let recording = match recording.dialect() {
-            Dialect::Toolq => verify_session_log(recording, path)?,
+            Dialect::Toolq => verify_session_log(recording, path)?.0,
             _ => recording,
         };
         recording.check_stored_content(arguments.all)?;
@@ -98,23 +98,22 @@ fn open_each(
         return Err(CommandError::usage("no input: stdin is a terminal")
             .with_hint("name a file, or pipe in a model response: `curl … | toolq run`"));
     }
-    let unnamed = [PathBuf::from("-")];
-    let files = match arguments.files.as_slice() {
-        [] => &unnamed[..],
-        files => files,
-    };
-    let opened = files.iter().map(|path| {
-        let (name, file) = open_file(path)?;
-        open(path, name, file)
+    let opened = arguments.paths().into_iter().map(|path| {
+        let (name, file) = open_file(&path)?;
+        open(&path, name, file)
     });
     opened.collect()
 }
 
-/// Verifies a session log that is used as an input, since its records decide which calls run.
+/// Verifies a session log that is used as an input, since its records decide which calls run. Returns its torn end, too,
+/// if it has one.
 ///
 /// # Errors
 /// The log is corrupt, still being written, or not read from its start.
-pub fn verify_session_log(recording: Recording, path: &Path) -> Result<Recording, CommandError> {
+pub fn verify_session_log(
+    recording: Recording,
+    path: &Path,
+) -> Result<(Recording, Option<Corruption>), CommandError> {
     let Some(file) = recording.file() else {
         return Err(CommandError::usage(
             "a session log must be read from its first line",
@@ -126,8 +125,9 @@ pub fn verify_session_log(recording: Recording, path: &Path) -> Result<Recording
     };
     let file = file.try_clone();
     let file = file.map_err(|error| unreadable_input(&name.display().to_string(), &error))?;
-    toolq_log::verify_log(name, file)?;
-    Ok(recording.with_content_loader(blob_loader(path)))
+    let torn_end = toolq_log::verify_log(name, file)?;
+    let recording = recording.with_content_loader(blob_loader(path));
+    Ok((recording, torn_end))
 }
 
 /// Returns a loader for content that the session log stores in its directory of files.

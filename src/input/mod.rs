@@ -6,6 +6,7 @@ mod follow_input;
 pub(crate) mod stdin;
 mod stream_input;
 
+pub(crate) use chunk_reader::ChunkReader;
 pub(crate) use files::CommandInput;
 pub(crate) use follow_input::FollowInput;
 pub(crate) use stream_input::StreamInput;

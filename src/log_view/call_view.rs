@@ -1,6 +1,7 @@
 //! A call as `toolq log show` prints it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -30,6 +31,8 @@ pub(crate) struct CallView {
     pub(super) turn: usize,
     /// The turn of the input that it, or its outermost agent, belongs to.
     pub(super) input_turn: usize,
+    /// Where that turn comes from.
+    pub(super) turn_origin: Option<Arc<str>>,
     /// If it is an agent's call: the records of the agent's turns.
     pub(super) agent_turns: Vec<Uuid>,
     /// The names of its parent agents: `coordinator › librarian › `.
@@ -80,6 +83,7 @@ impl CallView {
             name,
             turn: call.turn,
             input_turn: parent.map_or(call.turn, |parent| parent.input_turn),
+            turn_origin: parent.and_then(|parent| parent.turn_origin.clone()),
             agent_turns: Vec::new(),
             path_prefix: parent.map_or_else(String::new, |parent| format!("{} › ", parent.path())),
             depth,

@@ -48,8 +48,11 @@ impl CallWriter {
     fn write_heading(&mut self, call: &CallView, text: &mut String) {
         let turn = call.input_turn;
         if self.heading_turn.replace(turn) != Some(turn) {
+            let origin = call.turn_origin.as_deref();
+            let origin = origin.map_or_else(String::new, |origin| format!(": {origin}"));
+            let heading = self.layout.pad(&format!("turn {turn}{origin}"), 0);
             // Writing to a string can't fail.
-            let _ = writeln!(text, "\nturn {turn}");
+            let _ = writeln!(text, "\n{heading}");
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct AgentCost {
     pub cache_read_tokens: Option<u64>,
     /// Input tokens written to the cache.
     pub cache_write_tokens: Option<u64>,
-    /// Exact cost in US dollars; `None` if some tokens have no known price.
+    /// Exact cost in US dollars; `None` if some tokens have no known price, or if no model responded.
     #[serde(serialize_with = "number")]
     pub estimated_cost_usd: Option<PicoUsd>,
     /// Number of model responses.
@@ -152,7 +152,14 @@ impl CostCollector {
         for used in self.agents.values() {
             total.merge(used.clone());
         }
-        total.to_cost(None, prices)
+        let cost = total.to_cost(None, prices);
+        if self.agents.is_empty() {
+            return AgentCost {
+                estimated_cost_usd: Some(0),
+                ..cost
+            };
+        }
+        cost
     }
 
     /// Returns the models whose tokens have no price.
@@ -203,7 +210,7 @@ impl AgentTotals {
 
     fn to_cost(&self, name: Option<&str>, prices: &PriceTable) -> AgentCost {
         let mut all = ReportedUsage::default();
-        let mut cost = Some(0);
+        let mut cost = (!self.tokens_by_model.is_empty()).then_some(0);
         for (model, usage) in &self.tokens_by_model {
             all += *usage;
             let price = prices.cost(model, usage);

@@ -45,10 +45,10 @@ impl CostCollector {
         ));
         columns.push(left_aligned(
             "cost",
-            cells(|agent| {
-                agent
-                    .estimated_cost_usd
-                    .map_or_else(|| "unknown".to_owned(), format_dollars)
+            cells(|agent| match agent.estimated_cost_usd {
+                Some(cost) => format_dollars(cost),
+                None if agent.turns_used == 0 => "–".to_owned(),
+                None => "unknown".to_owned(),
             }),
         ));
         render_rows(&columns, color)

@@ -2,6 +2,7 @@
 //! agent. A call is shown as soon as it and all before it have ended, so that a growing log can be followed.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -18,6 +19,17 @@ use toolq_core::text::escape;
 use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
+/// Formats where a turn comes from: `msg_01, claude-sonnet-4-5, from response.json`.
+fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
+    let input = turn.input.as_deref().map(|path| match path {
+        "-" => "from stdin".to_owned(),
+        path => format!("from {path}"),
+    });
+    let parts = [turn.message_id.clone(), turn.model.clone(), input];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| escape(&parts.join(", ")).into())
+}
+
 /// Renders one log.
 #[derive(Debug)]
 pub struct LogRenderer {
@@ -27,6 +39,8 @@ pub struct LogRenderer {
     /// Calls that were shown without a final result. A resumed run may continue them.
     open_calls: HashMap<Uuid, CallView>,
     describes: DescribeTracker,
+    /// The record of the last turn of the input, and where it came from.
+    input_turn: Option<(Uuid, Option<Arc<str>>)>,
     /// Calls to show at the end of the log, if calls are deferred.
     deferred: Option<DeferredCalls>,
 }
@@ -44,6 +58,7 @@ impl LogRenderer {
             tree: CallTree::default(),
             open_calls: HashMap::new(),
             describes: DescribeTracker::default(),
+            input_turn: None,
             deferred: None,
         }
     }
@@ -214,11 +229,13 @@ impl LogRenderer {
         format!("\n{}\n", self.writer.layout.dim(&escape(text)))
     }
 
-    /// Renders a turn. One of the input ends all calls before it; one of an agent is added to the agent's call.
+    /// Renders a turn. One of an agent is added to the agent's call. The calls of earlier turns may still be running: a
+    /// server runs turns at the same time.
     fn render_turn(&mut self, record: &Record) -> Result<String, Corruption> {
         let turn: TurnRecord = record.parse_metadata()?;
         let Some(call) = record.parent.filter(|_| turn.agent.is_some()) else {
-            return Ok(self.flush_all());
+            self.input_turn = Some((record.id, turn_origin_label(&turn)));
+            return Ok(self.flush(false));
         };
         self.reopen_call(Some(call));
         self.tree.add_agent_turn(record.id, call);
@@ -233,7 +250,12 @@ impl LogRenderer {
         let agent = self.tree.agent_call_of(record.parent);
         self.reopen_call(agent);
         let parent = self.tree.parent_view(agent);
-        let call = CallView::new(record, parent, content, &self.writer.layout)?;
+        let mut call = CallView::new(record, parent, content, &self.writer.layout)?;
+        if let Some((turn, origin)) = &self.input_turn
+            && Some(*turn) == record.parent
+        {
+            call.turn_origin.clone_from(origin);
+        }
         self.tree.add_call(call);
         Ok(self.flush(false))
     }

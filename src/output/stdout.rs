@@ -74,6 +74,17 @@ pub fn write_line(text: &str) -> Result<(), StdoutError> {
     Ok(stdout.flush()?)
 }
 
+/// Writes whole lines, each with its newline, and flushes.
+///
+/// # Errors
+/// The pipe is closed, the write failed, or toolq was started without a stdout.
+pub fn write_lines(lines: &[u8]) -> Result<(), StdoutError> {
+    check_open()?;
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(lines)?;
+    Ok(stdout.flush()?)
+}
+
 /// Returns a buffered writer, for a document that is written in parts.
 pub fn buffered_writer() -> Box<dyn io::Write> {
     Box::new(io::BufWriter::new(io::stdout()))

@@ -128,6 +128,11 @@ pub struct ReplayTotals {
 }
 
 impl ReplayTotals {
+    /// Returns whether a call was compared with its recording.
+    pub fn has_comparison(&self) -> bool {
+        self.matched + self.differing + self.stale > 0
+    }
+
     /// Counts a call.
     pub(super) fn count_case(&mut self, case: &ReplayCase<'_>) {
         self.calls += 1;

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use toolq_core::check::CallChecker;
 use toolq_core::types::{
-    AcceptedCall, Backing, CheckedCall, Invocation, StdinContent, Tool, ToolsConfig, Turn, Verdict,
+    AcceptedCall, Backing, CheckedCall, Invocation, StdinContent, Template, TemplatePart, Tool,
+    ToolsConfig, Turn, Verdict,
 };
 
 /// The tools as they work on the copy.
@@ -18,8 +19,8 @@ pub struct Relocation {
 }
 
 impl Relocation {
-    /// Moves the root and the working directories of `tools` into `copy`.
-    pub fn new(tools: &ToolsConfig, copy: &Path) -> Self {
+    /// Moves the root and the working directories of `tools` into `copy`, and their temporary files into `scratch`.
+    pub fn new(tools: &ToolsConfig, copy: &Path, scratch: &Path) -> Self {
         let original = tools.root.clone();
         let moved = |tool: &Arc<Tool>| {
             let mut tool = Tool::clone(tool);
@@ -27,6 +28,13 @@ impl Relocation {
                 && let Ok(below) = command.cwd.strip_prefix(&original)
             {
                 command.cwd = copy.join(below);
+            }
+            if let Some(Backing::Command(command)) = &mut tool.backing
+                && command.env.iter().all(|(name, _)| name != "TMPDIR")
+            {
+                let text = TemplatePart::Text(scratch.to_string_lossy().into_owned());
+                let template = Template { parts: vec![text] };
+                command.env.push(("TMPDIR".to_owned(), template));
             }
             Arc::new(tool)
         };

@@ -1,13 +1,15 @@
 //! A throw-away copy of `root`, so that calls with side effects can run during a replay.
 
 use std::fs::{self, File, Metadata, Permissions};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, ioctl_ficlone};
 use rustix::process::geteuid;
 use tempfile::TempDir;
+
+use crate::replay::tree_removal::{remove_contents, remove_tree};
 
 /// A copy of a directory, with everything in it: `.git`, untracked files, and files that git ignores.
 ///
@@ -24,6 +26,9 @@ pub struct WorkingCopy {
     is_unused: bool,
     unreadable: Vec<PathBuf>,
 }
+
+/// The unit in which a file's space is counted.
+const BLOCK_BYTES: u64 = 512;
 
 /// Copies one directory.
 struct TreeCopier<'a> {
@@ -120,6 +125,9 @@ impl WorkingCopy {
 
     /// Empties the private temporary directories, except for places where something is mounted.
     fn empty_temp_dirs(&self) -> io::Result<()> {
+        let private =
+            (0..self.temp_dirs.len()).map(|number| self.scratch_dir().join(number.to_string()));
+        remove_contents(&self.scratch_dir(), &private.collect::<Vec<_>>())?;
         for (number, directory) in self.temp_dirs.iter().enumerate() {
             let scratch = self.scratch_dir().join(number.to_string());
             let mounted = self.temp_dirs.iter().chain([&self.original]);
@@ -244,7 +252,27 @@ fn copy_file(source: &File, to: &Path) -> io::Result<()> {
     if ioctl_ficlone(&target, source).is_ok() {
         return Ok(());
     }
-    io::copy(&mut &*source, &mut &target).map(drop)
+    let metadata = source.metadata()?;
+    if metadata.blocks().saturating_mul(BLOCK_BYTES) >= metadata.len() {
+        return io::copy(&mut &*source, &mut &target).map(drop);
+    }
+    target.set_len(metadata.len())?;
+    copy_data(source, &target)
+}
+
+/// Copies the parts of a sparse file that have data. The holes, which may be larger than the disk, stay holes.
+fn copy_data(mut source: &File, mut target: &File) -> io::Result<()> {
+    let mut end = 0;
+    loop {
+        let start = match rustix::fs::seek(source, rustix::fs::SeekFrom::Data(end)) {
+            Err(rustix::io::Errno::NXIO) => return Ok(()),
+            start => start?,
+        };
+        end = rustix::fs::seek(source, rustix::fs::SeekFrom::Hole(start))?;
+        source.seek(SeekFrom::Start(start))?;
+        target.seek(SeekFrom::Start(start))?;
+        io::copy(&mut source.take(end - start), &mut target)?;
+    }
 }
 
 /// Copies the owner, permissions and times. The times matter to `make` and `git status`.
@@ -271,46 +299,11 @@ fn copy_attributes(metadata: &Metadata, to: &Path) -> io::Result<()> {
     )?)
 }
 
-/// Removes what is in a directory, except for the directories in `kept` and what leads to them.
-fn remove_contents(directory: &Path, kept: &[PathBuf]) -> io::Result<()> {
-    fs::set_permissions(directory, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(directory)? {
-        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
-        if kept.contains(&path) {
-        } else if kept.iter().any(|kept| kept.starts_with(&path)) {
-            remove_contents(&path, kept)?;
-            fs::set_permissions(&path, Permissions::from_mode(0o755))?;
-        } else if kind.is_dir() {
-            remove_tree(&path)?;
-        } else {
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
-}
-
-fn remove_tree(directory: &Path) -> io::Result<()> {
-    if fs::remove_dir_all(directory).is_ok() {
-        return Ok(());
-    }
-    make_removable(directory);
-    fs::remove_dir_all(directory)
-}
-
-/// Makes all directories in a tree writable: a tool may have left some that aren't. Failures show when it is removed.
-fn make_removable(directory: &Path) {
-    let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_removable(&entry.path());
-        }
-    }
-}
-
 impl Drop for WorkingCopy {
     fn drop(&mut self) {
         if self.kept.is_none_or(|count| count == 0) {
-            make_removable(self.base.path());
+            // What can't be removed now, can't be removed by the directory's own drop, either.
+            let _ = remove_tree(self.base.path());
         }
     }
 }
@@ -352,7 +345,30 @@ mod tests {
         assert!(!in_copy("socket").exists());
         copy.remove().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-        make_removable(original.path());
+        remove_tree(original.path()).unwrap();
+    }
+
+    /// A file can be larger than the disk.
+    #[test]
+    fn the_holes_of_a_file_take_no_space() {
+        let (original, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let source = File::create(original.path().join("sparse")).unwrap();
+        let bytes: [(u64, &[u8]); 3] =
+            [(0, b"begin"), (1 << 20, b"middle"), ((1 << 32) - 3, b"end")];
+        for (place, text) in bytes {
+            std::os::unix::fs::FileExt::write_all_at(&source, text, place).unwrap();
+        }
+        let copy = working_copy(original.path(), &place, false);
+        let copied = File::open(copy.path().join("sparse")).unwrap();
+        assert_eq!(copied.metadata().unwrap().len(), 1 << 32);
+        for (place, text) in bytes {
+            let mut found = vec![0; text.len()];
+            std::os::unix::fs::FileExt::read_exact_at(&copied, &mut found, place).unwrap();
+            assert_eq!(found, text);
+        }
+        if source.metadata().unwrap().blocks() < 1 << 12 {
+            assert!(copied.metadata().unwrap().blocks() < 1 << 12);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) enum ChangedContext {
     /// The root directory: nothing may run.
     Root,
     /// tools.yaml: only calls whose tools mean the same may run. Holds the current tools.
-    Tools(ToolsConfig),
+    Tools(Box<ToolsConfig>),
 }
 
 impl ChangedContext {
@@ -24,7 +24,7 @@ impl ChangedContext {
         } else if moved_root(history, request).is_some() {
             Some(Self::Root)
         } else if history.tools_sha256() != request.tools.digest {
-            Some(Self::Tools(request.tools.clone()))
+            Some(Self::Tools(Box::new(request.tools.clone())))
         } else {
             None
         }

@@ -133,7 +133,7 @@ fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
         count => (format!("{count} calls"), "settle them, starting with"),
     };
     context.stderr.print_warning(&format!(
-        "an earlier run in {path} left {count} in doubt: {listed}; {advice} `toolq log resolve {first} {path}`"
+        "an earlier run in {path} left {count} in doubt: {listed}; {advice} `toolq log resolve {first} {path} --done --result TEXT | --not-done`"
     ));
 }
 

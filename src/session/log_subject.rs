@@ -1,4 +1,5 @@
-//! What a session is about: the inputs of `run`, the call of `agent`, or the recordings of `replay`.
+//! What a session is about: the inputs of `run`, the call of `agent`, the recordings of `replay`, or the client of
+//! `serve`.
 
 use crate::input::CommandInput;
 use crate::output::CommandError;
@@ -18,6 +19,8 @@ pub enum LogSubject<'a> {
     Call(&'a CheckedCall),
     /// The recordings of `toolq replay`, which resumes nothing.
     Recordings,
+    /// The client of `toolq serve`, whose calls aren't known before they come.
+    Client,
 }
 
 impl LogSubject<'_> {
@@ -26,7 +29,7 @@ impl LogSubject<'_> {
         match self {
             Self::Inputs { inputs, .. } => inputs_digest(inputs),
             Self::Call(checked) => Some(call_digest(&checked.call)),
-            Self::Recordings => None,
+            Self::Recordings | Self::Client => None,
         }
     }
 
@@ -40,7 +43,7 @@ impl LogSubject<'_> {
                     .all(|input| matches!(input, CommandInput::Recording(_))),
             },
             Self::Call(_) => true,
-            Self::Recordings => false,
+            Self::Recordings | Self::Client => false,
         }
     }
 
@@ -59,7 +62,7 @@ impl LogSubject<'_> {
                 visit(&checked.call);
                 return Ok(());
             }
-            Self::Recordings => return Ok(()),
+            Self::Recordings | Self::Client => return Ok(()),
         };
         let mut turns = 0;
         for input in inputs {

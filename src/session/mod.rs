@@ -1,4 +1,4 @@
-//! What `run`, `agent`, and `replay` share: session log, signals, event sinks, and the runtime.
+//! What `run`, `agent`, `replay`, and `serve` share: session log, signals, event sinks, and the runtime.
 
 mod changed_context;
 mod describe;
@@ -13,10 +13,14 @@ mod resume_decisions;
 mod resumption;
 mod run_session;
 mod runtime;
+mod server_survey;
 pub(crate) mod signals;
 mod sinks;
 mod timing;
 
 pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
 pub(crate) use log_subject::LogSubject;
+pub(crate) use resume_decisions::InputState;
 pub(crate) use run_session::RunSession;
+pub(crate) use server_survey::{SurveyReply, survey_servers};
+pub(crate) use sinks::RunSinks;

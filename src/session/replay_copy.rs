@@ -17,7 +17,7 @@ const TEMP_DIRS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// A copy of `root`, still empty, and how calls are confined to it.
 pub struct ReplayCopy {
     pub files: WorkingCopy,
-    /// `None` if the system doesn't allow it. Then calls find the copy only at its own path.
+    /// `None` if the system doesn't allow it. Then no call may run.
     pub confinement: Option<CopyConfinement>,
 }
 
@@ -55,20 +55,16 @@ impl ReplayCopy {
             scratch: files.scratch_dir(),
             temp_dirs,
             root: canonical_root,
+            is_mounted: true,
         };
-        let checked = failpoint("confine.before")
-            .and_then(|()| confinement.check(Path::new(SUPERVISOR_PROGRAM)));
-        let confinement = match checked {
-            Ok(()) => Some(confinement),
-            Err(error) => {
-                context.stderr.print_warning(&format!(
-                    "calls can't find the copy at the path of `root` ({error}), so only calls run whose paths are all \
-                     in the `paths` of their tool"
-                ));
-                None
-            }
-        };
+        let confinement = allowed_confinement(confinement, context);
         Ok(Self { files, confinement })
+    }
+
+    /// Returns where calls find the copy, if that isn't the path of `root`.
+    pub fn moved_root(&self) -> Option<PathBuf> {
+        let confinement = self.confinement.as_ref()?;
+        (!confinement.is_mounted).then(|| self.files.path())
     }
 
     /// Makes the copy equal to `root` again. Returns false if `is_stopped` returned true before that was done.
@@ -112,6 +108,37 @@ impl ReplayCopy {
         }
         Ok(())
     }
+}
+
+/// Returns the confinement that the system allows: with mounts, without them, or none. Warns about what that means.
+fn allowed_confinement(
+    mounted: CopyConfinement,
+    context: &CommandContext,
+) -> Option<CopyConfinement> {
+    let lacks_all = failpoint("confine.none").err();
+    let check = |confinement: &CopyConfinement| match &lacks_all {
+        Some(error) => Err(io::Error::other(error.to_string())),
+        None => confinement.check(Path::new(SUPERVISOR_PROGRAM)),
+    };
+    let checked = failpoint("confine.before").and_then(|()| check(&mounted));
+    let Err(error) = checked else {
+        return Some(mounted);
+    };
+    let unmounted = CopyConfinement {
+        is_mounted: false,
+        ..mounted
+    };
+    if let Err(also) = check(&unmounted) {
+        context.stderr.print_warning(&format!(
+            "this system can't keep calls away from the original ({error}; {also}), so none runs"
+        ));
+        return None;
+    }
+    context.stderr.print_warning(&format!(
+        "calls can't find the copy at the path of `root` ({error}), so only calls run whose paths are all in the \
+         `paths` of their tool"
+    ));
+    Some(unmounted)
 }
 
 /// Returns where the copy may be: TMPDIR, and other places for large files, one of which may be on the same file system.

@@ -8,10 +8,34 @@ use crate::session::log_request::{LogRequest, OpenedLog};
 use crate::session::log_subject::LogSubject;
 use redact::Mask;
 use toolq_core::types::{
-    AgentHistory, Call, CheckedCall, Effect, PriorAttempts, ResumeState, Verdict,
+    AgentHistory, Call, CheckedCall, Effect, PriorAttempts, ResumeState, Turn, Verdict,
 };
 use toolq_engine::PriorCalls;
 use toolq_log::{LogAgentHistory, SessionLog, TaskHistory};
+
+/// What the input says about a call, if it is a session log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputState {
+    /// Nothing: as far as is known, the call has never started.
+    Open,
+    /// The call started, but didn't end.
+    Started,
+    /// The call is in doubt.
+    InDoubt,
+}
+
+impl InputState {
+    /// Returns what `turn` says about the call at `position`.
+    pub fn of_call(turn: &Turn, position: usize) -> Self {
+        if turn.in_doubt_positions.contains(&position) {
+            Self::InDoubt
+        } else if turn.started_positions.contains(&position) {
+            Self::Started
+        } else {
+            Self::Open
+        }
+    }
+}
 
 /// Decides what becomes of calls, based on what the log of an earlier run says about them.
 pub struct ResumeDecisions {
@@ -66,8 +90,7 @@ impl ResumeDecisions {
         open.collect()
     }
 
-    /// Returns what is known of a call. `started` means that the input is itself a session log, in which the call
-    /// started but didn't end.
+    /// Returns what is known of a call. What this run's own log says counts for more than what the input says.
     ///
     /// # Errors
     /// The log has another call at this position, its result can't be read, or the call would have to run but nothing
@@ -75,7 +98,7 @@ impl ResumeDecisions {
     pub fn resume_state(
         &self,
         checked: &CheckedCall,
-        started: bool,
+        input_state: InputState,
     ) -> Result<ResumeState, CommandError> {
         if let Some(history) = &self.history {
             if self.is_repetition {
@@ -95,10 +118,10 @@ impl ResumeDecisions {
                 return Ok(history.resume_state(checked)?);
             }
         }
-        Ok(if started {
-            state_of_started_call(checked)
-        } else {
-            ResumeState::NotStarted
+        Ok(match input_state {
+            InputState::Open => ResumeState::NotStarted,
+            InputState::Started => state_of_started_call(checked),
+            InputState::InDoubt => ResumeState::InDoubt(prior_attempts(1)),
         })
     }
 }
@@ -111,7 +134,7 @@ impl PriorCalls for ResumeDecisions {
     }
 
     fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, CommandError> {
-        Self::resume_state(self, checked, false)
+        Self::resume_state(self, checked, InputState::Open)
     }
 }
 
@@ -121,16 +144,20 @@ fn state_of_started_call(checked: &CheckedCall) -> ResumeState {
         Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,
         Verdict::Rejected(_) => true,
     };
-    let prior_attempts = |attempts| PriorAttempts {
-        count: attempts,
-        idempotency_key: None,
-        has_nested_doubt: false,
-    };
     match &checked.verdict {
         _ if !writes => ResumeState::Started(prior_attempts(0)),
         Verdict::Accepted(accepted) if accepted.probe.is_some() => {
             ResumeState::NeedsProbe(prior_attempts(0))
         }
         _ => ResumeState::InDoubt(prior_attempts(1)),
+    }
+}
+
+/// Returns attempts by the run whose log is the input. Their key belongs to that run.
+fn prior_attempts(count: u32) -> PriorAttempts {
+    PriorAttempts {
+        count,
+        idempotency_key: None,
+        has_nested_doubt: false,
     }
 }

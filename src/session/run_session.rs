@@ -21,7 +21,7 @@ use crate::settings::{LogTarget, SessionSettings};
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::types::{Call, ToolsConfig, Turn};
+use toolq_core::types::{AgentHistory, Call, ToolsConfig, Turn};
 use toolq_engine::{Engine, EngineSettings, random_task_id};
 use toolq_log::{SessionLog, exceeds_size};
 
@@ -141,6 +141,14 @@ impl<'a> RunSession<'a> {
         let discovery = self.engine.schema_discovery();
         let mut sink = self.warning_sink();
         discovery.discover(&undescribed, &mut sink).await;
+    }
+
+    /// Returns another engine for the same tools, which takes what agents did from `history`.
+    pub fn engine_with_history(&self, history: Arc<dyn AgentHistory>) -> Engine {
+        Engine::new(EngineSettings {
+            agent_history: Some(history),
+            ..default_engine_settings(&self.tools, &self.mask, self.context)
+        })
     }
 
     /// Returns the sinks, with a warning for each tool that can't describe itself.

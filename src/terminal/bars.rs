@@ -42,7 +42,7 @@ struct CallCaption {
     path: String,
     /// What tells it from others, for such a line.
     subject: String,
-    /// The progress of an agent: `turn 2 of 3`.
+    /// The progress of an agent: `turn 1 of at most 3`.
     turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
     tip: Option<String>,
@@ -85,6 +85,7 @@ impl ProgressBars {
                 call,
                 message: tip,
                 progress,
+                ..
             } => self.on_status(call, *tip, *progress),
             Event::Retrying { call, .. } => {
                 let label = outcome_label::retry_label(event);
@@ -108,7 +109,7 @@ impl ProgressBars {
                 } else {
                     format!("{agent}, ")
                 };
-                self.on_agent_progress(call, &format!("{name}turn {turn} of {max_turns}"));
+                self.on_agent_progress(call, &format!("{name}turn {turn} of at most {max_turns}"));
             }
             Event::Describing { tool } => {
                 let name = mask_and_escape(&tool.name, &self.mask);

@@ -1,10 +1,9 @@
 //! Texts that describe a call to people.
 
-use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 
 use toolq_core::json::Input;
-use toolq_core::types::{CallRef, CheckedCall, Template, TemplatePart, Tool, Verdict};
+use toolq_core::types::{CallRef, CheckedCall, Template, Tool, Verdict};
 
 /// A call's texts from its tool's declaration, neither escaped nor masked.
 pub(crate) struct CallLabels {
@@ -84,22 +83,10 @@ impl PartialCallLabels {
 /// Fills the template with values of the input: strings verbatim, other values as JSON, missing ones as nothing.
 /// `${NAME}` is left as is: a status text never contains values of the environment.
 fn fill_template(template: &Template, input: &Input) -> String {
-    let mut text = String::new();
-    for part in &template.parts {
-        match part {
-            TemplatePart::Text(part) => text.push_str(part),
-            TemplatePart::Value { path, .. } => {
-                let value = input.value_at(path).map_or("", |value| value.get());
-                let string: Option<String> = serde_json::from_str(value).ok();
-                text.push_str(string.as_deref().unwrap_or(value));
-            }
-            TemplatePart::Env { name, .. } => {
-                // Writing to a string can't fail.
-                let _ = write!(text, "${{{name}}}");
-            }
-        }
-    }
-    text
+    template.fill(|path| {
+        let value = input.value_at(path).map_or("", |value| value.get());
+        serde_json::from_str(value).unwrap_or_else(|_| value.to_owned())
+    })
 }
 
 /// Formats the size of a batch: `3 calls in parallel` or `200 calls, 10 at a time`. Returns `None` for a single call.
@@ -116,7 +103,7 @@ mod tests {
     use super::*;
 
     use toolq_core::testing::{accepted_call, sample_tool};
-    use toolq_core::types::{StatusTemplates, Tool};
+    use toolq_core::types::{StatusTemplates, TemplatePart, Tool};
 
     #[test]
     fn templates_are_filled_from_the_input() {

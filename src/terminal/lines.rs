@@ -80,7 +80,10 @@ impl ProgressLines {
                 max_turns,
                 ..
             } => {
-                let line = format!("{}: turn {turn} of {max_turns}", self.call_name(call));
+                let line = format!(
+                    "{}: turn {turn} of at most {max_turns}",
+                    self.call_name(call)
+                );
                 self.write_line(&line);
             }
             Event::Probing { call } => {

@@ -18,12 +18,7 @@ pub struct RunSummary {
     succeeded: usize,
     /// Number of errors by status.
     errors: BTreeMap<Status, usize>,
-    /// Number of calls made by agents, without those restored from the log.
-    agent_calls: usize,
-    /// Number of model requests made by agents.
-    agent_turns: usize,
-    /// Cost of the models' responses; `None` if the price of one is unknown.
-    cost: Option<PicoUsd>,
+    agents: AgentTotals,
     /// Number of calls whose result was restored from the log.
     restored: usize,
     /// Whether the run stopped before its work was done.
@@ -36,6 +31,20 @@ pub struct RunSummary {
     span_ms: Option<(u64, u64)>,
 }
 
+/// What all agents of a run did.
+struct AgentTotals {
+    /// Number of calls that they made, without those restored from the log.
+    calls: usize,
+    /// Whether one of them sent a request to its model.
+    has_requests: bool,
+    /// Number of responses that they received.
+    turns: usize,
+    /// Whether a model reported what a response cost.
+    has_cost: bool,
+    /// Cost of the models' responses; `None` if the price of one is unknown.
+    cost: Option<PicoUsd>,
+}
+
 impl RunSummary {
     /// Creates an empty summary. `prices` are used to compute the cost of agents.
     pub fn new(clock: Clock, prices: PriceTable) -> Self {
@@ -46,9 +55,13 @@ impl RunSummary {
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
-            agent_calls: 0,
-            agent_turns: 0,
-            cost: Some(0),
+            agents: AgentTotals {
+                calls: 0,
+                has_requests: false,
+                turns: 0,
+                has_cost: false,
+                cost: Some(0),
+            },
             restored: 0,
             incomplete: false,
             has_doubt: false,
@@ -108,14 +121,15 @@ impl RunSummary {
             0 => String::new(),
             recalled => format!(" ({recalled} from the log)"),
         };
-        let agents = match self.agent_turns {
-            0 => String::new(),
-            turns => format!(
+        let agents = if self.agents.has_requests {
+            format!(
                 "; agents: {}, {}{}",
-                count(turns, "turn", "turns"),
-                count(self.agent_calls, "call", "calls"),
+                count(self.agents.turns, "turn", "turns"),
+                count(self.agents.calls, "call", "calls"),
                 self.cost_label()
-            ),
+            )
+        } else {
+            String::new()
         };
         let calls = count(self.calls, "call", "calls");
         let outcome_labels = outcome_labels.join(", ");
@@ -131,18 +145,19 @@ impl RunSummary {
         )
     }
 
-    /// Formats the cost as `, $0.0105`, or as nothing if tools.yaml has no `prices`.
+    /// Formats the cost as `, $0.0105`, or as nothing if tools.yaml has no `prices` or no model responded.
     fn cost_label(&self) -> String {
-        match self.cost {
-            _ if self.prices.0.is_empty() => String::new(),
+        match self.agents.cost {
+            _ if self.prices.0.is_empty() || !self.agents.has_cost => String::new(),
             Some(cost) => format!(", {}", format_dollars(cost)),
             None => ", cost unknown".to_owned(),
         }
     }
 
     fn add_cost(&mut self, model: &str, tokens: &ReportedUsage) {
+        self.agents.has_cost = true;
         let cost = self.prices.cost(model, tokens);
-        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+        self.agents.cost = self.agents.cost.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
@@ -161,24 +176,27 @@ impl RunSummary {
             self.has_doubt |= outcome.is_in_doubt();
         }
         match event {
-            Event::Queued { checked, .. } if checked.call.parent.is_some() => self.agent_calls += 1,
+            Event::Queued { checked, .. } if checked.call.parent.is_some() => {
+                self.agents.calls += 1;
+            }
             Event::Queued { .. } => self.calls += 1,
             Event::BatchStarted { calls, .. } => {
                 let of_input = calls.first().is_none_or(|call| call.parent.is_none());
                 self.batches += usize::from(of_input);
             }
-            Event::AgentProgress { .. } => self.agent_turns += 1,
+            Event::AgentProgress { .. } => self.agents.has_requests = true,
             Event::AgentMessage {
                 response: Some((response, _)),
                 ..
             } => {
+                self.agents.turns += 1;
                 let model = response.model.as_deref().unwrap_or_default();
                 self.add_cost(model, &response.usage);
             }
             Event::Finished { call, outcome, .. } if call.parent.is_some() => {
                 self.incomplete |= outcome.status().stops_run();
                 // Restored calls weren't made by this run, just as their turns weren't.
-                self.agent_calls -= usize::from(outcome.is_restored()).min(self.agent_calls);
+                self.agents.calls -= usize::from(outcome.is_restored()).min(self.agents.calls);
             }
             Event::Finished {
                 outcome, duration, ..

@@ -66,7 +66,6 @@ fn prints_text_messages_or_a_json_report() {
     assert_eq!(unpriced["estimated_cost_usd"], Value::Null);
 }
 
-/// The report's `done` says whether the turns were enough, also when the answer is restored from the log.
 /// The model isn't asked, and paid, twice for the same input.
 #[test]
 fn the_same_input_is_answered_from_the_log() {
@@ -86,6 +85,49 @@ fn the_same_input_is_answered_from_the_log() {
     assert_eq!(api.requests().len(), 2);
 }
 
+/// Also with `--resume`, which starts nothing if the agent has its answer.
+#[test]
+fn an_answer_from_the_log_comes_with_its_conversation() {
+    for flag in ["", "--resume"] {
+        let api = look_then_answer();
+        let script = format!(
+            r#"for flag in "" "{flag}"; do printf %s "$INPUT" | "$TOOLQ" agent expert --log log.jsonl --to messages $flag; done"#
+        );
+        let ran = toolq(&api, "      tools: [look]")
+            .env("INPUT", INPUT)
+            .run_shell(&script)
+            .assert_exit(0);
+        let [first, second] = &*ran.lines() else {
+            panic!("{}", ran.stdout);
+        };
+        assert_eq!(first, second);
+        assert_eq!(first.as_array().unwrap().len(), 4);
+        assert_eq!(api.requests().len(), 2);
+        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    }
+}
+
+/// An agent that failed isn't asked again, and neither is its model.
+#[test]
+fn a_recorded_failure_shows_the_conversation_up_to_it() {
+    let api = ScriptedApi::new(&[
+        calls_response(&[("look", json!({"at": "home"}))]),
+        error_response(400, "", "x", "no"),
+    ]);
+    let script = r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" agent expert --log log.jsonl --to messages; done"#;
+    let ran = toolq(&api, "      tools: [look]")
+        .env("INPUT", INPUT)
+        .run_shell(script)
+        .assert_exit(1);
+    let [first, second] = &*ran.lines() else {
+        panic!("{}", ran.stdout);
+    };
+    assert_eq!(first, second);
+    assert_eq!(first.as_array().unwrap().len(), 3);
+    assert_eq!(api.requests().len(), 2);
+}
+
+/// The report's `done` says whether the turns were enough, also when the answer is restored from the log.
 #[test]
 fn report_says_whether_max_turns_sufficed() {
     let keys = |max_turns| format!("      tools: [look]\n      max_turns: {max_turns}");

@@ -105,11 +105,13 @@ fn summary_log_and_cost_report_agree() {
             expected
         );
         let (_, of_agent) = agents.split_once(&format!("\"{name}\"")).unwrap();
-        assert_eq!(
-            parse_amount_after(of_agent, "\"estimated_cost_usd\":"),
-            expected,
-            "{name}"
-        );
+        // Nothing is known of the cost of an agent whose model never responded.
+        if used.is_empty() {
+            assert!(of_agent.contains("\"estimated_cost_usd\":null"), "{name}");
+        } else {
+            let cost = parse_amount_after(of_agent, "\"estimated_cost_usd\":");
+            assert_eq!(cost, expected, "{name}");
+        }
         agent_count += 1;
     }
     assert_eq!(agent_count, 5);

@@ -1,6 +1,6 @@
 //! Streamed responses: which calls start while the model is still streaming.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::expert_fixture::single_result;
 use crate::scripted_api::{ApiBehavior, StreamStep, message_body, ok_response, text_response};
@@ -8,6 +8,7 @@ use crate::streaming_fixture::{
     agent_record_order, call_endings, chat_text_stream, results_sent_to_model, send_step,
     streaming_agent, text_block_events,
 };
+use crate::support::{CliOutput, parse_json_lines};
 use crate::vendor_messages::{
     StreamedCall, Vendor, call_block, message_end, message_start, open_call_block, sse_event,
 };
@@ -52,6 +53,7 @@ fn a_call_starts_when_its_block_stops() {
         let ran = toolq.run(&["run", "--log", "log.jsonl"]).assert_exit(0);
         assert_eq!(single_result(&ran), ("Done.".to_owned(), false));
         assert_eq!(api.requests().len(), 2, "{vendor:?}");
+        assert_early_turn_names_its_response(&ran, vendor);
         assert_eq!(api.requests()[0].body["stream"], true);
         let sent = match vendor {
             Vendor::Chat => api.messages(1)[2..]
@@ -62,6 +64,18 @@ fn a_call_starts_when_its_block_stops() {
         };
         assert_eq!(sent, ["saw 1", "renewed 2", "changed 3", "saw 4"]);
     }
+}
+
+/// The turn opens before the response is complete, but the response has said by then what it is.
+fn assert_early_turn_names_its_response(ran: &CliOutput, vendor: Vendor) {
+    let records = parse_json_lines(&ran.file("log.jsonl").unwrap());
+    let mut turns = records.iter().filter(|record| record["type"] == "turn");
+    let turn = turns.find(|turn| turn["metadata"]["agent"] == "expert");
+    let turn = turn.unwrap();
+    assert!(
+        turn["metadata"]["message_id"].is_string(),
+        "{vendor:?}: {turn}"
+    );
 }
 
 /// A response is recorded before its writes start, so that no later run requests it again.
@@ -146,7 +160,7 @@ fn the_first_valid_completion_is_the_answer() {
             ];
             if !stream {
                 let uses = calls.map(|(id, name, input)| {
-                    let input: serde_json::Value = serde_json::from_str(input).unwrap();
+                    let input: Value = serde_json::from_str(input).unwrap();
                     json!({"type": "tool_use", "id": id, "name": name, "input": input})
                 });
                 std::fs::write(dir.join("1.go"), "").unwrap();

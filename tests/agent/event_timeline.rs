@@ -188,7 +188,7 @@ impl CallTimeline {
             "agent_progress" => {
                 assert!(self.is_agent_running(), "{event}");
                 let turn = event["turn"].as_u64().unwrap();
-                assert!(turn <= event["max_turns"].as_u64().unwrap(), "{event}");
+                assert!(turn < event["max_turns"].as_u64().unwrap(), "{event}");
                 self.agent_turns.push(turn);
             }
             "tool_completed" | "tool_error" => {
@@ -225,7 +225,7 @@ impl CallTimeline {
             self.has_event("agent_completed"),
             "{name}"
         );
-        let counted: Vec<u64> = (1..=self.agent_turns.len() as u64).collect();
+        let counted: Vec<u64> = (0..self.agent_turns.len() as u64).collect();
         assert_eq!(self.agent_turns, counted, "{name}");
     }
 }

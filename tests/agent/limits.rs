@@ -13,8 +13,8 @@ use crate::support::model_response;
 fn an_agents_timeout_covers_its_requests() {
     let api = ScriptedApi::new(&[ApiBehavior::Hang]);
     let (result_text, is_error) =
-        single_result(&run_expert(&api, "    timeout: 300ms").assert_exit(0));
-    assert!(is_error && result_text.contains("300ms"), "{result_text}");
+        single_result(&run_expert(&api, "    timeout: 3s").assert_exit(0));
+    assert!(is_error && result_text.contains("3s"), "{result_text}");
     assert!(!result_text.contains("part of its work"), "{result_text}");
     assert_eq!(api.requests().len(), 1);
 }

@@ -44,12 +44,12 @@ fn agent_events_are_nested_in_its_call() {
     batch_started
     tool_started toolu_0
     agent_started toolu_0
-    agent_progress 1 of 3
+    agent_progress 0 of 3
       tool_queued a0
       batch_started
       tool_started a0
       tool_completed a0
-    agent_progress 2 of 3
+    agent_progress 1 of 3
     agent_completed toolu_0
     tool_completed toolu_0
     result_written toolu_0
@@ -108,6 +108,17 @@ fn agent_records_descend_from_its_call() {
         .filter(|record| record["type"] == "model_response")
         .collect();
     assert_eq!(responses[1]["content"]["content"][0]["text"], "It is so.");
+    assert_eq!(responses[0]["metadata"]["message_id"], "msg_1");
+    let agent_turn = log
+        .iter()
+        .find(|record| record["metadata"]["agent"] == "expert" && record["type"] == "turn");
+    assert_eq!(
+        agent_turn.unwrap()["metadata"],
+        json!({"turn": 0, "agent": "expert", "message_id": "msg_1", "model": "model-1-20260101"})
+    );
+    let mut results = log.iter().filter(|record| record["type"] == "tool_result");
+    let used = &results.next_back().unwrap()["metadata"];
+    assert_eq!(used["tools_called"], json!(["look"]));
     let digest = responses[0]["metadata"]["request_sha256"].as_str().unwrap();
     assert_eq!(digest.len(), 64);
 }

@@ -44,4 +44,5 @@ mod recorded_conversations;
 mod resume;
 mod self_describing_tools;
 mod stop_reasons;
+mod unreachable_api;
 mod usage_accounting;

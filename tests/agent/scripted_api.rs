@@ -85,6 +85,8 @@ impl ScriptedApi {
     pub fn with_script(
         script: impl Fn(usize, &Value) -> ApiBehavior + Send + Sync + 'static,
     ) -> Self {
+        // Every API listens until the last test has ended, and a user's default limit may be lower than their number.
+        let _ = procfence::raise_open_file_limit();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(ApiState::default());

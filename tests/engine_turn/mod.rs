@@ -336,6 +336,7 @@ impl TestTurn {
                 prices: toolq_core::types::PriceTable::default(),
                 formats: FormatPolicy::Annotate,
                 digest: String::new(),
+                servers: Vec::new(),
             }),
             jobs,
             output_dir: self.outputs,

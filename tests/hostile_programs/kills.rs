@@ -11,11 +11,12 @@ use crate::process_marks::{self, MARK_VARIABLE};
 /// How long toolq may run before it is killed, in milliseconds.
 const MAX_LIFETIME_MS: u64 = 400;
 
-/// What the calls run. The last three also stop what would clean up, or fork all the time.
-const PROGRAMS: [&str; 4] = [
+/// What the calls run. All but the first stop what would clean up, or fork all the time.
+const PROGRAMS: [&str; 5] = [
     "tree",
     "stops_its_parent",
     "stops_reaper_and_supervisor",
+    "stops_cleanup",
     "relays",
 ];
 

@@ -8,8 +8,9 @@ use crate::stall_clock::ActiveSpan;
 /// The variable that marks a program and, by inheritance, its descendants.
 pub const MARK_VARIABLE: &str = "HOSTILE_PROGRAMS_MARK";
 
-/// How long after a call's end marked processes may still exist.
-const MAX_CLEANUP_TIME: Duration = Duration::from_secs(3);
+/// How long after a call's end marked processes may still exist. It's far longer than they do: hundreds of processes
+/// that fork all the time compete with those that kill them, on a machine that may be busy otherwise.
+const MAX_CLEANUP_TIME: Duration = Duration::from_secs(20);
 
 /// Returns the `stat` lines of processes with this mark in their environment or arguments. Zombies have neither, so they
 /// don't count.

@@ -109,6 +109,10 @@ pub fn run_by_name(name: &str, _: &[String]) {
             drop(start_fork_relays(75));
             sleep_long();
         }
+        None if name == "stops_cleanup" => {
+            ignore_all();
+            stop_cleanup();
+        }
         None => panic!("unknown program: {name}"),
     }
 }
@@ -221,11 +225,26 @@ fn signal_parent(signal: Signal) {
 /// death.
 fn signal_reaper_and_supervisor(signal: Signal) {
     let reaper = getppid().unwrap();
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", reaper.as_raw_nonzero())).unwrap();
-    let supervisor = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
-    let supervisor = Pid::from_raw(supervisor.parse().unwrap()).unwrap();
+    let supervisor = parent_of(reaper);
     let _ = kill_process(supervisor, signal);
     let _ = kill_process(reaper, signal);
+}
+
+/// Waits until toolq is gone, and then stops those who would clean up.
+fn stop_cleanup() {
+    let supervisor = parent_of(getppid().unwrap());
+    let toolq = parent_of(supervisor);
+    while parent_of(supervisor) == toolq {
+        sleep(Duration::from_millis(1));
+    }
+    signal_reaper_and_supervisor(Signal::STOP);
+    sleep_long();
+}
+
+fn parent_of(process: Pid) -> Pid {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+    let parent = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    Pid::from_raw(parent.parse().unwrap()).unwrap()
 }
 
 fn exec_self_as(name: &str) {

@@ -101,7 +101,7 @@ fn a_truncated_body_is_an_error() {
     let failing = FaultyServer::responding_with(&cut[0].replace("200 OK", "500 No"))
         .get_call("/")
         .run();
-    assert!(matches!(failing.outcome(), Outcome::Failed { output, .. } if output == "half"));
+    assert!(matches!(failing.outcome(), Outcome::Failed { output, .. } if output.text == "half"));
 }
 
 /// A server that stops responding is waited for no longer than the timeout.
@@ -115,7 +115,9 @@ fn a_hanging_server_times_out() {
         let server = FaultyServer::new(&[ServerBehavior::hang(reply)]);
         let ran = server.get_call("/").timeout(200, 0).run();
         let expected = if reply.ends_with("half") { "half" } else { "" };
-        assert!(matches!(ran.outcome(), Outcome::TimedOut { output, .. } if output == expected));
+        assert!(
+            matches!(ran.outcome(), Outcome::TimedOut { output, .. } if output.text == expected)
+        );
     }
 }
 

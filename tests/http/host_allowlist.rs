@@ -10,7 +10,7 @@ use toolq_core::json::Input;
 use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{
     AnswerForm, Call, HostPattern, HttpMethod, Outcome, Template, TemplatePart, TransportCause,
-    TransportPhase, Turn, Verdict,
+    TransportPhase, Turn, TurnOrigin, Verdict,
 };
 use toolq_engine::Resolver;
 
@@ -45,6 +45,8 @@ fn check_url(checker: &mut CallChecker, url: &str) -> Result<String, String> {
         answer_form: AnswerForm::Message,
         ending: toolq_core::types::ResponseEnding::Complete,
         started_positions: Vec::new(),
+        in_doubt_positions: Vec::new(),
+        origin: TurnOrigin::default(),
     };
     match checker.check_turn(turn).remove(0).verdict {
         Verdict::Rejected(rejection) => Err(rejection.details[0].message.clone()),

@@ -79,7 +79,7 @@ fn a_partial_response_is_kept() {
         let ran = with_retries(server.post_call(), Effect::Write)
             .timeout(300, 0)
             .run();
-        assert!(matches!(ran.outcome(), Outcome::InDoubt { output, .. } if output == "half"));
+        assert!(matches!(ran.outcome(), Outcome::InDoubt { output, .. } if output.text == "half"));
     }
 }
 
@@ -97,7 +97,7 @@ fn a_failing_status_is_not_in_doubt() {
             .timeout(300, 0)
             .run();
         assert!(
-            matches!(ran.outcome(), Outcome::Failed { output, ending: CallEnding::HttpStatus(503), .. } if output == "half")
+            matches!(ran.outcome(), Outcome::Failed { output, ending: CallEnding::HttpStatus(503), .. } if output.text == "half")
         );
         assert_eq!(server.requests().len(), 1);
     }

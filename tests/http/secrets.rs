@@ -32,7 +32,7 @@ fn a_key_in_a_header_is_masked() {
             ending: CallEnding::HttpStatus(401),
             ..
         } => {
-            assert_eq!(output, "the key Bearer [masked] is not known");
+            assert_eq!(output.text, "the key Bearer [masked] is not known");
         }
         other => panic!("{other:?}"),
     }

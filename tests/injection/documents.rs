@@ -90,6 +90,8 @@ fn attacks(dir: &str) -> Vec<String> {
         format!("SELECT 1;\n.shell {touch}"),
         format!(".read {dir}/secret"),
         format!("SELECT readfile('{dir}/secret')"),
+        format!("SELECT data FROM fsdir('{dir}/secret')"),
+        format!("VACUUM INTO '{dir}/canary'"),
         format!("SELECT writefile('{dir}/canary', 'x')"),
         format!("$({touch})"),
         format!("`{touch}`"),

@@ -11,6 +11,7 @@ mod documents;
 mod recording_listener;
 mod requests;
 mod results;
+mod searches;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -52,6 +52,24 @@ fn calls_after_results_begin_a_new_turn_of_items() {
     assert_eq!(calls, [r#"1.0:c n {"x":1}"#, r#"1.1:a n {"x":1}"#]);
 }
 
+/// Some servers send an empty id for every call. Each call gets an id of its own, as it does in a stream, so they aren't
+/// duplicates of each other.
+#[test]
+fn an_empty_id_of_a_chat_completion_counts_as_missing() {
+    let call = r#"{"id":"","type":"function","function":{"name":"n","arguments":"{}"}}"#;
+    let message = format!(r#"{{"role":"assistant","tool_calls":[{call},{call}]}}"#);
+    let calls = read(&message).unwrap().turn(0, false).unwrap().calls;
+    let [one, other] = calls.as_slice() else {
+        panic!("{calls:?}")
+    };
+    assert!(one.id.starts_with("toolq_") && other.id.starts_with("toolq_"));
+    assert_ne!(one.id, other.id);
+    let nameless = call.replace("\"n\"", "\"\"");
+    let message = format!(r#"{{"role":"assistant","tool_calls":[{nameless}]}}"#);
+    let calls = read(&message).unwrap().turn(0, false).unwrap().calls;
+    assert!(matches!(calls[0].input, Err(InvalidInput::MissingName)));
+}
+
 /// JSON readers disagree on which of two equal keys counts, so such a call is rejected.
 #[test]
 fn a_call_with_a_duplicate_key_is_rejected() {

@@ -1,7 +1,49 @@
 //! Errors of inputs, with their positions.
 
 use super::shapes::TOOL_USE;
-use super::{read, read_error, turns};
+use super::{read, read_as, read_error, turns};
+use toolq_core::types::Dialect;
+
+/// What `--from` names binds. A document of another dialect isn't taken for one without calls.
+#[test]
+fn a_document_of_another_dialect_than_named_is_an_error() {
+    let completion = r#"{"choices":[{"message":{"role":"assistant","content":"hi"}}]}"#;
+    let message = format!(r#"{{"role":"assistant","content":[{TOOL_USE}]}}"#);
+    for (text, from, found) in [
+        (&*message, Dialect::OpenAiChat, "anthropic"),
+        (&*message, Dialect::OpenAiResponses, "anthropic"),
+        (completion, Dialect::Anthropic, "openai-chat"),
+        (
+            r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"a","content":"b"}]"#,
+            Dialect::Anthropic,
+            "openai-chat",
+        ),
+        (
+            r#"{"type":"function_call","call_id":"a","name":"b","arguments":"{}"}"#,
+            Dialect::Anthropic,
+            "openai-responses",
+        ),
+    ] {
+        let error = read_as(Some(from), text)
+            .err()
+            .unwrap_or_else(|| panic!("{from}: {text}"));
+        let expected = format!("this has the form of `{found}`, but `--from` says `{from}`");
+        assert_eq!(error.message, expected, "{text}");
+        assert!(
+            error
+                .hint
+                .unwrap()
+                .contains(&format!("write `--from {found}`"))
+        );
+    }
+    for text in [
+        completion,
+        r#"{"role":"assistant","content":"hi"}"#,
+        r#"{"messages":[{"role":"user","content":"hi"}]}"#,
+    ] {
+        read_as(Some(Dialect::OpenAiChat), text).unwrap();
+    }
+}
 
 /// An error has the position of the problem, even after valid documents.
 #[test]

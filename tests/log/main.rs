@@ -13,6 +13,7 @@ mod show;
 mod stats;
 #[path = "../support/mod.rs"]
 mod support;
+mod turn_origin;
 mod verify;
 
 use serde_json::json;

@@ -45,7 +45,7 @@ fn each_turn_is_a_block() {
     );
     insta::assert_snapshot!(mask_durations(rest), @r#"
 
-    turn 0
+    turn 0: msg_1, from stdin
         0  missing               unknown tool
            {}
            Unknown tool: no tool named `missing`

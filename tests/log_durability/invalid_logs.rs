@@ -253,3 +253,16 @@ fn logs_are_private_whatever_the_umask() {
         assert!(blobs.count() > 1, "{modes:?}");
     }
 }
+
+#[test]
+fn an_existing_log_keeps_its_mode() {
+    let run = "\"$TOOLQ\" run -q --new --log log input > /dev/null";
+    let ran = toolq()
+        .file(
+            "input",
+            crate::model_response(&[("blob", serde_json::json!({"bytes": 1}))]),
+        )
+        .run_shell(&format!("{run}; chmod 644 log; {run}"))
+        .assert_exit(0);
+    assert_eq!(modes_in(ran.dir.path())["log"], 0o644);
+}

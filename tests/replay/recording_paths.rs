@@ -91,6 +91,19 @@ fn nothing_to_compare_is_an_error() {
     assert!(ran.stderr.contains("nothing to compare"), "{}", ran.stderr);
 }
 
+/// A call without a recorded result has nothing that it could match, so alone it is no success.
+#[test]
+fn calls_without_a_recorded_result_are_nothing_to_compare() {
+    let asked = json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "poem"}}
+    ]});
+    let ran = replay(&asked.to_string(), &["--json", "-"]).assert_exit(2);
+    assert!(ran.stderr.contains("no call has a recorded result"));
+    assert!(ran.stderr.contains("toolq plan"), "{}", ran.stderr);
+    assert_eq!(ran.json()["calls"], 1);
+    replay(&asked.to_string(), &["--shard", "1/1"]).assert_exit(0);
+}
+
 /// A recording that can't be read is an error, but the others are still replayed.
 #[test]
 fn a_broken_recording_does_not_stop_the_replay() {

@@ -204,7 +204,7 @@ fn an_unfinished_log_is_refused() {
     assert_eq!(new.result_texts(), ["looked 1", "done 2", "paid 3"]);
     assert!(
         new.stderr
-            .contains("left 1 call in doubt: toolu_1 (fatal); settle it with `toolq log resolve toolu_1 log.jsonl`"),
+            .contains("left 1 call in doubt: toolu_1 (fatal); settle it with `toolq log resolve toolu_1 log.jsonl --done --result TEXT | --not-done`"),
         "{}",
         new.stderr
     );

@@ -23,6 +23,62 @@ fn calls_that_had_started_are_not_repeated_by_another_run() {
     assert_eq!(sandbox.effects().len(), 3);
 }
 
+/// A call that the input log records as in doubt stays in doubt, and what may build on it waits until it is settled.
+#[test]
+fn calls_after_one_that_is_in_doubt_in_the_input_log_dont_run() {
+    let tools = effect_recording_tools().replace("on_doubt: continue", "on_doubt: stop");
+    let input = calls_message(&[("look", 1), ("fatal", 2), ("look", 3), ("pay", 4)]);
+    let sandbox = ResumeSandbox::new(&tools, &input);
+    assert_eq!(sandbox.run().code, None);
+    sandbox.resume().assert_exit(3);
+    let planned = sandbox.run_toolq(&["plan", "log.jsonl"]).assert_exit(0);
+    assert!(
+        planned.stderr.contains("in doubt: toolu_1"),
+        "{}",
+        planned.stderr
+    );
+    let again = ["run", "--log", "other.jsonl", "log.jsonl"];
+    let stopped = sandbox.run_toolq(&again).assert_exit(3);
+    let texts = stopped.result_texts();
+    assert!(texts[0].starts_with("In doubt: fatal"), "{texts:?}");
+    let expected = "Not executed: whether the preceding fatal call happened is not known.";
+    assert!(texts.len() == 3 && texts[1..].iter().all(|text| text.starts_with(expected)));
+    assert_eq!(sandbox.effects().len(), 2);
+    let settle = [
+        "log",
+        "resolve",
+        "toolu_1",
+        "log.jsonl",
+        "--done",
+        "--result",
+        "seen",
+    ];
+    sandbox.run_toolq(&settle).assert_exit(0);
+    let settled = sandbox
+        .run_toolq(&["run", "--no-log", "log.jsonl"])
+        .assert_exit(0);
+    assert_eq!(settled.result_texts(), ["looked 3", "paid 4"]);
+}
+
+/// A call in doubt whose tool says `on_doubt: continue` holds up no other call, in the input log either.
+#[test]
+fn on_doubt_continue_holds_for_doubts_of_the_input_log() {
+    let input = calls_message(&[("fatal", 1), ("pay", 2)]);
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &input);
+    assert_eq!(sandbox.run().code, None);
+    sandbox.resume().assert_exit(3);
+    let effects = sandbox.effects();
+    let done = sandbox
+        .run_toolq(&["run", "--no-log", "log.jsonl"])
+        .assert_exit(3);
+    let texts = done.result_texts();
+    assert!(
+        texts.len() == 1 && texts[0].starts_with("In doubt: fatal"),
+        "{texts:?}"
+    );
+    assert_eq!(sandbox.effects(), effects);
+}
+
 /// The log decides which calls run. If it is damaged or still being written, nothing runs.
 #[test]
 fn an_untrustworthy_log_runs_nothing() {
@@ -59,11 +115,32 @@ fn an_untrustworthy_log_runs_nothing() {
         "{}",
         planned.stderr
     );
-    // A torn end isn't damage.
-    sandbox.write_file("log.jsonl", intact.trim_end());
-    sandbox
-        .run_toolq(&["run", "--no-log", "log.jsonl"])
-        .assert_exit(3);
+}
+
+/// A killed run may leave half a record. Nothing depends on it, so the records before it are enough.
+#[test]
+fn a_torn_log_can_be_run_and_exported() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    let intact = sandbox.read_file("log.jsonl");
+    let export = ["log", "export", "log.jsonl"];
+    let whole = sandbox.run_toolq(&export).assert_exit(0);
+    for torn_end in ["{\"seq\":9,\"id\":\"0199", "{", "{\"a\":1}"] {
+        sandbox.write_file("log.jsonl", &format!("{intact}{torn_end}"));
+        sandbox
+            .run_toolq(&["run", "--no-log", "log.jsonl"])
+            .assert_exit(3);
+        let exported = sandbox.run_toolq(&export).assert_exit(0);
+        assert_eq!(exported.stdout, whole.stdout);
+        assert!(
+            exported.stderr.contains("log.jsonl is incomplete at line"),
+            "{}",
+            exported.stderr
+        );
+    }
 }
 
 /// A call in the input log that was resolved as done isn't run, one that was resolved as not done is.

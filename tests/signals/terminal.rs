@@ -23,13 +23,13 @@ struct PseudoTerminal {
 
 impl PseudoTerminal {
     /// Starts toolq with its progress on the terminal and its results on a pipe.
-    fn start_run(sandbox: MarkedSandbox) -> (Self, MarkedRun) {
+    fn start_run(sandbox: MarkedSandbox, progress: &str) -> (Self, MarkedRun) {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
         let name = ptsname(&controller, Vec::new()).unwrap();
         let tty = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-        let mut command = sandbox.command(&["--progress", "bar"]);
+        let mut command = sandbox.command(&["--progress", progress]);
         command.stderr(tty.try_clone().unwrap());
         // SAFETY: both are plain system calls, which are async-signal-safe.
         unsafe {
@@ -72,7 +72,7 @@ impl PseudoTerminal {
 #[test]
 fn ctrl_z_suspends_and_ctrl_c_ends_a_run() {
     let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["hang"; 8]));
-    let (mut terminal, run) = PseudoTerminal::start_run(sandbox);
+    let (mut terminal, run) = PseudoTerminal::start_run(sandbox, "bar");
     let modes = terminal.modes();
     run.wait_for_calls(3);
     terminal.press_key(b'Z' & 0x1f);
@@ -94,4 +94,25 @@ fn ctrl_z_suspends_and_ctrl_c_ends_a_run() {
     // The cursor is visible again, and the alternate screen was never used.
     assert!(!screen.contains("\x1b[?25l") || screen.contains("\x1b[?25h"));
     assert!(!screen.contains("\x1b[?1049h"));
+}
+
+/// A build server's log may come from a terminal, and a dumb terminal can't move its cursor.
+#[test]
+fn bars_are_drawn_on_a_terminal_but_not_in_ci_or_on_a_dumb_one() {
+    for (variables, has_bars) in [
+        (&[("TERM", "xterm")][..], true),
+        (&[("TERM", "xterm"), ("CI", "true")], false),
+        (&[("TERM", "dumb")], false),
+    ] {
+        let mut sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["times_out"; 2]));
+        for (name, value) in variables {
+            sandbox.toolq = sandbox.toolq.env(name, value);
+        }
+        let (terminal, run) = PseudoTerminal::start_run(sandbox, "auto");
+        run.wait_for_output();
+        let screen = terminal.close_and_read_screen();
+        let moves_cursor = screen.contains("\x1b[2K") || screen.contains("\x1b[1A");
+        assert_eq!(moves_cursor, has_bars, "{variables:?}: {screen:?}");
+        assert!(screen.contains("times_out"), "{screen:?}");
+    }
 }

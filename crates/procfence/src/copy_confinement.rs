@@ -2,7 +2,8 @@
 //! directories. Everything else is read-only, and there is no network.
 //!
 //! A supervisor confines itself before it forks its first reaper, so this holds for every program that its reapers
-//! start. The host isn't confined.
+//! start. The host isn't confined. Where the system allows no mounts, programs find the copy at its own path, and can
+//! write nothing else.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -18,23 +19,32 @@ use rustix::mount::{
     open_tree,
 };
 use rustix::process::{getegid, geteuid};
-use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
+use crate::landlock::{self, Strictness};
+use crate::parent_pins::ParentPins;
+use crate::privileges::drop_privileges;
 use crate::proc_tree;
 use crate::reexec::{CHECK_ARGUMENT, CONFINE_ARGUMENT, SUPERVISE_ARGUMENT};
 use crate::sys;
+
+/// How the argument begins that tells a supervisor about its confinement.
+const MOUNTED: &str = "mounted";
+const UNMOUNTED: &str = "unmounted";
 
 /// What programs can write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyConfinement {
     /// The directory whose place the copy takes.
     pub root: PathBuf,
-    /// The copy, which programs find at the path of `root`.
+    /// The copy.
     pub copy: PathBuf,
     /// A directory in which the private temporary directories are created.
     pub scratch: PathBuf,
     /// The temporary directories that become private, each empty at first. Those that don't exist are left out.
     pub temp_dirs: Vec<PathBuf>,
+    /// Whether programs find the copy at the path of `root`. If not, they find it at its own path, and share the
+    /// temporary directories, which they can't write, and the network with everyone.
+    pub is_mounted: bool,
 }
 
 impl CopyConfinement {
@@ -70,7 +80,8 @@ impl CopyConfinement {
             .chain(&self.temp_dirs)
             .map(|path| path.clone().into_os_string());
         let count = self.temp_dirs.len().to_string();
-        [OsString::from(CONFINE_ARGUMENT), count.into()]
+        let kind = if self.is_mounted { MOUNTED } else { UNMOUNTED };
+        [OsString::from(CONFINE_ARGUMENT), kind.into(), count.into()]
             .into_iter()
             .chain(paths)
             .collect()
@@ -80,6 +91,11 @@ impl CopyConfinement {
     pub(crate) fn from_arguments<'a>(
         arguments: &mut impl Iterator<Item = &'a OsString>,
     ) -> Option<Self> {
+        let is_mounted = match arguments.next()?.to_str()? {
+            MOUNTED => true,
+            UNMOUNTED => false,
+            _ => return None,
+        };
         let count: usize = arguments.next()?.to_str()?.parse().ok()?;
         let mut path = || arguments.next().map(PathBuf::from);
         let (root, copy, scratch) = (path()?, path()?, path()?);
@@ -89,6 +105,7 @@ impl CopyConfinement {
             copy,
             scratch,
             temp_dirs,
+            is_mounted,
         })
     }
 
@@ -97,6 +114,15 @@ impl CopyConfinement {
     /// # Errors
     /// The system doesn't allow it. The process may be confined in part, and must exit.
     pub(crate) fn enter(&self) -> io::Result<()> {
+        if self.is_mounted {
+            return self.enter_mounts();
+        }
+        drop_privileges()?;
+        let writable = [self.copy.clone(), self.scratch.clone()];
+        landlock::restrict(&writable, Strictness::Alone)
+    }
+
+    fn enter_mounts(&self) -> io::Result<()> {
         let sockets = bound_sockets();
         enter_namespaces()?;
         mount_change(
@@ -109,13 +135,17 @@ impl CopyConfinement {
         let copy = clone_mount(&self.copy)?;
         let temp_dirs = self.private_temp_dirs()?;
         sys::make_mounts_read_only(c"/")?;
-        for (directory, private) in temp_dirs {
+        let mut pins = ParentPins::default();
+        for (directory, private) in &temp_dirs {
             // A directory inside an earlier one has to be created there.
-            if fs::create_dir_all(&directory).is_ok() {
-                attach_mount(&private, &directory)?;
+            if fs::create_dir_all(directory).is_ok() {
+                pins.pin_parents(directory)?;
+                attach_mount(private, directory)?;
+                pins.private_dirs.push(directory);
             }
         }
         fs::create_dir_all(&self.root)?;
+        pins.pin_parents(&self.root)?;
         attach_mount(&copy, &self.root)?;
         for socket in sockets {
             // A socket that can't be hidden is out of reach anyway: behind a directory that is closed or private.
@@ -123,11 +153,15 @@ impl CopyConfinement {
         }
         // Programs that talk to themselves need no other interface. Without it they fail, and that is reported.
         let _ = sys::enable_loopback();
-        set_no_new_privs(true)?;
-        // Otherwise, programs of the superuser could undo all this by accident, with a simple `mount -o remount,rw`.
-        if geteuid().is_root() {
-            remove_capability_from_bounding_set(CapabilitySet::SYS_ADMIN)?;
-        }
+        drop_privileges()?;
+        let mut writable = vec![self.root.clone()];
+        writable.extend(
+            pins.private_dirs
+                .iter()
+                .map(|directory| directory.to_path_buf()),
+        );
+        // An old kernel has no Landlock. The mounts protect the files of this machine all the same.
+        let _ = landlock::restrict(&writable, Strictness::BesideMounts);
         let outside = statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY);
         let inside = statvfs(&self.root)?
             .f_flag
@@ -203,6 +237,7 @@ mod tests {
             copy: "/c".into(),
             scratch: "/d".into(),
             temp_dirs: vec!["/tmp".into(), "/var/tmp".into()],
+            is_mounted: true,
         };
         let arguments = confinement.to_arguments();
         let mut arguments = arguments.iter();
@@ -210,7 +245,9 @@ mod tests {
         let parsed = CopyConfinement::from_arguments(&mut arguments);
         assert_eq!(parsed, Some(confinement));
         assert_eq!(arguments.next(), None);
-        let incomplete: Vec<OsString> = ["2", "/a", "/b", "/c", "/tmp"].map(Into::into).into();
+        let incomplete: Vec<OsString> = ["mounted", "2", "/a", "/b", "/c", "/tmp"]
+            .map(Into::into)
+            .into();
         assert_eq!(
             CopyConfinement::from_arguments(&mut incomplete.iter()),
             None

@@ -13,13 +13,16 @@ use crate::proc_tree;
 use crate::proc_tree::{ProcEntry, ProcessTree};
 use crate::signal_fd::SignalFd;
 use crate::sys;
-use crate::sys::ReapedChild;
+use crate::sys::{RealTimeSpan, ReapedChild};
 use crate::timing::KILL_POLL_INTERVAL;
 
 /// From this look on, processes that still exist are slowed down: they fork faster than they are killed.
 const BRAKE_ROUND: u32 = 1;
 /// A process that forks and exits all the time makes zombies as fast as they are reaped, so reaping must end sometime.
 const MAX_REAPED_AT_ONCE: usize = 256;
+/// How many are reaped before each look for living processes, which takes longer the more zombies there are. By default,
+/// a system has no more pids than half of this.
+const MAX_REAPED_BEFORE_KILL: usize = 1 << 16;
 
 /// Reaps children that have exited, and calls `on_exit` for each. Returns whether any children are left. If more have
 /// exited than are reaped at once, the next wait on `signals` returns at once.
@@ -81,13 +84,13 @@ pub(crate) fn kill_until_gone(
     mut on_exit: impl FnMut(ReapedChild),
 ) -> io::Result<bool> {
     let started = Instant::now();
-    let mut child_count = 0;
+    let _real_time = RealTimeSpan::begin();
     for round in 0_u32.. {
-        if !reap_at_most(child_count.max(MAX_REAPED_AT_ONCE), signals, &mut on_exit) {
+        if !reap_at_most(MAX_REAPED_BEFORE_KILL, signals, &mut on_exit) {
             break;
         }
         let children = proc_tree::own_child_pids();
-        child_count = children.len();
+        let child_count = children.len();
         let targets: Vec<Pid> = children
             .into_iter()
             .filter(|pid| should_kill(*pid))

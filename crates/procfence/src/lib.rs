@@ -27,11 +27,17 @@ mod descendants;
 #[cfg(target_os = "linux")]
 mod fd_passing;
 #[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
 mod open_files;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
 mod output_drain;
+#[cfg(target_os = "linux")]
+mod parent_pins;
+#[cfg(target_os = "linux")]
+mod privileges;
 #[cfg(target_os = "linux")]
 mod proc_tree;
 #[cfg(target_os = "linux")]

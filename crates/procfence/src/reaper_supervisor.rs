@@ -19,7 +19,7 @@ use crate::protocol::ReaperReply;
 use crate::reaper::Reaper;
 use crate::signal_fd::SignalFd;
 use crate::sys;
-use crate::timing::{ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT};
+use crate::timing::{ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT, RESUME_INTERVAL};
 
 /// Size of a request to a supervisor: a letter and a reaper's number.
 pub(crate) const REQUEST_BYTES: usize = 9;
@@ -73,6 +73,7 @@ pub(crate) fn serve(strict: bool) -> io::Result<()> {
     // Other processes must not inspect its memory, and no core dump may write it to disk.
     let _ = rustix::thread::set_name(c"reapers");
     resume_at_parent_exit()?;
+    sys::resume_periodically(RESUME_INTERVAL)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     setrlimit(
         Resource::Core,

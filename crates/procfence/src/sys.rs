@@ -48,14 +48,16 @@ pub(crate) fn control_socket() -> io::Result<UnixStream> {
     }
 }
 
-/// Blocks all signals, and returns a descriptor from which SIGCHLD is read.
+/// Blocks all signals, and returns a descriptor from which SIGCHLD and SIGCONT are read. (A SIGCONT that nobody read would
+/// be the last of [`resume_periodically`].)
 pub(crate) fn block_signals() -> io::Result<OwnedFd> {
-    let (mut all, mut children) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    let (mut all, mut awaited) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: the sets are initialized before they are read, and nothing else owns signalfd's descriptor.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
-        libc::sigemptyset(children.as_mut_ptr());
-        libc::sigaddset(children.as_mut_ptr(), libc::SIGCHLD);
+        libc::sigemptyset(awaited.as_mut_ptr());
+        libc::sigaddset(awaited.as_mut_ptr(), libc::SIGCHLD);
+        libc::sigaddset(awaited.as_mut_ptr(), libc::SIGCONT);
         // A parent may have passed it on as ignored; then exit statuses would be lost.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         check_result(libc::sigprocmask(
@@ -64,9 +66,40 @@ pub(crate) fn block_signals() -> io::Result<OwnedFd> {
             ptr::null_mut(),
         ))?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        let descriptor = check_result(libc::signalfd(-1, children.as_ptr(), flags))?;
+        let descriptor = check_result(libc::signalfd(-1, awaited.as_ptr(), flags))?;
         Ok(OwnedFd::from_raw_fd(descriptor))
     }
+}
+
+/// Makes the system resume this process (SIGCONT) at this interval, in case something stops it. A fork isn't resumed.
+pub(crate) fn resume_periodically(interval: Duration) -> io::Result<()> {
+    let time = libc::timespec {
+        tv_sec: interval.as_secs().cast_signed(),
+        tv_nsec: interval.subsec_nanos().into(),
+    };
+    let times = libc::itimerspec {
+        it_interval: time,
+        it_value: time,
+    };
+    let mut timer = ptr::null_mut();
+    // SAFETY: all zeros are a valid `sigevent`, and everything is valid for reading or writing.
+    unsafe {
+        let mut event: libc::sigevent = std::mem::zeroed();
+        event.sigev_notify = libc::SIGEV_SIGNAL;
+        event.sigev_signo = libc::SIGCONT;
+        check_result(libc::timer_create(
+            libc::CLOCK_MONOTONIC,
+            &raw mut event,
+            &raw mut timer,
+        ))?;
+        check_result(libc::timer_settime(
+            timer,
+            0,
+            &raw const times,
+            ptr::null_mut(),
+        ))?;
+    }
+    Ok(())
 }
 
 /// Reaps one child that has exited. Returns `None` if all are still running.
@@ -214,15 +247,43 @@ pub(crate) fn slow_down(process: Pid) {
     };
     // It may have exited, or belong to another user. Then the next look finds out.
     let _ = prlimit(Some(process), Resource::Nproc, no_more);
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameters` is valid for reading.
-    unsafe {
-        libc::sched_setscheduler(
-            process.as_raw_nonzero().get(),
-            libc::SCHED_IDLE,
-            &raw const parameters,
-        );
+    set_scheduling(process.as_raw_nonzero().get(), libc::SCHED_IDLE, 0);
+}
+
+/// Until this is dropped, this process runs before all that have no real-time scheduling, if it is privileged.
+///
+/// A program that forks all the time in new sessions would leave it hardly any CPU time: with autogroups (sched(7)),
+/// each session gets an equal share, whatever its processes' policy is.
+pub(crate) struct RealTimeSpan {
+    is_real_time: bool,
+}
+
+impl RealTimeSpan {
+    pub(crate) fn begin() -> Self {
+        // SAFETY: this takes no pointers.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        // Processes that it forks don't inherit it. A policy that somebody chose stays.
+        let is_real_time = policy == libc::SCHED_OTHER
+            && set_scheduling(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
+        Self { is_real_time }
     }
+}
+
+impl Drop for RealTimeSpan {
+    fn drop(&mut self) {
+        if self.is_real_time {
+            set_scheduling(0, libc::SCHED_OTHER, 0);
+        }
+    }
+}
+
+/// Sets the scheduling policy of a process (0: this one). Returns whether the system allowed it.
+fn set_scheduling(process: i32, policy: c_int, priority: c_int) -> bool {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameters` is valid for reading.
+    unsafe { libc::sched_setscheduler(process, policy, &raw const parameters) == 0 }
 }
 
 /// Gives this process namespaces of its own.

@@ -20,6 +20,8 @@ pub const REAPER_EXIT_TIMEOUT: Duration = Duration::from_millis(2500);
 /// How long a supervisor waits for orphans to disappear after SIGKILL while its host lives. Once the host is gone, it
 /// waits until they do.
 pub const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a supervisor is resumed, in case a program has stopped it. When its host is gone, nobody else would do it.
+pub const RESUME_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a host waits for its supervisor when it closes the pool. All programs are gone by then; the wait only
 /// prevents a zombie.
 pub const SUPERVISOR_EXIT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -20,15 +20,17 @@ pub struct CopyConfinement {
     pub scratch: PathBuf,
     /// The temporary directories that become private.
     pub temp_dirs: Vec<PathBuf>,
+    /// Whether programs find the copy at the path of `root`.
+    pub is_mounted: bool,
 }
 
 impl CopyConfinement {
     /// Always fails.
     ///
     /// # Errors
-    /// This system has no mount namespaces.
+    /// This system can't confine programs.
     pub fn check(&self, _: &Path) -> io::Result<()> {
-        Err(io::Error::other("this system has no mount namespaces"))
+        Err(io::Error::other("this needs Linux"))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Decodes a text byte by byte, and keeps track of where each decoded byte comes from.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use crate::escapes::{DecodeStep, decode_escape, decode_nested_escape, decode_reference};

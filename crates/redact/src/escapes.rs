@@ -2,7 +2,7 @@
 //! few to decide.
 
 /// Runs of this many backslashes or more aren't escapes. Each level of JSON in JSON doubles them.
-const MAX_BACKSLASHES: usize = 16;
+pub(crate) const MAX_BACKSLASHES: usize = 16;
 /// The HTML entities for the characters of quotes, tags and entities themselves.
 const HTML_ENTITIES: [(&[u8], u8); 5] = [
     (b"&amp;", b'&'),
@@ -33,10 +33,6 @@ impl DecodeStep {
         let len = c.encode_utf8(&mut bytes).len();
         Self::Decoded(used, bytes, len)
     }
-
-    fn empty(used: usize) -> Self {
-        Self::Decoded(used, [0; 4], 0)
-    }
 }
 
 /// Decodes a backslash and what follows it, as in JSON and most languages. `at_end` means that no more bytes follow.
@@ -49,7 +45,8 @@ pub(crate) fn decode_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
 }
 
 /// Decodes any number of backslashes and what follows them. Their number only depends on how often a text was escaped,
-/// so one means the same as eight. Secrets are decoded in the same way before they are looked for.
+/// so one means the same as eight, and any number that escapes nothing becomes one. Secrets are decoded in the same way
+/// before they are looked for.
 pub(crate) fn decode_nested_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
     let backslashes = count_backslashes(bytes, MAX_BACKSLASHES);
     if backslashes == MAX_BACKSLASHES {
@@ -58,7 +55,7 @@ pub(crate) fn decode_nested_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
     if backslashes == bytes.len() && !at_end {
         return DecodeStep::NeedMore;
     }
-    decode_letter(bytes, backslashes, at_end).unwrap_or(DecodeStep::empty(backslashes))
+    decode_letter(bytes, backslashes, at_end).unwrap_or(DecodeStep::from_byte(backslashes, b'\\'))
 }
 
 /// Decodes an escape of `backslashes` backslashes and a letter. Returns `None` if there is no such escape.

@@ -16,7 +16,7 @@ use crate::patterns::{Patterns, TooManySpellings};
 use crate::scanner::SecretScanner;
 use crate::secret_parts::parts_of_secret;
 use crate::spellings;
-use crate::spellings::SecretSpelling;
+use crate::spellings::{SecretSpelling, SpellingEdges};
 use crate::stream::PendingText;
 
 /// The replacement for a secret.
@@ -56,7 +56,11 @@ impl Mask {
             .filter(|value| value.len() >= Self::MIN_SECRET_BYTES)
             .flat_map(|value| spellings::all_spellings(&value))
             .collect();
-        spellings.sort_by(|a, b| (&a.text, a.edges.is_base64).cmp(&(&b.text, b.edges.is_base64)));
+        // Of two equal spellings, the one that matches more often stays.
+        spellings.sort_by(|a, b| {
+            let rank = |edges: &SpellingEdges| (edges.is_base64, edges.min_text_bytes);
+            (&a.text, rank(&a.edges)).cmp(&(&b.text, rank(&b.edges)))
+        });
         spellings.dedup_by(|a, b| a.text == b.text && a.edges.is_base64 == b.edges.is_base64);
         if spellings.is_empty() {
             return Self::default();
@@ -116,7 +120,14 @@ impl Mask {
         scanner.push(patterns, text.as_bytes());
         let safe_until = text.floor_char_boundary(scanner.safe_until(patterns));
         // The base64 digit before a match also carries bits of the secret.
-        safe_until - spellings::last_digit_len(&text.as_bytes()[..safe_until])
+        let without_digit = |end: usize| end - spellings::last_digit_len(&text.as_bytes()[..end]);
+        let shown = without_digit(safe_until);
+        match scanner.match_at(shown) {
+            None => shown,
+            // The digit ends a secret, which can be recognized only as a whole.
+            Some(found) if found.start < shown && found.end <= safe_until => found.end,
+            Some(found) => without_digit(found.start),
+        }
     }
 }
 

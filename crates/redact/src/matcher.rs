@@ -87,6 +87,9 @@ impl Matcher {
         for (len, edges) in patterns.matches_at(self.state) {
             if edges.is_base64 || !base64_only {
                 let start = self.text_offset(self.bytes_read - len);
+                if end - start < edges.min_text_bytes {
+                    continue;
+                }
                 push_merged(SecretMatch { start, end, edges }, matches);
             }
         }
@@ -105,4 +108,59 @@ fn push_merged(mut new: SecretMatch, matches: &mut VecDeque<SecretMatch>) {
         new.end = new.end.max(last.end);
     }
     matches.push_back(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(start: usize, end: usize, before: bool, after: bool) -> SecretMatch {
+        SecretMatch {
+            start,
+            end,
+            edges: SpellingEdges {
+                is_base64: true,
+                shares_digit_before: before,
+                shares_digit_after: after,
+                min_text_bytes: 0,
+            },
+        }
+    }
+
+    /// A shared digit counts only at an edge that is also an edge of the merged match.
+    #[test]
+    fn overlapping_matches_are_merged_with_their_outer_edges() {
+        let (yes, no) = (true, false);
+        for (first, second, merged) in [
+            (
+                found(2, 8, yes, no),
+                found(4, 10, no, yes),
+                (2, 10, yes, yes),
+            ),
+            (found(2, 8, no, yes), found(4, 10, yes, no), (2, 10, no, no)),
+            (found(4, 8, yes, no), found(2, 10, no, no), (2, 10, no, no)),
+            (
+                found(4, 8, no, yes),
+                found(2, 10, yes, yes),
+                (2, 10, yes, yes),
+            ),
+            (found(2, 8, yes, yes), found(2, 8, no, no), (2, 8, yes, yes)),
+            (found(2, 8, no, no), found(2, 8, yes, yes), (2, 8, yes, yes)),
+            (found(2, 8, no, no), found(2, 8, no, no), (2, 8, no, no)),
+        ] {
+            let mut matches = VecDeque::from([found(0, 1, no, no), first]);
+            push_merged(second, &mut matches);
+            let SecretMatch { start, end, edges } = matches[1];
+            let (before, after) = (edges.shares_digit_before, edges.shares_digit_after);
+            assert_eq!((start, end, before, after), merged, "{first:?} {second:?}");
+            assert_eq!(matches.len(), 2);
+        }
+    }
+
+    #[test]
+    fn adjacent_matches_stay_apart() {
+        let mut matches = VecDeque::from([found(2, 8, false, false)]);
+        push_merged(found(8, 9, false, false), &mut matches);
+        assert_eq!(matches.len(), 2);
+    }
 }

@@ -1,5 +1,8 @@
 //! Finds secrets in bytes that arrive in pieces, in time linear in the bytes and memory linear in the longest secret.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use aho_corasick::automaton::StateID;
@@ -99,6 +102,17 @@ impl SecretScanner {
     pub(crate) fn take_match_before(&mut self, until: usize) -> Option<SecretMatch> {
         let is_before = |found: &SecretMatch| found.start < until;
         is_before(self.matches.front()?).then(|| self.matches.pop_front())?
+    }
+
+    /// Returns where the first match starts that wasn't taken.
+    pub(crate) fn next_match_start(&self) -> Option<usize> {
+        self.matches.front().map(|found| found.start)
+    }
+
+    /// Returns the match that begins at or before `offset` and ends after it.
+    pub(crate) fn match_at(&self, offset: usize) -> Option<SecretMatch> {
+        let is_there = |found: &&SecretMatch| found.start <= offset && offset < found.end;
+        self.matches.iter().find(is_there).copied()
     }
 
     /// Returns whether no match is left to take.

@@ -1,5 +1,8 @@
 //! Lists every spelling of a secret that is looked for, in the raw and in the decoded text.
 
+#[cfg(test)]
+mod tests;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
@@ -21,6 +24,8 @@ pub(crate) struct SpellingEdges {
     pub(crate) is_base64: bool,
     pub(crate) shares_digit_before: bool,
     pub(crate) shares_digit_after: bool,
+    /// How many bytes of the text a match must cover. Short texts that many bytes decode to aren't innocent.
+    pub(crate) min_text_bytes: usize,
 }
 
 /// The longest prefix of a secret that a truncated text may end with, in characters.
@@ -53,29 +58,49 @@ fn text_spellings(value: &str) -> Vec<SecretSpelling> {
     );
     let texts = texts.into_iter().map(String::into_bytes);
     let plain = texts.chain(decoded).map(|text| SecretSpelling {
+        edges: SpellingEdges {
+            // Every escape is longer than what it stands for, so an escaped secret isn't shorter than the secret.
+            min_text_bytes: if text.len() < MIN_SECRET_BYTES {
+                value.len()
+            } else {
+                0
+            },
+            ..SpellingEdges::default()
+        },
         text,
-        edges: SpellingEdges::default(),
     });
     plain.chain(base64_spellings(value.as_bytes())).collect()
 }
 
 /// Returns what the decoder makes of a spelling: with all of its stages if the spelling appears verbatim, with fewer if
 /// it was escaped once or twice, or percent-encoded. A backslash before it, which isn't part of the secret, may form an
-/// escape with its first letter, so that case is included. Results that are too short are dropped: they would hide
-/// innocent text.
+/// escape with its first letter, so that case is included. So is the text without its backslashes, which some programs
+/// drop.
 fn decoded_spellings(text: &str) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
-    for text in [text, &format!("\\{text}")] {
-        for first_stage in 0..3 {
-            texts.push(decode_with_stages(text, first_stage..Decoder::STAGE_COUNT));
-            texts.push(decode_with_stages(
-                text,
-                first_stage..Decoder::STAGE_COUNT - 1,
-            ));
+    for first_stage in 0..3 {
+        for stages in [
+            first_stage..Decoder::STAGE_COUNT,
+            first_stage..Decoder::STAGE_COUNT - 1,
+        ] {
+            let after_backslash = decode_with_stages(&format!("\\{text}"), stages.clone());
+            let own_part = after_backslash.strip_prefix(b"\\");
+            texts.push(own_part.map_or(after_backslash.clone(), <[u8]>::to_vec));
+            texts.push(decode_with_stages(text, stages));
         }
     }
-    texts.retain(|text| text.len() >= MIN_SECRET_BYTES);
+    let unescaped = texts.iter().map(|text| without_backslashes(text));
+    let unescaped: Vec<Vec<u8>> = unescaped
+        .filter(|text| text.len() >= MIN_SECRET_BYTES)
+        .collect();
+    texts.extend(unescaped);
+    texts.retain(|text| !text.is_empty());
     texts
+}
+
+fn without_backslashes(text: &[u8]) -> Vec<u8> {
+    let kept = text.iter().copied().filter(|byte| *byte != b'\\');
+    kept.collect()
 }
 
 /// Returns the value as it is written between quotes: in JSON (which may be escaped again), a shell, YAML and CSV. Also
@@ -135,6 +160,7 @@ fn base64_spellings(value: &[u8]) -> Vec<SecretSpelling> {
             is_base64: true,
             shares_digit_before: offset > 0,
             shares_digit_after: !bits.is_multiple_of(6),
+            min_text_bytes: 0,
         };
         for alphabet in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
             let encoded = alphabet.encode(&shifted);

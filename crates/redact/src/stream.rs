@@ -122,7 +122,11 @@ impl PendingText {
             }
             self.released_until = self.released_until.max(secret.end);
         }
-        let until = until.min(end);
+        // The digit before the next match may belong to it.
+        let next_match = scanner.next_match_start().unwrap_or(usize::MAX);
+        let until = until
+            .min(end)
+            .min(next_match.saturating_sub(MAX_BYTES_BEFORE));
         emit(self.slice(self.released_until, until));
         self.released_until = self.released_until.max(until);
     }
@@ -188,5 +192,19 @@ mod tests {
                 "{endless}"
             );
         }
+    }
+
+    /// Such a digit has bits of the secret. In a stream, it arrives long before the match is certain.
+    #[test]
+    fn a_base64_digit_before_a_secret_is_masked_in_pieces_too() {
+        let mask = Arc::new(Mask::new(["aaaaaaab"]));
+        let text = "VhYWFhYWFhYWFhYWFhYW p";
+        let mut stream = MaskedStream::new(Arc::clone(&mask));
+        let mut masked = Vec::new();
+        for byte in text.as_bytes().chunks(1) {
+            stream.push(byte, |bytes| masked.extend_from_slice(bytes));
+        }
+        stream.finish(|bytes| masked.extend_from_slice(bytes));
+        assert_eq!(String::from_utf8(masked).unwrap(), mask.apply(text));
     }
 }

@@ -16,6 +16,7 @@ pub mod template;
 pub mod testing;
 pub mod text;
 pub mod tools_file;
+pub mod tools_lock;
 pub mod transcript;
 pub mod types;
 pub mod url;

@@ -11,13 +11,12 @@ use tokio::time::sleep;
 use crate::agent::AgentScope;
 use crate::control::{RunControl, Suspendable};
 use crate::dispatcher::DispatcherHandle;
-use crate::output::OutputCollector;
 use crate::progress::ProgressSender;
 use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::KILL_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CaptureStats, Outcome};
+use toolq_core::types::{CallOutput, Outcome};
 
 /// The inputs of one attempt.
 pub(crate) struct Attempt {
@@ -52,7 +51,7 @@ pub(crate) enum AttemptResult {
     },
     /// It was canceled.
     Cancelled {
-        partial_output: PartialOutput,
+        partial_output: CallOutput,
         /// How far it may have gotten.
         cancel_point: CancelPoint,
     },
@@ -69,28 +68,9 @@ pub(crate) enum CancelPoint {
     Unknown,
 }
 
-/// What an attempt had written when it was canceled.
-#[derive(Debug, Default)]
-pub(crate) struct PartialOutput {
-    pub(crate) output: String,
-    pub(crate) stderr: String,
-    pub(crate) captured: CaptureStats,
-}
-
-impl PartialOutput {
-    pub(crate) fn new(output: OutputCollector, stderr: String) -> Self {
-        let (output, captured) = output.into_text();
-        Self {
-            output,
-            stderr,
-            captured,
-        }
-    }
-}
-
 impl AttemptResult {
     /// Returns the result of an attempt that was stopped midway.
-    pub(crate) fn cancelled_while_running(partial_output: PartialOutput) -> Self {
+    pub(crate) fn cancelled_while_running(partial_output: CallOutput) -> Self {
         Self::Cancelled {
             partial_output,
             cancel_point: CancelPoint::WhileRunning,
@@ -139,7 +119,7 @@ pub(crate) async fn run_with_kill_deadline(
     };
     tokio::select! {
         result = run_with_slow_notice(runner, attempt) => result,
-        () = kill_deadline => AttemptResult::cancelled_while_running(PartialOutput::default()),
+        () = kill_deadline => AttemptResult::cancelled_while_running(CallOutput::default()),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::command::CommandRunner;
 use crate::control::Suspendable;
 use crate::http::HttpRunner;
+use crate::mcp::McpRunner;
 use crate::settings::EngineSettings;
 use std::sync::Arc;
 use toolq_core::check::recheck_paths;
@@ -16,6 +17,7 @@ pub(crate) struct BackendRunner {
     commands: CommandRunner,
     requests: HttpRunner,
     agents: AgentRunner,
+    servers: McpRunner,
 }
 
 impl BackendRunner {
@@ -25,7 +27,19 @@ impl BackendRunner {
             commands: CommandRunner::new(settings),
             requests: HttpRunner::new(settings),
             agents: AgentRunner::new(settings),
+            servers: McpRunner::new(settings),
         }
+    }
+
+    /// Returns what starts servers.
+    pub(crate) fn server_runners(&self) -> (&McpRunner, &CommandRunner) {
+        (&self.servers, &self.commands)
+    }
+
+    /// Ends everything that is running.
+    pub(crate) fn close_all(&self) {
+        self.servers.close();
+        self.commands.close();
     }
 
     async fn run_backend(&self, attempt: Attempt) -> AttemptResult {
@@ -51,6 +65,7 @@ impl BackendRunner {
             }
             Some(Invocation::Http(request)) => self.requests.run(request, attempt).await,
             Some(Invocation::Agent(task)) => self.agents.run(task, attempt).await,
+            Some(Invocation::Mcp(call)) => self.servers.run(call, attempt, &self.commands).await,
             Some(Invocation::Completion(result)) => {
                 self.agents.run_completion(result, &attempt).into()
             }
@@ -76,6 +91,6 @@ impl AttemptRunner for BackendRunner {
     }
 
     fn close(&self) {
-        self.commands.close();
+        self.close_all();
     }
 }

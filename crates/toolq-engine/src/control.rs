@@ -15,8 +15,8 @@ use toolq_core::types::HaltCause;
 #[derive(Clone)]
 pub struct RunControl {
     state: Arc<watch::Sender<ControlState>>,
-    /// The agents whose calls it controls, outermost first. Empty for the whole run.
-    agent_ids: Arc<[u64]>,
+    /// The scopes that contain what it controls, outermost first. Empty for the whole run.
+    scope_ids: Arc<[u64]>,
     clock: PausableClock,
     backends: Arc<dyn Suspendable>,
 }
@@ -35,9 +35,9 @@ pub(crate) trait Suspendable: Send + Sync {
 #[derive(Debug, Default)]
 struct ControlState {
     phase: RunPhase,
-    /// Agents that were halted. The calls that they made are stopped.
-    ended_agents: Vec<u64>,
-    next_agent_id: u64,
+    /// Scopes that were halted, and why. Their calls are stopped.
+    halted_scopes: Vec<(u64, HaltCause)>,
+    next_scope_id: u64,
 }
 
 /// The phase of a run.
@@ -64,7 +64,7 @@ impl RunControl {
     pub(crate) fn new(backends: Arc<dyn Suspendable>) -> Self {
         Self {
             state: Arc::default(),
-            agent_ids: Arc::default(),
+            scope_ids: Arc::default(),
             clock: PausableClock::start(),
             backends,
         }
@@ -93,42 +93,52 @@ impl RunControl {
         });
     }
 
-    /// Returns why the run, or the agent that this handle controls, is being stopped. `None` if it isn't.
+    /// Returns why the run, or the scope that this handle controls, is being stopped. `None` if it isn't.
     pub fn halt_cause(&self) -> Option<HaltCause> {
         self.halt_cause_in(&self.state.borrow())
     }
 
     fn halt_cause_in(&self, state: &ControlState) -> Option<HaltCause> {
-        let has_ended = |agent| state.ended_agents.contains(agent);
-        let agent_ended = self.agent_ids.iter().any(has_ended);
-        state
-            .phase
-            .halt_cause()
-            .or(agent_ended.then_some(HaltCause::AgentStopped))
+        let halted = || {
+            let mut halted = state.halted_scopes.iter();
+            let halted = halted.find(|(scope, _)| self.scope_ids.contains(scope));
+            halted.map(|(_, cause)| *cause)
+        };
+        state.phase.halt_cause().or_else(halted)
     }
 
-    /// Returns a control for the calls of one more agent. Halting the run, or an agent that contains this one, halts
-    /// them too.
-    pub(crate) fn for_agent(&self) -> Self {
-        let mut agent_id = 0;
+    /// Returns a control for one more scope: the calls of an agent, or one of several turns that run at the same time.
+    /// Halting the run, or a scope that contains this one, halts them too.
+    pub(crate) fn for_scope(&self) -> Self {
+        let mut scope_id = 0;
         self.state.send_if_modified(|state| {
-            agent_id = state.next_agent_id;
-            state.next_agent_id += 1;
+            scope_id = state.next_scope_id;
+            state.next_scope_id += 1;
             false
         });
-        let agent_ids = self.agent_ids.iter().copied().chain([agent_id]);
+        let scope_ids = self.scope_ids.iter().copied().chain([scope_id]);
         Self {
-            agent_ids: agent_ids.collect(),
+            scope_ids: scope_ids.collect(),
             ..self.clone()
         }
     }
 
-    /// Halts the calls of the agent that this handle controls, as [`halt`](Self::halt) does for a run.
-    pub(crate) fn halt_agent(&self) {
-        if let Some(agent_id) = self.agent_ids.last() {
+    /// Halts the calls of the scope that this handle controls, as [`halt`](Self::halt) does for a run.
+    pub(crate) fn halt_scope(&self, cause: HaltCause) {
+        if let Some(scope_id) = self.scope_ids.last() {
             self.state
-                .send_modify(|state| state.ended_agents.push(*agent_id));
+                .send_modify(|state| state.halted_scopes.push((*scope_id, cause)));
         }
+    }
+
+    /// Forgets the scope that this handle controls. Nothing of it may be left.
+    pub(crate) fn forget_scope(&self) {
+        self.state.send_if_modified(|state| {
+            state
+                .halted_scopes
+                .retain(|(scope, _)| self.scope_ids.last() != Some(scope));
+            false
+        });
     }
 
     /// Suspends all running programs, and the clock that measures timeouts and time budgets.
@@ -153,7 +163,7 @@ impl RunControl {
         self.clock.sleep(duration).await;
     }
 
-    /// Waits until the run, or the agent that this handle controls, must stop.
+    /// Waits until the run, or the scope that this handle controls, must stop.
     pub async fn wait_for_halt(&self) {
         self.wait_until(|state| self.halt_cause_in(state).is_some())
             .await;

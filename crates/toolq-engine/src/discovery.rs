@@ -18,7 +18,7 @@ use toolq_core::json::Input;
 use toolq_core::types::{
     Backing, Call, CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event, EventSink,
     OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StatusTemplates, Tool,
-    ToolsConfig,
+    ToolsConfig, TurnOrigin,
 };
 
 /// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
@@ -97,6 +97,7 @@ impl SchemaDiscovery {
                 control: self.control.clone(),
                 call_limits: self.call_limits.clone(),
                 agent_scope: None,
+                turn_origin: TurnOrigin::default(),
             },
         }
     }

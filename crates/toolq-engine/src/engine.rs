@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 use crate::attempt::AttemptRunner;
 use crate::backends::BackendRunner;
 use crate::control::RunControl;
-use crate::dispatcher::{Dispatcher, SharedSink};
+use crate::dispatcher::{ConcurrentTurns, Dispatcher, SharedDelivery, SharedSink, TurnRequest};
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
-use toolq_core::types::{CheckedCall, EventSink, TurnArrival};
+use toolq_core::types::{CheckedCall, EventSink, TurnArrival, TurnOrigin};
 
 /// Runs turns, one after another.
 pub struct Engine {
@@ -41,6 +41,11 @@ impl Engine {
     /// or by a task of the runtime.
     pub fn close(self) {
         self.state.runner.close();
+    }
+
+    /// Sets where the turns come from that it runs from now on. Events and the log say so.
+    pub fn set_turn_origin(&mut self, origin: TurnOrigin) {
+        self.state.turn_origin = origin;
     }
 
     /// Runs a turn whose calls are all known, and returns when each of them has been answered and delivered.
@@ -75,6 +80,22 @@ impl Engine {
         let sink = Mutex::new(sink);
         Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
             .run(arrivals)
+            .await;
+    }
+
+    /// Runs turns of one call each, at the same time: safe calls share the engine, and any other runs alone. Ends when
+    /// the sender of `requests` has been dropped and every call has been answered and delivered, each as soon as it ends.
+    ///
+    /// Dropping the future stops whatever it runs.
+    pub async fn run_concurrent_turns(
+        &mut self,
+        requests: mpsc::UnboundedReceiver<TurnRequest>,
+        sink: &mut dyn EventSink,
+        delivery: &mut dyn AnswerDelivery,
+    ) {
+        let (sink, delivery) = (Mutex::new(sink), Mutex::new(delivery));
+        ConcurrentTurns::new(&self.state, SharedSink(&sink), SharedDelivery(&delivery))
+            .run(requests)
             .await;
     }
 }

@@ -7,6 +7,7 @@
 mod agent;
 mod attempt;
 mod backends;
+mod call_feeder;
 mod clock;
 mod command;
 mod control;
@@ -15,21 +16,27 @@ mod discovery;
 mod dispatcher;
 mod engine;
 mod http;
+mod mcp;
 mod message_feeder;
 mod output;
+mod partial_values;
 mod progress;
 mod run_budget;
 mod scheduler;
 mod settings;
 mod state;
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod timing;
 
 pub use control::RunControl;
 pub use discovery::SchemaDiscovery;
+pub use dispatcher::TurnRequest;
 pub use engine::Engine;
 pub use http::Resolver;
+pub use mcp::{ServerAnnouncement, ServerLister};
 pub use message_feeder::{MessageEnd, MessageSource, PriorCalls};
 pub use run_budget::BudgetLimits;
 pub use settings::{AnswerDelivery, EngineSettings, find_untrackable_tool, random_task_id};

@@ -3,18 +3,17 @@
 use std::future::Future;
 use std::sync::Mutex;
 
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc;
 
+use crate::call_feeder::{CallFeeder, MessageProgress};
 use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
 use crate::dispatcher::{Dispatcher, SharedSink};
 use crate::engine::Engine;
 use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
-use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
-use toolq_core::types::{
-    Call, CallRef, CheckedCall, EventSink, NotExecutedCause, ResumeState, ToolsConfig, TurnArrival,
-};
+use toolq_core::transcript::{InputError, StreamEvent};
+use toolq_core::types::{Call, CheckedCall, EventSink, NotExecutedCause, ResumeState, ToolsConfig};
 
 /// A stream of model messages, decoded into events.
 pub trait MessageSource: Send {
@@ -64,20 +63,22 @@ impl Engine {
     ) -> MessageEnd<P::Conflict> {
         let tools = self.state.settings.tools.clone();
         let (discovery, control) = (self.schema_discovery(), self.control());
-        let (arrival_sender, arrivals): (_, UnboundedReceiver<TurnArrival>) =
-            mpsc::unbounded_channel();
+        let (sender, arrivals) = mpsc::unbounded_channel();
         let sink = Mutex::new(sink);
         let feeder = MessageFeeder {
             source,
-            turn_number: number,
             tools: &tools,
             discovery,
             sink: SharedSink(&sink),
             control,
-            admission: StreamAdmission::new(checker),
+            calls: CallFeeder {
+                turn_number: number,
+                parent: None,
+                admission: StreamAdmission::new(checker),
+                sender,
+            },
             prior,
             conflict: None,
-            arrival_sender,
         };
         let dispatcher = Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery);
         let (end, _) = tokio::join!(feeder.run(), dispatcher.run(arrivals));
@@ -88,24 +89,14 @@ impl Engine {
 /// Carries the events of one message to the dispatcher of its turn.
 struct MessageFeeder<'f, S, P: PriorCalls> {
     source: &'f mut S,
-    /// Counted over all inputs of the run.
-    turn_number: usize,
     tools: &'f ToolsConfig,
     discovery: SchemaDiscovery,
     /// Receives the events of discovery.
     sink: SharedSink<'f>,
     control: RunControl,
-    admission: StreamAdmission<'f>,
+    calls: CallFeeder<'f>,
     prior: &'f P,
     conflict: Option<P::Conflict>,
-    arrival_sender: UnboundedSender<TurnArrival>,
-}
-
-/// Whether the message continues.
-enum MessageProgress {
-    Open,
-    Complete,
-    Aborted(InputError),
 }
 
 impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
@@ -119,7 +110,7 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
     }
 
     async fn feed_message(&mut self) -> Option<InputError> {
-        self.admission.begin();
+        self.calls.admission.begin();
         loop {
             let event = tokio::select! {
                 biased;
@@ -143,7 +134,7 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
         if self.conflict.is_some() {
             return;
         }
-        let call = [self.with_turn_number(call.clone())];
+        let call = [self.calls.own_call(call.clone())];
         let undescribed = undescribed_tools(self.tools, self.prior.open_calls(&call));
         self.discovery.discover(&undescribed, &mut self.sink).await;
     }
@@ -158,90 +149,29 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
             }
         }
         let unfinished = self.source.abandon();
-        self.abort_message(unfinished);
+        self.calls.abort(unfinished);
+        self.send_ready();
         None
     }
 
     fn feed_event(&mut self, event: StreamEvent) -> MessageProgress {
-        let progress = match event {
-            StreamEvent::PartialInput(part) => {
-                self.send(self.partial_arrival(part));
-                MessageProgress::Open
-            }
-            StreamEvent::CallStarted { .. } => {
-                self.admission.begin();
-                MessageProgress::Open
-            }
-            StreamEvent::CallComplete(call) => {
-                self.admission.complete(self.with_turn_number(call));
-                MessageProgress::Open
-            }
-            StreamEvent::MessageEnd { ending, .. } => {
-                self.admission.close(ending);
-                MessageProgress::Complete
-            }
-            StreamEvent::Aborted {
-                unfinished_calls,
-                error,
-            } => {
-                self.abort_message(unfinished_calls);
-                return MessageProgress::Aborted(error);
-            }
-        };
+        let progress = self.calls.feed(event);
         self.send_ready();
         progress
     }
 
-    fn abort_message(&mut self, unfinished: Vec<Call>) {
-        let unfinished = unfinished
-            .into_iter()
-            .map(|call| self.with_turn_number(call));
-        let unfinished = unfinished.collect();
-        self.admission.abort(unfinished);
-        self.send_ready();
-    }
-
     fn send_ready(&mut self) {
-        for mut arrival in self.admission.drain_ready() {
-            if let TurnArrival::Call(checked) = &mut arrival {
-                match self.prior.resume_state(checked) {
-                    Ok(state) => checked.resume_state = state,
-                    // This call and all after it get a result, but don't run.
-                    Err(conflict) => {
-                        self.conflict.get_or_insert(conflict);
-                        let skip = TurnArrival::RestSkipped(NotExecutedCause::StreamAborted);
-                        let _ = self.arrival_sender.send(skip);
-                    }
+        let (prior, conflict) = (self.prior, &mut self.conflict);
+        self.calls
+            .send_ready(|checked| match prior.resume_state(checked) {
+                Ok(state) => {
+                    checked.resume_state = state;
+                    None
                 }
-            }
-            // The dispatcher receives until this sender is dropped, so sending can't fail.
-            let _ = self.arrival_sender.send(arrival);
-        }
-    }
-
-    fn send(&self, arrival: TurnArrival) {
-        let _ = self.arrival_sender.send(arrival);
-    }
-
-    fn partial_arrival(&self, part: PartialCall) -> TurnArrival {
-        let call = CallRef {
-            turn: self.turn_number,
-            position: part.position,
-            tool_use_id: part.id,
-            tool_name: part.name,
-            batch: None,
-            parent: None,
-        };
-        TurnArrival::PartialInput {
-            call,
-            input_so_far: part.input_so_far,
-        }
-    }
-
-    fn with_turn_number(&self, call: Call) -> Call {
-        Call {
-            turn: self.turn_number,
-            ..call
-        }
+                Err(found) => {
+                    conflict.get_or_insert(found);
+                    Some(NotExecutedCause::StreamAborted)
+                }
+            });
     }
 }

@@ -1,5 +1,6 @@
 //! The channel by which a running attempt reports progress.
 
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 /// The maximum number of progress updates that wait for the dispatcher. Further ones are dropped: people couldn't read
@@ -7,11 +8,15 @@ use tokio::sync::mpsc;
 pub(crate) const MAX_QUEUED_PROGRESS: usize = 256;
 
 /// A progress update about a running call, shown to people.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     pub(crate) message: Option<String>,
     /// From 0 to 1.
     pub(crate) fraction: Option<f64>,
+    /// What to show as its parameters.
+    pub(crate) params: Option<Box<RawValue>>,
+    /// What to show as its result.
+    pub(crate) result: Option<Box<RawValue>>,
 }
 
 /// Sends the progress updates of an attempt.
@@ -30,7 +35,7 @@ impl ProgressSender {
     pub(crate) fn send_message(&self, message: String) {
         self.send(Progress {
             message: Some(message),
-            fraction: None,
+            ..Progress::default()
         });
     }
 }

@@ -7,7 +7,7 @@ use crate::run_budget::RunBudget;
 use crate::scheduler::{CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit};
 use crate::settings::EngineSettings;
 use std::sync::Arc;
-use toolq_core::types::ToolsConfig;
+use toolq_core::types::{ToolsConfig, TurnOrigin};
 
 /// The settings of an engine, its runner, and the limits and budgets that apply across turns.
 pub(crate) struct EngineState {
@@ -19,6 +19,8 @@ pub(crate) struct EngineState {
     pub(crate) call_limits: CallLimits,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
+    /// Where the turns come from that it runs from now on.
+    pub(crate) turn_origin: TurnOrigin,
 }
 
 impl EngineState {
@@ -29,6 +31,7 @@ impl EngineState {
             control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
             agent_scope: None,
+            turn_origin: TurnOrigin::default(),
             settings,
             runner,
         }
@@ -45,9 +48,25 @@ impl EngineState {
             runner: Arc::clone(&self.runner),
             circuit_breakers: CircuitBreakers::for_agent(),
             run_budget: self.run_budget.clone(),
-            control: self.control.for_agent(),
+            control: self.control.for_scope(),
             call_limits: self.call_limits.clone(),
             agent_scope: Some(agent_scope),
+            turn_origin: TurnOrigin::default(),
+        }
+    }
+
+    /// Returns the state for one of several turns that run at the same time. It has a control that can halt this turn
+    /// alone; all else is shared.
+    pub(crate) fn for_concurrent_turn(&self, turn_origin: TurnOrigin) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            runner: Arc::clone(&self.runner),
+            circuit_breakers: self.circuit_breakers.clone(),
+            run_budget: self.run_budget.clone(),
+            control: self.control.for_scope(),
+            call_limits: self.call_limits.clone(),
+            agent_scope: None,
+            turn_origin,
         }
     }
 

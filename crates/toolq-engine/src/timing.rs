@@ -17,6 +17,11 @@ pub(crate) const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long pipes are drained after the program itself has exited: processes that it left may keep them open forever.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// How long a server may take to end by itself after its stdin was closed, and again after SIGTERM.
+pub(crate) const SERVER_GRACE: Duration = Duration::from_secs(2);
+/// How long a server may be silent after its start before it is taken for one of the legacy era.
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
 // A reaper that waits for killed processes still responds in time.
 const _: () = assert!(REAPER_TIMEOUT.as_millis() > REAPER_KILL_TIMEOUT.as_millis());
 // A killed attempt returns what it printed, whichever way it was started.

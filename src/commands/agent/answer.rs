@@ -42,7 +42,8 @@ impl AnswerDelivery for AgentAnswer {
     fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }
 
-fn answer_text(answer: &CallAnswer) -> String {
+/// Returns the text of an answer.
+pub(crate) fn answer_text(answer: &CallAnswer) -> String {
     match &answer.content {
         ResultContent::Text(text) => text.clone(),
         ResultContent::Blocks(blocks) => {
@@ -65,10 +66,11 @@ struct AgentReport<'a> {
     /// `None` if an API didn't report them.
     tokens_used: Option<u64>,
     tool_calls_made: u64,
+    tools_called: &'a [String],
     corrections: u64,
     /// Usage by model, including that of agents it called.
     usage: &'a BTreeMap<String, ReportedUsage>,
-    /// `None` if a price is unknown.
+    /// `None` if a price is unknown, or if no model responded.
     estimated_cost_usd: Option<Box<RawValue>>,
     duration_ms: u64,
 }
@@ -99,6 +101,7 @@ pub(crate) fn print_answer(
             turns_used: transcript.agent_usage.turns,
             tokens_used: transcript.agent_usage.total_tokens(),
             tool_calls_made: transcript.agent_usage.requested_calls,
+            tools_called: &transcript.agent_usage.tools_called,
             corrections: transcript.agent_usage.rejected_calls,
             usage: &transcript.total_usage,
             estimated_cost_usd: estimate_cost(transcript, tools),
@@ -120,6 +123,9 @@ fn print_json(value: &impl Serialize) -> Result<(), CommandError> {
 
 /// Returns the total cost as a JSON number, or `None` if a price is unknown.
 fn estimate_cost(transcript: &AgentTranscript, tools: &ToolsConfig) -> Option<Box<RawValue>> {
+    if transcript.total_usage.is_empty() {
+        return None;
+    }
     let parts = transcript
         .total_usage
         .iter()

@@ -2,6 +2,7 @@
 
 mod agent_call;
 mod answer;
+mod recorded_conversation;
 mod transcript;
 
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use std::sync::Arc;
 use crate::args::{AgentArguments as Arguments, AnswerFormat};
 use crate::commands::agent::agent_call::{check_accepted, find_agent, read_call};
 use crate::commands::agent::answer::{AgentAnswer, print_answer};
+use crate::commands::agent::recorded_conversation::restore_conversation;
 use crate::commands::agent::transcript::AgentTranscript;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::session::{LogSubject, RunSession};
+use crate::session::{InputState, LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::answer::strip_hint;
 use toolq_core::check::CallChecker;
-use toolq_core::types::Call;
+use toolq_core::types::{Call, CheckedCall, ResumeState};
 
 /// Runs the named agent on the input.
 ///
@@ -38,28 +40,37 @@ pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let mut transcript =
         AgentTranscript::new(Arc::clone(&session.mask), session.resume.agent_history());
     let mut answer = AgentAnswer::default();
-    let result = session
-        .block_on(async |session| run_call(session, call, &mut transcript, &mut answer).await);
+    let shows_conversation = arguments.to == AnswerFormat::Messages;
+    let result = session.block_on(async |session| {
+        let answered = run_call(session, call, &mut transcript, &mut answer).await?;
+        if let Some(answered) = answered.filter(|_| shows_conversation) {
+            restore_conversation(session, answered, &mut transcript).await;
+        }
+        Ok(())
+    });
     finish(session, result, &transcript, &answer, arguments.to)
 }
 
-/// Runs the `describe` programs of the agent and of the tools it may call, then the agent.
+/// Runs the `describe` programs of the agent and of the tools it may call, then the agent. Returns the call if its answer
+/// came from the log, so that the agent didn't run.
 async fn run_call(
     session: &mut RunSession<'_>,
     call: Call,
     transcript: &mut AgentTranscript,
     answer: &mut AgentAnswer,
-) -> Result<(), CommandError> {
+) -> Result<Option<CheckedCall>, CommandError> {
     let call = [call];
     session.describe_tools(&call).await;
     let [call] = call;
     let mut checked = session.checker.check_call(call);
     check_accepted(&checked)?;
-    checked.resume_state = session.resume.resume_state(&checked, false)?;
+    checked.resume_state = session.resume.resume_state(&checked, InputState::Open)?;
+    let is_answered = matches!(checked.resume_state, ResumeState::Answered(_));
+    let answered = is_answered.then(|| checked.clone());
     let RunSession { engine, sinks, .. } = session;
     let mut sink = transcript.recording_sink(sinks);
     engine.run_turn(0, vec![checked], &mut sink, answer).await;
-    Ok(())
+    Ok(answered)
 }
 
 /// Prints the answer, closes the session, and returns the most severe exit.

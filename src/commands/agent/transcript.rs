@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use redact::Mask;
 use toolq_core::types::{
-    AgentHistory, AgentUsage, EmitError, Event, EventSink, ReportedUsage, Status,
+    AgentHistory, AgentUsage, CallRef, EmitError, Event, EventSink, ReportedUsage, Status,
 };
 
 /// Collects what the final output needs from the events of a run.
@@ -47,13 +47,18 @@ impl AgentTranscript {
         }
     }
 
+    /// Adds a message to the conversation, unless it is one of an agent that the agent called.
+    pub(crate) fn record_message(&mut self, call: &CallRef, message: &RawValue) {
+        if call.parent.is_none() {
+            // Messages to the model may contain secrets.
+            let masked = self.mask.apply_to_json(message.get()).into_owned();
+            self.conversation.extend(RawValue::from_string(masked));
+        }
+    }
+
     fn record_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::AgentMessage { call, message, .. } if call.parent.is_none() => {
-                // Messages to the model may contain secrets.
-                let masked = self.mask.apply_to_json(message.get()).into_owned();
-                self.conversation.extend(RawValue::from_string(masked));
-            }
+            Event::AgentMessage { call, message, .. } => self.record_message(call, message),
             Event::Finished {
                 call,
                 outcome,
@@ -78,6 +83,9 @@ impl AgentTranscript {
                 }
                 if call.parent.is_none() {
                     self.agent_usage = (*agent).clone();
+                    for name in &mut self.agent_usage.tools_called {
+                        *name = self.mask.apply(name).into_owned();
+                    }
                     self.status = outcome.status();
                     self.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
                 }

@@ -10,6 +10,8 @@ use clap_complete::engine::{
 
 use crate::commands::complete::described;
 use crate::context::CommandContext;
+use toolq_core::tools_file::parse_locked_tools_file;
+use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Backing, Tool};
 
 /// Number of sessions in the default directory that are offered, the latest first.
@@ -67,8 +69,9 @@ impl NameSource {
         let text = std::fs::read_to_string(&self.tools_path).unwrap_or_default();
         let dir = self.tools_path.parent().unwrap_or(Path::new(""));
         let current_dir = std::env::current_dir().unwrap_or_default();
-        let parsed =
-            toolq_core::tools_file::parse_tools_file(&text, &current_dir.join(dir), &current_dir);
+        let lock = ToolsLock::read(&self.tools_path).ok().flatten();
+        let dir = current_dir.join(dir);
+        let parsed = parse_locked_tools_file(&text, &dir, &current_dir, LockUse::from(&lock));
         let tools = parsed.tools.map(|config| config.tools).unwrap_or_default();
         let kept = tools.iter().filter(|tool| keeps(tool));
         kept.map(|tool: &Arc<Tool>| {

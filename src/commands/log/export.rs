@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::{ExportFormat, LogExportArguments};
-use crate::commands::log::log_files::select_logs;
+use crate::commands::log::log_files::{select_logs, warn_torn};
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::stdout;
@@ -27,7 +27,10 @@ pub fn export_logs(
     for path in select_logs(&arguments.logs, context)? {
         let source = files::open_source(&path)?;
         let recording = Recording::read(source, Some(Dialect::Toolq), u64::MAX)?;
-        let recording = files::verify_session_log(recording, &path)?;
+        let (recording, torn_end) = files::verify_session_log(recording, &path)?;
+        if let Some(torn_end) = torn_end {
+            warn_torn(&path, &torn_end, context);
+        }
         export_recording(&recording, arguments.format, &path)?;
     }
     Ok(Exit::Ok)

@@ -160,7 +160,7 @@ impl<'a> LogPrinter<'a> {
         Some(if self.records.has_writer() || !writer.has_exited() {
             format!("no end yet: process {} is still running", writer.pid)
         } else {
-            "no end: the run was killed. The same `toolq run` with `--resume` finishes it"
+            "no end: toolq was killed. The same `toolq run` with `--resume` finishes a run; a server starts anew"
                 .to_owned()
         })
     }

@@ -3,9 +3,9 @@
 use crate::commands::run::settings::RunSettings;
 use crate::input::CommandInput;
 use crate::output::{AnswerPrinter, CommandError, Exit};
-use crate::session::RunSession;
+use crate::session::{InputState, RunSession};
 use toolq_core::transcript::Recording;
-use toolq_core::types::{CheckedCall, HaltCause, InputLayout, Turn};
+use toolq_core::types::{Call, CheckedCall, HaltCause, InputLayout, Turn, TurnOrigin};
 
 /// Answers one input after another.
 pub(crate) struct InputAnswerer<'s, 'c> {
@@ -13,6 +13,8 @@ pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) settings: RunSettings,
     /// Number of turns in the earlier inputs.
     pub(crate) turns_before: usize,
+    /// The path of the current input.
+    input_path: String,
     /// The errors of inputs that broke off.
     failures: Vec<CommandError>,
 }
@@ -23,6 +25,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             session,
             settings,
             turns_before: 0,
+            input_path: String::new(),
             failures: Vec::new(),
         }
     }
@@ -32,12 +35,14 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         self.failures
     }
 
-    /// Answers all inputs. An input that breaks off doesn't stop the others.
+    /// Answers all inputs, each with its path. An input that breaks off doesn't stop the others.
     pub(crate) async fn answer_inputs(
         &mut self,
-        inputs: Vec<CommandInput>,
+        inputs: impl Iterator<Item = (String, CommandInput)>,
     ) -> Result<(), CommandError> {
-        for input in inputs {
+        for (path, input) in inputs {
+            self.input_path = path;
+            self.set_turn_origin(TurnOrigin::default());
             let answered = match input {
                 CommandInput::Recording(recording) => self.answer_recording(&recording).await,
                 CommandInput::Stream(stream) => self.answer_stream(*stream).await,
@@ -83,20 +88,29 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     ) -> Result<(), CommandError> {
         printer.begin_turn(turn.answer_form);
         self.session.describe_tools(&turn.calls).await;
+        self.set_turn_origin(turn.origin.clone());
         let (number, calls) = (turn.number, self.check_turn(turn)?);
         let RunSession { engine, sinks, .. } = &mut *self.session;
         engine.run_turn(number, calls, sinks, printer).await;
         Ok(())
     }
 
+    /// Sets where the following turns come from, in addition to the current input.
+    pub(crate) fn set_turn_origin(&mut self, origin: TurnOrigin) {
+        self.session.engine.set_turn_origin(TurnOrigin {
+            input: Some(self.input_path.clone()),
+            ..origin
+        });
+    }
+
     /// Checks the calls of a turn, and adds what earlier runs recorded about them.
     fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, CommandError> {
-        let started = turn.started_positions.clone();
+        let state = |call: &Call| InputState::of_call(&turn, call.position);
+        let input_states: Vec<InputState> = turn.calls.iter().map(state).collect();
         let mut calls = self.session.checker.check_turn(turn);
-        for checked in &mut calls {
-            let known_from_input = started.contains(&checked.call.position);
+        for (checked, input_state) in calls.iter_mut().zip(input_states) {
             let resume = &self.session.resume;
-            checked.resume_state = resume.resume_state(checked, known_from_input)?;
+            checked.resume_state = resume.resume_state(checked, input_state)?;
         }
         Ok(calls)
     }

@@ -49,9 +49,11 @@ pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, Comm
         include_answered: run_settings.include_answered,
     };
     let mut session = RunSession::begin(context, tools, &settings, subject)?;
+    let paths = arguments.input.paths().into_iter();
+    let paths = paths.map(|path| path.display().to_string());
     let answered = session.block_on(async |session| {
         let mut answerer = InputAnswerer::new(session, run_settings);
-        let result = answerer.answer_inputs(inputs).await;
+        let result = answerer.answer_inputs(paths.zip(inputs)).await;
         (result, answerer.into_failures())
     });
     let has_log = settings.log.target != LogTarget::Disabled;

@@ -105,7 +105,8 @@ impl InputAnswerer<'_, '_> {
             self.turns_before = turns_before + stream.message_count();
             let stream_error = match event {
                 None => return Ok(()),
-                Some(StreamEvent::CallStarted { turn, form }) => {
+                Some(StreamEvent::CallStarted { turn, form, origin }) => {
+                    self.set_turn_origin(origin);
                     self.answer_message(&mut stream, turns_before + turn, form)
                         .await?
                 }

@@ -59,6 +59,8 @@ fn emit_status(
         call,
         message: tip,
         progress,
+        params: None,
+        result: None,
     };
     sink.emit(&[status]).unwrap();
 }
@@ -117,11 +119,11 @@ fn agents_are_shown_as_a_tree() {
     emit_status(&mut bars, &look, Some("at home"), Some(0.5));
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    ⠁ expert: turn 1 of 3
+    ⠁ expert: turn 1 of at most 3
     ⠁ └ helper
     ⠁   └ look: at home, 50 %
     ⠁ └ search
-    ⠁ new_task: reader, turn 1 of 3
+    ⠁ new_task: reader, turn 1 of at most 3
     ⠁ └ read
     ⠁ get
     ──────────────────────── 0/3
@@ -131,10 +133,10 @@ fn agents_are_shown_as_a_tree() {
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
     expert › helper › look toolu_0_0_0: timeout after 30s
-    ⠉ expert: turn 2 of 3
+    ⠉ expert: turn 2 of at most 3
     ⠉ └ helper
     ⠉ └ search
-    ⠉ new_task: reader, turn 1 of 3
+    ⠉ new_task: reader, turn 1 of at most 3
     ⠉ └ read
     ⠉ get
     ──────────────────────── 0/3
@@ -234,10 +236,11 @@ fn a_failure_says_which_call_and_why() {
     let output = OutputBuffer::default();
     let mut lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
     let failed = Outcome::Failed {
-        output: String::new(),
-        stderr: "trying s3cr3t-value\npassword authentication failed for s3cr3t-value\n\n"
-            .to_owned(),
-        captured: CaptureStats::default(),
+        output: CallOutput {
+            stderr: "trying s3cr3t-value\npassword authentication failed for s3cr3t-value\n\n"
+                .to_owned(),
+            ..CallOutput::default()
+        },
         ending: CallEnding::ExitCode(2),
     };
     for (position, input) in [r#"{"url":"http://a/1"}"#, r#"{"url":"s3cr3t-value"}"#]

@@ -22,7 +22,7 @@ use toolq_core::testing::{
     sample_tool,
 };
 use toolq_core::types::{
-    CallEnding, CallRef, CaptureStats, CheckedCall, Event, EventSink, Outcome, PriceTable,
+    CallEnding, CallOutput, CallRef, CheckedCall, Event, EventSink, Outcome, PriceTable,
     StatusTemplates, Template, TemplatePart, Tool, Verdict,
 };
 
@@ -106,17 +106,13 @@ fn emit_start(sink: &mut dyn EventSink, checked: &CheckedCall) {
 fn emit_retry_and_timeout(sink: &mut dyn EventSink, checked: &CheckedCall) {
     let call = &CallRef::new(&checked.call, Some(0));
     let failed = Outcome::Failed {
-        output: String::new(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput::default(),
         ending: CallEnding::HttpStatus(503),
     };
     let timed_out = Outcome::TimedOut {
         no_calls_started: false,
         limit: Duration::from_secs(30),
-        output: String::new(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput::default(),
     };
     let retrying = Event::Retrying {
         call,
@@ -128,6 +124,8 @@ fn emit_retry_and_timeout(sink: &mut dyn EventSink, checked: &CheckedCall) {
         call,
         message: Some("half\x1b[1m way"),
         progress: Some(0.5),
+        params: None,
+        result: None,
     };
     emit_start(sink, checked);
     sink.emit(&[retrying, status.clone(), status]).unwrap();

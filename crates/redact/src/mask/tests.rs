@@ -38,6 +38,36 @@ fn every_spelling_is_masked() {
     assert_eq!(Mask::default().apply("s3cr3t"), "s3cr3t");
 }
 
+/// A secret of which little is left without its backslashes is found at every level of escaping, even where the backslash
+/// itself is written as a code.
+#[test]
+fn a_short_secret_with_a_backslash_is_masked_however_often_it_is_escaped() {
+    for secret in ["&_\\RRu", "\\\\\\\\\\e", "&#38;ab"] {
+        let mask = Mask::new([secret]);
+        let json = |text: &str| serde_json::to_string(text).unwrap();
+        let mut text = secret.to_owned();
+        for _ in 0..4 {
+            assert_eq!(mask.apply(&text).matches(MASKED).count(), 1, "{text}");
+            assert!(!mask.apply(&text).contains("RRu"), "{text}");
+            text = json(&text);
+        }
+        let coded = json(&secret.replace('\\', "\\u005c").replace('&', "\\u0026"));
+        assert!(mask.apply(&coded).contains(MASKED), "{coded}");
+    }
+    let mask = Mask::new(["&_\\RRu"]);
+    for innocent in ["&_RRu", "&amp;_RR", "_\\RRu"] {
+        assert_eq!(mask.apply(innocent), innocent);
+    }
+}
+
+#[test]
+fn the_backslashes_that_a_secret_begins_with_are_masked() {
+    let mask = Mask::new(["\\\\share"]);
+    for text in ["\\\\share", "\\\\\\\\share", "\\\\\\\\\\\\\\\\share"] {
+        assert_eq!(mask.apply(&format!("a {text} b")), format!("a {MASKED} b"));
+    }
+}
+
 /// Escapes and quotes of JSON, URLs, HTML, shells, YAML and CSV, alone and combined.
 #[test]
 fn escaped_and_quoted_secrets_are_masked() {
@@ -172,6 +202,9 @@ fn the_start_of_a_secret_is_held_back() {
         (r#"{"a":"b","c":"\t hu"#, r#"{"a":"b","c":"\t "#),
         (r#"{"a":"b","c":" hut"#, r#"{"a":"b","c":" hu"#),
         (r#"{"a":"hu","c":1"#, r#"{"a":"hu","c":"#),
+        (r#"{"a":"b\'"#, r#"{"a":"b\'"#),
+        // A whole secret is masked; without its last character, it wouldn't be.
+        (r#"{"a":"hunter22h"#, r#"{"a":"hunter22"#),
         ("", ""),
     ] {
         assert_eq!(&text[..mask.safe_prefix_len(text)], shown, "{text}");
@@ -239,6 +272,22 @@ fn a_secret_of_several_lines_is_masked_however_its_lines_are_laid_out() {
     }
 }
 
+#[test]
+fn each_of_two_lines_is_masked() {
+    let mask = Mask::new(["the-first-line\nthe-second-line"]);
+    assert_eq!(mask.apply("the-second-line"), MASKED);
+    assert_eq!(
+        mask.apply("> the-first-line\n> the-second-line"),
+        "> [masked]\n> [masked]"
+    );
+}
+
+#[test]
+fn debug_output_has_no_secret() {
+    let shown = format!("{:?}", Mask::new(["s3cr3t-value"]));
+    assert_eq!(shown, "Mask { scope: Secrets(Patterns { .. }) }");
+}
+
 /// Lines of a few letters occur in innocent text.
 #[test]
 fn short_lines_of_a_secret_are_not_masked_by_themselves() {
@@ -275,11 +324,14 @@ fn a_mask_without_an_automaton_hides_everything() {
     assert_eq!(mask.apply(""), "");
     assert_eq!(mask.apply_to_json(r#"{"a":1}"#), r#""[masked]""#);
     assert_eq!(mask.safe_prefix_len("anything"), 0);
-    let mut stream = MaskedStream::new(Arc::new(mask));
-    let mut passed = Vec::new();
-    for piece in ["any", "", "thing"] {
-        stream.push(piece.as_bytes(), |bytes| passed.extend_from_slice(bytes));
+    let mask = Arc::new(mask);
+    for (pieces, masked) in [(["any", "", "thing"], MASKED), ([""; 3], "")] {
+        let mut stream = MaskedStream::new(Arc::clone(&mask));
+        let mut passed = Vec::new();
+        for piece in pieces {
+            stream.push(piece.as_bytes(), |bytes| passed.extend_from_slice(bytes));
+        }
+        stream.finish(|bytes| passed.extend_from_slice(bytes));
+        assert_eq!(passed, masked.as_bytes());
     }
-    stream.finish(|bytes| passed.extend_from_slice(bytes));
-    assert_eq!(passed, MASKED.as_bytes());
 }

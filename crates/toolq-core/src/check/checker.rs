@@ -135,8 +135,8 @@ impl CallChecker {
         })
     }
 
-    /// Returns the input to execute: with the schema's defaults, verbatim if it is valid then, or coerced if that makes
-    /// it valid.
+    /// Returns the input to execute: with the schema's defaults, verbatim if it is valid then, without the defaults that
+    /// would make it invalid, or coerced if that makes it valid.
     fn validate_input(
         &self,
         tool: &Tool,
@@ -174,6 +174,13 @@ impl CallChecker {
                 input: filled,
                 value,
                 before_coercion,
+            });
+        }
+        if let Some(valid) = schema.fill_valid_defaults(input) {
+            return Ok(ValidInput {
+                value: valid.to_value(),
+                before_coercion: (valid.text() != input.text()).then(|| input.clone()),
+                input: valid,
             });
         }
         let coerced = tool

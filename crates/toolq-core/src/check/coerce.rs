@@ -25,12 +25,17 @@ pub(crate) fn coerce_input(
     let mut candidate = input.clone();
     for _ in 0..MAX_ROUNDS {
         candidate = coerce_once(&candidate, &type_errors)?;
+        let without_defaults = candidate.clone();
         if let Some(filled) = schema.fill_defaults(&candidate).ok()? {
             candidate = filled;
         }
         let value = candidate.to_value();
         if schema.accepts_input(&candidate, &value) {
             return Some((candidate, value));
+        }
+        if let Some(valid) = schema.fill_valid_defaults(&without_defaults) {
+            let value = valid.to_value();
+            return Some((valid, value));
         }
         type_errors = schema.type_errors(&value);
     }

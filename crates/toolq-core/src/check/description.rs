@@ -1,6 +1,9 @@
 //! Parses the output of a tool's `describe` command. That output isn't trusted: it must follow the same rules as
 //! tools.yaml.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;

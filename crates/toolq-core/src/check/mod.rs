@@ -14,4 +14,5 @@ mod safety;
 pub use admission::StreamAdmission;
 pub use checker::CallChecker;
 pub use description::{MAX_DESCRIPTION_BYTES, parse_description, undescribed_tools};
+pub use fill::invocation::build_server_command;
 pub use path_confinement::recheck_paths;

@@ -6,6 +6,9 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum length of a path in bytes, including the terminator: `PATH_MAX` on Linux.
 const MAX_PATH_BYTES: usize = 4_096;
 
+/// Why a path is refused that has a `..` where nothing exists yet.
+const AFTER_MISSING: &str = "`..` after a directory that doesn't exist";
+
 /// The directory that paths must stay inside.
 pub(crate) struct PathBounds<'a> {
     /// As declared.
@@ -54,6 +57,20 @@ impl<'a> PathBounds<'a> {
         self.check_components(self.canonical_root.clone(), relative.ok_or("")?)
     }
 
+    /// Like [`Self::check_path`], but a path that leads nowhere is fine, because no program gets there.
+    ///
+    /// # Errors
+    /// See [`Self::check_path`].
+    pub(crate) fn check_guess(&self, path: &str) -> Result<(), &'static str> {
+        if path.is_empty() || path.starts_with('~') {
+            return Ok(());
+        }
+        match self.check_path(path) {
+            Err(AFTER_MISSING) => Ok(()),
+            verdict => verdict,
+        }
+    }
+
     /// Walks down from `current`, a directory without symlinks in its path; no step may leave the root.
     fn check_components(&self, mut current: PathBuf, path: &Path) -> Result<(), &'static str> {
         let mut exists = true;
@@ -63,7 +80,7 @@ impl<'a> PathBounds<'a> {
                 Component::ParentDir if exists => {
                     current.pop();
                 }
-                Component::ParentDir => return Err("`..` after a directory that doesn't exist"),
+                Component::ParentDir => return Err(AFTER_MISSING),
                 Component::Normal(name) => {
                     current.push(name);
                     if exists {
@@ -169,6 +186,53 @@ mod tests {
             &format!("{}-secret/x", root.display()),
         ] {
             assert!(bounds.check_path(path).is_err(), "{path}");
+        }
+    }
+
+    /// A refused path says why, so that the model can write another.
+    #[test]
+    fn a_path_that_no_system_accepts_is_refused_for_what_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let bounds = PathBounds::new(dir.path(), dir.path()).unwrap();
+        let deep = "new/".repeat(MAX_PATH_BYTES / 4 - 1);
+        for (path, why) in [
+            ("", "it is empty"),
+            ("a\0b", "it contains a NUL character"),
+            (
+                &*format!("{deep}{}", "x".repeat(MAX_PATH_BYTES - deep.len())),
+                "it is longer than 4,095 bytes",
+            ),
+            (
+                "~/x",
+                "`~` isn't expanded; write `./~` for a file with that name",
+            ),
+            (&*"x".repeat(1_000), "a directory in the path can't be read"),
+            ("new/../x", "`..` after a directory that doesn't exist"),
+        ] {
+            assert_eq!(bounds.check_path(path), Err(why), "{path}");
+        }
+        let longest = format!("{deep}{}", "x".repeat(MAX_PATH_BYTES - deep.len() - 1));
+        assert_eq!(bounds.check_path(&longest), Ok(()));
+    }
+
+    /// Where a program may find a path, a text that it can't open is no danger.
+    #[test]
+    fn a_guess_is_refused_only_if_it_leads_somewhere_outside() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("app");
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        let bounds = PathBounds::new(&root, &root).unwrap();
+        for (path, as_path, as_guess) in [
+            ("", false, true),
+            ("~", false, true),
+            ("~/x", false, true),
+            ("missing/../x", false, true),
+            ("src/x", true, true),
+            ("../x", false, false),
+            ("/etc/passwd", false, false),
+        ] {
+            assert_eq!(bounds.check_path(path).is_ok(), as_path, "{path}");
+            assert_eq!(bounds.check_guess(path).is_ok(), as_guess, "{path}");
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Builds rejections: why a call may not run, with everything a model needs to correct it.
 
+#[cfg(test)]
+mod tests;
+
 use crate::json::InvalidInput;
 use crate::json_schema::SchemaError;
 use crate::text::{MAX_NAME_CHARS, suggest_name, truncate};
@@ -92,10 +95,10 @@ pub(crate) fn unreadable_input(fault: &InvalidInput) -> Rejection {
         InvalidInput::TooLarge(_) => (RejectionReason::InvalidInput, ""),
         _ => (RejectionReason::InvalidArguments, ""),
     };
-    let detail = ProblemDetail {
-        path: truncate(path, MAX_NAME_CHARS),
-        message: truncate(&fault.to_string(), 2 * MAX_NAME_CHARS),
-    };
+    let detail = ProblemDetail::new(
+        truncate(path, MAX_NAME_CHARS),
+        truncate(&fault.to_string(), 2 * MAX_NAME_CHARS),
+    );
     Rejection {
         reason,
         details: vec![detail],
@@ -127,8 +130,5 @@ fn unusable_tool(details: Vec<ProblemDetail>) -> Rejection {
 
 /// A problem with the input as a whole.
 fn input_detail(message: impl Into<String>) -> ProblemDetail {
-    ProblemDetail {
-        path: String::new(),
-        message: message.into(),
-    }
+    ProblemDetail::new("", message)
 }

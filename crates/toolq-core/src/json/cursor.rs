@@ -83,7 +83,7 @@ fn find_value_end(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Returns the end of the string whose opening quote is just before `at`.
-fn find_string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn find_string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += find_quote_or_backslash(bytes.get(at..)?)? + 1;
         if bytes[at - 1] == b'"' {

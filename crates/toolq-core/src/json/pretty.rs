@@ -1,5 +1,7 @@
 //! Pretty-printing.
 
+use crate::json::cursor::find_string_end;
+
 /// Indents `compact`, which must be one valid JSON value. Only whitespace changes; digits and escapes are preserved.
 pub fn indent_json(compact: &str) -> String {
     let mut out = String::with_capacity(compact.len() * 2);
@@ -7,7 +9,7 @@ pub fn indent_json(compact: &str) -> String {
     let mut rest = compact;
     while let Some(c) = rest.chars().next() {
         let len = match c {
-            '"' => leading_string_len(rest),
+            '"' => find_string_end(rest.as_bytes(), 1).unwrap_or(rest.len()),
             _ => c.len_utf8(),
         };
         let (token, after) = rest.split_at(len);
@@ -40,20 +42,6 @@ pub fn indent_json(compact: &str) -> String {
 fn push_line_break(out: &mut String, depth: usize) {
     out.push('\n');
     out.extend(std::iter::repeat_n("  ", depth));
-}
-
-/// Returns the length in bytes of the string that `text` starts with, including both quotes.
-fn leading_string_len(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

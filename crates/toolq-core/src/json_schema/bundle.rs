@@ -11,9 +11,8 @@ use std::path::Path;
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-use crate::json_schema::library::{
-    BASE_URI, LibraryFile, SchemaLibrary, SchemaReference, find_references,
-};
+use crate::json_schema::library::{BASE_URI, LibraryFile, SchemaLibrary};
+use crate::json_schema::references::{SchemaReference, find_references};
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
 /// Keys alongside a reference to a whole file that may override those of the file.

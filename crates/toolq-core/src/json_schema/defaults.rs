@@ -99,8 +99,41 @@ impl SchemaDefaults {
     /// # Errors
     /// With its defaults, the input would exceed the limits of an input.
     pub(crate) fn fill(&self, input: &Input) -> Result<Option<Input>, InvalidInput> {
+        self.fill_except(input, &HashSet::new())
+    }
+
+    /// Fills in the missing values of `input` whose defaults keep it valid by `is_valid`, each default tried in turn;
+    /// returns `None` if there are none. `input` is valid as it came.
+    pub(crate) fn fill_valid(
+        &self,
+        input: &Input,
+        is_valid: impl Fn(&Input) -> bool,
+    ) -> Option<Input> {
+        let with_default = |number: &usize| self.schemas[*number].default.is_some();
+        let mut skipped: HashSet<usize> = (0..self.schemas.len()).filter(with_default).collect();
+        let mut best = None;
+        for number in (0..self.schemas.len()).filter(with_default) {
+            skipped.remove(&number);
+            match self.fill_except(input, &skipped) {
+                Ok(None) => {}
+                Ok(Some(filled)) if is_valid(&filled) => best = Some(filled),
+                Ok(Some(_)) | Err(_) => {
+                    skipped.insert(number);
+                }
+            }
+        }
+        best
+    }
+
+    /// Fills in the missing values of `input`, but never the defaults of the schemas in `skipped`.
+    fn fill_except(
+        &self,
+        input: &Input,
+        skipped: &HashSet<usize>,
+    ) -> Result<Option<Input>, InvalidInput> {
         let mut filler = DefaultFiller {
             schemas: &self.schemas,
+            skipped,
             expanding: HashSet::new(),
             filled_count: 0,
         };
@@ -177,6 +210,8 @@ impl DefaultSchema {
 /// Fills in one input.
 struct DefaultFiller<'s> {
     schemas: &'s [DefaultSchema],
+    /// Schemas whose defaults are left out.
+    skipped: &'s HashSet<usize>,
     /// Schemas whose default is being filled in itself: a default below itself would never end.
     expanding: HashSet<usize>,
     filled_count: usize,
@@ -248,6 +283,7 @@ impl DefaultFiller<'_> {
         let applicable = self.applicable_schemas(schemas);
         let with_default = applicable
             .iter()
+            .filter(|number| !self.skipped.contains(number))
             .find_map(|number| Some((*number, all[*number].default.as_deref()?)));
         let Some((number, default)) = with_default else {
             return Ok(None);

@@ -3,33 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::io::Read;
-use std::path::{Component, Path};
+use std::path::Path;
 use std::rc::Rc;
 
-use jsonschema::{Draft, Registry, RegistryBuilder, Retrieve, Uri};
-use percent_encoding::percent_decode_str;
+use jsonschema::{Draft, Retrieve, Uri};
 use serde_json::Value;
 use url::Url;
 
+use crate::json_schema::meta_schemas::{find_meta_schema, meta_schema_root};
+use crate::json_schema::references::{SchemaReference, find_references, resolve_target};
 use crate::json_schema::schema_error::SchemaError;
+use crate::json_schema::schema_file::load_file;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
 /// What references are relative to: stands for the directory of tools.yaml, whatever its name.
 pub(crate) const BASE_URI: &str = "json-schema:///";
-/// Maximum size of a file that a `$ref` names, in bytes.
-const MAX_FILE_BYTES: u64 = 4 << 20;
-/// Keywords whose value is a reference.
-const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-
-/// Where the meta-schemas of all drafts are. The `jsonschema` crate has them.
-const META_SCHEMA_ADDRESSES: [(&str, Draft); 5] = [
-    ("http://json-schema.org/draft-04/schema", Draft::Draft4),
-    ("http://json-schema.org/draft-06/schema", Draft::Draft6),
-    ("http://json-schema.org/draft-07/schema", Draft::Draft7),
-    ("https://json-schema.org/draft/2019-09/", Draft::Draft201909),
-    ("https://json-schema.org/draft/2020-12/", Draft::Draft202012),
-];
 
 /// The files that a schema reaches, by the address that references to them resolve to.
 #[derive(Debug, Clone, Default)]
@@ -187,29 +175,6 @@ impl SchemaLibrary {
     }
 }
 
-/// Returns where the meta-schema is that `address` belongs to, and its draft.
-fn meta_schema_root(address: &str) -> Option<(&'static str, Draft)> {
-    META_SCHEMA_ADDRESSES
-        .into_iter()
-        .find(|(known, _)| address == *known || known.ends_with('/') && address.starts_with(known))
-}
-
-/// Returns the meta-schema, or the vocabulary of one, at `address`.
-fn find_meta_schema(address: &str) -> Option<Value> {
-    let (root, draft) = meta_schema_root(address)?;
-    // A registry has the meta-schemas that its documents refer to.
-    let meta_schema = format!("{root}{}", if root.ends_with('/') { "schema" } else { "" });
-    let document = serde_json::json!({"$schema": meta_schema, "$ref": address});
-    let registry = Registry::new()
-        .draft(draft)
-        .add(BASE_URI, draft.create_resource_ref(&document))
-        .and_then(RegistryBuilder::prepare)
-        .ok()?;
-    let base = jsonschema::uri::from_str(BASE_URI).ok()?;
-    let resolved = registry.resolver(base).lookup(address).ok()?;
-    Some(resolved.contents().clone())
-}
-
 /// Returns how many leading parts two addresses share: the origin, and then directories. 0 if the origins differ.
 fn common_base_len(id: &Url, target: &Url) -> usize {
     let origin = |url: &Url| (url.scheme().to_owned(), url.authority().to_owned());
@@ -256,137 +221,4 @@ impl SchemaLibrary {
         let is_file = self.files.contains_key(target.as_str());
         is_file.then(|| (target.into(), fragment))
     }
-}
-
-/// A reference and the schema that contains it.
-#[derive(Clone, Copy)]
-pub(crate) struct SchemaReference<'p, 'a> {
-    pub(crate) subschema: &'p Subschema<'a>,
-    pub(crate) keyword: &'static str,
-    pub(crate) text: &'a str,
-}
-
-impl SchemaReference<'_, '_> {
-    /// JSON pointer to the reference itself.
-    pub(crate) fn pointer(&self) -> String {
-        format!("{}/{}", self.subschema.pointer, self.keyword)
-    }
-}
-
-/// Returns the references in `subschemas`.
-pub(crate) fn find_references<'p, 'a>(
-    subschemas: &'p [Subschema<'a>],
-) -> impl Iterator<Item = SchemaReference<'p, 'a>> {
-    subschemas.iter().flat_map(|subschema| {
-        REFERENCE_KEYWORDS.into_iter().filter_map(move |keyword| {
-            let text = subschema.schema.get(keyword)?.as_str()?;
-            Some(SchemaReference {
-                subschema,
-                keyword,
-                text,
-            })
-        })
-    })
-}
-
-/// Returns the address of the document that `reference` points to.
-fn resolve_target(base: &Rc<Url>, reference: &str) -> Result<Url, SchemaError> {
-    let mut target = base.join(reference).map_err(|error| {
-        SchemaError::new(
-            "",
-            format!("`{reference}` isn't a valid reference: {error}"),
-        )
-    })?;
-    target.set_fragment(None);
-    if escapes_directory(base, reference) {
-        return Err(outside_error(reference));
-    }
-    Ok(target)
-}
-
-/// Returns whether a relative reference has more `..` than `base` has directories. Joining would silently drop them.
-fn escapes_directory(base: &Url, reference: &str) -> bool {
-    let path = reference.split(['#', '?']).next().unwrap_or_default();
-    if path.contains(':') || base.scheme() != "json-schema" {
-        return false;
-    }
-    let directories = base.path().matches('/').count().saturating_sub(1);
-    let mut depth = if path.starts_with('/') {
-        0
-    } else {
-        directories
-    };
-    percent_decode_str(path)
-        .decode_utf8_lossy()
-        .split('/')
-        .filter(|part| !matches!(*part, "" | "."))
-        .any(|part| match (part, depth) {
-            ("..", 0) => true,
-            ("..", _) => {
-                depth -= 1;
-                false
-            }
-            _ => {
-                depth += 1;
-                false
-            }
-        })
-}
-
-fn outside_error(reference: &str) -> SchemaError {
-    let message = format!("`{reference}` leads outside the directory of tools.yaml");
-    SchemaError::new("", message)
-        .with_hint("copy the file into the directory of tools.yaml, or its schema into `$defs`")
-}
-
-/// Reads a file in the directory of tools.yaml. Returns its path below that directory, too.
-fn load_file(target: &Url, dir: &Path) -> Result<(String, Value), SchemaError> {
-    if target.scheme() != "json-schema" || target.host().is_some() {
-        let message =
-            format!("`{target}` isn't a file next to tools.yaml; references are never fetched");
-        return Err(SchemaError::new("", message)
-            .with_hint("save it as a JSON file next to tools.yaml and refer to that"));
-    }
-    let name = percent_decode_str(target.path().trim_start_matches('/'))
-        .decode_utf8_lossy()
-        .into_owned();
-    let file_error = |cause: &str| {
-        SchemaError::new("", format!("the file `{name}` {cause}")).with_hint(
-            "a reference names a JSON file next to tools.yaml, or a location such as `#/$defs/name`",
-        )
-    };
-    let relative = Path::new(&name);
-    if !relative
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)))
-    {
-        return Err(outside_error(&name));
-    }
-    let unreadable = |error: std::io::Error| file_error(&format!("can't be read: {error}"));
-    let resolved = dir.join(relative).canonicalize().map_err(unreadable)?;
-    if !dir
-        .canonicalize()
-        .is_ok_and(|dir| resolved.starts_with(dir))
-    {
-        return Err(outside_error(&name));
-    }
-    let value = read_json_file(&resolved).map_err(|cause| file_error(&cause))?;
-    Ok((name, value))
-}
-
-fn read_json_file(file: &Path) -> Result<Value, String> {
-    let unreadable = |error: std::io::Error| format!("can't be read: {error}");
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err("isn't a regular file".to_owned());
-    }
-    let opened = std::fs::File::open(file).map_err(unreadable)?;
-    let mut text = Vec::new();
-    opened
-        .take(MAX_FILE_BYTES + 1)
-        .read_to_end(&mut text)
-        .map_err(unreadable)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("is larger than {MAX_FILE_BYTES} bytes"));
-    }
-    serde_json::from_slice(&text).map_err(|error| format!("isn't JSON: {error}"))
 }

@@ -17,6 +17,8 @@ use crate::types::ProblemDetail;
 /// Maximum number of problems that are listed; the rest are counted.
 const MAX_DETAILS: usize = 50;
 
+const ADDITIONAL_PROPERTIES: &str = "additionalProperties";
+
 /// Lists every problem of `input`; empty if it is valid.
 pub(crate) fn collect_problem_details(
     validator: &Validator,
@@ -34,10 +36,8 @@ pub(crate) fn collect_problem_details(
     }
     if collector.omitted > 0 {
         let more = collector.omitted;
-        collector.details.push(ProblemDetail {
-            path: String::new(),
-            message: format!("and {}", format_count(more as u64, "more problem")),
-        });
+        let message = format!("and {}", format_count(more as u64, "more problem"));
+        collector.details.push(ProblemDetail::new("", message));
     }
     collector.details
 }
@@ -53,7 +53,12 @@ struct SchemaProblemCollector<'d> {
 }
 
 impl SchemaProblemCollector<'_> {
-    fn push_detail(&mut self, path: &str, message: impl FnOnce() -> String) {
+    fn push_detail(
+        &mut self,
+        path: &str,
+        error: &ValidationError<'_>,
+        message: impl FnOnce() -> String,
+    ) {
         if self.details.len() == MAX_DETAILS {
             self.omitted += 1;
             return;
@@ -61,6 +66,8 @@ impl SchemaProblemCollector<'_> {
         self.details.push(ProblemDetail {
             path: truncate(path, MAX_NAME_CHARS),
             message: message(),
+            keyword: Some(keyword(error).to_owned()),
+            schema_path: Some(error.schema_path().as_str().to_owned()),
         });
     }
 
@@ -69,26 +76,25 @@ impl SchemaProblemCollector<'_> {
         match error.kind() {
             Kind::Required { property } => {
                 let name = escape_pointer_token(property.as_str().unwrap_or_default());
-                self.push_detail(&format!("{path}/{name}"), || "is required".to_owned());
+                self.push_detail(&format!("{path}/{name}"), error, || {
+                    "is required".to_owned()
+                });
             }
             Kind::AdditionalProperties { unexpected }
             | Kind::UnevaluatedProperties { unexpected } => {
                 self.add_unexpected_keys(
                     path,
+                    error,
                     unexpected,
                     &declared_properties(error, self.schema),
                 );
             }
             // No keys are declared at all, so the error doesn't name the unexpected ones.
-            Kind::FalseSchema
-                if error
-                    .schema_path()
-                    .as_str()
-                    .ends_with("/additionalProperties") =>
-            {
+            Kind::FalseSchema if keyword(error) == ADDITIONAL_PROPERTIES => {
                 let object = self.input.pointer(path).and_then(Value::as_object);
                 self.add_unexpected_keys(
                     path,
+                    error,
                     object.into_iter().flat_map(|object| object.keys()),
                     &[],
                 );
@@ -96,23 +102,38 @@ impl SchemaProblemCollector<'_> {
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 match find_intended_alternative(path, context) {
                     Some(errors) => errors.iter().for_each(|error| self.add_error(error)),
-                    None => self.push_detail(path, || no_alternative_message(error, context)),
+                    None => {
+                        self.push_detail(path, error, || no_alternative_message(error, context));
+                    }
                 }
             }
-            _ => self.push_detail(path, || error_message(error)),
+            _ => self.push_detail(path, error, || error_message(error)),
         }
     }
 
     fn add_unexpected_keys<'n>(
         &mut self,
         path: &str,
+        error: &ValidationError<'_>,
         unexpected: impl IntoIterator<Item = &'n String>,
         known: &[&str],
     ) {
         for name in unexpected {
             let pointer = format!("{path}/{}", escape_pointer_token(name));
-            self.push_detail(&pointer, || unexpected_key_message(name, known));
+            self.push_detail(&pointer, error, || unexpected_key_message(name, known));
         }
+    }
+}
+
+/// Returns the keyword that an error is about.
+fn keyword<'e>(error: &'e ValidationError<'_>) -> &'e str {
+    let is_of_keys = error
+        .schema_path()
+        .as_str()
+        .ends_with("/additionalProperties");
+    match error.kind() {
+        Kind::FalseSchema if is_of_keys => ADDITIONAL_PROPERTIES,
+        kind => kind.keyword(),
     }
 }
 

@@ -105,6 +105,15 @@ impl CompiledSchema {
         }
     }
 
+    /// Fills in the defaults that leave `input` valid; returns `None` if `input` isn't valid as it came. A default must
+    /// not invalidate a valid input.
+    pub(crate) fn fill_valid_defaults(&self, input: &Input) -> Option<Input> {
+        let is_valid = |input: &Input| self.accepts_input(input, &input.to_value());
+        let defaults = self.defaults.as_ref().filter(|_| is_valid(input))?;
+        let filled = defaults.fill_valid(input, is_valid);
+        Some(filled.unwrap_or_else(|| input.clone()))
+    }
+
     /// Returns whether `input` is valid. Faster than listing its problems.
     pub fn accepts(&self, input: &Value) -> bool {
         self.validator.is_valid(input)
@@ -170,10 +179,10 @@ impl CompiledSchema {
 }
 
 fn too_deep_problem() -> ProblemDetail {
-    ProblemDetail {
-        path: String::new(),
-        message: "violates the schema, and is nested too deeply to say where".to_owned(),
-    }
+    ProblemDetail::new(
+        "",
+        "violates the schema, and is nested too deeply to say where",
+    )
 }
 
 /// Returns the maximum depth of an input whose problems can be listed. Validation takes linear time, but each problem

@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use jsonschema::{Draft, Registry};
 use serde_json::{Map, Value};
 
-use crate::json_schema::library::{BASE_URI, SchemaLibrary, find_references};
+use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::references::find_references;
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 

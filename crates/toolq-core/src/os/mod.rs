@@ -10,5 +10,5 @@ mod process_identity;
 pub use clock::Clock;
 pub use environment::Environment;
 pub use failpoint::{arm_failpoints, failpoint, failpoint_midway};
-pub use private_dir::create_private_dir;
+pub use private_dir::{create_private_dir, sync_parent};
 pub use process_identity::ProcessIdentity;

@@ -32,7 +32,11 @@ fn create_with_parents(directory: &Path) -> io::Result<()> {
     match created {
         Ok(()) => {
             fs::set_permissions(directory, Permissions::from_mode(0o700))?;
-            sync_parent(directory)
+            match sync_parent(directory) {
+                // The parent may belong to another user.
+                Err(error) if has_kind(io::ErrorKind::PermissionDenied)(&error) => Ok(()),
+                synced => synced,
+            }
         }
         Err(error)
             if has_kind(io::ErrorKind::AlreadyExists)(&error) && is_directory(directory)? =>
@@ -43,19 +47,17 @@ fn create_with_parents(directory: &Path) -> io::Result<()> {
     }
 }
 
-fn sync_parent(directory: &Path) -> io::Result<()> {
-    let parent = directory
+/// Blocks until the entry of `path` in its directory survives a power loss.
+///
+/// # Errors
+/// The directory can't be opened or synced.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
-    let synced = File::open(parent.unwrap_or(Path::new("."))).and_then(|parent| parent.sync_all());
-    match synced {
-        // The parent may belong to another user, or its file system may not support syncing directories.
-        Err(error)
-            if has_kind(io::ErrorKind::PermissionDenied)(&error)
-                || has_kind(io::ErrorKind::InvalidInput)(&error) =>
-        {
-            Ok(())
-        }
+    match File::open(parent.unwrap_or(Path::new(".")))?.sync_all() {
+        // Returned by file systems that have nothing to sync for a directory.
+        Err(error) if has_kind(io::ErrorKind::InvalidInput)(&error) => Ok(()),
         synced => synced,
     }
 }

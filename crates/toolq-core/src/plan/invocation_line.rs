@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::plan::json::render_body;
+use crate::plan::json::{render_body, render_json};
 use crate::text::escape;
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
@@ -17,6 +17,11 @@ pub(crate) fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<
     let line = match accepted.invocation.as_ref()? {
         Invocation::Command(command) => command_line(command, accepted, mask),
         Invocation::Http(request) => request_line(http_method(accepted), request, mask),
+        Invocation::Mcp(call) => {
+            let arguments = render_json(&call.arguments, mask);
+            let line = format!("{}: {} {arguments}", call.server, call.tool);
+            escape(&line).into_owned()
+        }
         Invocation::Agent(task) => agent_line(agent_backing(accepted)?, task, mask),
         Invocation::Completion(result) => format!("answer {}", quote_word(&mask.apply(result))),
     };
@@ -154,7 +159,15 @@ fn quote_word(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
     use super::*;
+
+    use crate::check::CallChecker;
+    use crate::testing::sample_call;
+    use crate::tools_file::parse_tools_file;
+    use crate::types::Verdict;
 
     /// People see the real arguments, all of them, and nothing that moves their cursor.
     #[test]
@@ -194,5 +207,43 @@ mod tests {
         );
         let literal = PartialTemplate(vec![text("$(id)")]);
         assert_eq!(quote_template(&literal, &Mask::default()), "'$(id)'");
+    }
+
+    #[test]
+    fn an_agent_is_shown_with_its_model_its_endpoint_and_its_tools() {
+        let yaml = r#"
+builtins: [attempt_completion]
+tools:
+  look:
+    description: Look.
+    input_schema: {type: object}
+    command: {argv: [look]}
+  expert:
+    description: Ask a model.
+    input_schema: {type: object, properties: {q: {type: string}}, required: [q]}
+    agent: {endpoint: "https://${HOST:-api.example}", model: m, max_turns: 3, prompt: "Answer {q}", tools: [TOOLS]}
+"#;
+        let shown = |tools: &str, name: &str, input: &str| {
+            let yaml = yaml.replace("TOOLS", tools);
+            let work = Path::new("/work");
+            let parsed = parse_tools_file(&yaml, work, work);
+            let checker = CallChecker::new(Arc::new(parsed.tools.unwrap()));
+            let checked = checker.check_call(sample_call(0, name, input));
+            let Verdict::Accepted(accepted) = checked.verdict else {
+                panic!("{:?}", checked.verdict)
+            };
+            render_invocation(&accepted, &Mask::new(["s3cr3t-value"])).unwrap()
+        };
+        let q = r#"{"q": "it: s3cr3t-value"}"#;
+        assert_eq!(
+            shown("look, attempt_completion", "expert", q),
+            "agent m at https://${HOST:-api.example} with look, attempt_completion <<< 'Answer it: [masked]'"
+        );
+        assert_eq!(
+            shown("", "expert", r#"{"q": "x"}"#),
+            "agent m at https://${HOST:-api.example} <<< 'Answer x'"
+        );
+        let done = r#"{"result": "all done"}"#;
+        assert_eq!(shown("", "attempt_completion", done), "answer 'all done'");
     }
 }

@@ -64,7 +64,15 @@ enum InvocationJson<'a> {
     Command(Vec<MaskedText<'a>>),
     Http(RequestJson<'a>),
     Agent(AgentJson<'a>),
+    Mcp(McpJson<'a>),
     Builtin(&'a str),
+}
+
+#[derive(serde::Serialize)]
+struct McpJson<'a> {
+    server: &'a str,
+    tool: &'a str,
+    arguments: MaskedBody<'a>,
 }
 
 #[derive(serde::Serialize)]
@@ -142,6 +150,11 @@ impl<'a> CallJson<'a> {
                         method, request, mask,
                     )))
                 }
+                Invocation::Mcp(call) => Some(InvocationJson::Mcp(McpJson {
+                    server: &call.server,
+                    tool: &call.tool,
+                    arguments: MaskedBody(&call.arguments, mask),
+                })),
                 Invocation::Agent(task) => {
                     AgentJson::new(accepted, task, mask).map(InvocationJson::Agent)
                 }
@@ -184,6 +197,7 @@ impl<'a> RejectedCallJson<'a> {
         let details = details.iter().map(|detail| ProblemDetail {
             path: mask.apply(&detail.path).into_owned(),
             message: mask.apply(&detail.message).into_owned(),
+            ..detail.clone()
         });
         Self {
             position: rejected.call.position,
@@ -211,8 +225,12 @@ fn to_millis(duration: Duration) -> u64 {
 
 /// Renders the body of a request as JSON; returns `None` if the request has no body.
 pub(crate) fn render_body(request: &HttpInvocation, mask: &Mask) -> Option<String> {
-    let body = MaskedBody(request.body.as_ref()?, mask);
-    Some(serde_json::to_string(&body).unwrap_or_default())
+    Some(render_json(request.body.as_ref()?, mask))
+}
+
+/// Renders JSON in which only environment variables are left to fill in.
+pub(crate) fn render_json(json: &PartialJson, mask: &Mask) -> String {
+    serde_json::to_string(&MaskedBody(json, mask)).unwrap_or_default()
 }
 
 /// Batches and their calls are converted one at a time while the line is written: a turn may have many.

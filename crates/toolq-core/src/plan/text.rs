@@ -81,7 +81,7 @@ fn write_rejected(
         "  {position:>3}  {name}  {}",
         style.red(rejected.reason().as_str())
     )?;
-    for ProblemDetail { path, message } in rejected.details().iter() {
+    for ProblemDetail { path, message, .. } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };
         writeln!(out, "{INDENT}{}{colon}{}", shown(path), shown(message))?;
     }

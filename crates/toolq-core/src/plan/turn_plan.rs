@@ -3,6 +3,8 @@
 //! A plan borrows its calls. It is rendered by `json` for programs, `text` for a terminal and `mermaid` for a page.
 
 #[cfg(test)]
+mod agent_slots;
+#[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
@@ -258,16 +260,16 @@ impl<'a> RejectedCall<'a> {
     pub fn details(&self) -> Cow<'a, [ProblemDetail]> {
         match self.cause {
             SkipCause::Rejected(rejection) => Cow::Borrowed(&rejection.details),
-            SkipCause::AfterCompletion(tool) => Cow::Owned(vec![ProblemDetail {
-                path: String::new(),
-                message: format!("the preceding {tool} call ends the session"),
-            }]),
-            SkipCause::AfterRejected(tool) => Cow::Owned(vec![ProblemDetail {
-                path: String::new(),
-                message: format!(
+            SkipCause::AfterCompletion(tool) => {
+                let message = format!("the preceding {tool} call ends the session");
+                Cow::Owned(vec![ProblemDetail::new("", message)])
+            }
+            SkipCause::AfterRejected(tool) => {
+                let message = format!(
                     "the preceding {tool} call is rejected, and {tool} has `on_failure: stop`"
-                ),
-            }]),
+                );
+                Cow::Owned(vec![ProblemDetail::new("", message)])
+            }
         }
     }
 }

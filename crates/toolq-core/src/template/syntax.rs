@@ -308,4 +308,34 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_variable_begins_with_a_letter_or_an_underscore() {
+        for (name, is_name) in [
+            ("A", true),
+            ("_", true),
+            ("_a1", true),
+            ("", false),
+            ("1A", false),
+            ("-A", false),
+            ("A-B", false),
+            ("\u{c4}", false),
+        ] {
+            assert_eq!(is_variable_name(name), is_name, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_name_of_a_shell_variable_is_marked() {
+        for (text, len) in [
+            ("$HOME", Some(5)),
+            ("$A_1/x", Some(4)),
+            ("$A", None),
+            ("$home", None),
+            ("$1A", None),
+            ("$", None),
+        ] {
+            assert_eq!(shell_variable_len(text), len, "{text}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::types::{
     CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink, Invocation,
     OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
     ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates,
-    StdinContent, Tool, ToolsConfig, Verdict,
+    StdinContent, Tool, ToolsConfig, TurnOrigin, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -68,6 +68,7 @@ pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
         concurrency: std::num::NonZeroUsize::MIN,
         root: PathBuf::from("/root"),
         dir: PathBuf::from("/root"),
+        servers: Vec::new(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),
@@ -123,10 +124,10 @@ pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
         call: sample_call(position, name, "{}"),
         verdict: Verdict::Rejected(Rejection {
             reason: RejectionReason::UnknownTool,
-            details: vec![ProblemDetail {
-                path: String::new(),
-                message: "no tool has this name; did you mean `read_file`?".to_owned(),
-            }],
+            details: vec![ProblemDetail::new(
+                "",
+                "no tool has this name; did you mean `read_file`?",
+            )],
         }),
         resume_state: ResumeState::NotStarted,
     }
@@ -198,7 +199,11 @@ pub fn emit_turn(
     text: &str,
 ) -> Result<(), EmitError> {
     let turn = checked.first().map_or(0, |checked| checked.call.turn);
-    sink.emit(&[Event::TurnStarted { turn, parent: None }])?;
+    sink.emit(&[Event::TurnStarted {
+        turn,
+        parent: None,
+        origin: &TurnOrigin::default(),
+    }])?;
     let mut running = Vec::new();
     for checked in checked {
         emit_queued(sink, checked, &mut running)?;

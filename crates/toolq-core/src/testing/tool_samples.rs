@@ -43,6 +43,7 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         concurrency: NonZeroUsize::MIN,
         dir: root.clone(),
         root,
+        servers: Vec::new(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),

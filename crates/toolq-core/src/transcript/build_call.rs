@@ -1,9 +1,10 @@
 //! Creates the calls of a turn from their JSON.
 
-use crate::json::{JsonText, ParsedObject};
+use crate::json::{Input, ParsedObject, to_json_line};
 use crate::transcript::index::CallEntry;
 use crate::transcript::raw_call::RawCall;
 use crate::types::Call;
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 /// Parses `call` from `text`, which starts at byte `text_offset` of the input.
@@ -17,12 +18,15 @@ pub(crate) fn extract_call(
     ParsedObject::parse(text).ok().flatten()
 }
 
-/// Creates the call at a position of a turn. If it has no id, it gets one that is the same on every run. `call` is its
-/// JSON.
-pub(crate) fn build_call(turn: usize, position: usize, raw: RawCall, call: JsonText) -> Call {
+/// Creates the call at a position of a turn. If it has no id, it gets one that is the same on every run, and whether or
+/// not the call was streamed.
+pub(crate) fn call_with_id(turn: usize, position: usize, raw: RawCall) -> Call {
     let RawCall { id, name, input } = raw;
     let name = name.unwrap_or_default();
-    let id = id.unwrap_or_else(|| generate_call_id(turn, position, &name, call.get()));
+    let id = id.unwrap_or_else(|| {
+        let input = input.as_ref().map_or("", Input::text);
+        generate_call_id(turn, position, &name, &to_json_line(input))
+    });
     Call {
         turn,
         position,
@@ -33,10 +37,9 @@ pub(crate) fn build_call(turn: usize, position: usize, raw: RawCall, call: JsonT
     }
 }
 
-/// Generates the id of a call that has none, from its position, its name, and its JSON.
-pub(crate) fn generate_call_id(turn: usize, position: usize, name: &str, call: &str) -> String {
-    let text = format!("{turn}\0{position}\0{name}\0{call}");
+/// Generates the id of a call that has none, from its position, its name, and its input on one line.
+fn generate_call_id(turn: usize, position: usize, name: &str, input: &str) -> String {
+    let text = format!("{turn}\0{position}\0{name}\0{input}");
     let digest = Sha256::digest(text);
-    let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
-    hex.fold("toolq_".to_owned(), |id, byte| id + &byte)
+    format!("toolq_{}", HEXLOWER.encode(&digest[..8]))
 }

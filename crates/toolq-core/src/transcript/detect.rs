@@ -15,51 +15,83 @@ const MAX_SHOWN_KEYS: usize = 6;
 /// Maximum number of characters of an input's text that an error shows.
 const MAX_SHOWN_CHARS: usize = 100;
 
+/// What the form of a document says about its dialect.
+enum Form {
+    /// Only this dialect has it.
+    Of(Dialect),
+    /// A conversation that has only text so far, which looks the same in several dialects.
+    OnlyText,
+    Unknown,
+}
+
+impl Form {
+    fn of_message(dialect: Option<Dialect>) -> Self {
+        dialect.map_or(Self::OnlyText, Self::Of)
+    }
+
+    fn of_part(dialect: Option<Dialect>) -> Self {
+        dialect.map_or(Self::Unknown, Self::Of)
+    }
+}
+
 /// Returns the dialect of a document, or `None` if it has no known form. A conversation that has only text so far
 /// counts as Anthropic's; it has no calls, so the choice doesn't matter.
 pub(crate) fn detect_dialect(document: &InputDocument) -> Option<Dialect> {
+    match detect_form(document) {
+        Form::Of(dialect) => Some(dialect),
+        Form::OnlyText => Some(Dialect::Anthropic),
+        Form::Unknown => None,
+    }
+}
+
+fn detect_form(document: &InputDocument) -> Form {
     match (&document.object, document.json.objects()) {
         (Some(whole), _) => detect_object(whole),
         (None, Some(items)) => detect_list(items),
-        (None, None) => None,
+        (None, None) => Form::Unknown,
     }
 }
 
-fn detect_object(object: &ParsedObject) -> Option<Dialect> {
+fn detect_object(object: &ParsedObject) -> Form {
     if crate::transcript::formats::is_record(object) {
-        Some(Dialect::Toolq)
+        Form::Of(Dialect::Toolq)
     } else if codex::is_log_line(object) {
-        Some(Dialect::Codex)
+        Form::Of(Dialect::Codex)
     } else if claude_code::is_log_line(object) {
-        Some(Dialect::ClaudeCode)
+        Form::Of(Dialect::ClaudeCode)
     } else if object.has_value("role") {
-        Some(detect_message(object).unwrap_or(Dialect::Anthropic))
+        Form::of_message(detect_message(object))
     } else if anthropic::is_message_without_role(object) {
-        Some(Dialect::Anthropic)
+        Form::Of(Dialect::Anthropic)
     } else if let Some(messages) = object.get("messages").and_then(JsonText::objects) {
-        Some(detect_conversation(messages))
+        detect_conversation(messages)
     } else {
-        detect_part(object)
+        Form::of_part(detect_part(object))
     }
 }
 
-fn detect_list(mut items: ObjectIter) -> Option<Dialect> {
+fn detect_list(mut items: ObjectIter) -> Form {
     let Some(first) = items.next() else {
-        return Some(Dialect::Anthropic);
+        return Form::OnlyText;
     };
-    let first = first.ok()?;
+    let Ok(first) = first else {
+        return Form::Unknown;
+    };
     if !first.has_value("role") {
-        return detect_part(&first);
+        return Form::of_part(detect_part(&first));
     }
-    Some(detect_message(&first).unwrap_or_else(|| detect_conversation(items)))
+    match detect_message(&first) {
+        Some(dialect) => Form::Of(dialect),
+        None => detect_conversation(items),
+    }
 }
 
 /// Returns the dialect of the first message that identifies one.
-fn detect_conversation(messages: ObjectIter) -> Dialect {
+fn detect_conversation(messages: ObjectIter) -> Form {
     let mut dialects = messages
         .flatten()
         .filter_map(|entry| detect_message(&entry));
-    dialects.next().unwrap_or(Dialect::Anthropic)
+    Form::of_message(dialects.next())
 }
 
 /// Detects the dialect of a content block, an item, or an object with choices or items.
@@ -115,6 +147,23 @@ pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> Documen
         "expected a response, an assistant message, an array of content blocks, a request with its `messages`, or a \
          session log",
     )
+}
+
+/// Returns the error for a document in which `given`, the dialect that the user named, finds no calls, if its form shows
+/// that it is of another dialect.
+pub(crate) fn mismatch_error<'a>(
+    document: &InputDocument<'a>,
+    given: Dialect,
+) -> Option<DocumentError<'a>> {
+    let Form::Of(dialect) = detect_form(document) else {
+        return None;
+    };
+    if dialect == given {
+        return None;
+    }
+    let message = format!("this has the form of `{dialect}`, but `--from` says `{given}`");
+    let hint = format!("write `--from {dialect}`, or leave it out: toolq detects the format");
+    Some(DocumentError::new(document.json, message).with_hint(hint))
 }
 
 fn api_error<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {

@@ -20,6 +20,11 @@ pub(crate) trait DocumentVisitor {
     /// Handles the next document.
     fn visit_document<'a>(&mut self, document: &InputDocument<'a>)
     -> Result<(), DocumentError<'a>>;
+
+    /// Whether the input may end in the middle of a document, which is then left out.
+    fn allows_torn_end(&self) -> bool {
+        false
+    }
 }
 
 /// Reads `source` to its end and passes each document to `visitor`.
@@ -110,7 +115,9 @@ impl InputWindow {
                     return Err(self.not_json_error(text, begin, &error));
                 }
                 unfinished => {
-                    self.check_rest(begin, unfinished.is_some(), utf8_error, max)?;
+                    if !(self.at_end && visitor.allows_torn_end()) {
+                        self.check_rest(begin, unfinished.is_some(), utf8_error, max)?;
+                    }
                     return Ok(begin);
                 }
             }
@@ -244,6 +251,13 @@ fn foreign_format_hint(text: &str) -> Option<&'static str> {
             "this is a stream of events: `run` and `plan` read it, without --from and --follow",
         ),
         [b'<', ..] => Some("this looks like HTML: did a proxy answer?"),
+        [b'#', ..] => Some("this looks like tools.yaml, which `-c` names: an input is JSON"),
+        _ if ["version:", "tools:"]
+            .iter()
+            .any(|key| text.starts_with(key)) =>
+        {
+            Some("this looks like tools.yaml, which `-c` names: an input is JSON")
+        }
         _ => None,
     }
 }

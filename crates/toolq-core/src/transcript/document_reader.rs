@@ -4,7 +4,9 @@
 //! unrecognized line isn't an error yet: it's skipped if a later line shows that the input is such a log. In any other
 //! input, every document must be recognized.
 
-use crate::transcript::detect::{detect_dialect, may_be_log_line, unrecognized_document};
+use crate::transcript::detect::{
+    detect_dialect, may_be_log_line, mismatch_error, unrecognized_document,
+};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::document_frames::DocumentVisitor;
@@ -97,7 +99,19 @@ impl DocumentVisitor for DocumentReader {
         }
         self.last_dialect = Some(dialect);
         self.index_builder.begin_document(document.origin);
-        dispatch::read_document(dialect, document, &mut self.index_builder)
+        let calls_before = self.index_builder.call_count();
+        let result = dispatch::read_document(dialect, document, &mut self.index_builder);
+        let may_mismatch = self.given_dialect.is_some() && !is_log(dialect);
+        if may_mismatch && self.index_builder.call_count() == calls_before {
+            // A document without calls in the given dialect may have some in its own.
+            return mismatch_error(document, dialect).map_or(result, Err);
+        }
+        result
+    }
+
+    /// A run that was killed may leave half a record at the end of its log. Nothing depends on that record.
+    fn allows_torn_end(&self) -> bool {
+        self.last_dialect == Some(Dialect::Toolq)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The index of a recording: its turns, and the offsets of their calls and results.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::transcript::reply_pairing::CallReplies;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
 /// What the index stores about a turn.
@@ -11,6 +11,19 @@ pub(crate) struct TurnEntry {
     pub dialect: Dialect,
     pub form: AnswerForm,
     pub ending: ResponseEnding,
+    /// The `id` of its message.
+    pub message_id: TextEntry,
+    /// The `model` of its message.
+    pub model: TextEntry,
+}
+
+/// Where the input has a string, in JSON. Empty if it has none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TextEntry {
+    /// Offset of the string in the input.
+    pub offset: u64,
+    /// Length of the string, in bytes.
+    pub len: u32,
 }
 
 /// What the index stores about a call. Only 16 bytes, since a recording may have millions of calls.
@@ -46,36 +59,23 @@ pub(crate) struct ReplyEntry {
 pub(crate) struct RecordingIndex {
     turns: Vec<TurnEntry>,
     calls: Vec<CallEntry>,
-    /// Indexed by call. Calls past the end have no result.
-    replies: Vec<Option<ReplyEntry>>,
-    /// Calls that were started and whose end isn't recorded.
-    started: HashSet<usize>,
+    replies: CallReplies,
 }
 
 impl RecordingIndex {
-    /// Creates an index. `replies` and `started` identify calls by their position in `calls`.
-    pub fn new(
-        turns: Vec<TurnEntry>,
-        mut calls: Vec<CallEntry>,
-        mut replies: Vec<Option<ReplyEntry>>,
-        mut started: HashSet<usize>,
-    ) -> Self {
+    /// Creates an index. `replies` identifies calls by their position in `calls`.
+    pub fn new(turns: Vec<TurnEntry>, mut calls: Vec<CallEntry>, mut replies: CallReplies) -> Self {
         // A log of several concurrent conversations interleaves their turns.
         if !calls.is_sorted_by_key(|call| call.turn) {
             let mut order: Vec<usize> = (0..calls.len()).collect();
             order.sort_by_key(|&call| calls[call].turn);
-            let sorted = |&call: &usize| replies.get(call).copied().flatten();
-            replies = order.iter().map(sorted).collect();
-            let positions = order.iter().enumerate();
-            let moved = positions.filter(|(_, call)| started.contains(call));
-            started = moved.map(|(position, _)| position).collect();
+            replies = replies.reordered(&order);
             calls = order.iter().map(|&call| calls[call]).collect();
         }
         Self {
             turns,
             calls,
             replies,
-            started,
         }
     }
 
@@ -101,17 +101,23 @@ impl RecordingIndex {
         before(number)..before(number + 1)
     }
 
-    /// Returns whether a call has a result, other than one that says that it didn't run.
+    /// Returns whether a call has a result, other than one that says that it didn't run or is in doubt.
     pub fn is_answered(&self, call: usize) -> bool {
-        self.reply(call).is_some_and(|reply| !reply.skipped)
+        !self.is_in_doubt(call) && self.reply(call).is_some_and(|reply| !reply.skipped)
     }
 
+    /// Returns whether a call was started, and its end isn't recorded.
     pub fn is_started(&self, call: usize) -> bool {
-        self.started.contains(&call)
+        self.replies.started.contains(&call)
+    }
+
+    /// Returns whether a call has a result that says that it may or may not have run.
+    pub fn is_in_doubt(&self, call: usize) -> bool {
+        self.replies.in_doubt.contains(&call)
     }
 
     pub fn reply(&self, call: usize) -> Option<ReplyEntry> {
-        self.replies.get(call).copied().flatten()
+        self.replies.replies.get(call).copied().flatten()
     }
 
     /// Returns the dialect of the first call, or of the first turn if there are no calls.

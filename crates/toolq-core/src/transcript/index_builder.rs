@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
-use crate::json::JsonText;
+use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document::DocumentOrigin;
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::index::{CallEntry, RecordingIndex, ReplyEntry, TurnEntry};
+use crate::transcript::index::{CallEntry, RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::reply_pairing::ReplyPairing;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
@@ -37,8 +37,24 @@ impl IndexBuilder {
             dialect,
             form,
             ending: ResponseEnding::Complete,
+            message_id: TextEntry::default(),
+            model: TextEntry::default(),
         });
         self.turns.len() - 1
+    }
+
+    /// Sets the message or response that a turn comes from, which may have an `id` and a `model`.
+    pub fn set_message(&mut self, turn: usize, message: &ParsedObject<'_>) {
+        self.turns[turn].message_id = self.text_entry(message.get("id"));
+        self.turns[turn].model = self.text_entry(message.get("model"));
+    }
+
+    fn text_entry(&self, value: Option<JsonText<'_>>) -> TextEntry {
+        let text = value.filter(|value| value.get().starts_with('"'));
+        text.map_or_else(TextEntry::default, |text| TextEntry {
+            offset: self.document_origin.offset_of(text),
+            len: u32::try_from(text.get().len()).unwrap_or_default(),
+        })
     }
 
     /// Returns the turn that the log calls `name`, opening it if the name is new.
@@ -109,6 +125,11 @@ impl IndexBuilder {
         Ok(())
     }
 
+    /// Returns the number of calls so far.
+    pub fn call_count(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Adds the result of the call `id`. `json` is its JSON, a part of the document.
     pub fn add_result(&mut self, id: &str, json: JsonText<'_>) {
         self.add_reply(id, json, false);
@@ -164,7 +185,6 @@ impl IndexBuilder {
 
     /// Returns the finished index.
     pub fn finish(self) -> RecordingIndex {
-        let (replies, started) = self.pairing.finish();
-        RecordingIndex::new(self.turns, self.calls, replies, started)
+        RecordingIndex::new(self.turns, self.calls, self.pairing.finish())
     }
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::transcript::input_error::{InputError, LineCol, OffsetError};
@@ -118,8 +119,7 @@ impl InputSource {
     /// Returns the SHA-256 of the bytes read, in hexadecimal, or an empty string if it wasn't requested.
     pub(super) fn take_sha256(&mut self) -> String {
         let digest = self.hasher.take().map(Sha256::finalize);
-        let bytes = digest.iter().flatten();
-        bytes.fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+        digest.map_or_else(String::new, |digest| HEXLOWER.encode(&digest))
     }
 
     /// Returns the bytes read, for reading them again.

@@ -2,7 +2,6 @@
 //!
 //! Pure: nothing here runs a call or knows what a tool does.
 
-mod assembly;
 mod build_call;
 mod declarations;
 mod detect;
@@ -23,7 +22,6 @@ mod reply_pairing;
 mod response;
 mod stream;
 
-pub use assembly::ResponseAssembler;
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
 pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
@@ -31,6 +29,8 @@ pub use line_follower::{FollowedLine, LineFollower};
 pub use recording::{RecordedReply, Recording, StoredContentLoader};
 pub use response::{ResponseError, check_call_count, parse_response};
 pub use stream::{
-    PartialCall, StreamDecoder, StreamEvent, StreamVendor, collect_turns, complete_partial_json,
-    is_event_stream,
+    PartialCall, ResponseAssembler, StreamDecoder, StreamEvent, StreamVendor, collect_turns,
+    complete_partial_json, is_event_stream,
 };
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use stream::{SseDecoder, SseError};

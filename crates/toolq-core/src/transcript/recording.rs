@@ -1,19 +1,20 @@
 //! Recordings: inputs that were read to their end. The bodies of calls and results stay in the file until requested.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 
 use crate::json::{JsonText, ParsedObject};
-use crate::transcript::build_call::{build_call, extract_call};
+use crate::transcript::build_call::{call_with_id, extract_call};
 use crate::transcript::document_frames;
 use crate::transcript::document_reader::DocumentReader;
 use crate::transcript::formats::dispatch;
-use crate::transcript::index::{RecordingIndex, ReplyEntry};
+use crate::transcript::index::{RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::input_error::{InputError, OffsetError};
 use crate::transcript::input_source::{InputSource, SpooledInput};
-use crate::types::{Call, Dialect, InputLayout, RecordedResult, ResponseEnding, Turn};
+use crate::types::{Call, Dialect, InputLayout, RecordedResult, ResponseEnding, Turn, TurnOrigin};
 
 /// Calls are read together if the gap between them is at most this many bytes.
 const MAX_READ_GAP_BYTES: u64 = 16 * 1024;
@@ -202,9 +203,32 @@ impl Recording {
                 }
                 ending => ending,
             },
+            origin: if wanted.is_empty() {
+                TurnOrigin::default()
+            } else {
+                self.turn_origin(entry)?
+            },
             calls,
-            started_positions: self.started(number),
+            started_positions: self.positions(number, RecordingIndex::is_started),
+            in_doubt_positions: self.positions(number, RecordingIndex::is_in_doubt),
         })
+    }
+
+    fn turn_origin(&self, turn: TurnEntry) -> Result<TurnOrigin, InputError> {
+        Ok(TurnOrigin {
+            input: None,
+            message_id: self.read_string(turn.message_id)?,
+            model: self.read_string(turn.model)?,
+        })
+    }
+
+    fn read_string(&self, text: TextEntry) -> Result<Option<String>, InputError> {
+        if text.len == 0 {
+            return Ok(None);
+        }
+        let end = text.offset + u64::from(text.len);
+        let json = self.spooled.read_text(text.offset, end)?;
+        Ok(JsonText::new(&json).to_text().map(Cow::into_owned))
     }
 
     /// Returns the number of calls in a turn, including those with a result.
@@ -252,12 +276,16 @@ impl Recording {
         self.index.reply(calls.nth(position)?)
     }
 
-    /// Returns the positions of the calls of a turn that were started and whose end isn't recorded.
-    fn started(&self, number: usize) -> Vec<usize> {
+    /// Returns the positions of the calls of a turn for which `predicate` holds.
+    fn positions(
+        &self,
+        number: usize,
+        predicate: impl Fn(&RecordingIndex, usize) -> bool,
+    ) -> Vec<usize> {
         let range = self.index.calls_of_turn(number);
         let first = range.start;
-        let started = range.filter(|&call| self.index.is_started(call));
-        started.map(|call| call - first).collect()
+        let calls = range.filter(|&call| predicate(&self.index, call));
+        calls.map(|call| call - first).collect()
     }
 
     /// Returns whether two calls are close enough to be read together.
@@ -293,7 +321,7 @@ impl Recording {
                 _ => object,
             };
             let raw = dispatch::parse_call(dialect, &object);
-            calls.push(build_call(turn, call - first, raw, object.json()));
+            calls.push(call_with_id(turn, call - first, raw));
         }
         Ok(())
     }

@@ -9,6 +9,34 @@ use std::num::NonZeroU64;
 
 use crate::transcript::index::ReplyEntry;
 
+/// What a recording says about its calls.
+#[derive(Default)]
+pub(crate) struct CallReplies {
+    /// The results, by call, up to the last call that has one.
+    pub replies: Vec<Option<ReplyEntry>>,
+    /// Calls that were started, and whose end isn't recorded.
+    pub started: HashSet<usize>,
+    /// Calls whose result says that they may or may not have run.
+    pub in_doubt: HashSet<usize>,
+}
+
+impl CallReplies {
+    /// Returns the same for calls in another order. `order` has the old position of each call.
+    pub fn reordered(&self, order: &[usize]) -> Self {
+        let moved = |calls: &HashSet<usize>| {
+            let positions = order.iter().enumerate();
+            let moved = positions.filter(|(_, call)| calls.contains(call));
+            moved.map(|(position, _)| position).collect()
+        };
+        let reply = |call: &usize| self.replies.get(*call).copied().flatten();
+        Self {
+            replies: order.iter().map(reply).collect(),
+            started: moved(&self.started),
+            in_doubt: moved(&self.in_doubt),
+        }
+    }
+}
+
 /// Pairs results with calls as they're added. To stay small, it stores ids as digests under a random key, and drops
 /// those of finished calls.
 #[derive(Default)]
@@ -103,9 +131,14 @@ impl ReplyPairing {
         };
     }
 
-    /// Returns the results, up to the last call that has one, and the calls that were started but have no result.
-    pub fn finish(self) -> (Vec<Option<ReplyEntry>>, HashSet<usize>) {
-        (self.replies, self.started_calls)
+    /// Returns what is known about the calls.
+    pub fn finish(self) -> CallReplies {
+        let in_doubt = self.in_doubt_calls.into_values();
+        CallReplies {
+            replies: self.replies,
+            started: self.started_calls,
+            in_doubt: in_doubt.map(|call| call as usize).collect(),
+        }
     }
 }
 
@@ -119,7 +152,8 @@ mod tests {
         skipped: false,
     };
 
-    /// Replays `steps` and returns a mark per call: `x` has a result, `<` was started, `.` is open.
+    /// Replays `steps` and returns a mark per call: `x` has a result, `?` one that says that it is in doubt, `<` was
+    /// started, `.` is open.
     ///
     /// Steps: `a` is a call with that id, `A` its result, `_` a call without an id; `<a` starts the call, `?a` puts it
     /// in doubt, `!a` resolves that it wasn't done.
@@ -137,11 +171,16 @@ mod tests {
                 _ => pairing.add_call(Some(&step.to_string())),
             }
         }
-        let (replies, started) = pairing.finish();
+        let CallReplies {
+            replies,
+            started,
+            in_doubt,
+        } = pairing.finish();
         let calls = replies
             .len()
             .max(started.iter().max().map_or(0, |last| last + 1));
         let mark = |call| match replies.get(call) {
+            Some(Some(_)) if in_doubt.contains(&call) => '?',
             Some(Some(_)) => 'x',
             _ if started.contains(&call) => '<',
             _ => '.',
@@ -173,7 +212,8 @@ mod tests {
     fn a_started_call_is_neither_open_nor_answered() {
         assert_eq!(reply_marks("ab<a"), "<");
         assert_eq!(reply_marks("ab<aA"), "x");
-        assert_eq!(reply_marks("a<a?a"), "x", "in doubt counts as a result");
+        assert_eq!(reply_marks("a<a?a"), "?");
+        assert_eq!(reply_marks("ab<a?aB<b"), "?x");
         assert_eq!(reply_marks("ab<a?a!aB"), ".x", "resolved as not done");
         assert_eq!(reply_marks("a<a?a!a<a"), "<");
         assert_eq!(reply_marks("a<a?a!a<aA"), "x");

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::json::{JsonText, ParsedObject, to_json_line};
-use crate::transcript::build_call::{build_call, extract_call};
+use crate::transcript::build_call::{call_with_id, extract_call};
 use crate::transcript::document::{DocumentOrigin, InputDocument};
-use crate::transcript::formats::dispatch;
+use crate::transcript::formats::common::api_dialect;
+use crate::transcript::formats::{anthropic, dispatch, openai_chat};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn, Usage};
+use crate::types::{Api, ModelResponse, ReportedUsage, StopReason, Turn, TurnOrigin, Usage};
 
 /// Maximum number of calls in a response, far more than any model makes. A call takes much more memory than its bytes
 /// in the body, so a limit on the body's size isn't enough.
@@ -82,6 +83,7 @@ pub fn parse_response(
         text,
         stop_reason: stop,
         unknown_stop_reason: unknown_stop,
+        message_id: object.get_text("id").map(Cow::into_owned),
         model: object.get_text("model").map(Cow::into_owned),
         usage: ReportedUsage(usage.and_then(|usage| complete_usage(api, &usage))),
         body: to_raw_value(body),
@@ -96,10 +98,7 @@ fn build_turn(
     object: ParsedObject,
     turn_number: usize,
 ) -> Result<Turn, ResponseError> {
-    let dialect = match api {
-        Api::Anthropic => Dialect::Anthropic,
-        Api::OpenAiChat => Dialect::OpenAiChat,
-    };
+    let dialect = api_dialect(api);
     let mut builder = IndexBuilder::default();
     let origin = DocumentOrigin::new(body, 0);
     builder.begin_document(origin);
@@ -119,7 +118,7 @@ fn build_turn(
     let calls = calls.filter_map(|(position, call)| {
         let object = extract_call(body, index.call(call), 0)?;
         let raw = dispatch::parse_call(dialect, &object);
-        Some(build_call(turn_number, position, raw, object.json()))
+        Some(call_with_id(turn_number, position, raw))
     });
     let entry = index.turn(0);
     Ok(Turn {
@@ -127,19 +126,25 @@ fn build_turn(
         calls: calls.collect(),
         answered_count: 0,
         started_positions: Vec::new(),
+        in_doubt_positions: Vec::new(),
         answer_form: entry.form,
         ending: entry.ending,
+        origin: TurnOrigin::default(),
     })
 }
 
-/// Returns the error that an API sent instead of a response: `{"error": {"type", "message"}}`, or a text under `error`.
+/// Returns the error that an API sent instead of a response: `{"error": {"type", "message"}}`, a text under `error`, or
+/// an object of type `error`.
 pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
-    let error = object.get("error").filter(|error| !error.is_null())?;
+    let error = object.get("error").filter(|error| !error.is_null());
+    let is_error = object.get_text("type").is_some_and(|kind| kind == "error");
+    let error = error.or_else(|| is_error.then(|| object.json()))?;
     let inner = error.object();
     let field = |name| inner.as_ref().and_then(|inner| inner.get_text(name));
     let message = field("message").or_else(|| error.to_text());
+    let kind = field("type").filter(|kind| kind != "error");
     Some(ResponseError::Api {
-        kind: field("type")
+        kind: kind
             .or_else(|| field("code"))
             .unwrap_or_default()
             .into_owned(),
@@ -147,9 +152,15 @@ pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
     })
 }
 
+/// Returns the error with which an API ended a stream.
+pub(crate) fn find_stream_error(event: &ParsedObject) -> Option<ResponseError> {
+    let choice = || openai_chat::first_choice(event).ok()?;
+    find_error(event).or_else(|| find_choice_error(&choice()?))
+}
+
 /// Returns the error that ended a response of chat completions. There it's part of the choice: `finish_reason` is
 /// `error`.
-pub(crate) fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> {
+fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> {
     let is_error = choice.get_text("finish_reason")? == "error";
     is_error.then(|| {
         find_error(choice).unwrap_or_else(|| ResponseError::Api {
@@ -188,7 +199,8 @@ fn parse_anthropic(object: &ParsedObject) -> MessageParts {
         Some("refusal") => (StopReason::Refused, None),
         word => complete_stop(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
-    let message = format!("{{\"role\":\"assistant\",\"content\":{}}}", content.get());
+    let returned = anthropic::returnable_content(content);
+    let message = format!("{{\"role\":\"assistant\",\"content\":{returned}}}");
     let texts: Vec<String> = texts.collect();
     Ok((to_raw_value(&message), texts.join("\n"), stop))
 }

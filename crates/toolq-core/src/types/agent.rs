@@ -99,6 +99,8 @@ pub struct ModelResponse {
     pub stop_reason: StopReason,
     /// The API's stop reason, if toolq doesn't know it. Such a reason is treated as [`StopReason::Complete`].
     pub unknown_stop_reason: Option<String>,
+    /// The id of the response, if it has one.
+    pub message_id: Option<String>,
     /// The model that responded, if the response names it.
     pub model: Option<String>,
     /// The tokens that the response cost, if reported.
@@ -129,6 +131,8 @@ pub struct AgentUsage {
     pub turns: u64,
     /// Calls that the agent made, including rejected ones.
     pub requested_calls: u64,
+    /// The tools that these calls named, in call order.
+    pub tools_called: Vec<String>,
     /// How many of these were rejected, so that the model had to correct itself.
     pub rejected_calls: u64,
     /// Whether the agent didn't finish within its turns.

@@ -1,28 +1,10 @@
 //! The result of a call, in no particular dialect.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use crate::types::status::Status;
-
-/// How an output was captured.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CaptureStats {
-    /// Bytes received.
-    pub total_bytes: u64,
-    /// Bytes left out in the middle, or 0 if the text is complete.
-    pub cut_bytes: u64,
-    /// Byte offset in the text where they were left out.
-    pub cut_offset: usize,
-    /// The file that holds the whole output (up to `max_saved`), if the text was cut.
-    pub saved_path: Option<PathBuf>,
-    /// Whether invalid UTF-8 was replaced by U+FFFD.
-    pub lossy: bool,
-    /// Number of processes that the program left running and that were killed.
-    pub killed_leftovers: u32,
-}
 
 /// The content of a result, as a model receives it.
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::types::agent::{AgentBacking, BuiltinTool};
+use crate::types::server::McpBacking;
 use crate::types::template::Template;
 
 /// What does the work of a tool.
@@ -20,6 +21,8 @@ pub enum Backing {
     Http(HttpBacking),
     /// Hands the input to a model that has tools of its own.
     Agent(Box<AgentBacking>),
+    /// Calls a tool of a server.
+    Mcp(McpBacking),
     /// Handled by toolq itself.
     Builtin(BuiltinTool),
 }
@@ -235,4 +238,19 @@ pub enum BodyTemplate {
     Array(Vec<BodyTemplate>),
     /// An object. An optional value that is missing drops its pair.
     Object(Vec<(String, BodyTemplate)>),
+}
+
+impl BodyTemplate {
+    /// Returns the templates in the tree, in order.
+    pub(crate) fn templates(&self) -> Vec<&Template> {
+        match self {
+            Self::Literal(_) => Vec::new(),
+            Self::Template(template) => vec![template],
+            Self::Array(items) => items.iter().flat_map(Self::templates).collect(),
+            Self::Object(pairs) => {
+                let values = pairs.iter().map(|(_, value)| value);
+                values.flat_map(Self::templates).collect()
+            }
+        }
+    }
 }

@@ -20,6 +20,21 @@ pub struct Turn {
     pub ending: ResponseEnding,
     /// Positions of calls that started but didn't end, if the input is a session log.
     pub started_positions: Vec<usize>,
+    /// Positions of calls that are in doubt, if the input is a session log that says so.
+    pub in_doubt_positions: Vec<usize>,
+    /// Where it comes from.
+    pub origin: TurnOrigin,
+}
+
+/// Where a turn comes from, as far as that is known. It changes nothing about how the turn runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnOrigin {
+    /// The path of the input as it was given, or `-` for stdin.
+    pub input: Option<String>,
+    /// The id of the message or response that requested the calls.
+    pub message_id: Option<String>,
+    /// The model that wrote it.
+    pub model: Option<String>,
 }
 
 /// How a model's response ended, as far as it decides which of its calls may run.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
-use crate::types::call::CallRef;
+use crate::types::call::{CallRef, TurnOrigin};
 use crate::types::outcome::Outcome;
 use crate::types::tool::Tool;
 use crate::types::verdict::{AcceptedCall, CheckedCall};
@@ -21,6 +21,8 @@ pub enum Event<'a> {
         turn: usize,
         /// The call of the agent that the turn belongs to.
         parent: Option<&'a Arc<CallRef>>,
+        /// Where it comes from.
+        origin: &'a TurnOrigin,
     },
     /// More of the input of a streaming call has arrived.
     PartialInput {
@@ -98,6 +100,10 @@ pub enum Event<'a> {
         message: Option<&'a str>,
         /// From 0 to 1.
         progress: Option<f64>,
+        /// What to show as the call's parameters, instead of its input.
+        params: Option<&'a RawValue>,
+        /// What to show as the call's result, instead of what the model receives.
+        result: Option<&'a RawValue>,
     },
     /// An attempt failed and another follows.
     Retrying {
@@ -138,7 +144,7 @@ pub enum Event<'a> {
         call: &'a CallRef,
         /// The agent's name.
         agent: &'a str,
-        /// Counted from 1.
+        /// Counted from 0.
         turn: u64,
         /// The maximum number of turns.
         max_turns: u64,

@@ -44,6 +44,10 @@ pub enum HaltCause {
     OverBudget(BudgetLimit),
     /// The agent that made the calls was stopped. Affects only its own calls.
     AgentStopped,
+    /// The client of a server canceled the call. Affects only this call.
+    ClientCancelled,
+    /// The client of a server has left.
+    ClientLeft,
 }
 
 /// A budget of a run, over all its turns.

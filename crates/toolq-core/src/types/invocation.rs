@@ -15,6 +15,8 @@ pub enum Invocation {
     Http(HttpInvocation),
     /// An agent to hand a task to.
     Agent(AgentInvocation),
+    /// A tool of a server to call.
+    Mcp(McpInvocation),
     /// The answer that completes a session.
     Completion(String),
 }
@@ -52,6 +54,17 @@ pub struct HttpInvocation {
     pub headers: Vec<(String, PartialTemplate)>,
     /// The body to send.
     pub body: Option<PartialJson>,
+}
+
+/// A tool of a server to call.
+#[derive(Debug, Clone)]
+pub struct McpInvocation {
+    /// The name of the server in tools.yaml.
+    pub server: String,
+    /// The tool's name there.
+    pub tool: String,
+    /// The arguments, which are an object.
+    pub arguments: PartialJson,
 }
 
 /// A task for an agent.

@@ -8,10 +8,12 @@ mod agent_history;
 mod answer;
 mod backing;
 mod call;
+mod call_output;
 mod compare;
 mod dialect;
 mod event;
 mod event_sink;
+mod failure_policy;
 mod halt;
 mod invocation;
 mod masked;
@@ -20,9 +22,12 @@ mod price;
 mod problem;
 mod recorded_result;
 mod resume_state;
+mod safety;
+mod server;
 mod status;
 mod template;
 mod tool;
+mod tool_lock;
 mod transport;
 mod usage;
 mod verdict;
@@ -32,21 +37,23 @@ pub use agent::{
     AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
 };
 pub use agent_history::{AgentHistory, LoggedResponse};
-pub use answer::{CallAnswer, CallReport, CaptureStats, ResultContent};
-pub(crate) use backing::{ArgumentTemplate, StatusRange};
+pub use answer::{CallAnswer, CallReport, ResultContent};
+pub(crate) use backing::StatusRange;
 pub use backing::{
-    Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern, HttpBacking, HttpMethod,
-    Leftovers, LimitKind, RequestBody, StdinSource,
+    ArgumentTemplate, Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern,
+    HttpBacking, HttpMethod, Leftovers, LimitKind, RequestBody, StdinSource,
 };
-pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn};
+pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
+pub use call_output::{CallOutput, CaptureStats};
 pub use compare::{Compare, IgnorePattern, TextNormalizer};
 pub use dialect::{AnswerForm, Dialect, InputLayout};
 pub use event::{Event, ProbeFinding};
 pub use event_sink::{EmitError, EventSink};
+pub use failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryCondition, RetryPolicy};
 pub use halt::{BudgetLimit, HaltCause, NotExecutedCause};
 pub use invocation::{
-    AgentInvocation, CommandInvocation, HttpInvocation, Invocation, PartialJson, PartialTemplate,
-    Segment, StdinContent,
+    AgentInvocation, CommandInvocation, HttpInvocation, Invocation, McpInvocation, PartialJson,
+    PartialTemplate, Segment, StdinContent,
 };
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
 pub use outcome::{CallEnding, DoubtCause, Outcome};
@@ -55,14 +62,15 @@ pub use price::{ModelPrice, PicoUsd, PriceTable, format_dollars, format_usd};
 pub use problem::{FileProblem, Severity, Span};
 pub use recorded_result::RecordedResult;
 pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
+pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
+pub use server::{HintPolicy, McpBacking, ServerConfig, ServerProtocol};
 pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{
-    CallTimeouts, DescribeCommand, DescribeResult, Effect, FormatPolicy, OnDoubt, OnFailure,
-    OutputKind, RetryCondition, RetryPolicy, RuleSetting, SafetyPolicy, SafetyRule,
-    StatusTemplates, Tool, ToolsConfig,
+    DescribeCommand, DescribeResult, FormatPolicy, OutputKind, StatusTemplates, Tool, ToolsConfig,
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
+pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolLock};
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use usage::{ReportedUsage, Usage};
 pub use verdict::{

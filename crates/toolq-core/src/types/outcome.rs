@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::types::agent::AgentFailure;
-use crate::types::answer::{CaptureStats, ResultContent};
+use crate::types::answer::ResultContent;
 use crate::types::backing::LimitKind;
+use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
 use crate::types::resume_state::RestoredResult;
 use crate::types::status::Status;
+use crate::types::tool_lock::ToolDrift;
 use crate::types::transport::{SpawnError, TransportError};
 use crate::types::verdict::{Rejection, Verdict};
 
@@ -26,12 +28,8 @@ pub enum Outcome {
     },
     /// The program exited with an unsuccessful code or was killed by a signal, or the response had an error status.
     Failed {
-        /// Its output up to then.
-        output: String,
-        /// The end of its standard error. Empty for a request.
-        stderr: String,
-        /// Byte counts of the output, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
         /// How it ended.
         ending: CallEnding,
     },
@@ -39,12 +37,8 @@ pub enum Outcome {
     BadOutput {
         /// What is wrong, and where.
         problem: String,
-        /// Its output, shortened if long.
-        output: String,
-        /// The end of its standard error. Empty for a request.
-        stderr: String,
-        /// Byte counts of the output, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
         /// How it ended.
         ending: CallEnding,
     },
@@ -54,12 +48,8 @@ pub enum Outcome {
         limit: Duration,
         /// Whether this is an agent that hadn't started any call, so that nothing was done.
         no_calls_started: bool,
-        /// Its output up to then.
-        output: String,
-        /// The end of its standard error. Empty for a request.
-        stderr: String,
-        /// Byte counts of the output, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
     },
     /// The program couldn't be started, so nothing ran.
     NotStarted(SpawnError),
@@ -70,24 +60,20 @@ pub enum Outcome {
     InDoubt {
         /// Why the effect is unknown.
         cause: DoubtCause,
-        /// The part of the result that had arrived.
-        output: String,
-        /// The end of its standard error. Empty for a request.
-        stderr: String,
-        /// Byte counts of the output, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
     },
     /// An agent failed to give an answer.
     AgentFailed {
         /// Why.
         failure: AgentFailure,
-        /// The last text of its model.
-        output: String,
-        /// Byte counts of the text, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
     },
     /// An environment variable that the tool needs isn't set, so nothing ran.
     MissingVariable(String),
+    /// Its server announces the tool differently from what was locked, so nothing ran.
+    ToolDrifted(ToolDrift),
     /// The tool has no backing.
     NoBacking,
     /// The session log refused the start record, so nothing ran.
@@ -96,23 +82,15 @@ pub enum Outcome {
     Cancelled {
         /// The tool of the call that failed.
         failed_tool: String,
-        /// Its output up to then.
-        output: String,
-        /// The end of its standard error. Empty for a request.
-        stderr: String,
-        /// Byte counts of the output, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
     },
     /// It was stopped while running because the run stopped.
     Interrupted {
         /// Why the run stopped.
         cause: HaltCause,
-        /// Its output up to then.
-        output: String,
-        /// The end of its standard error. Empty for a request.
-        stderr: String,
-        /// Byte counts of the output, and the file that holds it.
-        captured: CaptureStats,
+        /// What it wrote.
+        output: CallOutput,
     },
     /// It was never started.
     NotExecuted(NotExecutedCause),
@@ -140,7 +118,9 @@ pub enum CallEnding {
     LimitExceeded(LimitKind),
     /// The status of a response.
     HttpStatus(u16),
-    /// An agent or a built-in tool gave its answer.
+    /// A server answered that the call failed.
+    ServerError,
+    /// An agent, a server or a built-in tool gave its answer.
     Answered,
     /// An agent ran out of turns. Its result is the last text of its model.
     Unfinished,
@@ -241,7 +221,9 @@ impl Outcome {
             Self::Failed { .. } => Status::Failed,
             Self::BadOutput { .. } => Status::BadOutput,
             Self::TimedOut { .. } => Status::Timeout,
-            Self::NotStarted(_) | Self::MissingVariable(_) => Status::NotStarted,
+            Self::NotStarted(_) | Self::MissingVariable(_) | Self::ToolDrifted(_) => {
+                Status::NotStarted
+            }
             Self::TransportFailed(_) => Status::Unavailable,
             Self::InDoubt { .. } => Status::InDoubt,
             Self::NoBacking => Status::NoBacking,
@@ -282,27 +264,16 @@ impl Outcome {
         }
     }
 
-    /// Returns the end of the program's standard error. Empty if nothing was captured.
-    pub fn stderr(&self) -> &str {
+    /// Returns what the call wrote, if it was started and didn't succeed.
+    pub fn output(&self) -> Option<&CallOutput> {
         match self {
-            Self::Failed { stderr, .. }
-            | Self::BadOutput { stderr, .. }
-            | Self::TimedOut { stderr, .. }
-            | Self::InDoubt { stderr, .. }
-            | Self::Cancelled { stderr, .. }
-            | Self::Interrupted { stderr, .. } => stderr,
-            _ => "",
-        }
-    }
-
-    /// Returns the captured output for the caller to complete, where the outcome allows that.
-    pub fn captured_mut(&mut self) -> Option<&mut CaptureStats> {
-        match self {
-            Self::Succeeded { captured, .. }
-            | Self::Failed { captured, .. }
-            | Self::BadOutput { captured, .. }
-            | Self::AgentFailed { captured, .. }
-            | Self::TimedOut { captured, .. } => Some(captured),
+            Self::Failed { output, .. }
+            | Self::BadOutput { output, .. }
+            | Self::TimedOut { output, .. }
+            | Self::InDoubt { output, .. }
+            | Self::AgentFailed { output, .. }
+            | Self::Cancelled { output, .. }
+            | Self::Interrupted { output, .. } => Some(output),
             _ => None,
         }
     }
@@ -310,14 +281,18 @@ impl Outcome {
     /// Returns what was captured of the output, if there was any.
     pub fn captured(&self) -> Option<&CaptureStats> {
         match self {
-            Self::Succeeded { captured, .. }
-            | Self::Failed { captured, .. }
-            | Self::BadOutput { captured, .. }
-            | Self::TimedOut { captured, .. }
-            | Self::AgentFailed { captured, .. }
-            | Self::InDoubt { captured, .. }
-            | Self::Cancelled { captured, .. }
-            | Self::Interrupted { captured, .. } => Some(captured),
+            Self::Succeeded { captured, .. } => Some(captured),
+            _ => self.output().map(|output| &output.captured),
+        }
+    }
+
+    /// Returns what was captured of a program that ended by itself, for the caller to complete.
+    pub fn captured_mut(&mut self) -> Option<&mut CaptureStats> {
+        match self {
+            Self::Succeeded { captured, .. } => Some(captured),
+            Self::Failed { output, .. } | Self::BadOutput { output, .. } => {
+                Some(&mut output.captured)
+            }
             _ => None,
         }
     }

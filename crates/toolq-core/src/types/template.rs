@@ -57,6 +57,17 @@ impl Template {
         }
     }
 
+    /// Returns the text with `value_at` of each path in place of its values. Environment variables stay as they are
+    /// written, without their defaults.
+    pub fn fill(&self, value_at: impl Fn(&[String]) -> String) -> String {
+        let parts = self.parts.iter().map(|part| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Value { path, .. } => value_at(path),
+            TemplatePart::Env { name, .. } => format!("${{{name}}}"),
+        });
+        parts.collect()
+    }
+
     /// Returns the path of the value, if the template consists of a single value and nothing else.
     pub fn sole_value(&self) -> Option<&[String]> {
         match self.parts.as_slice() {

@@ -1,4 +1,4 @@
-//! Tools and their policies, as resolved from tools.yaml.
+//! Tools, as resolved from tools.yaml.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +15,10 @@ use serde_json::Value;
 use crate::os::Environment;
 use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
+use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
 use crate::types::price::PriceTable;
+use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
+use crate::types::server::ServerConfig;
 use crate::types::template::Template;
 use redact::Mask;
 
@@ -24,6 +27,8 @@ use redact::Mask;
 pub struct ToolsConfig {
     /// In the order of the file.
     pub tools: Vec<Arc<Tool>>,
+    /// The servers whose tools are declared, in the order of the file.
+    pub servers: Vec<Arc<ServerConfig>>,
     /// Maximum number of calls running at the same time, over everything.
     pub concurrency: NonZeroUsize,
     /// Absolute path. Commands run here, and inputs named in `paths` must stay inside.
@@ -191,85 +196,6 @@ pub struct ToolDescription {
     pub input_schema: Value,
 }
 
-/// What decides whether a call is concurrency-safe, resolved from the tool and the file's rules.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SafetyPolicy {
-    /// `concurrency_safe: true` or `false`.
-    Declared(bool),
-    /// `concurrency_safe: {when: SCHEMA}`: safe if the input matches.
-    When(Value),
-    /// The first rule whose glob matches the tool's name.
-    Rule(SafetyRule),
-    /// A declared `effect`. Only `read` is safe.
-    Effect(bool),
-    /// Nothing was declared, so calls are not safe.
-    Default,
-}
-
-/// A setting that a tool has from a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleSetting {
-    /// The key, such as `timeout`.
-    pub key: &'static str,
-    /// The glob of the rule, as written.
-    pub glob: String,
-}
-
-/// A rule that decides about concurrency safety.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SafetyRule {
-    /// The glob as written.
-    pub glob: String,
-    /// Whether matching tools are concurrency-safe.
-    pub safe: bool,
-}
-
-/// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
-/// whether a call that may have run is repeated.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Only reads.
-    Read,
-    /// Repeating a call has no further effect.
-    Idempotent,
-    /// Anything else. The default.
-    Write,
-}
-
-impl Effect {
-    /// Returns the effect with this name in tools.yaml, if there is one.
-    pub fn from_name(word: &str) -> Option<Self> {
-        [Self::Read, Self::Idempotent, Self::Write]
-            .into_iter()
-            .find(|effect| effect.name() == word)
-    }
-
-    /// The name used in tools.yaml.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Idempotent => "idempotent",
-            Self::Write => "write",
-        }
-    }
-}
-
-/// Time limits of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallTimeouts {
-    /// Limit of one attempt.
-    pub after: Duration,
-    /// Time between asking a process to terminate and killing it.
-    pub kill_grace: Duration,
-    /// After this time, people see a notice that the call is slow.
-    pub slow_after: Option<Duration>,
-    /// Limit of all attempts together, including the waits between them.
-    pub total: Option<Duration>,
-}
-
 /// Templates for the progress texts of a call.
 #[derive(Debug, Clone, Default)]
 pub struct StatusTemplates {
@@ -291,57 +217,6 @@ pub enum OutputKind {
     Content,
 }
 
-/// When a failed attempt is retried, and after how long.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// Maximum number of attempts after the first.
-    pub max_retries: u32,
-    /// The failures to retry.
-    pub conditions: Vec<RetryCondition>,
-    /// Wait before the first retry. Doubles with each further one.
-    pub initial_backoff: Duration,
-    /// Maximum wait between two attempts.
-    pub max_backoff: Duration,
-}
-
-/// One entry of `retry.on`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RetryCondition {
-    /// HTTP 429, or a connection or process that the system temporarily refused.
-    RateLimited,
-    /// Not started, not sent, connection failed, or HTTP 502, 503, 504, or 529.
-    Unavailable,
-    /// `timeout.after` passed.
-    Timeout,
-    /// `exit:N`.
-    Exit(i32),
-    /// `http:N`.
-    Http(u16),
-}
-
-/// What a failed call does to the other calls of its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnFailure {
-    /// Leave the other calls alone.
-    Continue,
-    /// Cancel the running calls of its batch.
-    CancelSiblings,
-    /// Don't execute the later calls of the turn.
-    Stop,
-}
-
-/// What a call in doubt does to the later calls of its turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDoubt {
-    /// Don't execute them until the doubt is resolved: they may build on what isn't known to have happened.
-    #[default]
-    Stop,
-    /// Leave them alone.
-    Continue,
-}
-
 /// A key of `messages`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageKey {
@@ -358,6 +233,11 @@ pub enum MessageKey {
     Interrupted,
     InDoubt,
     EmptyOutput,
+    CompletionDescription,
+    CompletionResult,
+    NewTaskDescription,
+    NewTaskAgent,
+    NewTaskTask,
 }
 
 /// The author's own texts for models. Keys that are missing fall back to the English defaults in `answer`.

@@ -167,4 +167,22 @@ pub struct ProblemDetail {
     pub path: String,
     /// What is wrong there. Never contains the value itself.
     pub message: String,
+    /// The keyword of `input_schema` that the input violates, if it is about the schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyword: Option<String>,
+    /// JSON pointer into the schema, to that keyword.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_path: Option<String>,
+}
+
+impl ProblemDetail {
+    /// Creates a problem that no keyword of the schema is about.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+            keyword: None,
+            schema_path: None,
+        }
+    }
 }

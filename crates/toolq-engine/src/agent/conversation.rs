@@ -113,7 +113,7 @@ impl AgentConversation<'_> {
             if let Err(failure) = can_continue {
                 if let Some(mut streaming) = streaming {
                     let cause = NotExecutedCause::Halted(HaltCause::AgentStopped);
-                    if let Some(doubt) = streaming.abort(cause, turn.ending).await {
+                    if let Some(doubt) = streaming.abort(cause).await {
                         return Err(in_doubt_outcome(doubt).into());
                     }
                 }
@@ -155,7 +155,7 @@ impl AgentConversation<'_> {
                 self.scope.budget_meter.check_limits()?;
                 let max_turns = u64::from(self.backing.max_turns);
                 self.dispatcher
-                    .report_progress(turn_number as u64 + 1, max_turns)
+                    .report_progress(turn_number as u64, max_turns)
                     .await?;
                 let received = self
                     .request_with_retries(toolset, endpoint, models, turn_number, text_so_far)
@@ -211,7 +211,7 @@ impl AgentConversation<'_> {
     ) -> Result<Option<String>, AgentError> {
         let (turn_number, form) = (turn.number, turn.answer_form);
         let streamed = match streaming {
-            Some(mut streaming) => streaming.finish(turn.ending).await,
+            Some(mut streaming) => streaming.finish().await,
             None => None,
         };
         let AgentTurnResult {
@@ -279,7 +279,7 @@ impl AgentConversation<'_> {
         let scope = Arc::clone(&self.scope);
         let answers = self
             .dispatcher
-            .run_sub_turn(turn_number, arrivals, tools, scope)
+            .run_sub_turn((turn_number, None), arrivals, tools, scope)
             .await;
         Ok(AgentTurnResult {
             answers: answers.unwrap_or_default(),

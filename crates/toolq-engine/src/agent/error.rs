@@ -1,6 +1,6 @@
 //! Why an agent ended without an answer.
 
-use toolq_core::types::{AgentFailure, CaptureStats, DoubtCause, EmitError, Outcome};
+use toolq_core::types::{AgentFailure, CallOutput, DoubtCause, EmitError, Outcome};
 
 /// Why an agent ended without an answer.
 #[derive(Debug)]
@@ -39,8 +39,6 @@ impl From<Outcome> for AgentError {
 pub(crate) fn in_doubt_outcome(doubt: DoubtCause) -> Outcome {
     Outcome::InDoubt {
         cause: doubt,
-        output: String::new(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput::default(),
     }
 }

@@ -14,8 +14,7 @@ use crate::http::error;
 use crate::scheduler::retry;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    HttpBacking, HttpMethod, ModelResponse, NotExecutedCause, RequestBody, ResponseEnding,
-    Template, Turn,
+    HttpBacking, HttpMethod, ModelResponse, NotExecutedCause, RequestBody, Template, Turn,
 };
 
 /// A model response that has been received completely.
@@ -160,7 +159,7 @@ async fn abort_started_calls(
     error: RequestError,
 ) -> AgentError {
     let cause = NotExecutedCause::StreamAborted;
-    match streaming.abort(cause, ResponseEnding::Complete).await {
+    match streaming.abort(cause).await {
         Some(doubt) => in_doubt_outcome(doubt).into(),
         None => error.into_aborted(),
     }

@@ -9,7 +9,7 @@ use crate::agent::conversation::AgentConversation;
 use crate::agent::error::AgentError;
 use crate::agent::scope::AgentScope;
 use crate::agent::toolset::ToolsetCache;
-use crate::attempt::{Attempt, AttemptResult, PartialOutput};
+use crate::attempt::{Attempt, AttemptResult};
 use crate::http::HttpClients;
 use crate::output::OutputCollector;
 use crate::run_budget::OutputCounter;
@@ -87,39 +87,29 @@ impl AgentRunner {
                 .unwrap_or_default(),
             messages: Vec::new(),
         };
+        let output = |text: &str| self.capture_text(tool, output_counter.clone(), text);
         let result = tokio::select! {
             result = conversation.run(task, &mut text_so_far) => result,
             Ok(()) = cancel => {
-                let written = PartialOutput::new(self.capture_text(tool, output_counter, &text_so_far), String::new());
-                return AttemptResult::cancelled_while_running(written);
+                let partial_output = output(&text_so_far).into_output(String::new());
+                return AttemptResult::cancelled_while_running(partial_output);
             }
             () = control.sleep(timeout.duration) => {
-                let (output, captured) = self.capture_text(tool, output_counter, &text_so_far).into_text();
                 let timed_out = Outcome::TimedOut {
                     limit: timeout.configured,
                     no_calls_started: !any_call_started.load(Relaxed),
-                    output,
-                    stderr: String::new(),
-                    captured,
+                    output: output(&text_so_far).into_output(String::new()),
                 };
                 return timed_out.into();
             }
         };
         let outcome = match result {
-            Ok((text, ending)) => self
-                .capture_text(tool, output_counter, &text)
-                .into_outcome(ending, String::new),
+            Ok((text, ending)) => output(&text).into_outcome(ending, String::new),
             Err(AgentError::Outcome(outcome)) => outcome,
-            Err(AgentError::Failure(fault)) => {
-                let (output, captured) = self
-                    .capture_text(tool, output_counter, &text_so_far)
-                    .into_text();
-                Outcome::AgentFailed {
-                    failure: self.mask_failure(fault),
-                    output,
-                    captured,
-                }
-            }
+            Err(AgentError::Failure(fault)) => Outcome::AgentFailed {
+                failure: self.mask_failure(fault),
+                output: output(&text_so_far).into_output(String::new()),
+            },
         };
         outcome.into()
     }

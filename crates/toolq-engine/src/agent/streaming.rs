@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent::model_name::mask_model_name;
 use crate::agent::scope::AgentScope;
 use crate::agent::toolset::{AgentToolset, reject_out_of_scope};
+use crate::call_feeder::CallFeeder;
 use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
 use redact::Mask;
-use toolq_core::check::StreamAdmission;
-use toolq_core::transcript::{ResponseAssembler, ResponseError, check_call_count};
+use toolq_core::transcript::{ResponseAssembler, ResponseError, StreamEvent, check_call_count};
 use toolq_core::types::{
-    Api, DoubtCause, HaltCause, NotExecutedCause, ResponseEnding, TurnArrival, Verdict,
+    Api, DoubtCause, HaltCause, NotExecutedCause, TurnArrival, TurnOrigin, Verdict,
 };
 
 /// A model response, as far as it has been received.
@@ -30,20 +30,16 @@ pub(crate) struct StreamingResponse<'k> {
     /// The response has been accepted, so its tokens are counted with it rather than as aborted.
     is_accepted: bool,
     assembly: ResponseAssembler,
-    /// Decides which of its calls may start.
-    admission: StreamAdmission<'k>,
-    calls_started: usize,
-    /// Arrivals that were released before the turn opened.
-    ready: Vec<TurnArrival>,
-    open_turn: Option<OpenTurn>,
+    /// `None` once all calls were passed on.
+    calls: Option<CallFeeder<'k>>,
+    /// What the turn receives. It opens when the first call may start.
+    unopened_arrivals: Option<mpsc::UnboundedReceiver<TurnArrival>>,
+    /// The answers of the turn, while it is open.
+    answers: Option<oneshot::Receiver<SubTurnAnswers>>,
+    /// Where the response comes from, as far as it has said so.
+    origin: TurnOrigin,
     /// As in [`AgentTurnResult`].
     completion_positions: Vec<usize>,
-}
-
-/// The turn of a streaming response, which opens when the first call may start.
-struct OpenTurn {
-    sender: mpsc::UnboundedSender<TurnArrival>,
-    answers: oneshot::Receiver<SubTurnAnswers>,
 }
 
 /// The answers to the calls of a response.
@@ -64,6 +60,7 @@ impl<'k> StreamingResponse<'k> {
         scope: &Arc<AgentScope>,
         dispatcher: &DispatcherHandle,
     ) -> Self {
+        let (sender, arrivals) = mpsc::unbounded_channel();
         Self {
             scope: Arc::clone(scope),
             dispatcher: dispatcher.clone(),
@@ -71,12 +68,17 @@ impl<'k> StreamingResponse<'k> {
             model: model.to_owned(),
             mask: Arc::clone(mask),
             is_accepted: false,
-            assembly: ResponseAssembler::new(api),
-            admission: toolset.stream_admission(),
+            assembly: ResponseAssembler::new(api, turn_number),
+            calls: Some(CallFeeder {
+                turn_number,
+                parent: Some(Arc::clone(&dispatcher.call)),
+                admission: toolset.stream_admission(),
+                sender,
+            }),
             toolset,
-            calls_started: 0,
-            ready: Vec::new(),
-            open_turn: None,
+            unopened_arrivals: Some(arrivals),
+            answers: None,
+            origin: TurnOrigin::default(),
             completion_positions: Vec::new(),
         }
     }
@@ -92,16 +94,13 @@ impl<'k> StreamingResponse<'k> {
 
     /// Reports the inputs that are arriving, and dispatches the calls that may start by now.
     pub(crate) fn dispatch_ready(&mut self) {
-        for part in self.assembly.partial_calls(self.turn_number) {
-            self.dispatcher.report_partial_input(part);
-        }
-        self.admit_new_calls();
-        self.forward_admitted();
+        self.feed_events();
+        self.send_ready();
     }
 
     /// Returns whether calls have started, so that the request can't be repeated.
     pub(crate) fn has_open_turn(&self) -> bool {
-        self.open_turn.is_some()
+        self.answers.is_some()
     }
 
     /// As [`ResponseAssembler::is_complete`].
@@ -147,13 +146,14 @@ impl<'k> StreamingResponse<'k> {
         }
     }
 
-    /// Dispatches the remaining calls of the complete response and returns the answers to all of them. `ending` is how the
-    /// response ended. Returns `None` if no call had started.
-    pub(crate) async fn finish(&mut self, ending: ResponseEnding) -> Option<AgentTurnResult> {
+    /// Dispatches the remaining calls of the complete response and returns the answers to all of them. Returns `None` if
+    /// no call had started.
+    pub(crate) async fn finish(&mut self) -> Option<AgentTurnResult> {
         if !self.has_open_turn() {
             return None;
         }
-        self.dispatch_rest(ending);
+        self.assembly.end_message();
+        self.dispatch_ready();
         Some(AgentTurnResult {
             answers: self.wait_for_answers().await.unwrap_or_default(),
             completion_positions: mem::take(&mut self.completion_positions),
@@ -162,84 +162,72 @@ impl<'k> StreamingResponse<'k> {
 
     /// Skips the waiting calls for this reason and waits until the running ones have ended. Returns the first doubt
     /// among them.
-    pub(crate) async fn abort(
-        &mut self,
-        cause: NotExecutedCause,
-        ending: ResponseEnding,
-    ) -> Option<DoubtCause> {
-        self.cancel_waiting(cause, ending);
+    pub(crate) async fn abort(&mut self, cause: NotExecutedCause) -> Option<DoubtCause> {
+        self.skip_waiting(cause);
         self.wait_for_answers().await?.doubt
     }
 
     async fn wait_for_answers(&mut self) -> Option<SubTurnAnswers> {
-        let OpenTurn { sender, answers } = self.open_turn.take()?;
-        drop(sender);
-        answers.await.ok()
+        self.calls = None;
+        self.answers.take()?.await.ok()
     }
 
-    fn cancel_waiting(&mut self, cause: NotExecutedCause, ending: ResponseEnding) {
-        let Some(turn) = &self.open_turn else {
+    fn skip_waiting(&mut self, cause: NotExecutedCause) {
+        if !self.has_open_turn() {
+            return;
+        }
+        // This is sent first, so that none of the calls that follow starts.
+        if let Some(calls) = &self.calls {
+            calls.skip_rest(cause);
+        }
+        self.assembly.end_message();
+        self.feed_events();
+        if let Some(calls) = self.calls.as_mut().filter(|_| !self.assembly.is_complete()) {
+            calls.abort(self.assembly.abort());
+        }
+        self.send_ready();
+    }
+
+    fn feed_events(&mut self) {
+        while let Some(event) = self.assembly.next_event() {
+            if let StreamEvent::CallStarted { origin, .. } = &event {
+                self.origin.clone_from(origin);
+            }
+            match (event, &mut self.calls) {
+                // The turn may not be open yet, so its agent's dispatcher reports this.
+                (StreamEvent::PartialInput(part), _) => self.dispatcher.report_partial_input(part),
+                (event, Some(calls)) => drop(calls.feed(event)),
+                (_, None) => {}
+            }
+        }
+    }
+
+    fn send_ready(&mut self) {
+        let Some(calls) = &mut self.calls else {
             return;
         };
-        // This is sent first, so that none of the calls that follow starts.
-        let _ = turn.sender.send(TurnArrival::RestSkipped(cause));
-        if self.is_complete() {
-            return self.dispatch_rest(ending);
-        }
-        self.admit_new_calls();
-        let unfinished = self.assembly.abort(self.turn_number);
-        self.admission.abort(unfinished);
-        self.forward_admitted();
-    }
-
-    fn dispatch_rest(&mut self, ending: ResponseEnding) {
-        self.admit_new_calls();
-        self.admission.close(ending);
-        self.forward_admitted();
-    }
-
-    fn admit_new_calls(&mut self) {
-        while self.calls_started < self.assembly.calls_started() {
-            self.calls_started += 1;
-            self.admission.begin();
-        }
-        while let Some(call) = self.assembly.next_call(self.turn_number) {
-            self.admission.complete(call);
-        }
-    }
-
-    fn forward_admitted(&mut self) {
         let mut starts_turn = false;
-        for mut arrival in self.admission.drain_ready() {
-            if let TurnArrival::Call(checked) = &mut arrival {
-                reject_out_of_scope(checked, &self.scope);
-                checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
-                starts_turn |= matches!(checked.verdict, Verdict::Accepted(_));
-                if checked.verdict.is_completion() {
-                    self.completion_positions.push(checked.call.position);
-                }
+        calls.send_ready(|checked| {
+            reject_out_of_scope(checked, &self.scope);
+            starts_turn |= matches!(checked.verdict, Verdict::Accepted(_));
+            if checked.verdict.is_completion() {
+                self.completion_positions.push(checked.call.position);
             }
-            self.ready.push(arrival);
+            None
+        });
+        if starts_turn && let Some(arrivals) = self.unopened_arrivals.take() {
+            let (tools, scope) = (Arc::clone(&self.toolset.tools), Arc::clone(&self.scope));
+            let mut origin = self.origin.clone();
+            origin.model = origin.model.map(|name| mask_model_name(&name, &self.mask));
+            self.dispatcher.any_call_started().store(true, Relaxed);
+            let answers = self.dispatcher.run_sub_turn(
+                (self.turn_number, Some(origin)),
+                arrivals,
+                tools,
+                scope,
+            );
+            self.answers = Some(answers);
         }
-        if starts_turn && self.open_turn.is_none() {
-            self.open_turn = Some(self.start_turn());
-        }
-        if let Some(turn) = &self.open_turn {
-            for arrival in mem::take(&mut self.ready) {
-                // The dispatcher receives until this sender is dropped, so sending can't fail.
-                let _ = turn.sender.send(arrival);
-            }
-        }
-    }
-
-    fn start_turn(&self) -> OpenTurn {
-        let (sender, arrivals) = mpsc::unbounded_channel();
-        let (tools, scope) = (Arc::clone(&self.toolset.tools), Arc::clone(&self.scope));
-        self.dispatcher.any_call_started().store(true, Relaxed);
-        let answers = self
-            .dispatcher
-            .run_sub_turn(self.turn_number, arrivals, tools, scope);
-        OpenTurn { sender, answers }
     }
 }
 
@@ -248,10 +236,7 @@ impl<'k> StreamingResponse<'k> {
 impl Drop for StreamingResponse<'_> {
     fn drop(&mut self) {
         self.record_aborted();
-        self.cancel_waiting(
-            NotExecutedCause::Halted(HaltCause::AgentStopped),
-            ResponseEnding::Complete,
-        );
+        self.skip_waiting(NotExecutedCause::Halted(HaltCause::AgentStopped));
     }
 }
 

@@ -100,9 +100,6 @@ pub(crate) fn reject_out_of_scope(checked: &mut CheckedCall, scope: &AgentScope)
     } else {
         return;
     };
-    let details = vec![ProblemDetail {
-        path: String::new(),
-        message,
-    }];
+    let details = vec![ProblemDetail::new("", message)];
     checked.verdict = Verdict::Rejected(Rejection { reason, details });
 }

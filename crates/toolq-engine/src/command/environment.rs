@@ -33,15 +33,14 @@ impl ChildEnvironment {
     }
 }
 
-/// Builds the environment of a call.
+/// Builds the environment of a program.
 ///
 /// # Errors
-/// The outcome of the call, because a variable that it needs isn't set.
+/// The outcome of the call that needs it, because a variable isn't set.
 pub(crate) fn build_environment(
     environment: &Environment,
     backing: Option<&CommandBacking>,
     command: &CommandInvocation,
-    (call, key, attempt): (&Call, &str, u32),
 ) -> Result<ChildEnvironment, Outcome> {
     let mut variables = ChildEnvironment(inherited_variables(environment));
     for name in backing.iter().flat_map(|backing| &backing.pass_env) {
@@ -53,13 +52,20 @@ pub(crate) fn build_environment(
         let value = template.resolve(&|name| environment.get(name));
         variables.set(name, value.map_err(Outcome::MissingVariable)?);
     }
+    Ok(variables)
+}
+
+/// Adds the variables that tell a program which call it serves.
+pub(crate) fn add_call_variables(
+    variables: &mut ChildEnvironment,
+    (call, key, attempt): (&Call, &str, u32),
+) {
     variables.set("TOOLQ_TOOL_NAME", call.name.replace('\0', "\u{FFFD}"));
     variables.set("TOOLQ_TOOL_USE_ID", call.id.replace('\0', "\u{FFFD}"));
     variables.set("TOOLQ_IDEMPOTENCY_KEY", key);
     variables.set("TOOLQ_TURN", call.turn.to_string());
     variables.set("TOOLQ_ATTEMPT", attempt.to_string());
     variables.set("TOOLQ_STATUS_FD", "3");
-    Ok(variables)
 }
 
 fn inherited_variables(environment: &Environment) -> Vec<(OsString, OsString)> {

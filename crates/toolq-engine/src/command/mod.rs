@@ -14,4 +14,6 @@ mod status_lines;
 #[cfg(target_os = "linux")]
 mod supervised_child;
 
+pub(crate) use child::{ChildExit, ChildProcess};
+pub(crate) use pipes::ParentEnds;
 pub(crate) use runner::CommandRunner;

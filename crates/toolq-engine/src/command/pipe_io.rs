@@ -15,6 +15,7 @@ use crate::output::{OutputCollector, TailCapture};
 use crate::progress::ProgressSender;
 use crate::timing::DRAIN_TIMEOUT;
 use redact::Mask;
+use toolq_core::types::CallOutput;
 
 /// How many bytes are read at once.
 const READ_CHUNK_BYTES: usize = 16 << 10;
@@ -37,6 +38,11 @@ pub(crate) struct CommandStreams {
 }
 
 impl CommandStreams {
+    /// Returns what was received so far.
+    pub(crate) fn into_output(self) -> CallOutput {
+        self.output.into_output(self.stderr_tail.finish())
+    }
+
     pub(crate) fn new(
         pipes: ParentEnds,
         output: OutputCollector,

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
+use crate::command::spec::ProgramInput;
+
 /// The lowest descriptor that isn't overwritten when the child's descriptors are set up.
 const FIRST_NON_CHILD_FD: i32 = 4;
 
@@ -33,7 +35,7 @@ pub(crate) struct StdinFeed {
 
 impl ParentEnds {
     /// Creates the pipes, and writes as much of `stdin` into its pipe as fits.
-    pub(crate) fn new(stdin: &[u8]) -> io::Result<(Self, ChildEnds)> {
+    pub(crate) fn new(stdin: ProgramInput<'_>) -> io::Result<(Self, ChildEnds)> {
         let (their_stdin, stdin) = stdin_pipe(stdin)?;
         let (stdout, their_stdout) = output_pipe()?;
         let (stderr, their_stderr) = output_pipe()?;
@@ -57,8 +59,12 @@ impl ChildEnds {
     }
 }
 
-/// Creates the pipe to the child's stdin, and writes as much of `input` as fits without blocking.
-fn stdin_pipe(input: &[u8]) -> io::Result<(OwnedFd, Option<StdinFeed>)> {
+/// Creates the pipe to the child's stdin, and writes as much of the input as fits without blocking.
+fn stdin_pipe(input: ProgramInput<'_>) -> io::Result<(OwnedFd, Option<StdinFeed>)> {
+    let (input, stays_open) = match input {
+        ProgramInput::Bytes(bytes) => (bytes, false),
+        ProgramInput::Open => (&b""[..], true),
+    };
     let (theirs, ours) = pipe()?;
     ioctl_fionbio(&ours, true)?;
     let mut written = 0;
@@ -70,7 +76,7 @@ fn stdin_pipe(input: &[u8]) -> io::Result<(OwnedFd, Option<StdinFeed>)> {
         }
     }
     let remaining = &input[written..];
-    if remaining.is_empty() {
+    if remaining.is_empty() && !stays_open {
         return Ok((dup_above_child_fds(theirs)?, None));
     }
     let remaining = Bytes::copy_from_slice(remaining);

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::{Attempt, AttemptResult, PartialOutput, cancelled};
+use crate::attempt::{Attempt, AttemptResult, cancelled};
 use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipe_io::CommandStreams;
+use crate::command::pipes::ParentEnds;
 use crate::command::process_groups::ProcessGroups;
 use crate::command::spec::CommandSpec;
 use crate::control::RunControl;
@@ -16,9 +17,10 @@ use procfence::Supervisor;
 use redact::Mask;
 use tracing::debug;
 
+use toolq_core::check::build_server_command;
 use toolq_core::os::{Environment, ProcessIdentity};
 use toolq_core::types::{
-    CallEnding, CommandBacking, CommandInvocation, Outcome, Tool, ToolsConfig,
+    CallEnding, CommandBacking, CommandInvocation, Outcome, ServerConfig, Tool, ToolsConfig,
 };
 
 /// How many bytes of the end of stderr are kept.
@@ -34,7 +36,7 @@ pub(crate) struct CommandRunner {
     /// Starts the programs. If there is none, toolq starts them itself.
     supervisor: Option<Supervisor>,
     /// Whether programs must not start without a supervisor, which confines them.
-    requires_supervisor: bool,
+    pub(super) requires_supervisor: bool,
     /// All running programs, so that they can be suspended and resumed.
     groups: ProcessGroups,
 }
@@ -84,6 +86,40 @@ impl CommandRunner {
         }
     }
 
+    /// Starts the program of a server.
+    ///
+    /// # Errors
+    /// The outcome of the call that needs it, because nothing was started.
+    pub(crate) async fn start_server(
+        &self,
+        server: &ServerConfig,
+    ) -> Result<(ChildProcess, ParentEnds), Outcome> {
+        let command = build_server_command(server);
+        let spec = CommandSpec::for_server(self, &command, &server.command)?;
+        self.check_confinement()?;
+        let (mut child, pipes) = spec.start(self.supervisor.as_ref()).await?;
+        child.register(&self.groups);
+        Ok((child, pipes))
+    }
+
+    /// Returns the outcome of a call whose server could not be started, for the system's error number.
+    pub(crate) fn server_start_failure(&self, server: &ServerConfig, errno: i32) -> Outcome {
+        let command = build_server_command(server);
+        match CommandSpec::for_server(self, &command, &server.command) {
+            Ok(spec) => spec.start_failure(errno),
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Checks that a program can be confined if it must be.
+    fn check_confinement(&self) -> Result<(), Outcome> {
+        if self.requires_supervisor && self.supervisor.is_none() {
+            let cause = "there is no supervisor to confine the program".to_owned();
+            return Err(Outcome::InternalError(cause));
+        }
+        Ok(())
+    }
+
     /// Runs one attempt of `command`, which was rendered from `backing`.
     pub(crate) async fn run(
         &self,
@@ -98,9 +134,8 @@ impl CommandRunner {
             Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };
-        if self.requires_supervisor && self.supervisor.is_none() {
-            let cause = "there is no supervisor to confine the program".to_owned();
-            return Outcome::InternalError(cause).into();
+        if let Err(outcome) = self.check_confinement() {
+            return outcome.into();
         }
         let (mut child, pipes) = match spec.start(self.supervisor.as_ref()).await {
             Ok(started) => started,
@@ -150,23 +185,15 @@ async fn run_to_exit(
     let exit = child.close(spec.leftovers(), &attempt.control).await;
     debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
-        (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(PartialOutput::new(
-            streams.output,
-            streams.stderr_tail.finish(),
-        )),
+        (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(streams.into_output()),
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
         (WaitResult::Exited, exit) => outcome_of_exit(streams, exit, spec.success_codes()).into(),
-        (WaitResult::TimedOut, _) => {
-            let (output, captured) = streams.output.into_text();
-            Outcome::TimedOut {
-                no_calls_started: false,
-                limit: limit.configured,
-                output,
-                stderr: streams.stderr_tail.finish(),
-                captured,
-            }
-            .into()
+        (WaitResult::TimedOut, _) => Outcome::TimedOut {
+            no_calls_started: false,
+            limit: limit.configured,
+            output: streams.into_output(),
         }
+        .into(),
     }
 }
 
@@ -200,12 +227,8 @@ fn outcome_of_ending(streams: CommandStreams, ending: CallEnding, success: &[i32
             .output
             .into_outcome(ending, || streams.stderr_tail.finish());
     }
-    let (output, captured) = streams.output.into_text();
-    let stderr = streams.stderr_tail.finish();
     Outcome::Failed {
-        output,
-        stderr,
-        captured,
+        output: streams.into_output(),
         ending,
     }
 }

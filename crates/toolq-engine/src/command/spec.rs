@@ -12,11 +12,12 @@ use crate::command::supervised_child::SupervisedChild;
 
 use crate::command::child::ChildProcess;
 use crate::command::direct_child::DirectChild;
-use crate::command::environment::build_environment;
+use crate::command::environment::{ChildEnvironment, add_call_variables, build_environment};
 use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;
 use crate::scheduler::CallJob;
+use crate::timing::SERVER_GRACE;
 use procfence::{ResourceLimits, SpawnRequest, Supervisor, spawn};
 use toolq_core::types::{
     CommandBacking, CommandInvocation, CommandLimits, Leftovers, Outcome, SpawnError, StdinContent,
@@ -33,7 +34,16 @@ pub(crate) struct CommandSpec<'a> {
     request: SpawnRequest,
     leftovers: Leftovers,
     success_codes: &'a [i32],
-    stdin: &'a [u8],
+    stdin: ProgramInput<'a>,
+}
+
+/// What a program reads from stdin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ProgramInput<'a> {
+    /// These bytes, then the end.
+    Bytes(&'a [u8]),
+    /// Whatever is written to it while it runs.
+    Open,
 }
 
 impl<'a> CommandSpec<'a> {
@@ -47,9 +57,40 @@ impl<'a> CommandSpec<'a> {
         job: &'a CallJob,
         (key, attempt): (&str, u32),
     ) -> Result<Self, Outcome> {
+        let accepted = &job.accepted;
+        let stdin = match &command.stdin {
+            StdinContent::Input => accepted.input.text().as_bytes(),
+            StdinContent::None => b"",
+            StdinContent::Text(text) => text.as_bytes(),
+        };
+        let add_variables = |variables: &mut ChildEnvironment| {
+            add_call_variables(variables, (&job.call, key, attempt));
+        };
+        let mut spec = Self::resolve(commands, (command, backing), add_variables)?;
+        spec.request.host_exit_grace = accepted.tool.timeout.kill_grace;
+        spec.stdin = ProgramInput::Bytes(stdin);
+        Ok(spec)
+    }
+
+    /// Resolves a program that serves many calls, and everything it is started with.
+    ///
+    /// # Errors
+    /// The outcome of the call that needs it, because nothing can be started.
+    pub(crate) fn for_server(
+        commands: &'a CommandRunner,
+        command: &'a CommandInvocation,
+        backing: &'a CommandBacking,
+    ) -> Result<Self, Outcome> {
+        Self::resolve(commands, (command, Some(backing)), |_| {})
+    }
+
+    fn resolve(
+        commands: &'a CommandRunner,
+        (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
+        add_variables: impl FnOnce(&mut ChildEnvironment),
+    ) -> Result<Self, Outcome> {
         let program = command.argv.first().map_or("", String::as_str);
         let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
-        let accepted = &job.accepted;
         let declared_path = command.program_path(&commands.tools.dir);
         let path_variable = commands.environment.get_os("PATH");
         let argv = command
@@ -59,24 +100,21 @@ impl<'a> CommandSpec<'a> {
         let path = program_lookup::find_program(program, &declared_path, path_variable)
             .map_err(start_error)?;
         let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
+        let mut variables = build_environment(&commands.environment, backing, command)?;
+        add_variables(&mut variables);
         let request = SpawnRequest {
             path: to_c_path(&path).map_err(start_error)?,
             cwd: to_c_path(cwd).map_err(start_error)?,
             argv: argv
                 .collect::<Result<_, _>>()
                 .map_err(|_| start_error(Errno::INVAL))?,
-            env: build_environment(
-                &commands.environment,
-                backing,
-                command,
-                (&job.call, key, attempt),
-            )?
-            .into_strings()
-            .map_err(|_| start_error(Errno::INVAL))?,
+            env: variables
+                .into_strings()
+                .map_err(|_| start_error(Errno::INVAL))?,
             limits: backing
                 .map(|backing| to_resource_limits(backing.limits))
                 .unwrap_or_default(),
-            host_exit_grace: accepted.tool.timeout.kill_grace,
+            host_exit_grace: SERVER_GRACE,
         };
         Ok(Self {
             program,
@@ -84,13 +122,13 @@ impl<'a> CommandSpec<'a> {
             root: &commands.tools.root,
             cwd: cwd.clone(),
             request,
-            leftovers: backing.map(|backing| backing.leftovers).unwrap_or_default(),
-            success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
-            stdin: match &command.stdin {
-                StdinContent::Input => accepted.input.text().as_bytes(),
-                StdinContent::None => b"",
-                StdinContent::Text(text) => text.as_bytes(),
+            leftovers: match backing.map(|backing| backing.leftovers) {
+                // A copy is removed, or copied again, as soon as its calls have ended.
+                Some(Leftovers::Allow) if commands.requires_supervisor => Leftovers::Kill,
+                leftovers => leftovers.unwrap_or_default(),
             },
+            success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
+            stdin: ProgramInput::Open,
         })
     }
 

@@ -50,6 +50,9 @@ impl Dispatcher<'_> {
             _ => None,
         };
         self.stats.calls += 1;
+        if checked.call.parent.is_some() {
+            self.stats.tool_names.push(checked.call.name.clone());
+        }
         self.stats.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
         self.emit(&Event::Queued {
             checked: &checked,

@@ -9,11 +9,11 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument as _, Span};
 
 use crate::attempt;
-use crate::attempt::{Attempt, AttemptResult, AttemptRunner, PartialOutput};
+use crate::attempt::{Attempt, AttemptResult, AttemptRunner};
 use crate::control::RunControl;
 use crate::dispatcher::handle::{AgentRequest, DispatcherHandle};
 use crate::progress::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
-use toolq_core::types::{CallRef, Outcome};
+use toolq_core::types::{CallOutput, CallRef, Outcome};
 
 /// An event from a task. Calls are numbered as in the dispatcher's queue.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl AttemptTasks {
         let task = self.tasks.spawn(async move {
             tokio::select! {
                 () = control.sleep(backoff) => TaskResult::Backoff,
-                Ok(()) = cancel => TaskResult::Attempt(AttemptResult::cancelled_while_running(PartialOutput::default())),
+                Ok(()) = cancel => TaskResult::Attempt(AttemptResult::cancelled_while_running(CallOutput::default())),
             }
         });
         self.call_numbers.insert(task.id(), call_number);

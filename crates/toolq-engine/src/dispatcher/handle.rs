@@ -13,7 +13,7 @@ use crate::agent::AgentScope;
 use toolq_core::transcript::PartialCall;
 use toolq_core::types::{
     CallAnswer, CallRef, DoubtCause, EmitError, ModelResponse, ReportedUsage, ToolsConfig,
-    TurnArrival,
+    TurnArrival, TurnOrigin,
 };
 
 /// The result of emitting an event: an error if a sink refused it.
@@ -22,7 +22,7 @@ pub(crate) type EmitResult = Result<(), EmitError>;
 /// A request of an agent to its dispatcher.
 #[derive(Debug)]
 pub(crate) enum AgentRequest {
-    /// Report that the agent is about to request its model's response for this turn, counted from 1.
+    /// Report that the agent is about to request its model's response for this turn, counted from 0.
     Progress {
         turn: u64,
         max_turns: u64,
@@ -67,6 +67,8 @@ pub(crate) struct SubTurnAnswers {
 pub(crate) struct SubTurnRequest {
     /// Counted from 0.
     pub(crate) turn_number: usize,
+    /// Where it comes from, if its response is still arriving. That of a complete response is known already.
+    pub(crate) origin: Option<TurnOrigin>,
     pub(crate) arrivals: mpsc::UnboundedReceiver<TurnArrival>,
     /// The tools that the agent may call.
     pub(crate) tools: Arc<ToolsConfig>,
@@ -106,7 +108,7 @@ impl DispatcherHandle {
         Arc::clone(&self.any_call_started)
     }
 
-    /// Reports that the agent is about to request its model's response for this turn, counted from 1.
+    /// Reports that the agent is about to request its model's response for this turn, counted from 0.
     ///
     /// # Errors
     /// Why the log accepts no more records.
@@ -167,7 +169,7 @@ impl DispatcherHandle {
     /// answered. It fails only if the dispatcher is gone, in which case the caller is being dropped, too.
     pub(crate) fn run_sub_turn(
         &self,
-        turn_number: usize,
+        (turn_number, origin): (usize, Option<TurnOrigin>),
         arrivals: mpsc::UnboundedReceiver<TurnArrival>,
         tools: Arc<ToolsConfig>,
         scope: Arc<AgentScope>,
@@ -175,6 +177,7 @@ impl DispatcherHandle {
         let (reply, answers) = oneshot::channel();
         let turn = AgentRequest::SubTurn(SubTurnRequest {
             turn_number,
+            origin,
             arrivals,
             tools,
             scope,

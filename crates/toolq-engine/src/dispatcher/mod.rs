@@ -5,6 +5,7 @@
 
 mod arrive;
 mod attempt_tasks;
+mod concurrent_turns;
 mod effects;
 mod finish;
 mod halt;
@@ -17,6 +18,8 @@ mod sub_turns;
 mod task_events;
 mod turn_loop;
 
+pub use concurrent_turns::TurnRequest;
+pub(crate) use concurrent_turns::{ConcurrentTurns, SharedDelivery};
 pub(crate) use handle::{DispatcherHandle, SubTurnAnswers};
 pub(crate) use shared_sink::SharedSink;
 pub(crate) use turn_loop::Dispatcher;

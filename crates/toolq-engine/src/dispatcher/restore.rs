@@ -2,15 +2,13 @@
 //! permit, and other calls don't wait for them. Their failures affect other calls as they did then.
 
 use crate::dispatcher::turn_loop::Dispatcher;
-use toolq_core::types::{Call, CallRef, CaptureStats, DoubtCause, OnFailure, Outcome};
+use toolq_core::types::{Call, CallOutput, CallRef, DoubtCause, OnFailure, Outcome};
 
 /// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
 pub(crate) fn orphaned_outcome() -> Outcome {
     Outcome::InDoubt {
         cause: DoubtCause::EndNotLogged,
-        output: String::new(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput::default(),
     }
 }
 

@@ -15,13 +15,17 @@ use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::turn_loop::{Dispatcher, TurnStats};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
-use toolq_core::types::{AgentUsage, CallAnswer, CallRef, Event, EventSink};
+use toolq_core::types::{
+    AgentUsage, CallAnswer, CallRef, Event, EventSink, HaltCause, ModelResponse, TurnOrigin,
+};
 
 /// The running turns of agents, and the engines of agents between two turns.
 #[derive(Default)]
 pub(crate) struct SubTurns<'e> {
     active: Vec<ActiveSubTurn<'e>>,
     idle_engines: HashMap<usize, EngineState>,
+    /// The latest response of each agent's model: the number of its turn, and where its calls come from.
+    origins: HashMap<usize, (usize, TurnOrigin)>,
     /// The results of attempts that have ended while a turn of theirs is still running.
     deferred_results: HashMap<usize, AttemptResult>,
 }
@@ -98,7 +102,7 @@ impl<'e> SubTurns<'e> {
         else {
             return Some(result);
         };
-        sub_turn.control.halt_agent();
+        sub_turn.control.halt_scope(HaltCause::AgentStopped);
         self.deferred_results.insert(call_number, result);
         None
     }
@@ -106,6 +110,7 @@ impl<'e> SubTurns<'e> {
     /// Drops the engine of this call's agent, which has ended.
     pub(crate) fn drop_engine(&mut self, call_number: usize) {
         self.idle_engines.remove(&call_number);
+        self.origins.remove(&call_number);
     }
 }
 
@@ -136,8 +141,12 @@ impl Dispatcher<'_> {
                 response,
                 reply,
             } => {
-                if let (Some(usage), Some(response)) = (&mut run.agent_usage, &response) {
-                    count_response(usage, &response.0);
+                if let Some((response, _)) = response.as_deref() {
+                    let origin = response_origin(response);
+                    self.sub_turns.origins.insert(number, (turn, origin));
+                    if let Some(usage) = &mut run.agent_usage {
+                        count_response(usage, response);
+                    }
                 }
                 // A response restored from the log was already emitted by the run that received it.
                 let response = response.as_deref();
@@ -168,10 +177,16 @@ impl Dispatcher<'_> {
             AgentRequest::SubTurn(turn) => {
                 let parent = Arc::new(call.clone());
                 let idle_engine = self.sub_turns.idle_engines.remove(&number);
-                let engine = idle_engine.unwrap_or_else(|| {
+                let mut engine = idle_engine.unwrap_or_else(|| {
                     self.engine
                         .for_agent(Arc::clone(&turn.tools), Arc::clone(&turn.scope))
                 });
+                let recorded = self.sub_turns.origins.remove(&number);
+                let recorded = recorded
+                    .filter(|(response_turn, _)| *response_turn == turn.turn_number)
+                    .map(|(_, origin)| origin);
+                // The calls of a streaming response may start before it is complete and recorded.
+                engine.turn_origin = recorded.or_else(|| turn.origin.clone()).unwrap_or_default();
                 self.sub_turns
                     .start(number, engine, parent, turn, self.sink);
             }
@@ -185,6 +200,7 @@ impl Dispatcher<'_> {
         {
             usage.requested_calls += finished.stats.calls;
             usage.rejected_calls += finished.stats.rejected;
+            usage.tools_called.extend(finished.stats.tool_names);
         }
         self.sub_turns.idle_engines.insert(number, finished.engine);
         let doubt = finished.stats.first_doubt.map(|(_, doubt)| doubt);
@@ -206,7 +222,15 @@ impl Dispatcher<'_> {
     }
 }
 
-fn count_response(usage: &mut AgentUsage, response: &toolq_core::types::ModelResponse) {
+fn response_origin(response: &ModelResponse) -> TurnOrigin {
+    TurnOrigin {
+        input: None,
+        message_id: response.message_id.clone(),
+        model: response.model.clone(),
+    }
+}
+
+fn count_response(usage: &mut AgentUsage, response: &ModelResponse) {
     usage.turns += 1;
     let model = response.model.clone().unwrap_or_default();
     *usage.usage.entry(model).or_default() += response.usage;

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::attempt::{AttemptResult, CancelPoint, PartialOutput};
+use crate::attempt::{AttemptResult, CancelPoint};
 use crate::dispatcher::attempt_tasks::TaskEvent;
 use crate::dispatcher::start::start_event;
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::progress::Progress;
 use crate::scheduler::retry;
 use toolq_core::types::{
-    DoubtCause, Effect, EmitError, Event, HaltCause, Invocation, NotExecutedCause, Outcome,
+    CallOutput, DoubtCause, Effect, EmitError, Event, HaltCause, Invocation, NotExecutedCause,
+    Outcome,
 };
 
 impl Dispatcher<'_> {
@@ -49,6 +50,8 @@ impl Dispatcher<'_> {
                 call,
                 message: progress.message.as_deref(),
                 progress: progress.fraction,
+                params: progress.params.as_deref(),
+                result: progress.result.as_deref(),
             };
             let _ = self.sink.emit(&[event]);
         }
@@ -109,12 +112,7 @@ impl Dispatcher<'_> {
     }
 
     /// Finishes a call that was canceled, because another one failed or because the run was halted.
-    fn finish_cancelled(
-        &mut self,
-        number: usize,
-        partial_output: PartialOutput,
-        cancel_point: CancelPoint,
-    ) {
+    fn finish_cancelled(&mut self, number: usize, output: CallOutput, cancel_point: CancelPoint) {
         if self.abort_probe(number) {
             return;
         }
@@ -136,50 +134,25 @@ impl Dispatcher<'_> {
             (_, cancel_point) => cancel_point,
         };
         let outcome = match (run.cancelled_by.take(), self.engine.control.halt_cause()) {
-            (None, Some(by)) => interrupted_outcome(by, partial_output, cancel_point),
-            (by, _) => cancelled_outcome(by.unwrap_or_default(), partial_output, cancel_point),
+            (None, Some(by)) => interrupted_outcome(by, output, cancel_point),
+            (by, _) => cancelled_outcome(by.unwrap_or_default(), output, cancel_point),
         };
         self.finish_call(number, outcome);
     }
 }
 
-fn interrupted_outcome(
-    by: HaltCause,
-    partial_output: PartialOutput,
-    cancel_point: CancelPoint,
-) -> Outcome {
-    let PartialOutput {
-        output,
-        stderr,
-        captured,
-    } = partial_output;
+fn interrupted_outcome(by: HaltCause, output: CallOutput, cancel_point: CancelPoint) -> Outcome {
     match cancel_point {
         CancelPoint::BeforeStart => Outcome::NotExecuted(NotExecutedCause::Halted(by)),
-        CancelPoint::WhileRunning => Outcome::Interrupted {
-            cause: by,
-            output,
-            stderr,
-            captured,
-        },
+        CancelPoint::WhileRunning => Outcome::Interrupted { cause: by, output },
         CancelPoint::Unknown => Outcome::InDoubt {
             cause: DoubtCause::Interrupted(by),
             output,
-            stderr,
-            captured,
         },
     }
 }
 
-fn cancelled_outcome(
-    by: String,
-    partial_output: PartialOutput,
-    cancel_point: CancelPoint,
-) -> Outcome {
-    let PartialOutput {
-        output,
-        stderr,
-        captured,
-    } = partial_output;
+fn cancelled_outcome(by: String, output: CallOutput, cancel_point: CancelPoint) -> Outcome {
     match cancel_point {
         CancelPoint::BeforeStart => {
             Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool: by })
@@ -187,14 +160,10 @@ fn cancelled_outcome(
         CancelPoint::WhileRunning => Outcome::Cancelled {
             failed_tool: by,
             output,
-            stderr,
-            captured,
         },
         CancelPoint::Unknown => Outcome::InDoubt {
             cause: DoubtCause::Cancelled(by),
             output,
-            stderr,
-            captured,
         },
     }
 }

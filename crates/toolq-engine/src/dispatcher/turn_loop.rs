@@ -27,6 +27,8 @@ use toolq_core::types::{
 pub(crate) struct TurnStats {
     pub(crate) calls: u64,
     pub(crate) rejected: u64,
+    /// The requested names, in call order. Only collected for agents.
+    pub(crate) tool_names: Vec<String>,
     /// The first call in doubt, by position.
     pub(crate) first_doubt: Option<(usize, DoubtCause)>,
 }
@@ -114,9 +116,11 @@ impl<'e> Dispatcher<'e> {
         mut arrivals: mpsc::UnboundedReceiver<TurnArrival>,
     ) -> TurnStats {
         let parent = self.parent.clone();
+        let origin = self.engine.turn_origin.clone();
         self.emit(&Event::TurnStarted {
             turn: self.turn_number,
             parent: parent.as_ref(),
+            origin: &origin,
         });
         self.engine
             .run_budget

@@ -6,10 +6,11 @@ use reqwest::{Body, Method, Request};
 use url::Url;
 
 use crate::http::error;
+use crate::partial_values::{resolve_json, resolve_text};
 use crate::scheduler::CallJob;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    Effect, HttpBacking, HttpInvocation, HttpMethod, Outcome, PartialJson, PartialTemplate,
+    Effect, HttpBacking, HttpInvocation, HttpMethod, Outcome, PartialTemplate,
 };
 use toolq_core::url::{RequestUrlError, build_request_url};
 
@@ -39,7 +40,7 @@ pub(crate) fn build_request(
         headers
             .entry(CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
-        *request.body_mut() = Some(Body::from(resolver.resolve_json(body)?));
+        *request.body_mut() = Some(Body::from(resolve_json(body, environment)?));
     }
     *request.headers_mut() = headers;
     Ok(request)
@@ -60,11 +61,6 @@ fn to_reqwest_method(method: HttpMethod) -> Method {
 struct TemplateResolver<'e>(&'e Environment);
 
 impl TemplateResolver<'_> {
-    fn resolve_text(&self, template: &PartialTemplate) -> Result<String, Outcome> {
-        let resolved = template.resolve(&|name| self.0.get(name));
-        resolved.map_err(Outcome::MissingVariable)
-    }
-
     /// Resolves the URL, and ensures that tools.yaml allows its server.
     fn resolve_url(
         &self,
@@ -88,7 +84,7 @@ impl TemplateResolver<'_> {
     ) -> Result<HeaderMap, Outcome> {
         let mut headers = HeaderMap::with_capacity(templates.len() + 2);
         for (name, template) in templates {
-            let value = HeaderValue::from_str(&self.resolve_text(template)?);
+            let value = HeaderValue::from_str(&resolve_text(template, self.0)?);
             let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
                 let problem = format!("the value of the header {name} contains invalid characters");
                 return Err(header_failure(url, problem));
@@ -97,48 +93,6 @@ impl TemplateResolver<'_> {
         }
         Ok(headers)
     }
-
-    fn resolve_json(&self, template: &PartialJson) -> Result<String, Outcome> {
-        let mut text = String::new();
-        self.write_json(template, &mut text)?;
-        Ok(text)
-    }
-
-    fn write_json(&self, template: &PartialJson, text: &mut String) -> Result<(), Outcome> {
-        match template {
-            PartialJson::Raw(raw) => text.push_str(raw.get()),
-            PartialJson::Text(template) => push_json_string(&self.resolve_text(template)?, text),
-            PartialJson::Array(items) => {
-                text.push('[');
-                for (index, item) in items.iter().enumerate() {
-                    push_separator(index, text);
-                    self.write_json(item, text)?;
-                }
-                text.push(']');
-            }
-            PartialJson::Object(members) => {
-                text.push('{');
-                for (index, (name, value)) in members.iter().enumerate() {
-                    push_separator(index, text);
-                    push_json_string(name, text);
-                    text.push(':');
-                    self.write_json(value, text)?;
-                }
-                text.push('}');
-            }
-        }
-        Ok(())
-    }
-}
-
-fn push_separator(index: usize, text: &mut String) {
-    if index > 0 {
-        text.push(',');
-    }
-}
-
-fn push_json_string(value: &str, text: &mut String) {
-    text.push_str(&serde_json::Value::from(value).to_string());
 }
 
 fn header_failure(url: &Url, problem: String) -> Outcome {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, RETRY_AFTER};
 
-use crate::attempt::{AttemptResult, CancelPoint, PartialOutput};
+use crate::attempt::{AttemptResult, CancelPoint};
 use crate::http::error;
 use crate::http::error::HttpError;
 use crate::http::send_guard::SendGuard;
@@ -13,7 +13,7 @@ use crate::output::OutputCollector;
 use redact::Mask;
 use toolq_core::text::{format_bytes, truncate};
 use toolq_core::types::{
-    CallEnding, CaptureStats, DoubtCause, Effect, HttpBacking, Outcome, TransportError,
+    CallEnding, CallOutput, DoubtCause, Effect, HttpBacking, Outcome, TransportError,
     TransportPhase,
 };
 
@@ -51,7 +51,7 @@ impl PendingResponse {
             CancelPoint::WhileRunning
         };
         AttemptResult::Cancelled {
-            partial_output: PartialOutput::new(self.body, String::new()),
+            partial_output: self.body.into_output(String::new()),
             cancel_point,
         }
     }
@@ -108,11 +108,8 @@ impl ResponseHead {
         if self.is_success {
             return body.into_outcome(ending, String::new);
         }
-        let (output, captured) = body.into_text();
         Outcome::Failed {
-            output,
-            stderr: String::new(),
-            captured,
+            output: body.into_output(String::new()),
             ending,
         }
     }
@@ -120,9 +117,7 @@ impl ResponseHead {
     fn encoded_body_outcome(&self, encoding: &str) -> Outcome {
         Outcome::BadOutput {
             problem: format!("its body is encoded ({encoding}), but no encoding was requested"),
-            output: String::new(),
-            stderr: String::new(),
-            captured: CaptureStats::default(),
+            output: CallOutput::default(),
             ending: CallEnding::HttpStatus(self.status),
         }
     }
@@ -156,23 +151,17 @@ fn timeout_outcome(limit: Duration, body: OutputCollector, effect: Effect) -> Ou
     if effect == Effect::Write {
         return in_doubt_outcome(DoubtCause::TimedOut(limit), body);
     }
-    let (output, captured) = body.into_text();
     Outcome::TimedOut {
         no_calls_started: false,
         limit,
-        output,
-        stderr: String::new(),
-        captured,
+        output: body.into_output(String::new()),
     }
 }
 
 fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
-    let (output, captured) = body.into_text();
     Outcome::InDoubt {
         cause,
-        output,
-        stderr: String::new(),
-        captured,
+        output: body.into_output(String::new()),
     }
 }
 
@@ -285,9 +274,7 @@ mod tests {
             ..sample_tool("t")
         };
         let limited = Outcome::Failed {
-            output: String::new(),
-            stderr: String::new(),
-            captured: CaptureStats::default(),
+            output: CallOutput::default(),
             ending: CallEnding::HttpStatus(429),
         };
         let minute = Duration::from_mins(1);

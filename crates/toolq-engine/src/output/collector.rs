@@ -8,7 +8,9 @@ use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
 use crate::output::parser::OutputParser;
 use crate::run_budget::OutputCounter;
 use redact::Mask;
-use toolq_core::types::{CallEnding, CaptureStats, Outcome, OutputKind, ResultContent, Tool};
+use toolq_core::types::{
+    CallEnding, CallOutput, CaptureStats, Outcome, OutputKind, ResultContent, Tool,
+};
 
 /// How many bytes of an output are shown if it isn't what the tool declares.
 const MAX_BAD_OUTPUT_BYTES: u64 = 4 << 10;
@@ -70,6 +72,11 @@ impl OutputCollector {
         }
     }
 
+    /// Returns the form that the output must have.
+    pub(crate) fn kind(&self) -> OutputKind {
+        self.kind
+    }
+
     /// Counts every byte with `counter`.
     pub(crate) fn with_counter(self, counter: OutputCounter) -> Self {
         Self {
@@ -97,13 +104,18 @@ impl OutputCollector {
         }
     }
 
-    /// Returns the output so far as text.
-    pub(crate) fn into_text(self) -> (String, CaptureStats) {
-        match self.capture {
+    /// Returns the output so far as text. `stderr` is the end of the program's stderr.
+    pub(crate) fn into_output(self, stderr: String) -> CallOutput {
+        let (text, captured) = match self.capture {
             OutputCapture::Text(text) => text.finish(self.trim_newline),
             OutputCapture::Document(document) => {
                 document_as_text(&document, self.limits, self.mask, self.trim_newline)
             }
+        };
+        CallOutput {
+            text,
+            stderr,
+            captured,
         }
     }
 
@@ -149,13 +161,15 @@ impl OutputCollector {
                     max_shown,
                     ..self.limits
                 };
-                let (output, captured) =
+                let (text, captured) =
                     document_as_text(&document, limits, self.mask, self.trim_newline);
                 Outcome::BadOutput {
                     problem,
-                    output,
-                    stderr: stderr(),
-                    captured,
+                    output: CallOutput {
+                        text,
+                        stderr: stderr(),
+                        captured,
+                    },
                     ending,
                 }
             }

@@ -4,13 +4,15 @@
 //! when all earlier calls of the same tool have ended, too.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolq_core::types::{Outcome, Tool};
 
-/// The failure streaks of all tools that have a limit.
-#[derive(Debug, Default)]
+/// The failure streaks of all tools that have a limit. Clones count together.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CircuitBreakers {
-    streaks: HashMap<String, FailureStreak>,
+    /// Turns that share them are driven by one task, so the lock is never contended.
+    streaks: Arc<Mutex<HashMap<String, FailureStreak>>>,
     /// The limit of tools that don't declare one. 0 means that they are never paused.
     default_limit: u32,
 }
@@ -48,35 +50,37 @@ impl CircuitBreakers {
         }
     }
 
+    fn streaks(&self) -> MutexGuard<'_, HashMap<String, FailureStreak>> {
+        self.streaks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn limit(&self, tool: &Tool) -> u32 {
         tool.pause_after_failures.unwrap_or(self.default_limit)
     }
 
     /// Takes the ticket for the next call of `tool`. `None` if the tool is never paused.
-    pub(crate) fn take_ticket(&mut self, tool: &Tool) -> Option<Ticket> {
+    pub(crate) fn take_ticket(&self, tool: &Tool) -> Option<Ticket> {
         if self.limit(tool) == 0 {
             return None;
         }
-        let streak = self.streaks.entry(tool.name.clone()).or_default();
+        let mut streaks = self.streaks();
+        let streak = streaks.entry(tool.name.clone()).or_default();
         streak.pending.push_back(None);
         Some(Ticket(streak.first_pending + streak.pending.len() - 1))
     }
 
     /// Returns how many consecutive failures paused `tool`. `None` if it isn't paused. A paused tool stays paused.
     pub(crate) fn paused_after(&self, tool: &Tool) -> Option<u32> {
-        let streak = self.streaks.get(&tool.name)?;
+        let streaks = self.streaks();
+        let streak = streaks.get(&tool.name)?;
         streak.is_paused.then_some(streak.failures)
     }
 
     /// Records the outcome of the call with this ticket.
-    pub(crate) fn record_outcome(
-        &mut self,
-        tool: &Tool,
-        ticket: Option<Ticket>,
-        outcome: &Outcome,
-    ) {
+    pub(crate) fn record_outcome(&self, tool: &Tool, ticket: Option<Ticket>, outcome: &Outcome) {
         let limit = self.limit(tool);
-        let (Some(ticket), Some(streak)) = (ticket, self.streaks.get_mut(&tool.name)) else {
+        let mut streaks = self.streaks();
+        let (Some(ticket), Some(streak)) = (ticket, streaks.get_mut(&tool.name)) else {
             return;
         };
         if let Some(observation) = streak.pending.get_mut(ticket.0 - streak.first_pending) {
@@ -112,5 +116,92 @@ impl Observation {
         } else {
             Self::Failure
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use toolq_core::testing::{sample_tool, success_outcome};
+    use toolq_core::types::NotExecutedCause;
+
+    fn tool(pause_after_failures: Option<u32>) -> Tool {
+        Tool {
+            pause_after_failures,
+            ..sample_tool("t")
+        }
+    }
+
+    fn failure() -> Outcome {
+        Outcome::NoBacking
+    }
+
+    /// Records one call after the other, and returns after how many failures the tool is paused.
+    fn pause_after(breakers: &CircuitBreakers, tool: &Tool, outcomes: &[Outcome]) -> Option<u32> {
+        for outcome in outcomes {
+            let ticket = breakers.take_ticket(tool);
+            breakers.record_outcome(tool, ticket, outcome);
+        }
+        breakers.paused_after(tool)
+    }
+
+    #[test]
+    fn only_failures_in_a_row_pause_a_tool() {
+        let success = || success_outcome("done");
+        let skipped = || {
+            Outcome::NotExecuted(NotExecutedCause::PrecedingFailed {
+                tool: "other".to_owned(),
+            })
+        };
+        let two = tool(Some(2));
+        for (outcomes, paused) in [
+            (vec![failure()], None),
+            (vec![failure(), skipped()], None),
+            (vec![failure(), failure()], Some(2)),
+            (vec![failure(), success(), failure()], None),
+            (vec![failure(), skipped(), failure()], Some(2)),
+            (vec![failure(), failure(), success(), failure()], Some(2)),
+        ] {
+            let paused_after = pause_after(&CircuitBreakers::default(), &two, &outcomes);
+            assert_eq!(paused_after, paused, "{outcomes:?}");
+        }
+    }
+
+    /// Which call was faster makes no difference.
+    #[test]
+    fn outcomes_count_in_call_order() {
+        let two = tool(Some(2));
+        let breakers = CircuitBreakers::default();
+        assert_eq!(pause_after(&breakers, &two, &[failure()]), None);
+        let [first, second, third] = [(); 3].map(|()| breakers.take_ticket(&two));
+        breakers.record_outcome(&two, third, &failure());
+        breakers.record_outcome(&two, second, &failure());
+        assert_eq!(breakers.paused_after(&two), None);
+        breakers.record_outcome(&two, first, &success_outcome("done"));
+        assert_eq!(breakers.paused_after(&two), Some(2));
+
+        let breakers = CircuitBreakers::default();
+        let [first, second] = [(); 2].map(|()| breakers.take_ticket(&two));
+        breakers.record_outcome(&two, first, &failure());
+        breakers.record_outcome(&two, second, &failure());
+        assert_eq!(breakers.paused_after(&two), Some(2));
+    }
+
+    #[test]
+    fn tools_of_an_agent_have_a_limit_unless_they_declare_one() {
+        let failures = [(); 4].map(|()| failure());
+        let limits = [None, Some(0), Some(1), Some(4)];
+        let of_agent =
+            limits.map(|limit| pause_after(&CircuitBreakers::for_agent(), &tool(limit), &failures));
+        assert_eq!(of_agent, [Some(3), None, Some(1), Some(4)]);
+        let of_input =
+            limits.map(|limit| pause_after(&CircuitBreakers::default(), &tool(limit), &failures));
+        assert_eq!(of_input, [None, None, Some(1), Some(4)]);
+        assert!(
+            CircuitBreakers::default()
+                .take_ticket(&tool(None))
+                .is_none()
+        );
     }
 }

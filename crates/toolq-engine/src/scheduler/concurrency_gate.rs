@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// A fair read/write gate.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub struct Gate {
     waiting: VecDeque<WaitingCall>,
     admitted: usize,
     /// The admitted call isn't concurrency-safe.
@@ -23,12 +23,12 @@ struct WaitingCall {
 
 impl Gate {
     /// Adds a call to the end of the queue.
-    pub(crate) fn push(&mut self, call: usize, safe: bool) {
+    pub fn push(&mut self, call: usize, safe: bool) {
         self.waiting.push_back(WaitingCall { call, safe });
     }
 
     /// Returns the first waiting call, if it may enter. No other call overtakes it.
-    pub(crate) fn peek(&self) -> Option<usize> {
+    pub fn peek(&self) -> Option<usize> {
         let WaitingCall { call, safe } = *self.waiting.front()?;
         let may_enter = if safe {
             !self.exclusive
@@ -39,7 +39,7 @@ impl Gate {
     }
 
     /// Admits the first waiting call, if it may enter.
-    pub(crate) fn enter(&mut self) -> Option<usize> {
+    pub fn enter(&mut self) -> Option<usize> {
         self.peek()?;
         let WaitingCall { call, safe } = self.waiting.pop_front()?;
         self.admitted += 1;
@@ -48,20 +48,20 @@ impl Gate {
     }
 
     /// Releases the gate for one of the admitted calls.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.admitted = self.admitted.saturating_sub(1);
         self.exclusive = false;
     }
 
     /// Removes a waiting call, wherever it is in the queue. Returns whether it was waiting.
-    pub(crate) fn remove(&mut self, call: usize) -> bool {
+    pub fn remove(&mut self, call: usize) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting.call != call);
         self.waiting.len() < before
     }
 
     /// Removes waiting calls from the front of the queue while `predicate` holds, and returns them.
-    pub(crate) fn withdraw_while(&mut self, predicate: impl Fn(usize) -> bool) -> Vec<usize> {
+    pub fn withdraw_while(&mut self, predicate: impl Fn(usize) -> bool) -> Vec<usize> {
         let until = self
             .waiting
             .iter()
@@ -150,5 +150,19 @@ mod tests {
         assert_eq!(gate.enter(), None);
         gate.leave();
         assert_eq!(gate.enter(), Some(3));
+    }
+
+    /// Only a waiting call can be removed; the calls behind it move up.
+    #[test]
+    fn a_call_that_was_removed_blocks_no_other() {
+        let mut gate = Gate::default();
+        (0..3).for_each(|call| gate.push(call, call == 2));
+        assert_eq!(gate.enter(), Some(0));
+        assert_eq!(
+            [0, 1, 1].map(|call| gate.remove(call)),
+            [false, true, false]
+        );
+        gate.leave();
+        assert_eq!(gate.enter(), Some(2));
     }
 }

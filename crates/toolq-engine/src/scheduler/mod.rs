@@ -9,7 +9,8 @@ pub(crate) mod retry;
 mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
-pub(crate) use concurrency_gate::Gate;
-pub(crate) use permits::{CallLimits, ConcurrencyLimit};
+pub use concurrency_gate::Gate;
+pub(crate) use permits::CallLimits;
+pub use permits::{ConcurrencyLimit, Permit};
 pub(crate) use queue::{CallJob, CallQueue, CallState, QueueEntry, RunningCall};
 pub(crate) use timeout::AttemptTimeout;

@@ -16,7 +16,7 @@ use crate::scheduler::descriptor_limits::DescriptorLimits;
 
 /// A limit on how many calls run at once. Clones share its permits.
 #[derive(Debug, Clone)]
-pub(crate) struct ConcurrencyLimit(Arc<PermitPool>);
+pub struct ConcurrencyLimit(Arc<PermitPool>);
 
 #[derive(Debug)]
 struct PermitPool {
@@ -26,10 +26,11 @@ struct PermitPool {
 
 /// A permit to run one call. Dropping it releases it.
 #[derive(Debug)]
-pub(crate) struct Permit(ConcurrencyLimit);
+pub struct Permit(ConcurrencyLimit);
 
 impl ConcurrencyLimit {
-    pub(crate) fn new(jobs: NonZeroUsize) -> Self {
+    /// Creates a limit of `jobs` calls.
+    pub fn new(jobs: NonZeroUsize) -> Self {
         Self(Arc::new(PermitPool {
             free: AtomicUsize::new(jobs.get()),
             released: Notify::new(),
@@ -37,14 +38,14 @@ impl ConcurrencyLimit {
     }
 
     /// Takes a permit, if one is free.
-    pub(crate) fn try_acquire(&self) -> Option<Permit> {
+    pub fn try_acquire(&self) -> Option<Permit> {
         let decrement = |free: usize| free.checked_sub(1);
         let taken = self.0.free.fetch_update(Relaxed, Relaxed, decrement);
         taken.ok().map(|_| Permit(self.clone()))
     }
 
     /// Resolves when a permit is released from now on. By then it may have been taken again.
-    pub(crate) fn permit_released(&self) -> Notified<'_> {
+    pub fn permit_released(&self) -> Notified<'_> {
         self.0.released.notified()
     }
 }
@@ -85,5 +86,32 @@ impl CallLimits {
             limits.push(ConcurrencyLimit::new(self.max_agents));
         }
         limits[depth].clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_permit_is_free_again() {
+        let limit = ConcurrencyLimit::new(NonZeroUsize::MIN);
+        let permit = limit.try_acquire();
+        assert!(permit.is_some());
+        assert!(limit.clone().try_acquire().is_none());
+        drop(permit);
+        assert!(limit.try_acquire().is_some());
+    }
+
+    /// An agent may hold a permit while it waits for one of another level.
+    #[test]
+    fn agents_of_another_depth_and_calls_have_permits_of_their_own() {
+        let limits = CallLimits::new(NonZeroUsize::MIN);
+        let agent = limits.agents_at_depth(1).try_acquire();
+        assert!(agent.is_some());
+        assert!(limits.agents_at_depth(1).try_acquire().is_none());
+        assert!(limits.agents_at_depth(0).try_acquire().is_some());
+        assert!(limits.agents_at_depth(2).try_acquire().is_some());
+        assert!(limits.calls.try_acquire().is_some());
     }
 }

@@ -1,5 +1,8 @@
 //! The queue of a turn: its calls from the first undelivered one on, each with its state.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;

@@ -1,5 +1,8 @@
 //! Decides whether a failed attempt is retried, and after how long. Pure: times and random seeds are passed in.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -163,53 +166,5 @@ impl Iterator for BackoffSequence {
         let wait = self.next_wait;
         self.next_wait = wait.saturating_mul(2).min(self.max_wait);
         Some(wait.mul_f64(0.5 + self.rng.f64() / 2.0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn policy(backoff_ms: u64, max_ms: u64) -> RetryPolicy {
-        RetryPolicy {
-            max_retries: 9,
-            conditions: Vec::new(),
-            initial_backoff: Duration::from_millis(backoff_ms),
-            max_backoff: Duration::from_millis(max_ms),
-        }
-    }
-
-    #[test]
-    fn waits_double_up_to_max_backoff() {
-        for seed in 0..50 {
-            let waits: Vec<u128> = BackoffSequence::new(&policy(100, 500), seed)
-                .map(|wait| wait.as_millis())
-                .take(5)
-                .collect();
-            for (wait, max) in waits.iter().zip([100, 200, 400, 500, 500]) {
-                assert!((max / 2..=max).contains(wait), "{waits:?}");
-            }
-        }
-        let first = |seed| BackoffSequence::new(&policy(1_000_000, 1_000_000), seed).next();
-        assert_eq!(first(1), first(1));
-        assert_ne!(first(1), first(2));
-    }
-
-    #[test]
-    fn retry_after_is_a_minimum_within_the_remaining_time() {
-        let second = Duration::from_secs(1);
-        let retry_after = Some(10 * second);
-        for (retry_after, remaining, expected) in [
-            (retry_after, Some(100 * second), 10 * second),
-            (retry_after, Some(5 * second), second.mul_f64(4.5)),
-            (retry_after, None, second / 2),
-            (Some(Duration::MAX), Some(second), second.mul_f64(0.9)),
-        ] {
-            assert_eq!(
-                clamp_wait(second / 10, retry_after, remaining, second / 2),
-                expected
-            );
-        }
-        assert!(clamp_wait(second, None, None, 2 * second) == second);
     }
 }

@@ -107,8 +107,12 @@ impl PlannedRunner {
                 sender.send(TurnArrival::Call(Box::new(checked))).unwrap();
             }
             drop(sender);
-            let answers =
-                dispatcher.run_sub_turn(number, arrivals, Arc::clone(&tools), Arc::clone(&scope));
+            let answers = dispatcher.run_sub_turn(
+                (number, None),
+                arrivals,
+                Arc::clone(&tools),
+                Arc::clone(&scope),
+            );
             assert_eq!(answers.await.unwrap().answers.len(), turn.len());
         }
         gauge.leave();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, PartialOutput};
+use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::control::Suspendable;
 use crate::engine::Engine;
 use crate::http::Resolver;
@@ -19,9 +19,9 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallTimeouts, CaptureStats, CheckedCall,
-    Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure, Outcome, OutputKind,
-    Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy,
+    AcceptedCall, Call, CallAnswer, CallEnding, CallOutput, CallRef, CallTimeouts, CaptureStats,
+    CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure, Outcome,
+    OutputKind, Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy,
     SafetySource, StatusTemplates, Tool, ToolsConfig, Verdict,
 };
 
@@ -42,7 +42,7 @@ impl AttemptRunner for ScriptedRunner {
         Box::pin(async move {
             tokio::select! {
                 Ok(outcome) = ended => outcome.into(),
-                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::cancelled_while_running(PartialOutput::default()),
+                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::cancelled_while_running(CallOutput::default()),
                 () = std::future::pending() => unreachable!(),
             }
         })
@@ -241,9 +241,7 @@ pub(crate) fn success_outcome() -> Outcome {
 
 pub(crate) fn failure_outcome() -> Outcome {
     Outcome::Failed {
-        output: String::new(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput::default(),
         ending: CallEnding::ExitCode(1),
     }
 }
@@ -272,6 +270,7 @@ pub(crate) fn engine_with_budgets(
 pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
     EngineSettings {
         tools: Arc::new(ToolsConfig {
+            servers: Vec::new(),
             tools: tools.iter().map(|tool| Arc::new((*tool).clone())).collect(),
             concurrency: jobs.try_into().unwrap(),
             root: PathBuf::new(),

@@ -14,9 +14,9 @@ use crate::read::{Corruption, RecordReader};
 use crate::records::SessionHeader;
 use crate::records::{HashChain, Record, RecoveredRecord};
 use crate::resume::TaskHistory;
-use crate::write::{DiskFile, Journal, LogFile, SessionLog, sync_dir, unreliable_file_system};
+use crate::write::{DiskFile, Journal, LogFile, SessionLog, unreliable_file_system};
 use redact::Mask;
-use toolq_core::os::Clock;
+use toolq_core::os::{Clock, sync_parent};
 
 /// A log that no other toolq can write to, and whose records are all intact.
 pub struct LockedLog {
@@ -178,7 +178,7 @@ fn begin_first_session(
 ) -> io::Result<SessionLog> {
     let mut log = SessionLog::begin(journal, header, None, mask)?;
     recover::append_recovered_records(&mut log.journal, &recovered)?;
-    sync_dir(log.path().parent().unwrap_or(log.path()))?;
+    sync_parent(log.path())?;
     Ok(log.with_recovered(recovered))
 }
 

@@ -3,13 +3,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::open::blob_dir_for;
 use crate::read::Corruption;
 use crate::records::{
     BlobError, CallEndRecord, CallRecord, Record, RecordKind, is_sha256_hex, open_regular_file,
-    read_error_text, to_hex,
+    read_error_text,
 };
 
 /// How much of a saved output is read at a time, in bytes.
@@ -72,7 +73,7 @@ fn check_saved_output(dir: &Path, name: &str) -> Result<(), String> {
             read => hash.update(&chunk[..read]),
         }
     }
-    if to_hex(&hash.finalize()) != digest {
+    if HEXLOWER.encode(&hash.finalize()) != digest {
         return Err("doesn't match its SHA-256".to_owned());
     }
     Ok(())

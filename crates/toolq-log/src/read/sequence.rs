@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::call_log::{CallEvent, CallLog};
 use crate::read::corruption::{Corruption, CorruptionKind};
-use crate::records::{ModelResponseRecord, Record, RecordKind, TurnRecord};
+use crate::records::{CallRecord, ModelResponseRecord, Record, RecordKind, TurnRecord};
 use toolq_core::types::Effect;
 
 /// Checks records in their order, against the state that the previous ones led to.
@@ -15,8 +15,8 @@ use toolq_core::types::Effect;
 pub struct SequenceChecker {
     /// The session that hasn't ended yet.
     open_session: Option<Uuid>,
-    /// All turns by the id of their record. Turns of an agent have the agent's call and turn number.
-    turns: HashMap<Uuid, Option<AgentTurn>>,
+    /// All turns by the id of their record.
+    turns: HashMap<Uuid, LoggedTurn>,
     /// All calls by the id of their `tool_call`.
     calls: HashMap<Uuid, CallLog>,
     /// The `describe_start` records of the open session that have no end yet.
@@ -25,6 +25,13 @@ pub struct SequenceChecker {
     agent_calls: HashMap<Uuid, AgentTurn>,
     /// The turns in which a model has responded.
     answered_turns: HashSet<AgentTurn>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum LoggedTurn {
+    /// The number of a turn of the input.
+    Input(usize),
+    Agent(AgentTurn),
 }
 
 /// The call that an agent works on, and a turn of the agent.
@@ -74,26 +81,42 @@ impl SequenceChecker {
             RecordKind::Turn => {
                 let turn: TurnRecord = record.parse_metadata()?;
                 let agent = record.parent.filter(|_| turn.agent.is_some());
-                let turn = agent.map(|agent| (agent, turn.turn));
+                let turn = match agent {
+                    Some(agent) => LoggedTurn::Agent((agent, turn.turn)),
+                    None => LoggedTurn::Input(turn.turn),
+                };
                 self.turns.insert(record.id, turn);
                 require(
                     record.parent == self.open_session || self.parent_call(record).is_some(),
                     "it belongs neither to the open session nor to an agent's call",
                 )
             }
-            RecordKind::ToolCall => {
-                let turn = record
-                    .parent
-                    .and_then(|turn| self.turns.get(&turn).copied());
-                let found = turn.is_some() || self.parent_call(record).is_some();
-                self.calls.insert(record.id, CallLog::default());
-                if let Some(turn) = turn.flatten() {
-                    self.agent_calls.insert(record.id, turn);
-                }
-                require(found, "its turn isn't in the log")
-            }
+            RecordKind::ToolCall => self.check_call(record)?,
             RecordKind::ModelResponse => self.check_model_response(record)?,
             _ => self.check_call_record(record)?,
+        })
+    }
+
+    /// Checks that a call has its turn. A resumed run finds a call by the number of its turn.
+    fn check_call(&mut self, record: &Record) -> Result<Result<(), &'static str>, Corruption> {
+        let turn = record
+            .parent
+            .and_then(|turn| self.turns.get(&turn).copied());
+        let found = turn.is_some() || self.parent_call(record).is_some();
+        self.calls.insert(record.id, CallLog::default());
+        match turn {
+            Some(LoggedTurn::Input(turn))
+                if record.parse_metadata::<CallRecord<'_>>()?.turn != turn =>
+            {
+                return Ok(Err("its turn has another number"));
+            }
+            Some(LoggedTurn::Agent(turn)) => drop(self.agent_calls.insert(record.id, turn)),
+            _ => {}
+        }
+        Ok(if found {
+            Ok(())
+        } else {
+            Err("its turn isn't in the log")
         })
     }
 

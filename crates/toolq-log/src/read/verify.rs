@@ -4,14 +4,15 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use crate::error::LogError;
+use crate::read::corruption::Corruption;
 use crate::read::reader::RecordReader;
 
 /// Verifies a log from its first line to its last. `file` is the open log, `path` its name in messages. A torn end left
-/// by a killed run isn't corruption.
+/// by a killed run isn't damage: it is returned.
 ///
 /// # Errors
 /// The log is damaged, has a newer format, or is still being written, so that it doesn't show yet what will run.
-pub fn verify_log(path: &Path, file: File) -> Result<(), LogError> {
+pub fn verify_log(path: &Path, file: File) -> Result<Option<Corruption>, LogError> {
     let read_error = |source| LogError::Io {
         path: path.to_owned(),
         action: "read",
@@ -23,13 +24,13 @@ pub fn verify_log(path: &Path, file: File) -> Result<(), LogError> {
         Err(TryLockError::WouldBlock) => return Err(LogError::InUse(path.to_owned())),
         Err(TryLockError::Error(source)) => return Err(read_error(source)),
     }
+    let mut torn_end = None;
     for record in RecordReader::from_file(file) {
         match record {
-            Err(corruption) if !corruption.is_torn_end() => {
-                return Err(LogError::from_corruption(path, corruption));
-            }
-            _ => {}
+            Err(corruption) if corruption.is_torn_end() => torn_end = Some(corruption),
+            Err(corruption) => return Err(LogError::from_corruption(path, corruption)),
+            Ok(_) => {}
         }
     }
-    Ok(())
+    Ok(torn_end)
 }

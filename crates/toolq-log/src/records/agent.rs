@@ -10,6 +10,9 @@ use crate::records::recorded_text::recorded_text;
 use redact::Mask;
 use toolq_core::types::{AgentUsage, CallRef, ModelResponse, ReportedUsage};
 
+/// How many bytes of tool names metadata has room for.
+const MAX_NAME_BYTES: usize = 16 << 10;
+
 /// Metadata of a `model_response`: what a later run needs to reuse it, and its token usage.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModelResponseRecord<'a> {
@@ -21,6 +24,9 @@ pub struct ModelResponseRecord<'a> {
     pub tool_name: Cow<'a, str>,
     /// Number of the agent's turn.
     pub turn: usize,
+    /// The id of the response.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<Cow<'a, str>>,
     /// The model that responded.
     #[serde(borrow, default)]
     pub model: Option<Cow<'a, str>>,
@@ -51,6 +57,7 @@ impl<'a> ModelResponseRecord<'a> {
             tool_use_id: recorded_text(&call.tool_use_id, mask),
             tool_name: recorded_text(&call.tool_name, mask),
             turn,
+            message_id: optional(response.message_id.as_deref()),
             model: optional(response.model.as_deref()),
             unknown_stop: optional(response.unknown_stop_reason.as_deref()),
             usage: response.usage,
@@ -74,6 +81,9 @@ pub struct AgentUsageRecord {
     /// Number of calls that the agent made.
     #[serde(default)]
     pub tool_calls_made: u64,
+    /// The tools that these calls named, in call order. Those of the first calls, if all together are too long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools_called: Vec<String>,
     /// How many of these were rejected, so that the model had to correct itself.
     #[serde(default)]
     pub corrections: u64,
@@ -88,13 +98,14 @@ pub struct AgentUsageRecord {
     pub lost: BTreeMap<String, ReportedUsage>,
 }
 
-impl From<&AgentUsage> for AgentUsageRecord {
-    fn from(usage: &AgentUsage) -> Self {
+impl AgentUsageRecord {
+    pub(crate) fn new(usage: &AgentUsage, mask: &Mask) -> Self {
         Self {
             agent_name: usage.agent_name.clone(),
             turns_used: usage.turns,
             tokens_used: usage.total_tokens(),
             tool_calls_made: usage.requested_calls,
+            tools_called: recorded_names(&usage.tools_called, mask),
             corrections: usage.rejected_calls,
             done: usage.ran_out_of_turns.then_some(false),
             usage: usage.usage.clone(),
@@ -103,12 +114,24 @@ impl From<&AgentUsage> for AgentUsageRecord {
     }
 }
 
+/// Returns as many of these names as metadata has room for.
+fn recorded_names(names: &[String], mask: &Mask) -> Vec<String> {
+    let names = names.iter().map(|name| recorded_text(name, mask));
+    let mut bytes = 0;
+    let fitting = names.take_while(|name| {
+        bytes += name.len();
+        bytes <= MAX_NAME_BYTES
+    });
+    fitting.map(Cow::into_owned).collect()
+}
+
 impl From<AgentUsageRecord> for AgentUsage {
     fn from(record: AgentUsageRecord) -> Self {
         Self {
             agent_name: record.agent_name,
             turns: record.turns_used,
             requested_calls: record.tool_calls_made,
+            tools_called: record.tools_called,
             rejected_calls: record.corrections,
             ran_out_of_turns: record.done == Some(false),
             usage: record.usage,

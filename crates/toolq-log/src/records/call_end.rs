@@ -116,7 +116,7 @@ impl<'a> CallEndRecord<'a> {
             leftovers: captured
                 .map(|captured| captured.killed_leftovers)
                 .filter(|leftovers| *leftovers > 0),
-            agent: agent.map(AgentUsageRecord::from),
+            agent: agent.map(|agent| AgentUsageRecord::new(agent, mask)),
             budget_of: match outcome {
                 Outcome::AgentFailed {
                     failure: AgentFailure::OverBudget { agent, .. },
@@ -139,7 +139,9 @@ impl<'a> CallEndRecord<'a> {
 
 /// Returns the end of the program's standard error, as much as metadata has room for.
 fn stderr_end(outcome: &Outcome) -> &str {
-    let stderr = outcome.stderr().trim_end();
+    let stderr = outcome
+        .output()
+        .map_or("", |output| output.stderr.trim_end());
     &stderr[stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_STDERR_BYTES))..]
 }
 

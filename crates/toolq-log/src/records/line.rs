@@ -11,6 +11,7 @@ mod tests;
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -99,24 +100,7 @@ fn escape_line_breaks(line: &mut Vec<u8>) {
 
 /// Returns the SHA-256 in hexadecimal.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    to_hex(&Sha256::digest(bytes))
-}
-
-/// Encodes bytes in hexadecimal.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    push_hex(&mut text, bytes);
-    text
-}
-
-fn push_hex(out: &mut String, bytes: &[u8]) {
-    let digits = bytes.iter().flat_map(|byte| hex_digits(*byte));
-    digits.for_each(|digit| out.push(char::from(digit)));
-}
-
-fn hex_digits(byte: u8) -> [u8; 2] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)])
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 /// The state of the hash chain: the number of the next record and the hash that it must refer to.
@@ -139,7 +123,7 @@ impl HashChain {
     pub(crate) fn advance(&mut self, line: &[u8]) {
         self.seq += 1;
         self.prev.clear();
-        push_hex(&mut self.prev, &Sha256::digest(line)[..8]);
+        HEXLOWER.encode_append(&Sha256::digest(line)[..8], &mut self.prev);
     }
 
     /// Checks that a record with these members comes next.
@@ -185,8 +169,9 @@ pub(crate) fn parse_sealed_line(line: &[u8]) -> Result<ParsedRecord<'_>, Corrupt
     let (sealed, seal) = line.split_at(seal_start);
     let crc_digits = seal.strip_prefix(b",\"crc\":\"");
     let crc_digits = crc_digits.and_then(|digits| digits.strip_suffix(b"\"}"));
-    let crc = crc32fast::hash(sealed).to_be_bytes().map(hex_digits);
-    if crc_digits.ok_or(CorruptionKind::MissingChecksum)? != crc.as_flattened() {
+    let mut crc = [0; 8];
+    HEXLOWER.encode_mut(&crc32fast::hash(sealed).to_be_bytes(), &mut crc);
+    if crc_digits.ok_or(CorruptionKind::MissingChecksum)? != crc {
         return Err(CorruptionKind::WrongChecksum);
     }
     match parse_canonical_line(&text[..sealed.len()]) {

@@ -31,7 +31,7 @@ pub(crate) use call_end::end_record_kind;
 pub use call_end::{CallEndRecord, ErrorRecord};
 pub use describe::DescribeRecord;
 pub use kind::RecordKind;
-pub(crate) use line::{HashChain, RecordHeader, sha256_hex, to_hex};
+pub(crate) use line::{HashChain, RecordHeader, sha256_hex};
 pub use probe::{ProbeRecord, ResolveRecord};
 pub use process_exit::ProcessExit;
 pub use record::Record;

@@ -6,9 +6,11 @@ use uuid::Uuid;
 
 use crate::FORMAT_VERSION;
 use crate::records::kind::RecordKind;
+use crate::records::recorded_text::recorded_text;
 use crate::records::session_header::SessionHeader;
 use redact::Mask;
 use toolq_core::os::ProcessIdentity;
+use toolq_core::types::{CallRef, TurnOrigin};
 
 /// Metadata of a `session`: the process, and what it runs with.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -109,6 +111,33 @@ pub struct TurnRecord {
     /// The tool of the call that an agent works on in this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The path of the input that the turn comes from, as it was given, or `-` for stdin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// The id of the message or response that requested the calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The model that wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl TurnRecord {
+    pub(crate) fn new(
+        turn: usize,
+        agent: Option<&CallRef>,
+        origin: &TurnOrigin,
+        mask: &Mask,
+    ) -> Self {
+        let recorded = |text: &str| recorded_text(text, mask).into_owned();
+        Self {
+            turn,
+            agent: agent.map(|call| recorded(&call.tool_name)),
+            input: origin.input.as_deref().map(recorded),
+            message_id: origin.message_id.as_deref().map(recorded),
+            model: origin.model.as_deref().map(recorded),
+        }
+    }
 }
 
 /// Metadata of a `session_end`: what the session recorded.

@@ -1,27 +1,16 @@
-//! Queries of a history: whether a call is the one that the log has in its place, what to do with it, and what its
-//! result was.
-
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::fmt;
-use std::path::PathBuf;
-
-use serde_json::value::RawValue;
+//! Queries of a history: whether a call is the one that the log has in its place, and what to do with it.
 
 use crate::call_log::CallState;
-use crate::read::{Corruption, RecordReader};
-use crate::records::{
-    BlobError, CallContent, CallEndRecord, Record, ToolMeaning, recorded_text, sha256_hex,
-};
+use crate::records::{CallContent, recorded_text, sha256_hex};
 use crate::resume::history::{CallPosition, TaskHistory};
-use crate::resume::logged_call::{LineExtent, LoggedAnswer, LoggedCall};
+use crate::resume::logged_call::LoggedCall;
 use crate::resume::policy::{Executor, ResumeDecision, decide_on_resume};
+use crate::resume::restore_result::RestoreError;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::{
-    AcceptedCall, Backing, Call, CheckedCall, Effect, Invocation, PriorAttempts, RestoredResult,
-    ResultContent, ResumeState, Tool, ToolsConfig, Verdict,
+    AcceptedCall, Call, CheckedCall, Effect, Invocation, PriorAttempts, ResumeState, Verdict,
 };
 
 /// Width of a call in a message, in columns.
@@ -38,73 +27,6 @@ pub struct CallConflict {
     requested: String,
     /// What requests it now: the input or an agent.
     requester: &'static str,
-}
-
-/// How a tool has changed since a task last called it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ToolChange {
-    name: String,
-    kind: ToolChangeKind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum ToolChangeKind {
-    /// These keys of tools.yaml mean something else.
-    Changed(Vec<String>),
-    /// tools.yaml no longer has the tool.
-    Removed,
-    /// An older toolq recorded its calls.
-    Unknown,
-}
-
-impl fmt::Display for ToolChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        match &self.kind {
-            ToolChangeKind::Changed(aspects) => write!(f, "{name} (its {})", aspects.join(", ")),
-            ToolChangeKind::Removed => write!(f, "{name} (it is no longer declared)"),
-            ToolChangeKind::Unknown => write!(
-                f,
-                "{name} (an older toolq logged it, so whether it has changed isn't known)"
-            ),
-        }
-    }
-}
-
-/// Why content of the log can't be read again.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// A record has changed since the log was opened.
-    #[error("the session log {} can no longer be read: {corruption}", path.display())]
-    Corrupt {
-        /// The log.
-        path: PathBuf,
-        /// What is wrong now.
-        corruption: Corruption,
-    },
-    /// A blob is missing or was changed.
-    #[error(transparent)]
-    Blob(#[from] BlobError),
-    /// The log has no result for a call that must not run.
-    #[error("the session log has no result for a call of this input")]
-    NoResult,
-    /// There is no log to read.
-    #[error("there is no session log")]
-    NoLog,
-    /// A result is neither a text nor a list of content blocks.
-    #[error("the session log {} has a result that is neither text nor content blocks", .0.display())]
-    InvalidAnswer(PathBuf),
-}
-
-impl RestoreError {
-    /// Returns the path of the log that can't be read again.
-    pub fn log_path(&self) -> Option<PathBuf> {
-        match self {
-            Self::Corrupt { path, .. } | Self::InvalidAnswer(path) => Some(path.clone()),
-            Self::Blob(error) => Some(error.log_path()),
-            Self::NoLog | Self::NoResult => None,
-        }
-    }
 }
 
 impl TaskHistory {
@@ -153,28 +75,6 @@ impl TaskHistory {
         })
     }
 
-    /// Returns the result of a call exactly as the log has it, even if the call was rejected.
-    ///
-    /// # Errors
-    /// There is none, or it can't be read.
-    pub fn logged_result(&self, call: &Call) -> Result<RestoredResult, RestoreError> {
-        let logged_call = self.find_logged_call(call).ok_or(RestoreError::NoResult)?;
-        if let Some(answer) = &logged_call.answer {
-            return self.restore_result(logged_call, answer);
-        }
-        let extent = logged_call.last_rejection.ok_or(RestoreError::NoResult)?;
-        let record = self.read_record(extent)?;
-        let rejection: CallEndRecord<'_> = record
-            .parse_metadata()
-            .map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?;
-        let answer = LoggedAnswer {
-            extent,
-            status: rejection.status,
-            is_error: rejection.is_error,
-        };
-        self.restore_result(logged_call, &answer)
-    }
-
     /// Returns whether the log has `call` under the same id. Its tool and its input may differ.
     pub fn has_same_id(&self, call: &Call, mask: &Mask) -> bool {
         self.find_logged_call(call)
@@ -210,70 +110,7 @@ impl TaskHistory {
             })
     }
 
-    /// Returns the changed tools on which a call depends that still has to run: its own and, if an agent works on it,
-    /// those of the agent. A tool that the task never called has nothing to be compared with.
-    pub fn changes_affecting(
-        &self,
-        checked: &CheckedCall,
-        tools: &ToolsConfig,
-    ) -> BTreeSet<ToolChange> {
-        let mut changes = BTreeSet::new();
-        if self.needs_current_tools(checked) {
-            let mut seen = BTreeSet::new();
-            self.add_changes(&checked.call.name, tools, &mut seen, &mut changes);
-        }
-        changes
-    }
-
-    fn add_changes<'t>(
-        &self,
-        name: &'t str,
-        tools: &'t ToolsConfig,
-        seen: &mut BTreeSet<&'t str>,
-        changes: &mut BTreeSet<ToolChange>,
-    ) {
-        if !seen.insert(name) {
-            return;
-        }
-        let tool = tools.get(name).map(|tool| &**tool);
-        changes.extend(self.tool_change(name, tool));
-        if let Some(Backing::Agent(agent)) = tool.and_then(|tool| tool.backing.as_ref()) {
-            for name in &agent.tools {
-                self.add_changes(name, tools, seen, changes);
-            }
-        }
-    }
-
-    /// Returns how a tool has changed since the task last called it, or `None` if it means the same or wasn't called.
-    fn tool_change(&self, name: &str, tool: Option<&Tool>) -> Option<ToolChange> {
-        let logged = self.tool_meanings.get(name)?;
-        let kind = match (tool, logged) {
-            (None, _) => ToolChangeKind::Removed,
-            (Some(_), None) => ToolChangeKind::Unknown,
-            (Some(tool), Some(logged)) => {
-                let mut aspects = logged.difference(&ToolMeaning::new(tool));
-                // What its `describe` will print isn't known yet.
-                aspects.retain(|aspect| !(tool.needs_describe() && aspect == "input_schema"));
-                if aspects.is_empty() {
-                    return None;
-                }
-                ToolChangeKind::Changed(aspects)
-            }
-        };
-        let name = name.to_owned();
-        Some(ToolChange { name, kind })
-    }
-
-    /// Returns whether the latest rejection of a call in the log has exactly this content.
-    pub(crate) fn has_same_rejection(&self, position: CallPosition, json: &str) -> bool {
-        let rejection = self
-            .call_at(position)
-            .and_then(|logged_call| logged_call.last_rejection);
-        let logged_json = rejection.and_then(|extent| self.read_answer(extent).ok());
-        logged_json.is_some_and(|logged_json| logged_json == json)
-    }
-
-    fn find_logged_call(&self, call: &Call) -> Option<&LoggedCall> {
+    pub(super) fn find_logged_call(&self, call: &Call) -> Option<&LoggedCall> {
         let parent = match &call.parent {
             Some(agent) => Some(self.find_call_record(agent)?),
             None => None,
@@ -310,59 +147,6 @@ impl TaskHistory {
             Executor::Agent
         };
         decide_on_resume(Some(logged_call.log.state()), true, executor)
-    }
-
-    fn restore_result(
-        &self,
-        logged_call: &LoggedCall,
-        answer: &LoggedAnswer,
-    ) -> Result<RestoredResult, RestoreError> {
-        let json = self.read_answer(answer.extent)?;
-        let text = serde_json::from_str(&json).map(ResultContent::Text);
-        let content = text.or_else(|_| serde_json::from_str(&json).map(ResultContent::Blocks));
-        let record = logged_call
-            .log
-            .is_agent_call()
-            .then(|| self.read_record(answer.extent));
-        let record = record.transpose()?;
-        let end = record
-            .as_ref()
-            .map(Record::parse_metadata::<CallEndRecord<'_>>);
-        let agent = end.and_then(|end| end.ok()?.agent);
-        Ok(RestoredResult {
-            status: answer.status.clone(),
-            is_error: answer.is_error,
-            content: content.map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?,
-            agent_usage: agent.map(|agent| Box::new(agent.into())),
-        })
-    }
-
-    /// Returns the result of a call as JSON, from the cache or from the file.
-    fn read_answer(&self, extent: LineExtent) -> Result<Cow<'_, str>, RestoreError> {
-        if let Some(json) = self.answer_cache.get(extent.offset) {
-            return Ok(Cow::Borrowed(json));
-        }
-        let json: Box<str> = self.read_content(extent)?.into();
-        Ok(Cow::Owned(json.into()))
-    }
-
-    pub(crate) fn read_content(&self, extent: LineExtent) -> Result<Box<RawValue>, RestoreError> {
-        let record = self.read_record(extent)?;
-        Ok(record.content.load(&self.source_path())?)
-    }
-
-    fn read_record(&self, extent: LineExtent) -> Result<Record<'static>, RestoreError> {
-        let read_error = |corruption| RestoreError::Corrupt {
-            path: self.source_path(),
-            corruption,
-        };
-        let (_, file) = self.source.as_ref().ok_or(RestoreError::NoLog)?;
-        RecordReader::read_at(file, extent.offset, extent.len).map_err(read_error)
-    }
-
-    fn source_path(&self) -> PathBuf {
-        let path = self.source.as_ref().map(|(path, _)| path.clone());
-        path.unwrap_or_default()
     }
 
     fn conflict_with(&self, logged_call: &LoggedCall, call: &Call, mask: &Mask) -> CallConflict {

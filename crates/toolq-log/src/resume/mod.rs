@@ -9,12 +9,16 @@ mod logged_call;
 mod lookup;
 mod policy;
 mod resolve;
+mod restore_result;
 mod task_selector;
+mod tool_changes;
 
 pub use agent_history::LogAgentHistory;
 pub(crate) use history::CallPosition;
 pub use history::TaskHistory;
 pub use in_doubt::{CallInDoubt, InDoubtCall, InDoubtCalls, list_calls_in_doubt};
-pub use lookup::{CallConflict, RestoreError, ToolChange};
+pub use lookup::CallConflict;
 pub use resolve::{Resolution, ResolveError, resolve_call};
+pub use restore_result::RestoreError;
 pub(crate) use task_selector::{SelectedTask, TaskSelector};
+pub use tool_changes::ToolChange;

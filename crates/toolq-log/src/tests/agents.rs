@@ -7,7 +7,7 @@ use super::*;
 
 use toolq_core::types::{
     AgentHistory, AgentInvocation, Effect, Invocation, ModelResponse, ResumeState, StopReason,
-    Usage,
+    TurnOrigin, Usage,
 };
 
 /// A log in which an agent works on call 0 of turn 0.
@@ -30,6 +30,7 @@ impl AgentFixture {
         let turn = Event::TurnStarted {
             turn: 0,
             parent: None,
+            origin: &TurnOrigin::default(),
         };
         let queued = Event::Queued {
             checked: &lead,
@@ -59,6 +60,7 @@ impl AgentFixture {
         let turn = Event::TurnStarted {
             turn: 0,
             parent: Some(&self.lead_call),
+            origin: &TurnOrigin::default(),
         };
         let queued = Event::Queued {
             checked,
@@ -85,6 +87,7 @@ impl AgentFixture {
             text: String::new(),
             stop_reason: StopReason::Complete,
             unknown_stop_reason: None,
+            message_id: Some("msg".to_owned()),
             model: Some("m".to_owned()),
             usage: Usage {
                 input: 7,
@@ -102,7 +105,7 @@ impl AgentFixture {
     }
 }
 
-fn emit_start(log: &mut SessionLog, call: &CallRef, checked: &CheckedCall) {
+pub(super) fn emit_start(log: &mut SessionLog, call: &CallRef, checked: &CheckedCall) {
     let Verdict::Accepted(accepted) = &checked.verdict else {
         unreachable!()
     };

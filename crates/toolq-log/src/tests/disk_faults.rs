@@ -7,7 +7,7 @@ use super::*;
 use crate::records::HashChain;
 use crate::tests::faulty_disk::{DiskFault, DiskSnapshot, DurabilityPromise, FaultyDisk};
 use crate::write::{Journal, LogFile};
-use toolq_core::types::{Effect, EmitError};
+use toolq_core::types::{Effect, EmitError, TurnOrigin};
 
 /// Four calls of various effects, each in a batch of its own, then two `write` calls at once.
 const EFFECTS: [Effect; 6] = [
@@ -45,6 +45,7 @@ fn run_session(disk: &FaultyDisk, sync: SyncPolicy) -> Result<(), EmitError> {
     let _ = log.emit(&[Event::TurnStarted {
         turn: 0,
         parent: None,
+        origin: &TurnOrigin::default(),
     }]);
     for checked in &checked {
         let batch = Some(0);

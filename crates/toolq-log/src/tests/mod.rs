@@ -1,11 +1,18 @@
 //! The log as its readers find it.
 
 mod agents;
+mod agents_in_doubt;
 mod disk_faults;
 mod faulty_disk;
+mod listed_records;
 mod reading;
 mod recovery;
+mod resolving;
+mod resuming;
 mod sequence;
+mod task_choice;
+mod task_facts;
+mod tool_changes;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -30,7 +37,8 @@ use toolq_core::testing::{
     sample_tool, success_outcome,
 };
 use toolq_core::types::{
-    CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome, ResultContent, Verdict,
+    CallOutput, CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome, ResultContent,
+    TurnOrigin, Verdict,
 };
 
 /// Prints counts to stderr, even if the test's output is captured.
@@ -149,9 +157,7 @@ fn a_retry_records_the_previous_attempt() {
     let outcome = Outcome::TimedOut {
         no_calls_started: false,
         limit: std::time::Duration::from_secs(1),
-        output: String::new(),
-        stderr: String::new(),
-        captured: toolq_core::types::CaptureStats::default(),
+        output: CallOutput::default(),
     };
     let retrying = Event::Retrying {
         call: &call,
@@ -406,6 +412,7 @@ fn nothing_is_written_after_a_failed_write() {
         .emit(&[Event::TurnStarted {
             turn: 1,
             parent: None,
+            origin: &TurnOrigin::default(),
         }])
         .unwrap_err();
     assert!(refused.0.contains("can't be written"), "{refused}");

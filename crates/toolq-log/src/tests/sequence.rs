@@ -35,7 +35,7 @@ fn check_sequence(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
 }
 
 /// Adds the members that every record of the type has.
-fn complete_metadata(kind: &str, metadata: &Value) -> Value {
+pub(super) fn complete_metadata(kind: &str, metadata: &Value) -> Value {
     let mut complete = match kind {
         "session" => {
             json!({"toolq": "0.1.0", "format": {"major": 1, "minor": 0}, "tools": {"path": "t", "sha256": "0"}, "cwd": "/", "root": "/", "jobs": 1, "pid": 1, "epoch": 1, "sync": "auto"})
@@ -279,6 +279,10 @@ fn a_call_with_an_effect_or_a_result_never_starts_again() {
         (
             vec![("tool_call", Some(0), json!({}))],
             "its turn isn't in the log",
+        ),
+        (
+            vec![("tool_call", Some(1), json!({"turn": 7}))],
+            "its turn has another number",
         ),
         (
             vec![("session_end", Some(0), json!({})), start_record(1, "read")],

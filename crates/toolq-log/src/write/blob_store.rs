@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::records::{StoredBlob, sha256_hex};
-use crate::write::storage::sync_dir;
-use toolq_core::os::{create_private_dir, failpoint};
+use toolq_core::os::{create_private_dir, failpoint, sync_parent};
 
 /// The directory `LOG.d` for content that is too large for a record. It is created when the first file is stored.
 pub(crate) struct BlobStore {
@@ -64,7 +63,7 @@ pub(crate) fn write_file_atomically(path: &Path, bytes: &[u8]) -> io::Result<()>
         return Err(error);
     }
     failpoint("rename.after")?;
-    sync_dir(path.parent().unwrap_or(path))
+    sync_parent(path)
 }
 
 fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -19,7 +19,8 @@ use crate::write::session_log::{OpenCall, SessionLog};
 use toolq_core::json::to_json_line;
 use toolq_core::types::{
     AcceptedCall, AgentUsage, CallAnswer, CallRef, CheckedCall, Effect, EmitError, Event,
-    EventSink, MaskedContent, MaskedJson, ModelResponse, Outcome, ProbeFinding, Verdict,
+    EventSink, MaskedContent, MaskedJson, ModelResponse, Outcome, ProbeFinding, TurnOrigin,
+    Verdict,
 };
 
 /// Largest input that metadata holds inline, in bytes.
@@ -81,7 +82,11 @@ impl SessionLog {
 
     fn record_event(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::TurnStarted { turn, parent } => self.record_turn(*turn, *parent)?,
+            Event::TurnStarted {
+                turn,
+                parent,
+                origin,
+            } => self.record_turn(*turn, *parent, origin)?,
             Event::Queued { checked, batch } => self.record_call(checked, *batch)?,
             Event::Started {
                 call,
@@ -140,7 +145,12 @@ impl SessionLog {
 
     /// Records a turn of the input or of an agent; the latter goes below the call that the agent works on. A turn that
     /// an earlier run has recorded isn't recorded again.
-    fn record_turn(&mut self, turn: usize, parent: Option<&Arc<CallRef>>) -> io::Result<()> {
+    fn record_turn(
+        &mut self,
+        turn: usize,
+        parent: Option<&Arc<CallRef>>,
+        origin: &TurnOrigin,
+    ) -> io::Result<()> {
         let key = (turn, parent.cloned());
         let agent_call_id =
             parent.map(|agent| self.open_calls.get(&agent.key()).map(|open| open.record_id));
@@ -154,10 +164,8 @@ impl SessionLog {
             self.open_turns.insert(key, record);
             return Ok(());
         }
-        let fields = TurnRecord {
-            turn,
-            agent: parent.map(|agent| self.mask.apply(&agent.tool_name).into_owned()),
-        };
+        let agent = parent.map(|agent| &**agent);
+        let fields = TurnRecord::new(turn, agent, origin, &self.mask);
         let parent_id = agent_call_id.unwrap_or(Some(self.session_id));
         let record = self
             .journal

@@ -12,4 +12,4 @@ pub(crate) use blob_store::write_file_atomically;
 pub(crate) use journal::{Durability, Journal};
 pub(crate) use log_file::{LogFile, unreliable_file_system};
 pub use session_log::SessionLog;
-pub(crate) use storage::{DiskFile, is_file_at, sync_dir};
+pub(crate) use storage::{DiskFile, is_file_at};

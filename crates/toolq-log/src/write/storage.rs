@@ -73,18 +73,3 @@ pub(crate) fn is_file_at(file: &std::fs::Metadata, path: &Path) -> bool {
     let current = std::fs::symlink_metadata(path);
     current.is_ok_and(|current| (current.dev(), current.ino()) == (file.dev(), file.ino()))
 }
-
-/// Blocks until the file names in a directory survive a power loss.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    let current_dir = Path::new(".");
-    let dir = if dir.as_os_str().is_empty() {
-        current_dir
-    } else {
-        dir
-    };
-    match File::open(dir)?.sync_all() {
-        // Returned by file systems that have nothing to sync for a directory.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        synced => synced,
-    }
-}

@@ -93,8 +93,8 @@ fn openai_responses_declaration(tool: &Tool) -> Value {
     declaration
 }
 
-/// MCP expresses a tool's effect as hints.
-fn mcp_declaration(tool: &Tool) -> Value {
+/// Returns the declaration of a tool for an MCP client. MCP expresses a tool's effect as hints.
+pub fn mcp_declaration(tool: &Tool) -> Value {
     let title = tool.display_name.as_ref().unwrap_or(&tool.name);
     let mut declaration = json!({"name": tool.name, "title": title});
     add_description(&mut declaration, tool);

@@ -3,4 +3,4 @@
 mod declarations;
 mod markdown;
 
-pub use declarations::{DeclarationFormat, render_declarations};
+pub use declarations::{DeclarationFormat, mcp_declaration, render_declarations};

@@ -135,7 +135,13 @@ pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
             format!("The program `{program}` is being written to right now."),
             "nothing ran. Call it again in a moment.",
         ),
-        libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE => (
+        libc::EMFILE => (
+            format!(
+                "The program `{program}` could not be started: toolq has as many files open as its limit (`ulimit -n`) allows."
+            ),
+            "nothing ran. Call it again with fewer calls at once. If that fails, too, tell the user to raise the limit with `ulimit -n`.",
+        ),
+        libc::EAGAIN | libc::ENOMEM | libc::ENFILE => (
             format!("The system doesn't have the resources to start `{program}` right now."),
             "nothing ran. Call it again in a moment, with fewer calls at once.",
         ),

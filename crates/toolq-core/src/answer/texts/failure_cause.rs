@@ -2,16 +2,18 @@
 
 use std::io;
 
-use crate::types::{AgentFailure, Outcome, ProblemDetail};
+use crate::types::{AgentFailure, Outcome, ProblemDetail, ToolDrift};
 
 /// Returns the cause of a failure, if more is known than its status: the last line of a program's standard error, the
 /// error of a request, or the problems of an input. Secrets aren't masked yet.
 pub fn failure_cause(outcome: &Outcome) -> Option<String> {
     let cause = match outcome {
-        Outcome::Failed { output, stderr, .. } => last_line(stderr).or_else(|| last_line(output)),
-        Outcome::TimedOut { stderr, .. }
-        | Outcome::Cancelled { stderr, .. }
-        | Outcome::Interrupted { stderr, .. } => last_line(stderr),
+        Outcome::Failed { output, .. } => {
+            last_line(&output.stderr).or_else(|| last_line(&output.text))
+        }
+        Outcome::TimedOut { output, .. }
+        | Outcome::Cancelled { output, .. }
+        | Outcome::Interrupted { output, .. } => last_line(&output.stderr),
         Outcome::BadOutput { problem, .. } => Some(problem.as_str()),
         Outcome::NotStarted(error) => {
             let system = io::Error::from_raw_os_error(error.errno);
@@ -20,16 +22,49 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         Outcome::TransportFailed(error) => {
             return Some(format!("{}: {}", error.origin, error.detail));
         }
-        Outcome::AgentFailed {
-            failure: AgentFailure::ApiError { message, .. },
-            ..
-        } => Some(message.as_str()),
+        Outcome::AgentFailed { failure, .. } => return Some(agent_failure_cause(failure)),
+        Outcome::ToolDrifted(drift) => return Some(describe_drift(drift)),
         Outcome::MissingVariable(name) => return Some(format!("{name} isn't set")),
         Outcome::LogRefused(why) | Outcome::InternalError(why) => Some(why.as_str()),
         Outcome::Rejected(rejection) => return Some(join_problems(&rejection.details)),
         _ => None,
     };
     cause.map(str::to_owned)
+}
+
+/// Says how a tool differs from what was locked, without the server's own words: no model should read them.
+pub(crate) fn describe_drift(drift: &ToolDrift) -> String {
+    match drift {
+        ToolDrift::Gone => "its server doesn't have it any more".to_owned(),
+        ToolDrift::Changed(parts) => {
+            let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+            let what = match parts.split_last() {
+                Some((last, [])) => (*last).to_owned(),
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => "definition".to_owned(),
+            };
+            format!("its server has changed its {what} since tools.lock was written")
+        }
+    }
+}
+
+fn agent_failure_cause(failure: &AgentFailure) -> String {
+    match failure {
+        AgentFailure::ApiError { message, .. } => message.clone(),
+        AgentFailure::Unreachable(error) => format!("{}: {}", error.origin, error.detail),
+        AgentFailure::InvalidEndpoint { declared, .. } => {
+            format!("its `endpoint` ({declared}) isn't an http or https URL")
+        }
+        AgentFailure::UnreadableResponse(why)
+        | AgentFailure::ResponseAborted(why)
+        | AgentFailure::LogRefused(why) => why.clone(),
+        AgentFailure::OverBudget { agent, budget, .. } => {
+            format!("{agent}'s budget of {budget} is used up")
+        }
+        AgentFailure::Refused => "its model declined to answer".to_owned(),
+        AgentFailure::MaxTokens => "its model reached its token limit".to_owned(),
+        AgentFailure::ContextFull => "its model's context window is full".to_owned(),
+    }
 }
 
 fn join_problems(details: &[ProblemDetail]) -> String {

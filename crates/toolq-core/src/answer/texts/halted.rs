@@ -36,6 +36,8 @@ pub(crate) fn halt_cause_text(halt: HaltCause) -> String {
             "the run was stopped from outside".to_owned()
         }
         HaltCause::AgentStopped => "the agent that called it was stopped".to_owned(),
+        HaltCause::ClientCancelled => "the client canceled it".to_owned(),
+        HaltCause::ClientLeft => "the client has left".to_owned(),
         HaltCause::OverBudget(BudgetLimit::Calls(1)) => {
             "this run's budget of 1 call is used up".to_owned()
         }
@@ -55,7 +57,11 @@ pub(crate) fn halt_cause_text(halt: HaltCause) -> String {
 
 fn halt_hint(halt: HaltCause) -> &'static str {
     match halt {
-        HaltCause::Signal(_) | HaltCause::OutputLost | HaltCause::AgentStopped => {
+        HaltCause::Signal(_)
+        | HaltCause::OutputLost
+        | HaltCause::AgentStopped
+        | HaltCause::ClientCancelled
+        | HaltCause::ClientLeft => {
             "nothing is wrong with this call. Call it again if it is still needed."
         }
         HaltCause::OverBudget(_) => {

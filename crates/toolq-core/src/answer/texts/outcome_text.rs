@@ -23,7 +23,7 @@ use crate::answer::texts::truncation;
 use crate::text::{format_duration, truncate};
 use crate::types::{
     Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates, Outcome,
-    ResultContent, Template, TemplatePart, Tool,
+    ResultContent, Template, Tool,
 };
 use redact::Mask;
 
@@ -134,60 +134,27 @@ pub fn strip_hint(text: &str) -> &str {
 }
 
 fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
+    let (output, stderr) = match outcome.output() {
+        Some(output) => (
+            truncation::mark_text(&output.text, &output.captured, tool),
+            output.stderr.as_str(),
+        ),
+        None => (Cow::Borrowed(""), ""),
+    };
     match outcome {
         Outcome::Succeeded { .. } | Outcome::Restored(_) => ErrorText::default(),
-        Outcome::Failed {
-            output,
-            stderr,
-            captured,
-            ending,
-        } => {
-            let output = truncation::mark_text(output, captured, tool);
-            let error_text = match ending {
-                CallEnding::ExitCode(code) => command::explain_exit(*code, &output, stderr),
-                CallEnding::Signal(signal) => command::explain_signal(*signal, &output, stderr),
-                CallEnding::LimitExceeded(limit) => {
-                    command::explain_exceeded_limit(*limit, tool, &output, stderr)
-                }
-                CallEnding::HttpStatus(status) => http::explain_status(tool, *status, &output),
-                CallEnding::Answered | CallEnding::Unfinished => ErrorText::default(),
-            };
-            match limits::suspect_limit(tool, *ending, stderr) {
-                Some(limit) => error_text.with_hint(limits::suspicion_hint(limit, tool)),
-                None => error_text,
-            }
+        Outcome::Failed { ending, .. } => explain_ending(tool, *ending, &output, stderr),
+        Outcome::BadOutput { problem, .. } => {
+            command::explain_bad_output(name, problem, &output, stderr)
         }
-        Outcome::BadOutput {
-            problem,
-            output,
-            stderr,
-            captured,
-            ..
-        } => command::explain_bad_output(
-            name,
-            problem,
-            &truncation::mark_text(output, captured, tool),
-            stderr,
-        ),
         Outcome::TimedOut {
             limit,
             no_calls_started: idle,
-            output,
-            stderr,
-            captured,
-        } => {
-            let output = truncation::mark_text(output, captured, tool);
-            command::explain_timeout(name, tool.filter(|_| !idle), *limit, &output, stderr)
-        }
+            ..
+        } => command::explain_timeout(name, tool.filter(|_| !idle), *limit, &output, stderr),
         Outcome::NotStarted(fault) => command::explain_spawn_error(fault),
         Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
-        Outcome::InDoubt {
-            cause: doubt,
-            output,
-            stderr,
-            captured,
-        } => {
-            let output = truncation::mark_text(output, captured, tool);
+        Outcome::InDoubt { cause: doubt, .. } => {
             let details = match doubt {
                 DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_) => {
                     command::partial_output_text(&output, stderr)
@@ -196,40 +163,50 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
             };
             http::explain_in_doubt(name, doubt).with_details(details)
         }
-        Outcome::AgentFailed {
-            failure: fault,
-            output,
-            captured,
-        } => agent::explain_agent_failure(
-            name,
-            fault,
-            &truncation::mark_text(output, captured, tool),
-        ),
+        Outcome::AgentFailed { failure: fault, .. } => {
+            agent::explain_agent_failure(name, fault, &output)
+        }
         Outcome::MissingVariable(_)
+        | Outcome::ToolDrifted(_)
         | Outcome::NoBacking
         | Outcome::LogRefused(_)
         | Outcome::InternalError(_) => rejected::explain_unable(name, outcome),
         Outcome::Cancelled {
-            failed_tool: by,
-            output,
-            stderr,
-            captured,
-        } => {
-            let output = truncation::mark_text(output, captured, tool);
-            rejected::explain_cancelled(by, tool, command::partial_output_text(&output, stderr))
-        }
-        Outcome::Interrupted {
-            cause: by,
-            output,
-            stderr,
-            captured,
-        } => {
-            let output = truncation::mark_text(output, captured, tool);
+            failed_tool: by, ..
+        } => rejected::explain_cancelled(by, tool, command::partial_output_text(&output, stderr)),
+        Outcome::Interrupted { cause: by, .. } => {
             halted::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),
         Outcome::Rejected(rejection) => rejected::explain_rejection(name, rejection),
+    }
+}
+
+/// Explains a program or a request that ended by itself and failed.
+fn explain_ending(
+    tool: Option<&Tool>,
+    ending: CallEnding,
+    output: &str,
+    stderr: &str,
+) -> ErrorText {
+    let error_text = match ending {
+        CallEnding::ExitCode(code) => command::explain_exit(code, output, stderr),
+        CallEnding::Signal(signal) => command::explain_signal(signal, output, stderr),
+        CallEnding::LimitExceeded(limit) => {
+            command::explain_exceeded_limit(limit, tool, output, stderr)
+        }
+        CallEnding::HttpStatus(status) => http::explain_status(tool, status, output),
+        CallEnding::ServerError => ErrorText::new(
+            "The tool reported an error.",
+            "correct the input if the text above says how. Otherwise, tell the user.",
+        )
+        .with_details(output.to_owned()),
+        CallEnding::Answered | CallEnding::Unfinished => ErrorText::default(),
+    };
+    match limits::suspect_limit(tool, ending, stderr) {
+        Some(limit) => error_text.with_hint(limits::suspicion_hint(limit, tool)),
+        None => error_text,
     }
 }
 
@@ -250,6 +227,7 @@ fn message_key(outcome: &Outcome) -> MessageKey {
         Outcome::NotStarted(_)
         | Outcome::TransportFailed(_)
         | Outcome::MissingVariable(_)
+        | Outcome::ToolDrifted(_)
         | Outcome::NoBacking => MessageKey::Unavailable,
         Outcome::LogRefused(_) | Outcome::NotExecuted(_) => MessageKey::NotExecuted,
         Outcome::Cancelled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
@@ -278,20 +256,15 @@ fn fill_message(
     limit: Option<Duration>,
     error_text: &ErrorText,
 ) -> String {
-    let value = |key: &str| match key {
+    let value = |path: &[String]| match path.join(".").as_str() {
         "tool" => name.to_owned(),
-        // Without its full stop, so that it can stand inside a sentence.
+        // Without its period, so that it can stand inside a sentence.
         "error" => error_text.error.trim_end_matches('.').to_owned(),
         "details" => error_text.details.clone(),
         "timeout" => limit.map(format_duration).unwrap_or_default(),
         _ => String::new(),
     };
-    let parts = template.parts.iter().map(|part| match part {
-        TemplatePart::Text(text) => text.clone(),
-        TemplatePart::Value { path, .. } => value(&path.join(".")),
-        TemplatePart::Env { name, .. } => format!("${{{name}}}"),
-    });
-    parts.collect()
+    template.fill(value)
 }
 
 fn mask_content(content: ResultContent, mask: &Mask) -> ResultContent {

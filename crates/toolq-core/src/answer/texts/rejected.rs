@@ -1,6 +1,7 @@
 //! Explains calls that didn't run, or not to their end, for a reason outside the tool.
 
 use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::failure_cause::describe_drift;
 use crate::answer::texts::halted;
 use crate::types::{
     Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection, RejectionReason, Tool,
@@ -171,6 +172,10 @@ pub(crate) fn explain_unable(name: &str, outcome: &Outcome) -> ErrorText {
         Outcome::MissingVariable(variable) => {
             format!("{name} can't run: the environment variable {variable} is unset or empty.")
         }
+        Outcome::ToolDrifted(drift) => format!(
+            "{name} can't run: {}. `toolq servers` shows the change, and `toolq servers lock --update` accepts it.",
+            describe_drift(drift)
+        ),
         Outcome::NoBacking => format!("{name} can't run: it has no backing."),
         Outcome::LogRefused(cause) => format!("Not executed: {cause}."),
         Outcome::InternalError(cause) => {

@@ -7,7 +7,7 @@ use super::*;
 
 use crate::json::Input;
 use crate::testing::{tool_with_schema, tools_with_root};
-use crate::types::{AnswerForm, Tool, Turn};
+use crate::types::{AnswerForm, Tool, Turn, TurnOrigin};
 
 fn checker() -> CallChecker {
     let object = json!({"type": "object", "additionalProperties": false});
@@ -64,7 +64,7 @@ fn drain_labels(admission: &mut StreamAdmission) -> String {
 }
 
 /// Runs a script and returns what is released after each step. `r0` is a complete call with id 0, `x0` one whose input
-/// isn't JSON; `.` ends the message, `~` ends it cut off, `/` breaks it off, and `/3` does so inside a call with id 3.
+/// isn't JSON; `.` ends the message, `~` ends it cut off, `!` refused; `/` breaks it off, and `/3` does so inside a call with id 3.
 fn run_script(script: &str) -> Vec<String> {
     let checker = checker();
     let mut admission = StreamAdmission::new(&checker);
@@ -74,6 +74,7 @@ fn run_script(script: &str) -> Vec<String> {
         match step.split_at(1) {
             (".", _) => admission.close(ResponseEnding::Complete),
             ("~", _) => admission.close(ResponseEnding::CutOff),
+            ("!", _) => admission.close(ResponseEnding::Refused),
             ("/", "") => admission.abort(Vec::new()),
             ("/", id) => {
                 admission.begin();
@@ -110,6 +111,37 @@ fn a_rejected_call_waits_for_the_next() {
     assert_eq!(run_script("u0 r1 ."), ["", "u0!unknown_tool r1", ""]);
     assert_eq!(run_script("x0 ~"), ["", "r0!truncated"]);
     assert_eq!(run_script("x0 ."), ["", "r0!invalid_arguments"]);
+}
+
+/// A caller that may repeat the request would lose track of a call that isn't `read`.
+#[test]
+fn only_read_calls_start_before_the_end_of_a_response_that_may_be_repeated() {
+    let checker = checker();
+    for (is_reads_only, released) in [(false, "r0 a1"), (true, "r0")] {
+        let mut admission = StreamAdmission::new(&checker);
+        if is_reads_only {
+            admission = admission.reads_only();
+        }
+        for (position, name) in ["read", "again"].into_iter().enumerate() {
+            admission.begin();
+            admission.complete(call(position, name, &position.to_string(), "{}"));
+        }
+        assert_eq!(drain_labels(&mut admission), released);
+    }
+}
+
+/// Also of the calls that were released before.
+#[test]
+fn no_call_of_a_refused_message_runs() {
+    assert_eq!(
+        run_script("r0 w1 u2 !"),
+        [
+            "r0",
+            "",
+            "",
+            "-0!response_refused w1!response_refused u2!unknown_tool"
+        ]
+    );
 }
 
 #[test]
@@ -161,7 +193,7 @@ proptest! {
                 other => prop_assert!(false, "{:?}", other),
             }
         }
-        let turn = Turn { number: 0, calls, answered_count: 0, answer_form: AnswerForm::Message, ending, started_positions: Vec::new() };
+        let turn = Turn { number: 0, calls, answered_count: 0, answer_form: AnswerForm::Message, ending, started_positions: Vec::new(), in_doubt_positions: Vec::new(), origin: TurnOrigin::default() };
         let whole: Vec<String> = checker.check_turn(turn).iter().map(verdict_label).collect();
         prop_assert_eq!(judged.iter().map(verdict_label).collect::<Vec<_>>(), whole);
     }

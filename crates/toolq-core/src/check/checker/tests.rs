@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 use crate::testing::{tool_with_schema, tools_with_root};
-use crate::types::{AnswerForm, SafetyRule, SafetySource};
+use crate::types::{AnswerForm, SafetyRule, SafetySource, TurnOrigin};
 
 fn checker() -> CallChecker {
     let schema = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
@@ -44,6 +44,8 @@ fn turn_of(calls: &[(&str, &str, &str)], ending: ResponseEnding) -> Turn {
         answer_form: AnswerForm::Blocks,
         ending,
         started_positions: Vec::new(),
+        in_doubt_positions: Vec::new(),
+        origin: TurnOrigin::default(),
     }
 }
 
@@ -207,4 +209,27 @@ fn a_hundred_thousand_calls_are_checked_in_linear_time() {
             .iter()
             .all(|checked| matches!(checked.verdict, Verdict::Accepted(_)))
     );
+}
+
+/// Positions count from the beginning of the turn, even if the input has the first results already.
+#[test]
+fn the_last_call_of_a_turn_that_was_cut_off_is_rejected_behind_answered_calls() {
+    let calls = [("a", "count", r#"{"n":1}"#), ("b", "count", r#"{"n":2}"#)];
+    let mut turn = turn_of(&calls, ResponseEnding::CutOff);
+    turn.answered_count = 2;
+    for call in &mut turn.calls {
+        call.position += 2;
+    }
+    let checked = checker().check_turn(turn);
+    let is_rejected = |checked: &CheckedCall| matches!(checked.verdict, Verdict::Rejected(_));
+    let rejected: Vec<bool> = checked.iter().map(is_rejected).collect();
+    assert_eq!(rejected, [false, true]);
+}
+
+#[test]
+fn a_tool_is_found_by_its_exact_name() {
+    let checker = checker();
+    let found = |name: &str| checker.tool(name).map(|tool| tool.name.clone());
+    assert_eq!(found("bash").as_deref(), Some("bash"));
+    assert_eq!(found("Bash"), None);
 }

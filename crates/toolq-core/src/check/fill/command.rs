@@ -1,5 +1,8 @@
 //! Fills a command: arguments, environment variables, standard input.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::value::RawValue;
 
 use crate::check::fill::path_texts::{anchor_path, anchored_path_start};

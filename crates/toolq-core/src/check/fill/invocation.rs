@@ -5,14 +5,15 @@
 #[cfg(test)]
 mod tests;
 
+use crate::check::fill::body;
 use crate::check::fill::command;
 use crate::check::fill::request;
 use crate::check::fill::template_values::{ProblemCollector, fill_template, value_text};
 use crate::json::Input;
 use crate::template::TemplateTarget;
 use crate::types::{
-    AgentInvocation, Backing, BuiltinTool, CommandInvocation, Invocation, PartialTemplate,
-    ProblemDetail, Segment, Tool,
+    AgentInvocation, Backing, BuiltinTool, CommandInvocation, Invocation, McpBacking,
+    McpInvocation, PartialJson, PartialTemplate, ProblemDetail, Segment, ServerConfig, Tool,
 };
 
 /// Builds what a call of `tool` runs; `None` if the tool has no backing.
@@ -40,6 +41,7 @@ pub(crate) fn build_invocation(
                 problems.record(filled.map(|filled| Some(filled.unwrap_or_default())))
             }),
         }),
+        Some(Backing::Mcp(mcp)) => Invocation::Mcp(fill_mcp(mcp, input, &mut problems)),
         Some(Backing::Builtin(BuiltinTool::AttemptCompletion)) => {
             Invocation::Completion(builtin_argument(input, "result"))
         }
@@ -67,6 +69,29 @@ pub(crate) fn build_probe(
     let mut problems = ProblemCollector::default();
     let filled = command::fill_command(probe, &tool.paths, input, &mut problems);
     problems.into_result(Some(filled))
+}
+
+/// Builds the command that starts a server. It holds no values from an input.
+pub fn build_server_command(server: &ServerConfig) -> CommandInvocation {
+    let no_input = Input::empty();
+    command::fill_command(
+        &server.command,
+        &[],
+        &no_input,
+        &mut ProblemCollector::default(),
+    )
+}
+
+fn fill_mcp(mcp: &McpBacking, input: &Input, problems: &mut ProblemCollector) -> McpInvocation {
+    let arguments = match &mcp.arguments {
+        Some(template) => problems.record(body::fill_body(template, input)),
+        None => Some(PartialJson::Raw(input.as_raw().to_owned())),
+    };
+    McpInvocation {
+        server: mcp.server.name.clone(),
+        tool: mcp.tool.clone(),
+        arguments: arguments.unwrap_or_else(|| PartialJson::Object(Vec::new())),
+    }
 }
 
 /// Returns a value that the schema of a built-in tool requires.

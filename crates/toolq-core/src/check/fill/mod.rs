@@ -3,6 +3,7 @@
 
 mod body;
 mod command;
+mod finished_text;
 pub(crate) mod invocation;
 pub(crate) mod path_texts;
 mod request;

@@ -3,10 +3,13 @@
 
 use std::borrow::Cow;
 
+use crate::check::fill::finished_text::FinishedText;
 use crate::check::fill::template_values::{find_value, value_text};
 use crate::json::json_pointer;
 use crate::json::{Input, JsonText};
-use crate::types::{CommandBacking, StdinSource, Template, TemplatePart, Tool};
+use crate::types::{
+    BodyTemplate, CommandBacking, McpBacking, StdinSource, Template, TemplatePart, Tool,
+};
 
 /// Ends the text before a path in an argument, as in `--file={path}` and `HEAD:{path}`.
 const PATH_SEPARATORS: [char; 2] = ['=', ':'];
@@ -18,6 +21,19 @@ pub(crate) struct PathText {
     pub(crate) pointer: String,
     /// `None` if the input isn't a string.
     pub(crate) text: Option<String>,
+    /// Whether only some programs would open this: those that see a separator where there may be none. It matters
+    /// only where it leads to something that exists.
+    pub(crate) is_guess: bool,
+}
+
+impl PathText {
+    fn certain(pointer: String, text: Option<String>) -> Self {
+        Self {
+            pointer,
+            text,
+            is_guess: false,
+        }
+    }
 }
 
 /// Returns the path with `./` before it, unless it can't be mistaken for anything but a path: an option, a variable
@@ -67,6 +83,25 @@ fn path_start(template: &Template) -> usize {
     }
 }
 
+/// Returns the separators in the author's texts, where a program may split. The one after which the path begins isn't
+/// counted: in `--file={path}`, the path may have a `=`.
+fn separators(template: &Template) -> Vec<char> {
+    let start = path_start(template);
+    let parts = template.parts.iter().enumerate();
+    let texts = parts.filter_map(|(index, part)| match part {
+        TemplatePart::Text(text) if index == 0 => Some(&text[..start.saturating_sub(1)]),
+        TemplatePart::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let mut found: Vec<char> = texts
+        .flat_map(str::chars)
+        .filter(|c| matches!(c, ':' | ',' | ';' | '='))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Returns the texts of the arguments and variables of `command` that could be opened because of `paths`.
 pub(crate) fn command_path_texts(
     command: &CommandBacking,
@@ -89,6 +124,18 @@ pub(crate) fn command_path_texts(
         }
     }
     texts
+}
+
+/// Returns the texts of the arguments of `mcp` that its server could open because of `paths`.
+pub(crate) fn mcp_path_texts(
+    mcp: &McpBacking,
+    paths: &[Vec<String>],
+    input: &Input,
+) -> Vec<PathText> {
+    let templates = mcp.arguments.iter().flat_map(BodyTemplate::templates);
+    templates
+        .flat_map(|template| template_path_texts(template, paths, input))
+        .collect()
 }
 
 /// Returns the inputs named in `paths` that don't only become arguments and variables, each as a text of its own: they
@@ -147,22 +194,19 @@ fn values_at(input: &Input, path: &[String]) -> Vec<PathText> {
     let value = JsonText::from(raw);
     let Some(items) = value.elements() else {
         let text = string(value);
-        return vec![PathText { pointer, text }];
+        return vec![PathText::certain(pointer, text)];
     };
     let items = items.into_iter().enumerate();
     items
-        .map(|(index, item)| PathText {
-            pointer: format!("{pointer}/{index}"),
-            text: string(item),
-        })
+        .map(|(index, item)| PathText::certain(format!("{pointer}/{index}"), string(item)))
         .collect()
 }
 
 /// Returns the paths in one argument or variable. Usually that is one, the finished text. There are more if the text
-/// has parts that a program could separate: in `{dir}:/data` it could open `{dir}`, and in `@{file}` it could open
-/// `{file}`.
+/// has parts that a program could separate: in `{dir}:/data` it could open `{dir}`, or a part of `{dir}` if that has a
+/// `:`, too, and in `@{file}` it could open `{file}`.
 fn template_path_texts(template: &Template, paths: &[Vec<String>], input: &Input) -> Vec<PathText> {
-    let mut finished = FinishedText::new(path_start(template));
+    let mut finished = FinishedText::new(path_start(template), separators(template));
     for part in &template.parts {
         match part {
             TemplatePart::Text(text) => finished.push_text(text),
@@ -180,84 +224,11 @@ fn template_path_texts(template: &Template, paths: &[Vec<String>], input: &Input
                 }
                 let pointer = json_pointer(path);
                 let Some(text) = value.to_text() else {
-                    return vec![PathText {
-                        pointer,
-                        text: None,
-                    }];
+                    return vec![PathText::certain(pointer, None)];
                 };
                 finished.push_path(pointer, &text);
             }
         }
     }
     finished.into_paths()
-}
-
-/// An argument or variable, and where its paths may begin and end.
-struct FinishedText {
-    text: String,
-    starts: Vec<usize>,
-    /// Ends of values named in `paths`, with their pointers.
-    ends: Vec<(usize, String)>,
-    /// The paths before the last variable, whose value isn't known.
-    found: Vec<PathText>,
-}
-
-impl FinishedText {
-    fn new(start: usize) -> Self {
-        Self {
-            text: String::new(),
-            starts: vec![start],
-            ends: Vec::new(),
-            found: Vec::new(),
-        }
-    }
-
-    fn push_text(&mut self, text: &str) {
-        self.text.push_str(text);
-    }
-
-    /// Adds text that isn't known, so that no path continues behind it.
-    fn push_unknown(&mut self) {
-        self.collect_paths();
-        self.text.clear();
-        self.starts.clear();
-        self.ends.clear();
-    }
-
-    fn push_path(&mut self, pointer: String, value: &str) {
-        let start = self.text.len();
-        let continues_path = self.text.ends_with('/') && !self.starts.is_empty();
-        if !continues_path && !self.starts.contains(&start) {
-            self.starts.push(start);
-        }
-        self.text.push_str(value);
-        self.ends.push((self.text.len(), pointer));
-    }
-
-    /// Collects the text from each start to its end, and to each value behind which a program could separate it.
-    fn collect_paths(&mut self) {
-        let continues = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
-        let whole = self.text.len();
-        for &start in &self.starts {
-            let mut values = self.ends.iter().filter(|(end, _)| *end >= start).peekable();
-            let first = values.peek().map(|(_, pointer)| (whole, pointer));
-            let separable = values
-                .filter(|(end, _)| *end < whole && !self.text[*end..].starts_with(continues))
-                .map(|(end, pointer)| (*end, pointer));
-            for (end, pointer) in first.into_iter().chain(separable) {
-                let path = PathText {
-                    pointer: pointer.clone(),
-                    text: Some(self.text[start..end].to_owned()),
-                };
-                if !self.found.contains(&path) {
-                    self.found.push(path);
-                }
-            }
-        }
-    }
-
-    fn into_paths(mut self) -> Vec<PathText> {
-        self.collect_paths();
-        self.found
-    }
 }

@@ -35,10 +35,7 @@ impl ProblemCollector {
 
 /// Creates a problem with the value at `path`.
 pub(crate) fn problem_at(path: &[String], message: impl Into<String>) -> ProblemDetail {
-    ProblemDetail {
-        path: json_pointer(path),
-        message: message.into(),
-    }
+    ProblemDetail::new(json_pointer(path), message)
 }
 
 /// Inserts every value into the template; returns `None` if an optional one is missing.

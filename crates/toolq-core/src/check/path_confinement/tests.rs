@@ -6,8 +6,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{sample_template, tool_with_backing};
-use crate::types::{ArgumentTemplate, CommandLimits, Leftovers, StdinSource};
+use crate::testing::{accepted_call, sample_template, tool_with_backing};
+use crate::tools_file::parse_tools_file;
+use crate::types::{ArgumentTemplate, CommandLimits, Leftovers, StdinSource, Verdict};
 
 fn command_backing(argument: &str, root: &Path) -> CommandBacking {
     CommandBacking {
@@ -43,7 +44,17 @@ fn sandbox() -> (tempfile::TempDir, std::path::PathBuf) {
     for name in ["root/docs", "root/src", "outside"] {
         std::fs::create_dir_all(dir.path().join(name)).unwrap();
     }
-    for link in ["out", "docs/out", "out.txt", "docs/out.md"] {
+    for name in ["root/x=y", "root/day 12:00"] {
+        std::fs::create_dir_all(dir.path().join(name)).unwrap();
+    }
+    for link in [
+        "out",
+        "docs/out",
+        "out.txt",
+        "docs/out.md",
+        "x=y/out",
+        "day 12:00/out",
+    ] {
         symlink(dir.path().join("outside"), root.join(link)).unwrap();
     }
     (dir, root)
@@ -68,6 +79,18 @@ fn a_path_is_judged_as_the_argument_that_it_becomes() {
         ("@{p}/{q}", json!({"p": "docs", "q": "out"}), vec!["/p"]),
         ("{p}:/data", json!({"p": "out"}), vec!["/p"]),
         ("docs/{p}:/data", json!({"p": "out"}), vec!["/p"]),
+        ("x=y/{p}", json!({"p": "out"}), vec!["/p"]),
+        ("day 12:00/{p}", json!({"p": "out"}), vec!["/p"]),
+        // A program that splits `a:b` splits values with a `:`, too.
+        ("{p}:{q}", json!({"p": "src", "q": "docs:out"}), vec!["/q"]),
+        ("{p}:{q}", json!({"p": "x:/etc", "q": "docs"}), vec!["/p"]),
+        ("{p}:{q}", json!({"p": "docs:../x", "q": "src"}), vec!["/p"]),
+        ("{p}:/data", json!({"p": "src:/etc"}), vec!["/p"]),
+        (
+            "--mount=type=bind,src={p}",
+            json!({"p": "src,src=/etc"}),
+            vec!["/p"],
+        ),
         ("{p}", json!({"p": ["docs/a"]}), vec!["/p"]),
         ("{p}", json!({"p": 1}), vec!["/p"]),
         (
@@ -92,6 +115,13 @@ fn a_path_is_judged_as_the_argument_that_it_becomes() {
         ("{p}/{q}", json!({"p": "docs", "q": "a/b"})),
         ("HEAD:{p}", json!({"p": "src"})),
         ("{p}:/data", json!({"p": "src"})),
+        ("{p}:/data/{q}", json!({"p": "src", "q": "a"})),
+        ("{p}:{q}", json!({"p": "a=b", "q": "h:x"})),
+        ("{p}:{q}", json!({"p": "-n", "q": "ü"})),
+        ("--file={p}", json!({"p": "a=/b:c"})),
+        ("--file={p}", json!({"p": "src/../docs/a"})),
+        ("x=y/{p}", json!({"p": "a:b"})),
+        ("docs/{p}", json!({"p": "a,b;c=../d"})),
         ("{list...}", json!({"list": ["a", "docs/b"]})),
     ] {
         let found = refused(command_backing(argument, &root), &input, &root);
@@ -127,4 +157,119 @@ fn a_path_in_a_variable_or_stdin_is_judged_too() {
     let mut command = command_backing("x", &root);
     command.stdin = StdinSource::Input;
     assert_eq!(refused(command, &json!({"p": "out"}), &root), ["/p"]);
+}
+
+/// The program would run there, whatever its arguments are.
+#[test]
+fn a_working_directory_stays_inside_the_root() {
+    let (_dir, root) = sandbox();
+    for (cwd, is_refused) in [
+        ("docs", false),
+        ("out", true),
+        ("docs/out", true),
+        ("missing", false),
+    ] {
+        let command = CommandBacking {
+            cwd: root.join(cwd),
+            ..command_backing("x", &root)
+        };
+        let tool = tool_with_backing(Backing::Command(command));
+        let input = Input::parse("{}").unwrap();
+        let details = find_outside_paths(&tool, &input, &root);
+        assert_eq!(!details.is_empty(), is_refused, "{cwd}");
+    }
+}
+
+/// A directory may have been replaced by a link since the call was checked.
+#[test]
+fn a_path_is_judged_again_before_the_call_starts() {
+    let (dir, root) = sandbox();
+    let mut tool = tool_with_backing(Backing::Command(command_backing("{p}", &root)));
+    tool.paths = vec![vec!["p".to_owned()]];
+    let checked = accepted_call(0, tool, true, r#"{"p": "src/x"}"#);
+    let Verdict::Accepted(accepted) = &checked.verdict else {
+        unreachable!()
+    };
+    assert!(recheck_paths(accepted, &root).is_ok());
+    std::fs::remove_dir(root.join("src")).unwrap();
+    symlink(dir.path().join("outside"), root.join("src")).unwrap();
+    let details = recheck_paths(accepted, &root).unwrap_err().details;
+    assert_eq!(details[0].path, "/p");
+}
+
+/// Where stdin or JSON holds a path, the program may open it as it is, not only behind the text of an argument.
+#[test]
+fn a_path_that_is_also_passed_on_as_data_is_judged_as_it_is() {
+    let (_dir, root) = sandbox();
+    std::fs::create_dir(root.join("docs/src")).unwrap();
+    let template = |text| StdinSource::Template(sample_template(text));
+    let count_refused = |argument, stdin| {
+        let mut command = command_backing("docs/src/{o.p}", &root);
+        command.env = vec![("V".to_owned(), sample_template(argument))];
+        command.stdin = stdin;
+        let mut tool = tool_with_backing(Backing::Command(command));
+        tool.paths = vec![vec!["o".to_owned(), "p".to_owned()]];
+        let input = Input::parse(r#"{"o": {"p": "../../x", "q": 1}}"#).unwrap();
+        find_outside_paths(&tool, &input, &root).len()
+    };
+    for (argument, stdin, count) in [
+        ("", StdinSource::None, 0),
+        ("{o.q}", template("{o.q}"), 0),
+        ("", StdinSource::Input, 1),
+        ("", template("{o.p}"), 1),
+        ("", template("{o}"), 1),
+        ("{o}", StdinSource::None, 1),
+        ("{o.p.r?}", StdinSource::None, 1),
+    ] {
+        let shown = format!("{argument} {stdin:?}");
+        assert_eq!(count_refused(argument, stdin), count, "{shown}");
+    }
+}
+
+/// Only what a program makes of a value is guessed. The value itself must be a path that can be judged.
+#[test]
+fn a_value_that_cannot_be_judged_is_refused() {
+    let (_dir, root) = sandbox();
+    for value in ["", "~/x", "missing/../x"] {
+        let command = command_backing("{p}", &root);
+        assert_eq!(
+            refused(command, &json!({"p": value}), &root),
+            ["/p"],
+            "{value}"
+        );
+    }
+}
+
+/// A server runs where its own command says, and gets the arguments that the tool declares.
+#[test]
+fn paths_of_a_servers_tool_are_judged_where_the_server_runs() {
+    let (_dir, root) = sandbox();
+    let yaml = r#"
+servers:
+  notes:
+    command: {argv: [server], cwd: docs}
+tools:
+  read:
+    description: Read a note.
+    input_schema: {type: object, properties: {p: {type: string}}, required: [p]}
+    paths: [p]
+    mcp: {server: notes, arguments: {file: "../src/{p}", kind: note}}
+"#;
+    let tools = parse_tools_file(yaml, &root, &root).tools.unwrap();
+    for (value, is_refused) in [
+        ("x", false),
+        // The value itself is judged, too, and `docs/out` leads outside.
+        ("out", true),
+        ("../../root/src/x", true),
+        // It stays inside from `docs`, where the server runs, but would leave `root` from there.
+        ("../src/x", false),
+        ("../../x", true),
+    ] {
+        let input = Input::parse(&json!({ "p": value }).to_string()).unwrap();
+        let details = find_outside_paths(&tools.tools[0], &input, &root);
+        assert_eq!(!details.is_empty(), is_refused, "{value}");
+    }
+    symlink("../../outside", root.join("src/link")).unwrap();
+    let input = Input::parse(r#"{"p": "link"}"#).unwrap();
+    assert!(!find_outside_paths(&tools.tools[0], &input, &root).is_empty());
 }

@@ -140,3 +140,38 @@ fn defaults_that_contain_themselves_end() {
     let filled = schema.fill_defaults(&Input::empty());
     assert!(matches!(filled, Err(InvalidInput::TooLarge(_))));
 }
+
+/// Returns the text of `input` with those defaults of `schema` that leave it valid; `None` if it isn't valid as it came.
+fn fill_valid(schema: &Value, input: &str) -> Option<String> {
+    let schema = CompiledSchema::compile(schema, Path::new("/nowhere")).unwrap();
+    let filled = schema.fill_valid_defaults(&Input::parse(input).unwrap());
+    filled.map(|filled| filled.text().to_owned())
+}
+
+#[test]
+fn a_default_that_would_make_a_valid_input_invalid_is_left_out_alone() {
+    let schema = json!({
+        "properties": {
+            "n": {"type": "integer", "default": []},
+            "ok": {"type": "integer", "default": 5},
+            "exclusive": {"default": false},
+            "outer": {"default": {}, "properties": {"inner": {"type": "string", "default": 1}}},
+        },
+        "dependentRequired": {"exclusive": ["n"]},
+        "required": ["id"],
+    });
+    for (input, filled) in [
+        (r#"{"id":1}"#, Some(r#"{"id":1,"ok":5,"outer":{}}"#)),
+        (
+            r#"{"id":1,"n":2}"#,
+            Some(r#"{"id":1,"n":2,"ok":5,"exclusive":false,"outer":{}}"#),
+        ),
+        (
+            r#"{"id":1,"ok":1,"outer":3}"#,
+            Some(r#"{"id":1,"ok":1,"outer":3}"#),
+        ),
+        ("{}", None),
+    ] {
+        assert_eq!(fill_valid(&schema, input).as_deref(), filled);
+    }
+}

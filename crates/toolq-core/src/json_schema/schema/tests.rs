@@ -46,6 +46,45 @@ fn problems_are_reported_without_the_value() {
     );
 }
 
+/// Programs can rely on them, unlike on the words of a message.
+#[test]
+fn each_problem_names_the_keyword_and_its_place_in_the_schema() {
+    let schema = json!({
+        "properties": {
+            "n": {"minimum": 1},
+            "at": {"anyOf": [{"type": "null"}, {"type": "string", "minLength": 2}]},
+            "of": {"properties": {}, "additionalProperties": false}
+        },
+        "required": ["path"],
+    });
+    let schema = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+    let details = schema.problem_details(&json!({"n": 0, "at": "a", "of": {"x": 1}}));
+    let mut found: Vec<_> = details
+        .iter()
+        .map(|d| {
+            [
+                &*d.path,
+                d.keyword.as_deref().unwrap(),
+                d.schema_path.as_deref().unwrap(),
+            ]
+        })
+        .collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ["/at", "minLength", "/properties/at/anyOf/1/minLength"],
+            ["/n", "minimum", "/properties/n/minimum"],
+            [
+                "/of/x",
+                "additionalProperties",
+                "/properties/of/additionalProperties"
+            ],
+            ["/path", "required", "/required"],
+        ]
+    );
+}
+
 #[test]
 fn the_intended_alternative_is_reported() {
     let one_of = |key: &str| {

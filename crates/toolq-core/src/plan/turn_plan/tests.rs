@@ -370,3 +370,33 @@ proptest! {
         prop_assert_eq!(longest, plan.estimate.planned);
     }
 }
+
+/// Every estimate is known, and an empty part of a request isn't shown.
+#[test]
+fn a_plan_shows_nothing_that_is_not_there() {
+    let tools = no_tools();
+    let style = PlanStyle {
+        width: 80,
+        color: false,
+    };
+    let checked = [
+        call_with_estimate(0, "get", 1, true),
+        call_with_estimate(1, "get", 2, true),
+    ];
+    let text = text::render_plan_text(&plan(&checked, &tools), style, &Mask::default());
+    assert!(
+        text.ends_with("\n\n3s in series, 2s as planned\n"),
+        "{text}"
+    );
+    let empty = mermaid::render_plan_mermaid(&plan(&[], &tools), &Mask::default());
+    assert!(empty.contains("[\"turn 0: no calls\"]"), "{empty}");
+    let mut request = http_call(0);
+    if let Verdict::Accepted(accepted) = &mut request.verdict
+        && let Some(Invocation::Http(request)) = &mut accepted.invocation
+    {
+        (request.query, request.headers) = (Vec::new(), Vec::new());
+    }
+    let line = json::render_plan_json(&plan(&[request], &tools), &Mask::default());
+    let runs = r#""runs":{"http":{"method":"POST","url":"http://127.0.0.1:8080/rates/USD","body":{"n":1.00}}}"#;
+    assert!(line.contains(runs), "{line}");
+}

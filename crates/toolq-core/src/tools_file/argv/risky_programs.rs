@@ -114,7 +114,7 @@ const RISKY_PROGRAMS: [RiskyProgram; 24] = [
         ..options(
             &["sqlite3"],
             "-cmd -init",
-            "sqlite3 has commands that run programs, such as `.shell`; add `-safe` before the database: `[sqlite3, -safe, -readonly, app.db, \"{sql}\"]`",
+            "sqlite3 has commands that run programs, such as `.shell`; add `-safe` before the database: `[sqlite3, -safe, -readonly, app.db, \"{sql}\"]` (a statement can still read any file, with `fsdir`)",
         )
     },
     options(&["psql"], "-c --command -f --file", STATEMENT_HINT),

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
+use crate::tools_file::keys::tool::Defaults;
 use crate::tools_file::keys::values::{DurationText, SizeText, StatusRangeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
-use crate::types::{HttpMethod, Leftovers};
+use crate::types::{HintPolicy, HttpMethod, Leftovers, ServerProtocol};
 
 /// A program and its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -102,6 +103,45 @@ pub struct HttpFile {
     pub redirects: Field<u32>,
     /// URL of a proxy. Proxy variables in the environment are ignored.
     pub proxy: Field<String>,
+}
+
+/// A program that serves tools by the Model Context Protocol (MCP).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["command"]))]
+pub struct ServerFile {
+    /// Program to run: a list of the program and its arguments, or a table. It starts at the first call of one of its tools,
+    /// serves all of them, and ends with the run.
+    pub command: Field<CommandForm>,
+    /// How long the program may take until it is ready for calls. Default: 30s.
+    pub startup: Field<DurationText>,
+    /// How often the program is started again in a run after it has ended by itself. Default: 3.
+    pub restarts: Field<u32>,
+    /// Revision of the protocol to speak. Default: `auto`.
+    pub protocol: Field<ServerProtocol>,
+    /// What comes before the server's own names of the tools in tools.lock. Default: the server's name and `_`.
+    pub prefix: Field<String>,
+    /// Globs for the server's own names of the tools in tools.lock that may be called: `*`, `?`, `[a-z]`, `{get,list}_*`.
+    /// Default: all.
+    pub tools: Field<Vec<Field<String>>>,
+    /// Whether what the server says about the effects of its tools counts. Default: `locked`.
+    pub hints: Field<HintPolicy>,
+    /// Defaults for its tools, before those of the file.
+    pub defaults: Field<Defaults>,
+}
+
+/// A tool of a server.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["server"]))]
+pub struct McpFile {
+    /// Name of the server, a key of `servers`.
+    pub server: Field<String>,
+    /// Name of the tool there. Default: the name of this tool.
+    pub tool: Field<String>,
+    /// Arguments to send: JSON with templates. Default: the input.
+    #[schemars(with = "Field<Value>")]
+    pub arguments: Field<BodyFile>,
 }
 
 /// JSON whose strings are templates.

@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tools_file::keys::backing::LimitsFile;
+use crate::tools_file::keys::backing::{LimitsFile, ServerFile};
 use crate::tools_file::keys::key_hints;
 use crate::tools_file::keys::tool::{
     Defaults, MessagesFile, NormalizeFile, RetryFile, TimeoutForm, ToolFile,
@@ -22,7 +22,7 @@ use crate::types::{Effect, FileProblem, FormatPolicy, Leftovers, OnDoubt, OnFail
 /// Tools that a model may call, and how toolq runs them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(title = "tools.yaml", deny_unknown_fields, extend("required" = ["tools"]))]
+#[schemars(title = "tools.yaml", deny_unknown_fields, extend("anyOf" = [{"required": ["tools"]}, {"required": ["servers"]}]))]
 pub struct ToolsFile {
     /// Version of this format: 1.
     #[schemars(range(min = 1, max = 1))]
@@ -50,6 +50,8 @@ pub struct ToolsFile {
     pub formats: Field<FormatPolicy>,
     /// What `toolq replay` replaces in all texts before it compares them, after what a tool's own `normalize` does.
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
+    /// Programs that serve tools by the Model Context Protocol (MCP), by name.
+    pub servers: Field<SpannedTable<ServerFile>>,
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.

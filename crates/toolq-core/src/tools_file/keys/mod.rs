@@ -9,7 +9,9 @@ mod tool;
 mod values;
 
 pub(crate) use agent::{AgentBudgetFile, AgentFile};
-pub(crate) use backing::{Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile};
+pub(crate) use backing::{
+    Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile, McpFile, ServerFile,
+};
 pub use file::generate_tools_schema;
 pub(crate) use file::{PriceFile, RuleFile, ToolsFile};
 pub(crate) use tool::{

@@ -1,11 +1,11 @@
 //! The keys of a tool, and the defaults for all tools.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tools_file::keys::agent::AgentFile;
-use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile};
+use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile, McpFile};
 use crate::tools_file::keys::values::{DurationText, RetryOnText, SizeText};
 use crate::tools_file::spanned::Field;
 use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
@@ -13,7 +13,7 @@ use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
 /// A tool that a model may call, and what does its work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields, extend("anyOf" = [{"required": ["input_schema"]}, {"required": ["describe"]}]))]
+#[schemars(deny_unknown_fields, extend("anyOf" = [{"required": ["input_schema"]}, {"required": ["describe"]}, {"required": ["mcp"]}]))]
 pub struct ToolFile {
     /// Description for the model: what the tool does and when to use it.
     pub description: Field<String>,
@@ -46,6 +46,8 @@ pub struct ToolFile {
     pub http: Field<HttpFile>,
     /// Model with tools that works on the input.
     pub agent: Field<AgentFile>,
+    /// Tool of a server to call.
+    pub mcp: Field<McpFile>,
     /// Program with which `run --resume` checks whether an interrupted call did its work: a list of the program and its
     /// arguments. Exit code 0: it did, and the program's output is the result. 1: it didn't. Any other: unknown.
     pub probe: Field<Argv>,
@@ -77,6 +79,7 @@ pub struct ToolFile {
     /// What `toolq replay` replaces in texts before it compares them, for parts that change every time.
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Texts for the model when a call fails. They take precedence over the file's `messages`.
+    #[schemars(schema_with = "tool_messages_schema")]
     pub messages: Field<MessagesFile>,
 }
 
@@ -243,4 +246,44 @@ pub struct MessagesFile {
     pub in_doubt: Field<String>,
     /// The call succeeded with an empty text. Default: `(no output)`.
     pub empty_output: Field<String>,
+    /// The declaration of the built-in tool `attempt_completion`. Only at the top level.
+    pub attempt_completion: Field<CompletionWordingFile>,
+    /// The declaration of the built-in tool `new_task`. Only at the top level.
+    pub new_task: Field<NewTaskWordingFile>,
+}
+
+/// Returns the schema of a tool's own messages: those of the file, except the words of the built-in tools.
+fn tool_messages_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = MessagesFile::json_schema(generator);
+    let properties = schema.get_mut("properties");
+    if let Some(properties) = properties.and_then(Value::as_object_mut) {
+        for key in ["attempt_completion", "new_task"] {
+            properties.shift_remove(key);
+        }
+    }
+    schema
+}
+
+/// What a model reads about `attempt_completion`, without placeholders.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct CompletionWordingFile {
+    /// What the tool does.
+    pub description: Field<String>,
+    /// What the input `result` is.
+    pub result: Field<String>,
+}
+
+/// What a model reads about `new_task`, without placeholders.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct NewTaskWordingFile {
+    /// What the tool does.
+    pub description: Field<String>,
+    /// What the input `agent` is. The names and descriptions of the agents follow in lines of their own.
+    pub agent: Field<String>,
+    /// What the input `task` is.
+    pub task: Field<String>,
 }

@@ -9,12 +9,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::os::Environment;
+use crate::tools_file::lints::late_start;
 use crate::tools_file::lints::secrets;
 use crate::tools_file::resolve::agent_cycle_warnings;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
-    AgentBacking, Backing, BodyTemplate, FileProblem, HttpBacking, RequestBody, Span, Template,
-    TemplatePart, ToolsConfig,
+    AgentBacking, Backing, BodyTemplate, FileProblem, HttpBacking, McpBacking, RequestBody, Span,
+    Template, TemplatePart, ToolsConfig,
 };
 
 /// Maximum number of tools that one warning names.
@@ -52,9 +53,11 @@ pub fn find_warnings(
     found.extend(secrets::unmasked_variable_warnings(tools, tree));
     found.extend(missing_backing_warning(tools, tree));
     found.extend(agent_cycle_warnings(tools, tree));
+    found.extend(late_start::late_start_warnings(tools, tree));
     for tool in &tools.tools {
         found.extend(programs::program_warnings(tool, tools, tree, environment));
     }
+    found.extend(programs::server_warnings(tools, tree, environment));
     found.extend(unset_variable_warnings(tools, tree, environment));
     found
 }
@@ -75,7 +78,7 @@ fn missing_backing_warning(tools: &ToolsConfig, tree: &YamlNode) -> Option<FileP
         (_, 0) => (String::new(), "have"),
         (_, more) => (format!(" and {more} more"), "have"),
     };
-    let message = format!("`{shown}`{more} {have} no `command`, `http` or `agent`");
+    let message = format!("`{shown}`{more} {have} no `command`, `http`, `agent` or `mcp`");
     let span = tree.key_span_at(&["tools", first], "");
     let hint = "add one of them; until then, calls can be planned, but running them is an error";
     Some(FileProblem::warning(span, message, "nothing runs it").with_hint(hint))
@@ -97,6 +100,7 @@ fn unset_variable_warnings(
             ),
             Some(Backing::Http(http)) => ("/http", request_templates(http)),
             Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
+            Some(Backing::Mcp(mcp)) => ("/mcp", server_templates(mcp)),
         };
         for name in find_missing_variables(&templates, environment) {
             match missing.iter_mut().find(|(known, ..)| *known == name) {
@@ -147,31 +151,23 @@ fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
         .collect()
 }
 
+/// Returns the templates of a tool's server and of its arguments.
+fn server_templates(mcp: &McpBacking) -> Vec<&Template> {
+    let variables = mcp.server.command.env.iter();
+    let mut templates: Vec<&Template> = variables.map(|(_, template)| template).collect();
+    templates.extend(mcp.arguments.iter().flat_map(BodyTemplate::templates));
+    templates
+}
+
 fn request_templates(http: &HttpBacking) -> Vec<&Template> {
     let mut templates = vec![&http.url];
     templates.extend(http.query.iter().map(|(_, template)| template));
     templates.extend(http.headers.iter().map(|(_, template)| template));
     templates.extend(&http.proxy);
     if let RequestBody::Json(body) = &http.body {
-        collect_body_templates(body, &mut templates);
+        templates.extend(body.templates());
     }
     templates
-}
-
-pub(crate) fn collect_body_templates<'b>(
-    body: &'b BodyTemplate,
-    templates: &mut Vec<&'b Template>,
-) {
-    match body {
-        BodyTemplate::Literal(_) => {}
-        BodyTemplate::Template(template) => templates.push(template),
-        BodyTemplate::Array(items) => items
-            .iter()
-            .for_each(|item| collect_body_templates(item, templates)),
-        BodyTemplate::Object(pairs) => pairs
-            .iter()
-            .for_each(|(_, value)| collect_body_templates(value, templates)),
-    }
 }
 
 /// Returns the variables without a default that are unset or empty, each once.

@@ -1,7 +1,9 @@
 //! Finds likely mistakes in a well-formed tools.yaml: missing programs, unmasked secrets, shell syntax that no shell
-//! reads, paths that aren't kept inside the root, scripts that evaluate a value, and `when` schemas that check nothing.
+//! reads, paths that aren't kept inside the root, scripts that evaluate a value, `when` schemas that check nothing, and
+//! safe tools that start late.
 
 mod environment;
+mod late_start;
 mod script_arguments;
 mod secrets;
 mod shell_syntax;

@@ -2,9 +2,8 @@
 //! but aren't masked.
 
 use crate::os::Environment;
-use crate::tools_file::lints::environment::collect_body_templates;
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{Backing, FileProblem, RequestBody, Template, Tool, ToolsConfig};
+use crate::types::{Backing, BodyTemplate, FileProblem, RequestBody, Template, Tool, ToolsConfig};
 use redact::Mask;
 
 /// Words in the name of a variable that suggest that its value is a secret.
@@ -84,10 +83,13 @@ fn exposed_variables(tool: &Tool) -> Vec<(&'static str, &str)> {
             templates.push(("/http/url", &http.url));
             templates.extend(http.proxy.iter().map(|proxy| ("/http/proxy", proxy)));
             if let RequestBody::Json(body) = &http.body {
-                let mut parts = Vec::new();
-                collect_body_templates(body, &mut parts);
-                templates.extend(parts.into_iter().map(|part| ("/http/body", part)));
+                let parts = body.templates().into_iter();
+                templates.extend(parts.map(|part| ("/http/body", part)));
             }
+        }
+        Some(Backing::Mcp(mcp)) => {
+            let parts = mcp.arguments.iter().flat_map(BodyTemplate::templates);
+            templates.extend(parts.map(|part| ("/mcp/arguments", part)));
         }
         Some(Backing::Agent(agent)) => {
             templates.push(("/agent/endpoint", &agent.endpoint));

@@ -1,6 +1,9 @@
 //! Resolves `builtins` into tools that toolq provides, which come after those of the file. A tool of the same name in
 //! the file takes precedence.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,8 +15,8 @@ use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::types::{
-    Backing, BuiltinTool, Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind,
-    SafetyPolicy, StatusTemplates, Tool,
+    Backing, BuiltinTool, Compare, Effect, MessageKey, MessageTemplates, OnDoubt, OnFailure,
+    OutputKind, SafetyPolicy, StatusTemplates, Template, Tool,
 };
 
 /// Names of the built-in tools.
@@ -59,7 +62,40 @@ pub(crate) fn resolve_builtins(
             ),
         }
     }
+    warn_about_unused_wording(file, &found, diagnostics);
     found.into_values().collect()
+}
+
+/// Warns about the wording of built-in tools that the file doesn't enable.
+fn warn_about_unused_wording(
+    file: &ToolsFile,
+    found: &BTreeMap<&str, Arc<Tool>>,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    let Some(messages) = file.messages.value() else {
+        return;
+    };
+    let completion = messages.attempt_completion.spanned();
+    let new_task = messages.new_task.spanned();
+    for (name, key_span) in [
+        (ATTEMPT_COMPLETION, completion.map(|it| it.key_span)),
+        (NEW_TASK, new_task.map(|it| it.key_span)),
+    ] {
+        if let Some(span) = key_span.filter(|_| !found.contains_key(name)) {
+            diagnostics.warning(
+                span,
+                format!("this file doesn't use the built-in tool `{name}`"),
+                "words nothing",
+                "add it to `builtins`; a tool of your own has its texts where it is declared",
+            );
+        }
+    }
+}
+
+/// Returns the author's text, or else `default`.
+fn word(messages: &MessageTemplates, key: MessageKey, default: &str) -> String {
+    let worded = messages.get(&key).and_then(Template::sole_text);
+    worded.unwrap_or(default).to_owned()
 }
 
 fn list_agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
@@ -70,7 +106,9 @@ fn list_agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
 fn completion_tool(messages: &MessageTemplates) -> Tool {
     let schema = json!({
         "type": "object",
-        "properties": {"result": {"type": "string", "description": "The complete answer."}},
+        "properties": {
+            "result": {"type": "string", "description": word(messages, MessageKey::CompletionResult, "The complete answer.")},
+        },
         "required": ["result"],
         "additionalProperties": false,
     });
@@ -78,7 +116,7 @@ fn completion_tool(messages: &MessageTemplates) -> Tool {
                        session: calls after it are not executed.";
     builtin_tool(
         ATTEMPT_COMPLETION,
-        description,
+        word(messages, MessageKey::CompletionDescription, description),
         schema,
         BuiltinTool::AttemptCompletion,
         messages,
@@ -92,11 +130,18 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
         .iter()
         .map(|agent| format!("- {}: {}", agent.name, agent.description));
     let known = each.collect::<Vec<_>>().join("\n");
+    let agent = word(
+        messages,
+        MessageKey::NewTaskAgent,
+        "The agent for the task:",
+    );
+    let task = "The task, with everything that the agent needs to know.";
+    let task = word(messages, MessageKey::NewTaskTask, task);
     let schema = json!({
         "type": "object",
         "properties": {
-            "agent": {"type": "string", "enum": names, "description": format!("The agent for the task:\n{known}")},
-            "task": {"type": "string", "minLength": 1, "description": "The task, with everything that the agent needs to know."},
+            "agent": {"type": "string", "enum": names, "description": format!("{agent}\n{known}")},
+            "task": {"type": "string", "minLength": 1, "description": task},
         },
         "required": ["agent", "task"],
         "additionalProperties": false,
@@ -104,7 +149,7 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
     let description = "Delegate a task to an agent and get its answer.";
     builtin_tool(
         NEW_TASK,
-        description,
+        word(messages, MessageKey::NewTaskDescription, description),
         schema,
         BuiltinTool::NewTask(agents),
         messages,
@@ -113,14 +158,14 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
 
 fn builtin_tool(
     name: &str,
-    description: &str,
+    description: String,
     input_schema: Value,
     builtin: BuiltinTool,
     messages: &MessageTemplates,
 ) -> Tool {
     Tool {
         name: name.to_owned(),
-        description: description.to_owned(),
+        description,
         display_name: None,
         category: None,
         input_schema,

@@ -43,8 +43,9 @@ impl CheckContext<'_, '_> {
                     "the default violates the schema: {} {}",
                     detail.path, detail.message
                 ),
-                "filled in where the value is missing",
-                "every call without this value would be refused; change the default",
+                "not filled in where the value is missing",
+                "a call without this value runs without the default, or is refused if the value is required; change the \
+                 default",
             );
         }
     }

@@ -187,7 +187,8 @@ fn resolve_body(
     }
 }
 
-fn resolve_body_template(
+/// Resolves JSON whose strings are templates.
+pub(crate) fn resolve_body_template(
     node: &Spanned<BodyFile>,
     context: &mut ToolContext<'_, '_>,
 ) -> BodyTemplate {

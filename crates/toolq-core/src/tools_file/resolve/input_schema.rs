@@ -7,16 +7,19 @@ use serde_json::{Value, json};
 use crate::json_schema::bundle_schema;
 use crate::tools_file::keys::ToolFile;
 use crate::tools_file::resolve::context::CheckContext;
+use crate::tools_file::resolve::server_tools::{ServerTools, find_schema_problem};
 use crate::tools_file::spanned::Spanned;
 
 /// Accepts every value.
 static ANY_VALUE_SCHEMA: Value = Value::Bool(true);
 
 /// Returns the schema of the tool's input, bundled with the files that it refers to. If there is none, returns a schema
-/// that accepts everything, so that the templates aren't reported too.
+/// that accepts everything, so that the templates aren't reported too. A tool of a server that gets the input as it is has
+/// the schema in its lock, unless the file has another.
 pub(crate) fn resolve_input_schema<'f>(
     name: &str,
     file: &'f Spanned<ToolFile>,
+    server_tools: &ServerTools<'f>,
     context: &mut CheckContext<'_, '_>,
 ) -> Cow<'f, Value> {
     let field = &file.value.input_schema;
@@ -32,12 +35,30 @@ pub(crate) fn resolve_input_schema<'f>(
         return Cow::Owned(json!({"type": "object"}));
     }
     let Some(schema) = field.spanned() else {
-        if field.is_missing() {
+        let lock = server_tools.tool_lock(name, &file.value.mcp);
+        let gets_input = gets_input(&file.value);
+        if let Some(lock) = lock.filter(|_| gets_input) {
+            let schema = &lock.definition.input_schema;
+            if let Some(problem) = find_schema_problem(schema) {
+                context.diagnostics.error(
+                    file.key_span,
+                    format!("the input schema of `{name}` in tools.lock can't be used: {problem}"),
+                    "",
+                    "write an `input_schema` of your own",
+                );
+            }
+            return Cow::Borrowed(schema);
+        }
+        if field.is_missing() && !(gets_input && server_tools.is_being_written()) {
             context.diagnostics.error(
                 file.key_span,
                 format!("`{name}` has no `input_schema`"),
                 "",
-                "a tool without inputs has `input_schema: {type: object, properties: {}}`",
+                if gets_input {
+                    "write one, or take the server's own: `toolq servers lock` asks for it"
+                } else {
+                    "a tool without inputs has `input_schema: {type: object, properties: {}}`"
+                },
             );
         }
         return Cow::Borrowed(&ANY_VALUE_SCHEMA);
@@ -69,6 +90,12 @@ pub(crate) fn resolve_input_schema<'f>(
         );
     }
     effective_schema
+}
+
+/// Whether a tool of a server gets the input as its arguments.
+fn gets_input(tool: &ToolFile) -> bool {
+    let mcp = tool.mcp.value();
+    mcp.is_some_and(|mcp| mcp.arguments.is_missing()) && tool.input_schema.is_missing()
 }
 
 /// Whether a schema is for objects, as the APIs require. With a `$ref`, the type may be declared elsewhere.

@@ -74,10 +74,18 @@ fn first_atom_may_be_dash(rest: &str) -> bool {
             (may_be_dash, &rest[first.len_utf8()..])
         }
     };
-    may_be_dash
-        || after.starts_with(['*', '?'])
-        || after.starts_with("{0")
-        || after.starts_with("{,")
+    may_be_dash || after_optional(after).is_some_and(first_atom_may_be_dash)
+}
+
+/// Returns the rest of a pattern behind a quantifier that allows nothing at all, or `None` if there is none.
+fn after_optional(rest: &str) -> Option<&str> {
+    let after = match rest.strip_prefix(['*', '?']) {
+        Some(after) => after,
+        None if rest.starts_with("{0") || rest.starts_with("{,") => rest.split_once('}')?.1,
+        None => return None,
+    };
+    // A quantifier may be lazy.
+    Some(after.strip_prefix('?').unwrap_or(after))
 }
 
 /// Whether a character class, without its brackets, contains `-`.
@@ -193,8 +201,15 @@ mod tests {
             ("^[^-]", false),
             ("^[^-].*$", false),
             ("^[^a]", true),
+            ("^[a-z]*$", false),
+            ("^[a-z]*?[0-9]$", false),
+            ("^(?:a|b)?x", false),
             ("^[a-z]*-", true),
+            ("^[a-z]*", true),
             ("^[a-z]{0,2}", true),
+            ("^[a-z]{0,2}$", false),
+            ("^[a-z]{0,2}-?$", true),
+            ("^[a-z]{0", false),
             ("^a|b", true),
             ("^a|^b", false),
             ("^(a|b)$", false),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::template::is_variable_name;
@@ -25,11 +26,14 @@ use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::prices;
 use crate::tools_file::resolve::resource_limits;
+use crate::tools_file::resolve::server::{self, ServersByName};
+use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::tool;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::{YamlNode, parse_yaml};
+use crate::tools_lock::LockUse;
 use crate::types::{Backing, FileProblem, MessageTemplates, Span, Template, Tool, ToolsConfig};
 
 /// Calls that run at once if the file doesn't say.
@@ -50,6 +54,16 @@ pub struct ParsedToolsFile {
 /// Parses the text of a tools.yaml in the directory `dir`. Its `root` is relative to `current_dir`. Both must be
 /// absolute.
 pub fn parse_tools_file(text: &str, dir: &Path, current_dir: &Path) -> ParsedToolsFile {
+    parse_locked_tools_file(text, dir, current_dir, LockUse::None)
+}
+
+/// Like [`parse_tools_file`], with the tools that `lock` has of the file's servers.
+pub fn parse_locked_tools_file(
+    text: &str,
+    dir: &Path,
+    current_dir: &Path,
+    lock: LockUse<'_>,
+) -> ParsedToolsFile {
     let tree = match parse_yaml(text) {
         Ok(tree) => tree,
         Err(problems) => {
@@ -68,7 +82,7 @@ pub fn parse_tools_file(text: &str, dir: &Path, current_dir: &Path) -> ParsedToo
             dir,
             diagnostics: &mut diagnostics,
         };
-        resolve_tools_file(file, text, current_dir, &mut context)
+        resolve_tools_file((file, lock), text, current_dir, &mut context)
     });
     ParsedToolsFile {
         tools: tools.filter(|_| !diagnostics.has_errors()),
@@ -78,7 +92,7 @@ pub fn parse_tools_file(text: &str, dir: &Path, current_dir: &Path) -> ParsedToo
 }
 
 fn resolve_tools_file(
-    file: &ToolsFile,
+    (file, lock): (&ToolsFile, LockUse<'_>),
     text: &str,
     current_dir: &Path,
     context: &mut CheckContext<'_, '_>,
@@ -88,8 +102,14 @@ fn resolve_tools_file(
         .join(file.root.value().map_or("", String::as_str))
         .components()
         .collect();
-    let messages = messages::resolve_messages(&file.messages, context.diagnostics);
-    let mut tools = resolve_tools(file, &root, &messages, context);
+    let mut messages = messages::resolve_messages(&file.messages, context.diagnostics);
+    messages.extend(messages::resolve_builtin_wording(&file.messages));
+    let no_defaults = Defaults::default();
+    let defaults = file.defaults.value().unwrap_or(&no_defaults);
+    let server_tools = ServerTools::new(file, lock);
+    let servers =
+        server::resolve_servers((file, &server_tools), defaults, &root, context.diagnostics);
+    let mut tools = resolve_tools(file, &root, (&messages, &servers, &server_tools), context);
     tools.extend(builtins::resolve_builtins(
         file,
         &tools,
@@ -97,7 +117,8 @@ fn resolve_tools_file(
         context.diagnostics,
     ));
     let tools = ToolsConfig {
-        secrets: resolve_secrets(file, &tools, context.diagnostics),
+        secrets: resolve_secrets(file, &tools, &servers, context.diagnostics),
+        servers: servers.into_values().collect(),
         concurrency: resolve_concurrency(&file.concurrency, context.diagnostics),
         tools,
         root,
@@ -114,16 +135,19 @@ fn resolve_tools_file(
 fn resolve_tools(
     file: &ToolsFile,
     root: &Path,
-    messages: &MessageTemplates,
+    (messages, servers, server_tools): (&MessageTemplates, &ServersByName, &ServerTools<'_>),
     context: &mut CheckContext<'_, '_>,
 ) -> Vec<Arc<Tool>> {
-    if file.tools.is_missing() {
-        context.diagnostics.error(
-            Span::default(),
-            "the file has no `tools`",
-            "",
-            "add `tools:` with each tool below it, by name; `toolq init` writes an example",
-        );
+    if file.tools.is_missing() && !server_tools.is_locked() {
+        let hint = if file.servers.is_missing() {
+            "add `tools:` with each tool below it, by name; `toolq init` writes an example"
+        } else {
+            "`toolq servers lock` asks the servers for theirs, and writes tools.lock; or declare them under `tools`"
+        };
+        let message = "the file has no `tools`";
+        context
+            .diagnostics
+            .error(Span::default(), message, "", hint);
     }
     let no_defaults = Defaults::default();
     let defaults = file.defaults.value().unwrap_or(&no_defaults);
@@ -132,7 +156,10 @@ fn resolve_tools(
     attempt_limits::check_max_output(&defaults.max_output, context.diagnostics);
     resource_limits::check_resource_limits(&defaults.limits, context.diagnostics);
     let rules = ToolRules::read(&file.rules, context.diagnostics);
-    let names: Vec<&str> = file.tools.entries().map(|(name, _)| name).collect();
+    let undeclared = server_tools.list_undeclared(context.diagnostics);
+    let names = file.tools.entries().map(|(name, _)| name);
+    let names = names.chain(undeclared.iter().map(|tool| &*tool.name));
+    let names: Vec<&str> = names.collect();
     rules.warn_about_unused(&names, context.diagnostics);
     let normalizers = normalizers::resolve_normalizers(&file.normalize, context.diagnostics);
     let shared = SharedSettings {
@@ -140,24 +167,28 @@ fn resolve_tools(
         rules: &rules,
         normalizers: &normalizers,
         messages,
+        servers,
+        server_tools,
     };
     let mut tools = Vec::new();
-    for (name, tool) in file.tools.entries() {
-        let schema = input_schema::resolve_input_schema(name, tool, context);
-        when_schema::check_when(name, tool, &schema, context);
+    let mut resolve = |name: &str, tool, schema: &Value, diagnostics: &mut Diagnostics<'_>| {
         let mut tool_context = ToolContext {
-            schema: &schema,
+            schema,
             root,
             paths: Vec::new(),
             has_no_paths: false,
-            diagnostics: context.diagnostics,
+            diagnostics,
         };
-        tools.push(Arc::new(tool::resolve_tool(
-            name,
-            tool,
-            &shared,
-            &mut tool_context,
-        )));
+        let tool = tool::resolve_tool(name, tool, &shared, &mut tool_context);
+        tools.push(Arc::new(tool));
+    };
+    for (name, tool) in file.tools.entries() {
+        let schema = input_schema::resolve_input_schema(name, tool, server_tools, context);
+        when_schema::check_when(name, tool, &schema, context);
+        resolve(name, tool, &schema, context.diagnostics);
+    }
+    for tool in &undeclared {
+        resolve(&tool.name, &tool.entry, &tool.schema, context.diagnostics);
     }
     tools
 }
@@ -193,6 +224,7 @@ fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) ->
 fn resolve_secrets(
     file: &ToolsFile,
     tools: &[Arc<Tool>],
+    servers: &ServersByName,
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<String> {
     let mut names = BTreeSet::new();
@@ -211,7 +243,12 @@ fn resolve_secrets(
         names.insert(name.value.clone());
     }
     let backings = tools.iter().filter_map(|tool| tool.backing.as_ref());
-    for template in backings.flat_map(confidential_templates) {
+    let server_variables = servers.values().flat_map(|server| &server.command.env);
+    let server_templates = server_variables.map(|(_, template)| template);
+    for template in backings
+        .flat_map(confidential_templates)
+        .chain(server_templates)
+    {
         names.extend(template.env_names().map(str::to_owned));
     }
     names.into_iter().collect()
@@ -222,13 +259,14 @@ fn confidential_templates(backing: &Backing) -> Vec<&Template> {
     let templates = |pairs| -> &[(String, Template)] { pairs };
     let api_key = match backing {
         Backing::Agent(agent) => agent.api_key.as_ref(),
-        Backing::Command(_) | Backing::Http(_) | Backing::Builtin(_) => None,
+        Backing::Command(_) | Backing::Http(_) | Backing::Mcp(_) | Backing::Builtin(_) => None,
     };
     let (one, other) = match backing {
         Backing::Command(command) => (templates(&command.env), templates(&[])),
         Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
         Backing::Agent(agent) => (templates(&agent.headers), templates(&[])),
-        Backing::Builtin(_) => return Vec::new(),
+        // The variables of a server belong to the server, not to one of its tools.
+        Backing::Mcp(_) | Backing::Builtin(_) => return Vec::new(),
     };
     let pairs = one.iter().chain(other);
     api_key

@@ -5,7 +5,7 @@ use crate::text::suggest_name;
 use crate::tools_file::keys::MessagesFile;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{MessageKey, MessageTemplates, TemplatePart};
+use crate::types::{MessageKey, MessageTemplates, Template, TemplatePart};
 
 /// The placeholders that a text may contain.
 const MESSAGE_PLACEHOLDERS: [&str; 4] = ["tool", "error", "timeout", "details"];
@@ -45,6 +45,59 @@ pub(crate) fn resolve_messages(
             )
         })
         .collect()
+}
+
+/// Returns the author's wording of the built-in tools, which has no placeholders.
+pub(crate) fn resolve_builtin_wording(file: &Field<MessagesFile>) -> MessageTemplates {
+    let Some(file) = file.value() else {
+        return MessageTemplates::new();
+    };
+    let completion = file.attempt_completion.value();
+    let new_task = file.new_task.value();
+    let texts = [
+        (
+            MessageKey::CompletionDescription,
+            completion.map(|it| &it.description),
+        ),
+        (
+            MessageKey::CompletionResult,
+            completion.map(|it| &it.result),
+        ),
+        (
+            MessageKey::NewTaskDescription,
+            new_task.map(|it| &it.description),
+        ),
+        (MessageKey::NewTaskAgent, new_task.map(|it| &it.agent)),
+        (MessageKey::NewTaskTask, new_task.map(|it| &it.task)),
+    ];
+    let given = texts
+        .into_iter()
+        .filter_map(|(key, text)| Some((key, text?.value()?)));
+    given
+        .map(|(key, text)| (key, Template::from_text(text)))
+        .collect()
+}
+
+/// Refuses a wording of the built-in tools among the messages of one tool.
+pub(crate) fn refuse_builtin_wording(
+    file: &Field<MessagesFile>,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    let Some(file) = file.value() else {
+        return;
+    };
+    let spans = [
+        file.attempt_completion.spanned().map(|it| it.key_span),
+        file.new_task.spanned().map(|it| it.key_span),
+    ];
+    for span in spans.into_iter().flatten() {
+        diagnostics.error(
+            span,
+            "a tool can't word a built-in tool",
+            "not a text of this tool",
+            "write it under the `messages` at the top level",
+        );
+    }
 }
 
 fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics<'_>) {

@@ -17,14 +17,17 @@ use crate::tools_file::resolve::http;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::resolve::server::{self, ServersByName};
+use crate::tools_file::resolve::server_tools::ServerTools;
+use crate::tools_file::resolve::setting_layers;
 use crate::tools_file::resolve::tool_name::check_tool_name;
 use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
     Backing, CommandBacking, Compare, DescribeCommand, Effect, IgnorePattern, MessageTemplates,
-    OnDoubt, OnFailure, OutputKind, Span, StatusTemplates, StdinSource, Template, TextNormalizer,
-    Tool,
+    OnDoubt, OnFailure, OutputKind, SafetyPolicy, Span, StatusTemplates, StdinSource, Template,
+    TextNormalizer, Tool, ToolLock,
 };
 
 /// What all tools of a file share.
@@ -33,6 +36,8 @@ pub(crate) struct SharedSettings<'f> {
     pub(crate) rules: &'f ToolRules<'f>,
     pub(crate) normalizers: &'f [TextNormalizer],
     pub(crate) messages: &'f MessageTemplates,
+    pub(crate) servers: &'f ServersByName,
+    pub(crate) server_tools: &'f ServerTools<'f>,
 }
 
 /// Resolves the tool `name`. Problems are added to the diagnostics; if one of them is an error, the tool must not be
@@ -45,11 +50,19 @@ pub(crate) fn resolve_tool(
 ) -> Tool {
     check_tool_name(name, file.key_span, context);
     let tool = &file.value;
-    let defaults = &shared.rules.layer_defaults(name, shared.defaults);
+    let server_tools = shared.server_tools;
+    let defaults = match server_tools.defaults(&tool.mcp) {
+        Some(upper) => &setting_layers::layer(upper, shared.defaults),
+        None => shared.defaults,
+    };
+    let defaults = &shared.rules.layer_defaults(name, defaults);
     check_attempt_limits(tool, context);
     let declared_effect = tool.effect.value().copied();
+    let lock = server_tools.tool_lock(name, &tool.mcp);
+    let locked_effect = server_tools.effect(name, &tool.mcp);
     let effect = declared_effect
         .or_else(|| shared.rules.effect(name))
+        .or(locked_effect)
         .unwrap_or(Effect::Write);
     let paths = value_names::resolve_value_names(
         &tool.paths,
@@ -58,8 +71,9 @@ pub(crate) fn resolve_tool(
     );
     context.paths.clone_from(&paths);
     context.has_no_paths = !tool.paths.is_missing() && paths.is_empty();
-    let backing = resolve_backing(file, defaults, context);
+    let backing = resolve_backing((name, file), defaults, shared, context);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
+    messages::refuse_builtin_wording(&tool.messages, context.diagnostics);
     let mut messages = shared.messages.clone();
     messages.extend(messages::resolve_messages(
         &tool.messages,
@@ -67,14 +81,12 @@ pub(crate) fn resolve_tool(
     ));
     Tool {
         name: name.to_owned(),
-        description: tool.description.value().cloned().unwrap_or_default(),
+        description: resolve_description(tool, lock),
         display_name: tool.display_name.value().cloned(),
         category: tool.category.value().cloned(),
         input_schema: context.schema.clone(),
         describe: resolve_describe(tool, backing.as_ref(), context),
-        safety: shared
-            .rules
-            .resolve_safety(name, tool.concurrency_safe.value(), declared_effect),
+        safety: resolve_safety(name, tool, shared, locked_effect),
         rule_settings: shared.rules.list_settings(name, tool),
         effect,
         timeout: attempt_limits::resolve_timeout([&tool.timeout, &defaults.timeout]),
@@ -107,6 +119,31 @@ pub(crate) fn resolve_tool(
         ignore: resolve_ignored(tool, context.diagnostics),
         normalize: resolve_normalize(tool, shared.normalizers, context.diagnostics),
         messages,
+    }
+}
+
+/// Returns the tool's own description, or the one that its server had when it was locked.
+fn resolve_description(tool: &ToolFile, lock: Option<&ToolLock>) -> String {
+    let own = tool.description.value();
+    own.or(lock.and_then(|lock| lock.definition.description.as_ref()))
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Returns what decides whether calls are concurrency-safe. What the lock says is below all that the file says.
+fn resolve_safety(
+    name: &str,
+    tool: &ToolFile,
+    shared: &SharedSettings<'_>,
+    locked_effect: Option<Effect>,
+) -> SafetyPolicy {
+    let declared = tool.concurrency_safe.value();
+    let rules = shared.rules;
+    match rules.resolve_safety(name, declared, tool.effect.value().copied()) {
+        SafetyPolicy::Default => locked_effect.map_or(SafetyPolicy::Default, |effect| {
+            SafetyPolicy::Effect(effect == Effect::Read)
+        }),
+        policy => policy,
     }
 }
 
@@ -275,8 +312,9 @@ fn resolve_probe(
 }
 
 fn resolve_backing(
-    file: &Spanned<ToolFile>,
+    (name, file): (&str, &Spanned<ToolFile>),
     defaults: &Defaults,
+    shared: &SharedSettings<'_>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<Backing> {
     let tool = &file.value;
@@ -284,6 +322,7 @@ fn resolve_backing(
         tool.command.spanned().map(|command| command.key_span),
         tool.http.spanned().map(|http| http.key_span),
         tool.agent.spanned().map(|agent| agent.key_span),
+        tool.mcp.spanned().map(|mcp| mcp.key_span),
     ]
     .into_iter()
     .flatten()
@@ -294,7 +333,7 @@ fn resolve_backing(
             second,
             "a tool can only have one backing",
             "the second one",
-            "keep one of `command`, `http` and `agent`, or declare two tools",
+            "keep one of `command`, `http`, `agent` and `mcp`, or declare two tools",
         );
     }
     let command = tool
@@ -309,8 +348,13 @@ fn resolve_backing(
         .agent
         .spanned()
         .and_then(|file| agent::resolve_agent(file, context));
+    let mcp = tool
+        .mcp
+        .spanned()
+        .and_then(|file| server::resolve_mcp(name, file, shared, context));
     command
         .map(Backing::Command)
         .or(http.map(Backing::Http))
         .or(agent.map(|agent| Backing::Agent(Box::new(agent))))
+        .or(mcp.map(Backing::Mcp))
 }

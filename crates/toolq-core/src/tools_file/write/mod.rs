@@ -1,6 +1,6 @@
 //! Generates a starter tools.yaml from existing tool declarations.
 
+mod exact_json;
 mod starter;
-mod yaml_writer;
 
 pub use starter::starter_tools_file;

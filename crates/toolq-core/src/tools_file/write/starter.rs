@@ -3,7 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::tools_file::write::yaml_writer::YamlValue;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::tools_file::write::exact_json::ExactJson;
 use crate::transcript::ToolDeclaration;
 
 const FILE_HEADER: &str = "\
@@ -19,6 +24,18 @@ const BACKING_COMMENT: &str = "    # What runs the tool: a program, or an HTTP r
     # command: [./program]   # reads the input as JSON from stdin, or takes it in its arguments as {name}
 ";
 
+#[derive(Serialize)]
+struct StarterFile<'a> {
+    tools: BTreeMap<&'a str, StarterTool<'a>>,
+}
+
+#[derive(Serialize)]
+struct StarterTool<'a> {
+    description: &'a str,
+    input_schema: Option<ExactJson<'a>>,
+    effect: &'static str,
+}
+
 /// Returns the text of a tools.yaml that declares the same tools, each with a placeholder for its backing.
 pub fn starter_tools_file(declarations: &[ToolDeclaration]) -> String {
     let mut text = FILE_HEADER.to_owned();
@@ -32,24 +49,28 @@ pub fn starter_tools_file(declarations: &[ToolDeclaration]) -> String {
 }
 
 fn write_tool(text: &mut String, tool: &ToolDeclaration) {
-    let schema = serde_json::from_str(tool.input_schema.get());
     let effect = match (tool.read_only, tool.idempotent) {
         (true, _) => "read",
         (false, true) => "idempotent",
         (false, false) => "write",
     };
-    let members = vec![
-        (
-            "description".to_owned(),
-            YamlValue::Text(tool.description.clone()),
-        ),
-        (
-            "input_schema".to_owned(),
-            schema.unwrap_or(YamlValue::Table(Vec::new())),
-        ),
-        ("effect".to_owned(), YamlValue::Text(effect.to_owned())),
-    ];
-    let entry = YamlValue::Table(vec![(tool.name.clone(), YamlValue::Table(members))]);
-    entry.write(text, 1);
+    let schema = &*tool.input_schema;
+    // A schema that is nested too deeply, or has half a surrogate pair, can't be in a tools.yaml either.
+    let is_readable = serde_json::from_str::<Value>(schema.get()).is_ok();
+    let entry = StarterFile {
+        tools: BTreeMap::from([(
+            &*tool.name,
+            StarterTool {
+                description: &tool.description,
+                input_schema: is_readable.then(|| ExactJson(schema.into())),
+                effect,
+            },
+        )]),
+    };
+    let options = serde_saphyr::ser_options! { compact_list_indent: false };
+    // JSON can always be written as YAML.
+    let yaml = serde_saphyr::to_string_with_options(&entry, options).unwrap_or_default();
+    // The line `tools:` is in the header.
+    text.push_str(yaml.split_once('\n').map_or("", |(_, rest)| rest));
     text.push_str(BACKING_COMMENT);
 }

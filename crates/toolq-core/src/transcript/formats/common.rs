@@ -3,14 +3,22 @@
 use crate::json::{Input, InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::stream::MessageTracker;
-use crate::types::{RecordedResult, ResultContent};
+use crate::types::{Api, Dialect, RecordedResult, ResultContent};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// The result of reading a document or an event: an error if it doesn't have a form of its dialect.
 pub(crate) type DocumentResult<'a> = Result<(), DocumentError<'a>>;
 
-/// Adds a piece to the input of the call at position `call`. `enclosing` is the object with the piece, for the error.
+/// Returns the dialect of an API's responses.
+pub(crate) fn api_dialect(api: Api) -> Dialect {
+    match api {
+        Api::Anthropic => Dialect::Anthropic,
+        Api::OpenAiChat => Dialect::OpenAiChat,
+    }
+}
+
+/// Adds a piece to the input of the call in block number `call`. `enclosing` is the object with the piece, for the error.
 pub(crate) fn add_piece<'a>(
     enclosing: &ParsedObject<'a>,
     call: usize,

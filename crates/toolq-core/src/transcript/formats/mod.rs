@@ -6,11 +6,10 @@
 pub(crate) mod anthropic;
 pub(crate) mod claude_code;
 pub(crate) mod codex;
-mod common;
+pub(crate) mod common;
 pub(crate) mod dispatch;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 mod session_log;
 
-pub(crate) use openai_chat::begins_another_call;
 pub(crate) use session_log::is_record;

@@ -2,7 +2,7 @@
 
 use crate::transcript::input_error::InputError;
 use crate::transcript::stream::event::StreamEvent;
-use crate::types::{AnswerForm, Call, Turn};
+use crate::types::{AnswerForm, Call, Turn, TurnOrigin};
 
 /// Returns the turns of all complete messages, and the error that aborted the stream, if any.
 pub fn collect_turns(
@@ -24,6 +24,8 @@ pub fn collect_turns(
                 answer_form: message_form,
                 ending,
                 started_positions: Vec::new(),
+                in_doubt_positions: Vec::new(),
+                origin: TurnOrigin::default(),
             }),
             StreamEvent::Aborted { error, .. } => return (turns, Some(error)),
         }

@@ -5,8 +5,11 @@
 //! open, its dialect applies to all events; between messages the dialect is detected again, so that streams of
 //! different vendors can be concatenated.
 
+mod response;
 #[cfg(test)]
 mod tests;
+
+pub use response::ResponseAssembler;
 
 use crate::json::ParsedObject;
 use crate::text::format_bytes;
@@ -14,6 +17,7 @@ use crate::transcript::detect;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::dispatch;
 use crate::transcript::input_error::{InputError, LineCol};
+use crate::transcript::response::{ResponseError, find_stream_error};
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;
 use crate::transcript::stream::sse::{SseDecoder, SseError, SseEvent};
@@ -47,8 +51,46 @@ pub struct StreamDecoder {
     message_bytes: u64,
     /// Maximum size of a message, in bytes.
     max_message_bytes: u64,
-    failure: Option<InputError>,
+    failure: Option<StreamFailure>,
     is_finished: bool,
+}
+
+/// Why the rest of a stream can't be read.
+#[derive(Debug)]
+struct StreamFailure {
+    kind: FailureKind,
+    error: InputError,
+}
+
+#[derive(Debug)]
+enum FailureKind {
+    /// It ends too early.
+    CutOff,
+    /// Its bytes or an event can't be read.
+    Malformed,
+    /// The API sent this error.
+    Api(ResponseError),
+    /// An event can't follow those before it, or isn't one of its dialect: going on could lose a call.
+    Unexpected,
+}
+
+/// What is wrong with an event, and the column of that in the first line of its data.
+struct EventError {
+    kind: FailureKind,
+    message: String,
+    hint: Option<String>,
+    column: usize,
+}
+
+impl EventError {
+    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            column: 0,
+        }
+    }
 }
 
 impl StreamDecoder {
@@ -74,7 +116,7 @@ impl StreamDecoder {
 
     /// Adds the next bytes of the stream.
     pub fn push(&mut self, mut bytes: &[u8]) {
-        while self.failure.is_none() {
+        while self.failure.is_none() && !self.is_finished {
             match self.sse_decoder.next_event(&mut bytes) {
                 Ok(Some(data)) => self.handle_event(&data, false),
                 Ok(None) => return,
@@ -86,10 +128,15 @@ impl StreamDecoder {
     /// Ends the stream. It fails if the stream has no message or ends in the middle of one.
     pub fn finish(&mut self) {
         match self.sse_decoder.finish() {
-            _ if self.failure.is_some() => return,
+            _ if self.failure.is_some() || self.is_finished => return,
             Ok(Some(data)) => self.handle_event(&data, true),
             Ok(None) => {}
             Err(error) => self.fail_with_sse_error(error),
+        }
+        if let Some(failure) = &mut self.failure
+            && matches!(failure.kind, FailureKind::Malformed)
+        {
+            failure.kind = FailureKind::CutOff;
         }
         let message = if self.tracker.is_open() {
             "the stream ends in the middle of a message"
@@ -98,17 +145,13 @@ impl StreamDecoder {
         } else {
             return;
         };
-        self.set_failure(self.sse_decoder.line_number(), 1, message, None);
+        self.fail_at_line(FailureKind::CutOff, message);
     }
 
     /// Ends the stream because its remaining bytes can't be read.
     pub fn fail_with_io_error(&mut self, error: &std::io::Error) {
-        self.set_failure(
-            self.sse_decoder.line_number(),
-            1,
-            &format!("can't read the rest of the stream: {error}"),
-            None,
-        );
+        let message = format!("can't read the rest of the stream: {error}");
+        self.fail_at_line(FailureKind::CutOff, message);
     }
 
     /// Stops decoding and returns the calls that started and weren't reported as complete.
@@ -124,29 +167,26 @@ impl StreamDecoder {
 
     /// Handles an event. The `last` one may have been cut off.
     fn handle_event(&mut self, data: &SseEvent, last: bool) {
-        if let Err((message, hint, column)) = self.read_event(data, last) {
-            self.set_failure(data.line, data.column + column, &message, hint);
+        if let Err(error) = self.read_event(data, last) {
+            self.set_failure((data.line, data.column + error.column), error);
         }
+        // No event of the Messages API belongs to a response that has ended.
+        self.is_finished |=
+            self.dialect == Some(Dialect::Anthropic) && self.tracker.is_response_complete();
         self.message_bytes = if self.tracker.is_open() {
             self.message_bytes + data.text.len() as u64
         } else {
             0
         };
         if self.message_bytes > self.max_message_bytes {
-            let message = format!(
-                "the message is larger than {}",
-                format_bytes(self.max_message_bytes)
-            );
-            self.set_failure(data.line, 1, &message, None);
+            let limit = format_bytes(self.max_message_bytes);
+            let message = format!("the message is larger than {limit}");
+            let error = EventError::new(FailureKind::Malformed, message);
+            self.set_failure((data.line, 1), error);
         }
     }
 
-    /// Reads an event. The error is a message, a hint, and the column in the first line of the event's data.
-    fn read_event(
-        &mut self,
-        data: &SseEvent,
-        last: bool,
-    ) -> Result<(), (String, Option<String>, usize)> {
+    fn read_event(&mut self, data: &SseEvent, last: bool) -> Result<(), EventError> {
         let text = data.text.trim();
         if text.is_empty() {
             return Ok(());
@@ -154,41 +194,50 @@ impl StreamDecoder {
         if text == "[DONE]" {
             if self.dialect == Some(Dialect::OpenAiChat) {
                 self.tracker.close_message();
+                self.is_finished |= self.tracker.body().is_some();
             }
             self.tracker.forget_last_closed();
             return Ok(());
         }
         let object = match ParsedObject::parse(text) {
             Ok(Some(object)) => object,
-            Ok(None) => return Err(("the event is not a JSON object".to_owned(), None, 0)),
+            Ok(None) => {
+                let message = "the event is not a JSON object";
+                return Err(EventError::new(FailureKind::Malformed, message));
+            }
             // A `[DONE]` that was cut off after the last message isn't needed.
             Err(_) if last && !self.tracker.is_open() && "[DONE]".starts_with(text) => {
                 return Ok(());
             }
             Err(error) if last && error.is_eof() => {
-                return Err((
-                    "the stream ends in the middle of an event".to_owned(),
-                    None,
-                    0,
-                ));
+                let message = "the stream ends in the middle of an event";
+                return Err(EventError::new(FailureKind::CutOff, message));
             }
             Err(error) => {
-                let column = if error.line() == 1 {
+                let error_text = error.to_string();
+                let cause = error_text.split(" at line ").next().unwrap_or_default();
+                let message = format!("the event is not valid JSON: {cause}");
+                let is_first_line = error.line() == 1;
+                let column = if is_first_line {
                     error.column().saturating_sub(1)
                 } else {
                     0
                 };
-                let error_text = error.to_string();
-                let cause = error_text.split(" at line ").next().unwrap_or_default();
-                return Err((
-                    format!("the event is not valid JSON: {cause}"),
-                    None,
+                return Err(EventError {
                     column,
-                ));
+                    ..EventError::new(FailureKind::Malformed, message)
+                });
             }
         };
-        self.handle_object(&object)
-            .map_err(|error| (error.message, error.hint, 0))
+        self.handle_object(&object).map_err(|error| {
+            let api_error = find_stream_error(&object);
+            EventError {
+                kind: api_error.map_or(FailureKind::Unexpected, FailureKind::Api),
+                message: error.message,
+                hint: error.hint,
+                column: 0,
+            }
+        })
     }
 
     fn handle_object<'a>(&mut self, object: &ParsedObject<'a>) -> Result<(), DocumentError<'a>> {
@@ -196,7 +245,7 @@ impl StreamDecoder {
         {
             return Err(detect::stream_error(object));
         }
-        if !self.tracker.is_open() {
+        if !self.tracker.is_open() && self.tracker.body().is_none() {
             let found = dispatch::event_dialect(object);
             let found = found.filter(|dialect| {
                 self.vendor
@@ -227,16 +276,30 @@ impl StreamDecoder {
                 ),
             ),
         };
-        self.set_failure(line, 1, &message, None);
+        let error = EventError::new(FailureKind::Malformed, message);
+        self.set_failure((line, 1), error);
     }
 
-    /// Ends decoding with an error, unless there was one before.
-    fn set_failure(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        self.failure.get_or_insert_with(|| InputError {
-            input_name: self.name.clone(),
-            position: Some(LineCol { line, column }),
-            message: message.to_owned(),
-            hint,
+    fn fail_at_line(&mut self, kind: FailureKind, message: impl Into<String>) {
+        let line = self.sse_decoder.line_number();
+        self.set_failure((line, 1), EventError::new(kind, message));
+    }
+
+    /// Ends decoding with an error, unless there was one before. After the end of a response, which is all that the API
+    /// was asked for, only an error that could lose a call matters.
+    fn set_failure(&mut self, (line, column): (usize, usize), error: EventError) {
+        if self.tracker.is_response_complete() && !matches!(error.kind, FailureKind::Unexpected) {
+            self.is_finished = true;
+            return;
+        }
+        self.failure.get_or_insert_with(|| StreamFailure {
+            kind: error.kind,
+            error: InputError {
+                input_name: self.name.clone(),
+                position: Some(LineCol { line, column }),
+                message: error.message,
+                hint: error.hint,
+            },
         });
     }
 }
@@ -250,7 +313,7 @@ impl Iterator for StreamDecoder {
         if event.is_some() || self.is_finished {
             return event;
         }
-        let error = self.failure.clone()?;
+        let error = self.failure.as_ref()?.error.clone();
         self.is_finished = true;
         let unfinished = self.tracker.abort();
         Some(StreamEvent::Aborted {

@@ -1,7 +1,7 @@
 //! The events of a stream.
 
 use crate::transcript::input_error::InputError;
-use crate::types::{AnswerForm, Call, ResponseEnding};
+use crate::types::{AnswerForm, Call, ResponseEnding, TurnOrigin};
 
 /// What has become known of a stream. Completed calls are reported in call order.
 #[derive(Debug, Clone)]
@@ -12,6 +12,8 @@ pub enum StreamEvent {
         turn: usize,
         /// The form that the results of this message will have.
         form: AnswerForm,
+        /// Where its message comes from, as far as the message has said so.
+        origin: TurnOrigin,
     },
     /// More of a call's input arrived.
     PartialInput(PartialCall),

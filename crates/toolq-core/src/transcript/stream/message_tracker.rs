@@ -1,29 +1,29 @@
 //! Tracks the messages of a stream. The reader of a dialect opens a message, starts calls in it, adds pieces of their
 //! inputs, and closes it; the tracker turns that into events, with completed calls in call order.
 
-use std::collections::VecDeque;
-use std::mem;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 
-use crate::json::{Input, InvalidInput, MAX_INPUT_BYTES};
-use crate::transcript::build_call::generate_call_id;
-use crate::transcript::json_end_scanner::JsonEndScanner;
-use crate::transcript::raw_call::RawCall;
+use crate::json::ParsedObject;
+use crate::transcript::stream::block::Block;
+use crate::transcript::stream::block_content::BlockContent;
 use crate::transcript::stream::event::{PartialCall, StreamEvent};
-use crate::types::{AnswerForm, Call, ResponseEnding};
-
-/// A partial input is emitted again once it has grown by more than one part in this many. Each event repeats the whole
-/// input so far, so this keeps the sum of all events a small multiple of the input.
-pub(crate) const GROWTH_DIVISOR: usize = 16;
+use crate::transcript::stream::response_body::ResponseBody;
+use crate::types::{AnswerForm, Call, Dialect, ResponseEnding, TurnOrigin};
 
 /// The open message of a stream, and the events to emit.
 #[derive(Debug, Default)]
 pub(crate) struct MessageTracker {
-    /// Number of messages that were opened.
+    /// Number of messages that were opened, and of those before the stream.
     message_count: usize,
+    /// Number of calls that have started, in all messages.
+    call_count: usize,
     open_message: Option<OpenMessage>,
     /// Id of the last message that was closed.
     last_closed_id: Option<String>,
     pending_events: VecDeque<StreamEvent>,
+    /// The body to assemble, if the stream is the response to a request. It has a single message.
+    body: Option<ResponseBody>,
 }
 
 /// A message that is still arriving.
@@ -31,98 +31,60 @@ pub(crate) struct MessageTracker {
 struct OpenMessage {
     id: String,
     form: AnswerForm,
-    calls: Vec<CallBuilder>,
-    /// Number of calls that were emitted as complete.
-    completed_calls: usize,
-    /// Whether its last block is a call.
-    ends_in_call: bool,
+    origin: TurnOrigin,
+    blocks: Vec<Block>,
+    /// Position in `blocks` of the last block with each index.
+    block_positions: HashMap<u64, usize>,
+    /// Number of blocks that aren't complete.
+    open_blocks: usize,
+    /// Number of blocks that were searched for complete calls.
+    scanned_blocks: usize,
+    /// Number of calls among the blocks.
+    call_count: usize,
     /// Whether it, or the last of its calls, ended at a limit.
     cut_off: bool,
     /// Whether it was refused.
     refused: bool,
 }
 
-/// A call that is still arriving.
-#[derive(Debug)]
-pub(crate) struct CallBuilder {
-    /// The index by which the API refers to it.
-    pub index: Option<u64>,
-    /// `None` if it's missing or not a string.
-    pub id: Option<String>,
-    /// `None` if it's missing or not a string.
-    pub name: Option<String>,
-    /// The JSON of its input so far.
-    pub input: String,
-    /// The input in case no piece arrives.
-    pub initial_input: Option<String>,
-    /// An error that makes the call invalid, whatever input arrives.
-    pub input_error: Option<InvalidInput>,
-    end_scanner: JsonEndScanner,
-    /// The input has its end.
-    has_end: bool,
-    is_complete: bool,
-    /// Length of the input when it was last emitted, in bytes.
-    emitted_bytes: usize,
-}
-
-impl CallBuilder {
-    /// Creates a call without input.
-    pub fn new(index: Option<u64>, id: Option<String>, name: Option<String>) -> Self {
-        Self {
-            index,
-            id,
-            name,
-            input: String::new(),
-            initial_input: None,
-            input_error: None,
-            end_scanner: JsonEndScanner::default(),
-            has_end: false,
-            is_complete: false,
-            emitted_bytes: 0,
-        }
-    }
-
-    /// Returns whether it has a name and the end of its input.
-    pub fn seems_complete(&self) -> bool {
-        self.name.is_some() && self.has_end
-    }
-
-    /// Converts it to the call that it would be if it had arrived in one piece.
-    fn into_call(self, turn: usize, position: usize) -> Call {
-        let text = match self.initial_input {
-            Some(initial_input) if self.input.is_empty() => initial_input,
-            _ => self.input,
-        };
-        let input = match self.input_error {
-            Some(error) => Err(error),
-            None if text.trim().is_empty() => Ok(Input::empty()),
-            None => Input::parse(&text),
-        };
-        let name = self.name.as_deref();
-        let RawCall { id, name, input } =
-            RawCall::new(self.id.map(Into::into), name.map(Into::into), input);
-        let name = name.unwrap_or_default();
-        let id = id.unwrap_or_else(|| generate_call_id(turn, position, &name, &text));
-        Call {
-            turn,
-            position,
-            id,
-            name,
-            input,
-            parent: None,
+impl OpenMessage {
+    fn dialect(&self) -> Dialect {
+        match self.form {
+            AnswerForm::OpenAiChat => Dialect::OpenAiChat,
+            AnswerForm::OpenAiResponses => Dialect::OpenAiResponses,
+            _ => Dialect::Anthropic,
         }
     }
 }
 
 impl MessageTracker {
+    /// Creates a tracker for the response to a request, whose body it assembles. Its message is turn `turn_number`.
+    pub fn for_response(turn_number: usize) -> Self {
+        Self {
+            message_count: turn_number,
+            body: Some(ResponseBody::default()),
+            ..Self::default()
+        }
+    }
+
     /// Returns the number of messages opened so far.
     pub fn message_count(&self) -> usize {
         self.message_count
     }
 
+    /// Returns the number of calls that have started so far.
+    pub fn call_count(&self) -> usize {
+        self.call_count
+    }
+
     /// Returns whether a message is open.
     pub fn is_open(&self) -> bool {
-        self.open_message.is_some()
+        self.open_message.is_some() && !self.is_response_complete()
+    }
+
+    /// Returns whether this is the response to a request, and it's complete.
+    pub fn is_response_complete(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| body.is_complete)
     }
 
     /// Returns the id of the open message; empty if there is none or it has no id.
@@ -140,92 +102,153 @@ impl MessageTracker {
         self.last_closed_id = None;
     }
 
+    /// Returns the body that is assembled, if the stream is the response to a request.
+    pub fn body(&self) -> Option<&ResponseBody> {
+        self.body.as_ref()
+    }
+
+    /// Like [`body`](Self::body), to add to it.
+    pub fn body_mut(&mut self) -> Option<&mut ResponseBody> {
+        self.body.as_mut()
+    }
+
+    /// Returns the blocks of the open message.
+    pub fn open_blocks(&self) -> Option<&[Block]> {
+        let message = self.open_message.as_ref()?;
+        Some(&message.blocks)
+    }
+
     /// Opens a message; `id` is empty if it has none.
     pub fn open_message(&mut self, form: AnswerForm, id: String) {
         self.message_count += 1;
         self.open_message = Some(OpenMessage {
             id,
             form,
-            calls: Vec::new(),
-            completed_calls: 0,
-            ends_in_call: false,
+            origin: TurnOrigin::default(),
+            blocks: Vec::new(),
+            block_positions: HashMap::new(),
+            open_blocks: 0,
+            scanned_blocks: 0,
+            call_count: 0,
             cut_off: false,
             refused: false,
         });
     }
 
-    /// Starts a call in the open message and returns its position.
-    pub fn begin_call(&mut self, call: CallBuilder) -> usize {
+    /// Sets where the open message comes from: an object that may have its `id` and `model`.
+    pub fn set_origin(&mut self, header: &ParsedObject) {
+        let text = |key| {
+            let text = header.get_text(key).filter(|text| !text.is_empty());
+            text.map(Cow::into_owned)
+        };
+        if let Some(message) = &mut self.open_message {
+            message.origin.message_id = text("id");
+            message.origin.model = text("model");
+        }
+    }
+
+    /// Starts a block in the open message and returns its number. `start` is the JSON that it starts with.
+    pub fn begin_block(&mut self, mut block: Block, start: &ParsedObject) -> usize {
         let turn = self.turn_number();
         let Some(message) = &mut self.open_message else {
             return 0;
         };
-        message.ends_in_call = true;
-        message.calls.push(call);
-        self.pending_events.push_back(StreamEvent::CallStarted {
-            turn,
-            form: message.form,
-        });
-        message.calls.len() - 1
-    }
-
-    /// Starts a block that isn't a call.
-    pub fn begin_other_block(&mut self) {
-        if let Some(message) = &mut self.open_message {
-            message.ends_in_call = false;
+        if block.is_call {
+            block.position = message.call_count;
+            message.call_count += 1;
+            self.call_count += 1;
+            let (form, origin) = (message.form, message.origin.clone());
+            self.pending_events
+                .push_back(StreamEvent::CallStarted { turn, form, origin });
         }
+        if self.body.is_some() {
+            block.content = Some(Box::new(BlockContent::new(start)));
+        }
+        let number = message.blocks.len();
+        if let Some(index) = block.index {
+            message.block_positions.insert(index, number);
+        }
+        message.open_blocks += 1;
+        message.blocks.push(block);
+        number
     }
 
-    /// Returns the position of the last call with this `index`, or of the last call if `index` is `None`.
-    pub fn find_call(&self, index: Option<u64>) -> Option<usize> {
-        let calls = &self.open_message.as_ref()?.calls;
-        let same = |call: &CallBuilder| index.is_none() || call.index == index;
-        calls.iter().rposition(same)
+    /// Returns the number of the last block with this `index`.
+    pub fn find_block(&self, index: u64) -> Option<usize> {
+        let message = self.open_message.as_ref()?;
+        message.block_positions.get(&index).copied()
     }
 
-    /// Returns the call at `position`.
-    pub fn call_mut(&mut self, position: usize) -> Option<&mut CallBuilder> {
-        self.open_message.as_mut()?.calls.get_mut(position)
+    /// Like [`find_block`](Self::find_block), unless that block isn't a call.
+    pub fn find_call(&self, index: u64) -> Option<usize> {
+        let number = self.find_block(index)?;
+        self.open_blocks()?[number].is_call.then_some(number)
     }
 
-    /// Adds the next piece of an input. Returns `false` if the call was already complete.
+    /// Returns the number of the last block.
+    pub fn last_block(&self) -> Option<usize> {
+        self.open_message.as_ref()?.blocks.len().checked_sub(1)
+    }
+
+    /// Returns the number of the last block if it's the only one that isn't complete.
+    pub fn only_open_block(&self) -> Option<usize> {
+        let message = self.open_message.as_ref()?;
+        let is_open = !message.blocks.last()?.is_complete && message.open_blocks == 1;
+        is_open.then_some(message.blocks.len() - 1)
+    }
+
+    /// Returns the block with this number.
+    pub fn block_mut(&mut self, number: usize) -> Option<&mut Block> {
+        self.open_message.as_mut()?.blocks.get_mut(number)
+    }
+
+    /// Like [`block_mut`](Self::block_mut), for a block that is a call.
+    pub fn call_mut(&mut self, number: usize) -> Option<&mut Block> {
+        self.block_mut(number).filter(|block| block.is_call)
+    }
+
+    /// Adds the next piece of a call's input. Returns `false` if the call was already complete.
     #[must_use]
-    pub fn add_piece(&mut self, position: usize, piece: &str) -> bool {
-        let Some(call) = self.call_mut(position).filter(|_| !piece.is_empty()) else {
+    pub fn add_piece(&mut self, number: usize, piece: &str) -> bool {
+        let turn = self.turn_number();
+        let Some(call) = self.call_mut(number) else {
             return true;
         };
-        if call.is_complete {
+        if !call.append_input(piece) {
             return false;
         }
-        call.input.push_str(piece);
-        call.has_end |= call.end_scanner.reaches_end(call.input.as_bytes());
-        self.emit_input_delta(position);
+        let position = call.position;
+        if let Some((id, name, input_so_far)) = call.grown_input() {
+            let part = PartialCall {
+                turn,
+                position,
+                id,
+                name,
+                input_so_far,
+            };
+            self.pending_events
+                .push_back(StreamEvent::PartialInput(part));
+        }
         true
     }
 
     /// Replaces an input by its complete text, unless the call is already complete.
-    pub fn replace_input(&mut self, position: usize, text: &str) {
-        if let Some(call) = self.call_mut(position).filter(|call| !call.is_complete) {
-            text.clone_into(&mut call.input);
+    pub fn replace_input(&mut self, number: usize, text: &str) {
+        if let Some(call) = self.call_mut(number).filter(|call| !call.is_complete) {
+            call.replace_input(text);
         }
     }
 
-    /// Marks a call as complete.
-    pub fn complete_call(&mut self, position: usize) {
-        if let Some(call) = self.call_mut(position) {
-            call.is_complete = true;
+    /// Marks a block as complete.
+    pub fn complete_block(&mut self, number: usize) {
+        if let Some(message) = &mut self.open_message
+            && let Some(block) = message.blocks.get_mut(number)
+            && !block.is_complete
+        {
+            block.is_complete = true;
+            message.open_blocks -= 1;
+            self.emit_complete_calls();
         }
-        self.emit_complete_calls();
-    }
-
-    /// Marks all calls as complete.
-    pub fn complete_all_calls(&mut self) {
-        let calls = self
-            .open_message
-            .iter_mut()
-            .flat_map(|message| &mut message.calls);
-        calls.for_each(|call| call.is_complete = true);
-        self.emit_complete_calls();
     }
 
     /// Sets whether the message ended at a limit. A later event may change it.
@@ -242,21 +265,41 @@ impl MessageTracker {
         }
     }
 
-    /// Closes the open message.
+    /// Closes the open message. If it's a response, [`end_message`](Self::end_message) completes its calls later.
     pub fn close_message(&mut self) {
-        self.complete_all_calls();
+        match &mut self.body {
+            Some(body) => body.is_complete |= self.open_message.is_some(),
+            None => self.end_message(),
+        }
+    }
+
+    /// Ends the open message: all of its calls are complete.
+    pub fn end_message(&mut self) {
+        for block in self
+            .open_message
+            .iter_mut()
+            .flat_map(|message| &mut message.blocks)
+        {
+            block.is_complete = true;
+        }
+        self.emit_complete_calls();
         let turn = self.turn_number();
-        if let Some(message) = self.open_message.take() {
-            let ending = if message.refused {
-                ResponseEnding::Refused
-            } else if message.cut_off && message.ends_in_call {
-                ResponseEnding::CutOff
-            } else {
-                ResponseEnding::Complete
-            };
-            self.pending_events
-                .push_back(StreamEvent::MessageEnd { turn, ending });
-            self.last_closed_id = Some(message.id);
+        let Some(message) = self.open_message.take() else {
+            return;
+        };
+        let ends_in_call = message.blocks.last().is_some_and(|block| block.is_call);
+        let ending = if message.refused {
+            ResponseEnding::Refused
+        } else if message.cut_off && ends_in_call {
+            ResponseEnding::CutOff
+        } else {
+            ResponseEnding::Complete
+        };
+        self.pending_events
+            .push_back(StreamEvent::MessageEnd { turn, ending });
+        self.last_closed_id = Some(message.id);
+        if let Some(body) = &mut self.body {
+            body.blocks = message.blocks;
         }
     }
 
@@ -266,13 +309,10 @@ impl MessageTracker {
         let Some(message) = self.open_message.take() else {
             return Vec::new();
         };
-        let calls = message
-            .calls
-            .into_iter()
-            .enumerate()
-            .skip(message.completed_calls);
-        calls
-            .map(|(position, call)| call.into_call(turn, position))
+        let dialect = message.dialect();
+        let rest = message.blocks[message.scanned_blocks..].iter();
+        rest.filter(|block| block.is_call)
+            .map(|call| call.to_call(turn, dialect))
             .collect()
     }
 
@@ -286,49 +326,26 @@ impl MessageTracker {
         self.message_count.saturating_sub(1)
     }
 
-    /// Emits the input so far if it has grown enough since the last time. Calls without an id or a name are skipped:
-    /// there would be nothing to report them under.
-    fn emit_input_delta(&mut self, position: usize) {
-        let turn = self.turn_number();
-        let Some(call) = self.call_mut(position) else {
-            return;
-        };
-        let (Some(id), Some(name)) = (&call.id, &call.name) else {
-            return;
-        };
-        let has_grown = call.input.len() > call.emitted_bytes + call.emitted_bytes / GROWTH_DIVISOR;
-        if has_grown && call.input.len() <= MAX_INPUT_BYTES {
-            call.emitted_bytes = call.input.len();
-            let part = PartialCall {
-                turn,
-                position,
-                id: id.clone(),
-                name: name.clone(),
-                input_so_far: call.input.clone(),
-            };
-            self.pending_events
-                .push_back(StreamEvent::PartialInput(part));
-        }
-    }
-
     /// Emits the calls that are complete, in call order.
     fn emit_complete_calls(&mut self) {
         let turn = self.turn_number();
         let Some(message) = &mut self.open_message else {
             return;
         };
-        while let Some(call) = message.calls.get_mut(message.completed_calls)
-            && call.is_complete
+        let dialect = message.dialect();
+        while let Some(block) = message.blocks.get_mut(message.scanned_blocks)
+            && (block.is_complete || !block.is_call)
         {
-            // The placeholder only serves to detect pieces that arrive late.
-            let placeholder = CallBuilder {
-                is_complete: true,
-                ..CallBuilder::new(call.index, call.id.clone(), None)
-            };
-            let call = mem::replace(call, placeholder).into_call(turn, message.completed_calls);
+            message.scanned_blocks += 1;
+            if !block.is_call {
+                continue;
+            }
+            let call = block.to_call(turn, dialect);
             self.pending_events
                 .push_back(StreamEvent::CallComplete(call));
-            message.completed_calls += 1;
+            if self.body.is_none() {
+                block.drop_input();
+            }
         }
     }
 }

@@ -66,6 +66,7 @@ fn tools() -> ToolsConfig {
         },
     });
     ToolsConfig {
+        servers: Vec::new(),
         tools: vec![
             tool("now", None, Effect::Idempotent, json!({"type": "object"})),
             tool("read", Some("files"), Effect::Read, schema.clone()),

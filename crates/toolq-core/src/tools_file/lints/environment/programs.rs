@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::os::Environment;
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{Backing, CommandBacking, FileProblem, Span, Tool, ToolsConfig};
+use crate::types::{Backing, CommandBacking, FileProblem, ServerConfig, Span, Tool, ToolsConfig};
 
 /// Returns a warning for each program of `tool` that can't be started.
 pub(crate) fn program_warnings(
@@ -42,6 +42,25 @@ pub(crate) fn program_warnings(
         found.extend(cwd_warning(command, tools, span_at("/command/cwd")));
     }
     found
+}
+
+/// Returns a warning for each server whose program can't be started.
+pub(crate) fn server_warnings(
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+    environment: &Environment,
+) -> Vec<FileProblem> {
+    let warning = |server: &ServerConfig| {
+        let program = &server.command.program;
+        let why = program_start_obstacle(&server.command, tools, environment)?;
+        let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
+        let span = span_at("/command/argv/0").max(span_at("/command/0"));
+        let hint = program_hint(program, &tools.dir)
+            .unwrap_or_else(|| "until this is fixed, calls of its tools will fail".to_owned());
+        Some(FileProblem::warning(span, format!("`{program}` {why}"), "").with_hint(hint))
+    };
+    let servers = tools.servers.iter();
+    servers.filter_map(|server| warning(server)).collect()
 }
 
 /// Returns why the program of a command can't be started, or `None` if it can.

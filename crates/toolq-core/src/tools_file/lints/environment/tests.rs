@@ -50,7 +50,7 @@ tools:
             "NONE",
         ),
         ("the value of SET is too short to be masked", "SET"),
-        ("`g` has no `command`, `http` or `agent`", "g"),
+        ("`g` has no `command`, `http`, `agent` or `mcp`", "g"),
         ("`no-such-program` was not found", "no-such-program"),
         ("`./plain` is not executable", "./plain"),
         ("`./directory` was not found", "./directory"),

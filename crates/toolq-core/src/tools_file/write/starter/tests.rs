@@ -31,7 +31,7 @@ fn the_file_is_readable() {
 proptest! {
     /// Any name, description and schema that an API accepts must survive.
     #[test]
-    fn declarations_survive_writing_and_loading(name in ".{1,40}", text in "(.|\n|\t| |\r|\u{85}|\u{2028}|\"|\\\\|: |#|- ){0,40}", key in ".{0,1200}") {
+    fn declarations_survive_writing_and_loading(name in ".{1,40}", text in "(.|\n|\t| |\r|\u{85}|\u{2028}|\"|\\\\|: |#|- ){0,60}", key in ".{0,1200}") {
         let schema = serde_json::json!({"type": "object", "properties": {key: {"description": text}, "a": {"enum": [text, 1.5, -3, null, true, [], {}]}}});
         let written = starter_tools_file(&[tool(&name, &text, &schema.to_string())]);
         let loaded = load(&written);
@@ -39,6 +39,31 @@ proptest! {
         prop_assert_eq!(&loaded["tools"][&name]["input_schema"], &schema, "{}", written);
         prop_assert_eq!(&loaded["tools"][&name]["effect"], "read");
     }
+}
+
+/// A float would round them: 2^64 + 1 has no float of its own.
+#[test]
+fn integers_beyond_64_bits_keep_their_digits() {
+    let digits = [
+        "18446744073709551617",
+        "-9223372036854775809",
+        "340282366920938463463374607431768211455",
+    ];
+    let schema = format!(
+        r#"{{"properties":{{"n":{{"enum":[{}]}}}}}}"#,
+        digits.join(",")
+    );
+    let written = starter_tools_file(&[tool("a", "", &schema)]);
+    for digits in digits {
+        assert!(written.contains(&format!("- {digits}\n")), "{written}");
+    }
+}
+
+#[test]
+fn a_schema_nested_too_deeply_is_left_out() {
+    let schema = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let written = starter_tools_file(&[tool("a", "b", &schema)]);
+    assert_eq!(load(&written)["tools"]["a"]["input_schema"], Value::Null);
 }
 
 #[test]
@@ -80,7 +105,7 @@ fn yaml_keywords_stay_text() {
         "e5",
         "_1",
     ] {
-        let schema = serde_json::json!({"enum": [word], word: word});
+        let schema = serde_json::json!({"enum": [word], word: word, "numbers": [1e22, 1e300, 1.0, -0.0, 5e-324, u64::MAX, i64::MIN]});
         let loaded = load(&starter_tools_file(&[tool(
             word,
             word,

@@ -1,10 +1,10 @@
 //! Documents of Anthropic's Messages API: a response or message, a request, an array of messages or content blocks, or
 //! a single block.
 
-use crate::json::{JsonText, ObjectIter, ParsedObject};
+use crate::json::{Input, InvalidInput, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::formats::common::{self, DocumentResult};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult};
@@ -132,6 +132,7 @@ pub fn read_assistant_message<'a>(
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
+    builder.set_message(turn, message);
     let reason = message.get_unique_text("stop_reason")?.unwrap_or_default();
     if reason == "tool_use" && !message.has_value("content") {
         let text = "the message stops for a tool call, but has no `content`";
@@ -219,8 +220,15 @@ fn add_block<'a>(
 
 /// Parses a `tool_use` block.
 pub fn parse_call(block: &ParsedObject) -> RawCall {
-    let input = crate::transcript::formats::common::parse_input(block.get("input"));
+    let input = block.get("input");
+    let input = broken_input(input).map_or_else(|| common::parse_input(input), Err);
     RawCall::new(block.get_text("id"), block.get_text("name"), input).reject_duplicate_keys(block)
+}
+
+/// Returns what is wrong with a streamed input that isn't valid JSON. In a body, it's a string.
+fn broken_input(input: Option<JsonText>) -> Option<InvalidInput> {
+    let text = input?.to_text().filter(|text| text.starts_with('{'))?;
+    Input::parse(&text).err()
 }
 
 /// Parses a `tool_result` block.
@@ -230,6 +238,6 @@ pub fn parse_result(block: &ParsedObject) -> RecordedResult {
         .is_some_and(|json| json.get() == "true");
     RecordedResult {
         is_error: Some(is_error),
-        ..crate::transcript::formats::common::plain_result(block.get("content"))
+        ..common::plain_result(block.get("content"))
     }
 }

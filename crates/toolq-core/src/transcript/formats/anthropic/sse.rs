@@ -4,8 +4,8 @@
 use crate::json::{InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::anthropic;
-use crate::transcript::formats::common::DocumentResult;
-use crate::transcript::stream::{CallBuilder, MessageTracker};
+use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::stream::{Block, MessageTracker};
 use crate::types::AnswerForm;
 
 /// Returns whether only this dialect has such an event.
@@ -32,19 +32,24 @@ pub fn read_event<'a>(
         Some("content_block_start") => return start_block(event, messages),
         Some("content_block_delta") => return add_piece(event, messages),
         Some("content_block_stop") => {
-            if let Some(call) = messages.find_call(Some(block_index(event)?)) {
-                messages.complete_call(call);
+            if let Some(block) = find_block(event, messages)? {
+                messages.complete_block(block);
             }
         }
         Some("message_delta") => {
             let delta = event.get_unique("delta")?.and_then(JsonText::object);
-            let reason = delta
-                .as_ref()
-                .map(|delta| delta.get_unique_text("stop_reason"));
-            if let Some(reason) = reason.transpose()?.flatten() {
-                messages.set_cut_off(anthropic::is_cut_off_reason(&reason));
-                if reason == anthropic::REFUSAL_REASON {
+            if let Some(body) = messages.body_mut() {
+                body.add_header(event);
+            }
+            let reason = delta.as_ref().map(|delta| delta.get_unique("stop_reason"));
+            let reason = reason.transpose()?.flatten();
+            if let Some(text) = reason.and_then(JsonText::to_text) {
+                messages.set_cut_off(anthropic::is_cut_off_reason(&text));
+                if text == anthropic::REFUSAL_REASON {
                     messages.mark_refused();
+                }
+                if let Some(body) = messages.body_mut() {
+                    body.set_stop_reason(reason);
                 }
             }
         }
@@ -63,49 +68,79 @@ fn start_message<'a>(
         return Err(DocumentError::new(event.json(), text));
     }
     messages.open_message(AnswerForm::Message, String::new());
+    if let Some(message) = event.get_object("message") {
+        messages.set_origin(&message);
+        if let Some(body) = messages.body_mut() {
+            body.add_header(&message);
+        }
+    }
     Ok(())
 }
 
 fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
     let index = block_index(event)?;
-    let block = event
+    let start = event
         .get_unique("content_block")?
         .and_then(JsonText::object);
-    let block = block
+    let start = start
         .ok_or_else(|| DocumentError::new(event.json(), "the event has no `content_block`"))?;
-    if block.get_unique_text("type")?.as_deref() != Some("tool_use") {
-        messages.begin_other_block();
-        return Ok(());
-    }
-    let text = |key| block.get_text(key).map(Into::into);
-    let input = block.get("input").filter(|input| !input.is_null());
-    let mut call = CallBuilder::new(Some(index), text("id"), text("name"));
-    call.initial_input = input.map(|input| input.get().to_owned());
-    call.input_error = block.duplicate_key().map(InvalidInput::duplicate_key);
-    messages.begin_call(call);
+    let block = if start.get_unique_text("type")?.as_deref() == Some("tool_use") {
+        let text = |key| start.get_text(key).map(Into::into);
+        let input = start.get("input").filter(|input| !input.is_null());
+        let mut call = Block::call(index, text("id"), text("name"));
+        call.initial_input = input.map(|input| input.get().to_owned());
+        call.input_error = start.duplicate_key().map(InvalidInput::duplicate_key);
+        call
+    } else {
+        Block::other(index)
+    };
+    messages.begin_block(block, &start);
     Ok(())
 }
 
 fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
-    let index = block_index(event)?;
+    let block = find_block(event, messages)?;
     let delta = event.get_unique("delta")?.and_then(JsonText::object);
-    let json = delta.as_ref().map(|delta| delta.get_unique("partial_json"));
-    let Some(json) = json.transpose()?.flatten() else {
+    let (Some(number), Some(delta)) = (block, delta) else {
         return Ok(());
     };
-    let Some(call) = messages.find_call(Some(index)) else {
+    let block = messages.block_mut(number);
+    if let Some(content) = block.and_then(|block| block.content.as_mut()) {
+        content.apply_delta(&delta)?;
+    }
+    let Some(json) = delta.get_unique("partial_json")? else {
         return Ok(());
     };
-    let piece = json
-        .to_text()
-        .ok_or_else(|| DocumentError::new(json, "`partial_json` must be a string"))?;
-    crate::transcript::formats::common::add_piece(event, call, &piece, messages)
+    let piece = json.to_text().ok_or_else(|| {
+        let message = "`partial_json` must be a string without lone surrogates";
+        DocumentError::new(json, message)
+    })?;
+    common::add_piece(event, number, &piece, messages)
 }
 
-/// Returns the index of the block that an event is about.
-fn block_index<'a>(event: &ParsedObject<'a>) -> Result<u64, DocumentError<'a>> {
-    let index = event
-        .get_unique("index")?
-        .and_then(|index| index.get().parse().ok());
-    index.ok_or_else(|| DocumentError::new(event.json(), "the event has no `index`"))
+/// Returns the number of the block that an event is about. Without an `index`, that can only be the one that is open.
+fn find_block<'a>(
+    event: &ParsedObject<'a>,
+    messages: &MessageTracker,
+) -> Result<Option<usize>, DocumentError<'a>> {
+    if let Some(index) = block_index(event)? {
+        return Ok(messages.find_block(index));
+    }
+    let message = "the event has no `index`, and more than one block is open, or none";
+    let block = messages.only_open_block();
+    block
+        .map(Some)
+        .ok_or_else(|| DocumentError::new(event.json(), message))
+}
+
+/// Returns the index of the block that an event is about. Some servers leave it out.
+fn block_index<'a>(event: &ParsedObject<'a>) -> Result<Option<u64>, DocumentError<'a>> {
+    let Some(index) = event.get_unique("index")?.filter(|index| !index.is_null()) else {
+        return Ok(None);
+    };
+    let message = "`index` must be a number";
+    let number = index.get().parse();
+    number
+        .map(Some)
+        .map_err(|_| DocumentError::new(index, message))
 }

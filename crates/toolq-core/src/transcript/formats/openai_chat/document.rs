@@ -1,6 +1,8 @@
 //! Documents of `OpenAI` chat completions: a response, a message, an array of messages, or a request. Also the
 //! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
+use std::borrow::Cow;
+
 use crate::json::{Input, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
@@ -93,6 +95,7 @@ fn read_response<'a>(
         })?;
     let reason = choice.get_unique_text("finish_reason")?;
     let turn = add_turn(&message, reason.as_deref() == Some("length"), builder)?;
+    builder.set_message(turn, response);
     if reason.as_deref() == Some(REFUSAL_REASON) {
         builder.mark_refused(turn);
     }
@@ -167,14 +170,19 @@ fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
 
 /// Parses an entry of `tool_calls`.
 pub fn parse_call(call: &ParsedObject) -> RawCall {
-    let id = call.get_text("id");
+    let id = non_empty_text(call, "id");
     let Some(function) = call.get_object("function") else {
         return RawCall::new(id, None, Ok(Input::empty()));
     };
     let arguments = crate::transcript::formats::common::parse_arguments(function.get("arguments"));
-    RawCall::new(id, function.get_text("name"), arguments)
+    RawCall::new(id, non_empty_text(&function, "name"), arguments)
         .reject_duplicate_keys(&function)
         .reject_duplicate_keys(call)
+}
+
+/// Returns a text that some servers send empty when they have none.
+fn non_empty_text<'a>(object: &ParsedObject<'a>, key: &str) -> Option<Cow<'a, str>> {
+    object.get_text(key).filter(|text| !text.is_empty())
 }
 
 /// Parses a `tool` message.

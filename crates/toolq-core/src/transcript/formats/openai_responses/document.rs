@@ -71,6 +71,7 @@ fn read_response<'a>(
         return Err(DocumentError::new(error, "the API returned an error"));
     }
     let turn = builder.open_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
+    builder.set_message(turn, response);
     let mut ends_in_call = false;
     for item in output {
         ends_in_call = add_call(&expect_item(item)?, turn, builder)?;

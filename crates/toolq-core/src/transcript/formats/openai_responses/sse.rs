@@ -3,9 +3,9 @@
 
 use crate::json::{InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::formats::common::{self, DocumentResult};
 use crate::transcript::formats::openai_responses;
-use crate::transcript::stream::{CallBuilder, MessageTracker};
+use crate::transcript::stream::{Block, MessageTracker};
 use crate::types::AnswerForm;
 
 /// Returns whether only this dialect has such an event.
@@ -30,12 +30,10 @@ pub fn read_event<'a>(
         Some("output_item.added") => add_item(event, messages),
         Some("output_item.done") => finish_item(event, messages),
         Some("function_call_arguments.delta") => add_piece(event, messages),
-        Some("function_call_arguments.done") => {
-            match messages.find_call(Some(item_index(event)?)) {
-                Some(call) => replace_arguments(event, call, messages),
-                None => Ok(()),
-            }
-        }
+        Some("function_call_arguments.done") => match messages.find_call(item_index(event)?) {
+            Some(call) => replace_arguments(event, call, messages),
+            None => Ok(()),
+        },
         Some("completed") => {
             messages.close_message();
             Ok(())
@@ -66,6 +64,9 @@ fn start_response<'a>(
     let name = id.as_deref().unwrap_or_default();
     if !messages.is_open() {
         messages.open_message(AnswerForm::OpenAiResponses, name.to_owned());
+        if let Some(response) = &response {
+            messages.set_origin(response);
+        }
     } else if messages.open_message_id() != name {
         let text = "another response begins before the end of this one";
         return Err(DocumentError::new(event.json(), text));
@@ -75,48 +76,55 @@ fn start_response<'a>(
 
 fn add_item<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
     let index = item_index(event)?;
-    match call_item(event)? {
-        Some(item) => {
-            begin_call(&item, index, messages);
-        }
-        None => messages.begin_other_block(),
-    }
-    Ok(())
+    let item = event_item(event)?;
+    begin_item(&item, index, messages).map(drop)
 }
 
 /// Reads a complete item, which overrides the pieces that arrived before.
 fn finish_item<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
     let index = item_index(event)?;
-    let Some(item) = call_item(event)? else {
+    let item = event_item(event)?;
+    if !is_call(&item)? {
         return Ok(());
-    };
-    let call = messages.find_call(Some(index));
-    let call = call.unwrap_or_else(|| begin_call(&item, index, messages));
+    }
+    let call = messages.find_call(index);
+    let call = call.map_or_else(|| begin_item(&item, index, messages), Ok)?;
     replace_arguments(&item, call, messages)?;
     messages.set_cut_off(item.get_unique_text("status")?.as_deref() == Some("incomplete"));
     if let Some(call) = messages.call_mut(call) {
         call.input_error = item.duplicate_key().map(InvalidInput::duplicate_key);
     }
-    messages.complete_call(call);
+    messages.complete_block(call);
     Ok(())
 }
 
-/// Returns the item of an event if it's a call.
-fn call_item<'a>(event: &ParsedObject<'a>) -> Result<Option<ParsedObject<'a>>, DocumentError<'a>> {
+fn event_item<'a>(event: &ParsedObject<'a>) -> Result<ParsedObject<'a>, DocumentError<'a>> {
     let item = event.get_unique("item")?.and_then(JsonText::object);
-    let item = item.ok_or_else(|| DocumentError::new(event.json(), "the event has no `item`"))?;
-    let is_call = item.get_unique_text("type")?.as_deref() == Some("function_call");
-    Ok(is_call.then_some(item))
+    item.ok_or_else(|| DocumentError::new(event.json(), "the event has no `item`"))
 }
 
-fn begin_call(item: &ParsedObject, index: u64, messages: &mut MessageTracker) -> usize {
+fn is_call<'a>(item: &ParsedObject<'a>) -> Result<bool, DocumentError<'a>> {
+    Ok(item.get_unique_text("type")?.as_deref() == Some("function_call"))
+}
+
+/// Starts a block for an item and returns its number.
+fn begin_item<'a>(
+    item: &ParsedObject<'a>,
+    index: u64,
+    messages: &mut MessageTracker,
+) -> Result<usize, DocumentError<'a>> {
     let text = |key| item.get_text(key).map(Into::into);
-    messages.begin_call(CallBuilder::new(Some(index), text("call_id"), text("name")))
+    let block = if is_call(item)? {
+        Block::call(Some(index), text("call_id"), text("name"))
+    } else {
+        Block::other(Some(index))
+    };
+    Ok(messages.begin_block(block, item))
 }
 
 fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
     let (Some(call), Some(delta)) = (
-        messages.find_call(Some(item_index(event)?)),
+        messages.find_call(item_index(event)?),
         event.get_unique("delta")?,
     ) else {
         return Ok(());
@@ -124,7 +132,7 @@ fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> Doc
     let piece = delta
         .to_text()
         .ok_or_else(|| DocumentError::new(delta, "`delta` must be a string"))?;
-    crate::transcript::formats::common::add_piece(event, call, &piece, messages)
+    common::add_piece(event, call, &piece, messages)
 }
 
 /// Replaces the arguments of a call by the complete ones in `object`.

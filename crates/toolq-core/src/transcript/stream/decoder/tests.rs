@@ -20,7 +20,7 @@ fn decode_lines(pieces: &[&[u8]]) -> Vec<String> {
 
 fn describe_event(event: StreamEvent) -> String {
     match event {
-        StreamEvent::CallStarted { turn, form } => format!("{turn} started {form:?}"),
+        StreamEvent::CallStarted { turn, form, .. } => format!("{turn} started {form:?}"),
         StreamEvent::PartialInput(part) => format!(
             "{} part {} {} {}",
             part.turn, part.position, part.name, part.input_so_far
@@ -219,7 +219,10 @@ fn a_broken_stream_reports_its_position() {
             r#"{"type":"message_start","message":{}}"#,
             "another message",
         ),
-        (r#"{"type":"content_block_stop"}"#, "no `index`"),
+        (
+            r#"{"type":"content_block_stop","index":"1"}"#,
+            "`index` must be a number",
+        ),
         (
             r#"{"type":"content_block_stop","index":1,"index":2}"#,
             "appears twice",

@@ -6,9 +6,10 @@ use super::*;
 fn a_halted_call_names_what_stopped_the_run() {
     let interrupted = |by, output: &str| Outcome::Interrupted {
         cause: by,
-        output: output.to_owned(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput {
+            text: output.to_owned(),
+            ..CallOutput::default()
+        },
     };
     let not_executed = |by| Outcome::NotExecuted(NotExecutedCause::Halted(by));
     let over_budget = |budget| not_executed(HaltCause::OverBudget(budget));

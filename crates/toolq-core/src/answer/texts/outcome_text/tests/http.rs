@@ -129,9 +129,10 @@ fn requests_in_doubt_advise_against_a_blind_retry() {
     };
     let in_doubt = |doubt, output: &str| Outcome::InDoubt {
         cause: doubt,
-        output: output.to_owned(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput {
+            text: output.to_owned(),
+            ..CallOutput::default()
+        },
     };
     insta::assert_snapshot!(answer_texts(&[
         in_doubt(broken(TransportPhase::Response), ""),

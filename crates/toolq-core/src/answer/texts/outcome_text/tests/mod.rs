@@ -15,10 +15,10 @@ use crate::answer::texts::outcome_text::build_answer;
 use crate::json::Input;
 use crate::testing::{sample_template, tool_with_schema};
 use crate::types::{
-    Backing, BudgetLimit, Call, CallEnding, CaptureStats, CommandBacking, CommandLimits,
-    DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey, NotExecutedCause, Outcome,
-    OutputKind, ProblemDetail, Rejection, RejectionReason, ResultContent, SpawnError, StdinSource,
-    Tool, TransportCause, TransportError, TransportPhase,
+    Backing, BudgetLimit, Call, CallEnding, CallOutput, CaptureStats, CommandBacking,
+    CommandLimits, DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey,
+    NotExecutedCause, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
+    ResultContent, SpawnError, StdinSource, Tool, TransportCause, TransportError, TransportPhase,
 };
 use redact::Mask;
 
@@ -71,18 +71,17 @@ fn answer_texts(outcomes: &[Outcome]) -> String {
 
 fn failed(ending: CallEnding, output: &str, stderr: &str) -> Outcome {
     Outcome::Failed {
-        output: output.to_owned(),
-        stderr: stderr.to_owned(),
-        captured: CaptureStats::default(),
+        output: CallOutput {
+            text: output.to_owned(),
+            stderr: stderr.to_owned(),
+            ..CallOutput::default()
+        },
         ending,
     }
 }
 
 fn rejected(reason: RejectionReason, details: &[(&str, &str)]) -> Outcome {
-    let detail = |(path, message): &(&str, &str)| ProblemDetail {
-        path: (*path).to_owned(),
-        message: (*message).to_owned(),
-    };
+    let detail = |(path, message): &(&str, &str)| ProblemDetail::new(*path, *message);
     Outcome::Rejected(Rejection {
         reason,
         details: details.iter().map(detail).collect(),

@@ -76,9 +76,11 @@ fn timeouts_come_with_partial_output() {
     let outcome = |output: &str, stderr: &str| Outcome::TimedOut {
         no_calls_started: false,
         limit: Duration::from_secs(30),
-        output: output.to_owned(),
-        stderr: stderr.to_owned(),
-        captured: CaptureStats::default(),
+        output: CallOutput {
+            text: output.to_owned(),
+            stderr: stderr.to_owned(),
+            ..CallOutput::default()
+        },
     };
     let write = tool_with_schema("save", json!(true));
     insta::assert_snapshot!(
@@ -159,6 +161,25 @@ fn spawn_errors_are_explained() {
         ---
         The program `ripgrep` could not be started: Input/output error (os error 5).
         Hint: a different input won't change that. Use another tool, or tell the user.
+        ");
+}
+
+/// A person can raise this limit, unlike others of the system.
+#[test]
+fn too_few_descriptors_name_the_limit_and_its_cure() {
+    let outcomes = [libc::EMFILE, libc::ENFILE].map(|errno| {
+        Outcome::NotStarted(SpawnError {
+            program: "ripgrep".to_owned(),
+            directory: None,
+            errno,
+        })
+    });
+    insta::assert_snapshot!(answer_texts(&outcomes), @"
+        The program `ripgrep` could not be started: toolq has as many files open as its limit (`ulimit -n`) allows.
+        Hint: nothing ran. Call it again with fewer calls at once. If that fails, too, tell the user to raise the limit with `ulimit -n`.
+        ---
+        The system doesn't have the resources to start `ripgrep` right now.
+        Hint: nothing ran. Call it again in a moment, with fewer calls at once.
         ");
 }
 

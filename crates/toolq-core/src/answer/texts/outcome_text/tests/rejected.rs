@@ -49,9 +49,11 @@ fn calls_that_did_not_run_to_their_end_say_why() {
     let by = "bash".to_owned();
     let cancelled = |output: &str, stderr: &str| Outcome::Cancelled {
         failed_tool: by.clone(),
-        output: output.to_owned(),
-        stderr: stderr.to_owned(),
-        captured: CaptureStats::default(),
+        output: CallOutput {
+            text: output.to_owned(),
+            stderr: stderr.to_owned(),
+            ..CallOutput::default()
+        },
     };
     insta::assert_snapshot!(answer_texts(&[
         Outcome::NotExecuted(NotExecutedCause::PrecedingFailed { tool: by.clone() }),
@@ -65,9 +67,7 @@ fn calls_that_did_not_run_to_their_end_say_why() {
         Outcome::InternalError("index out of bounds".to_owned()),
         Outcome::BadOutput {
             problem: "no JSON: expected value at line 1 column 2".to_owned(),
-            output: "<html>".to_owned(),
-            stderr: "the session is over".to_owned(),
-            captured: CaptureStats::default(),
+            output: CallOutput { text: "<html>".to_owned(), stderr: "the session is over".to_owned(), ..CallOutput::default() },
             ending: CallEnding::ExitCode(0),
         },
     ]), @"
@@ -132,9 +132,7 @@ fn custom_messages_replace_the_built_in_ones() {
     let late = Outcome::TimedOut {
         no_calls_started: false,
         limit: Duration::from_millis(1_500),
-        output: String::new(),
-        stderr: String::new(),
-        captured: CaptureStats::default(),
+        output: CallOutput::default(),
     };
     let texts = [
         late,

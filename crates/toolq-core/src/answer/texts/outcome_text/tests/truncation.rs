@@ -33,11 +33,13 @@ fn results_are_verbatim_and_mark_truncation() {
     let text = || ResultContent::Text("head\ntail".to_owned());
     let block = serde_json::value::to_raw_value(&json!({"type": "image"})).unwrap();
     let failed = Outcome::Failed {
-        output: "12é45".to_owned(),
-        stderr: String::new(),
-        captured: CaptureStats {
-            cut_offset: 3,
-            ..captured_with_cut(None, 2_000_000)
+        output: CallOutput {
+            text: "12é45".to_owned(),
+            captured: CaptureStats {
+                cut_offset: 3,
+                ..captured_with_cut(None, 2_000_000)
+            },
+            ..CallOutput::default()
         },
         ending: CallEnding::ExitCode(1),
     };

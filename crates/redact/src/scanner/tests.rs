@@ -1,0 +1,119 @@
+//! Secrets in long texts, in texts that arrive in pieces, and in base64 that spans lines.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::mask::{MASKED, Mask};
+use crate::stream::MaskedStream;
+
+fn mask_in_pieces(mask: &Arc<Mask>, text: &str, size: usize) -> String {
+    let mut stream = MaskedStream::new(Arc::clone(mask));
+    let mut passed = Vec::new();
+    for piece in text.as_bytes().chunks(size) {
+        stream.push(piece, |bytes| passed.extend_from_slice(bytes));
+    }
+    stream.finish(|bytes| passed.extend_from_slice(bytes));
+    String::from_utf8(passed).unwrap()
+}
+
+/// Long texts are searched in bulk, which must miss no escape.
+#[test]
+fn a_secret_is_found_anywhere_in_a_long_text() {
+    let mask = Arc::new(Mask::new(["s3cr3t-value"]));
+    let filler = "an innocent text. ".repeat(500);
+    for spelled in [
+        "s3cr3t-value",
+        "%73%33cr3t-value",
+        "&#115;3cr3t-value",
+        r"\u0073\u0033cr3t-value",
+        r"%\u00373\u0033cr3t-value",
+        r"&\u0023115;3cr3t-value",
+    ] {
+        let text = format!("{filler}{spelled}{filler}");
+        let masked = format!("{filler}{MASKED}{filler}");
+        assert_eq!(mask.apply(&text), masked, "{spelled}");
+        for size in [1, 10, 1000] {
+            assert_eq!(mask_in_pieces(&mask, &text, size), masked, "{spelled}");
+        }
+    }
+    let mut stream = MaskedStream::new(mask);
+    let mut passed = Vec::new();
+    for piece in ["so many bytes: s3cr3t-valu", &format!("e{filler}")] {
+        stream.push(piece.as_bytes(), |bytes| passed.extend_from_slice(bytes));
+    }
+    stream.finish(|bytes| passed.extend_from_slice(bytes));
+    let masked = format!("so many bytes: {MASKED}{filler}");
+    assert_eq!(String::from_utf8(passed).unwrap(), masked);
+}
+
+/// Escapes before a secret don't move its mask.
+#[test]
+fn a_secret_behind_escapes_is_masked_where_it_is() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    for (text, masked) in [
+        (r"a\tb\tc\u0073\u0033cr3t-value\n", r"a\tb\tc[masked]\n"),
+        (r"\t\u0073\u0033cr3t-value", r"\t[masked]"),
+        ("%41%42%733cr3t-value%41", "%41%42[masked]%41"),
+    ] {
+        assert_eq!(mask.apply(text), masked);
+    }
+}
+
+/// What might go on as an escape is decoded at the latest when the text ends.
+#[test]
+fn a_secret_that_ends_like_an_escape_is_found_at_the_end() {
+    let mask = Mask::new(["it's s3cr3t%"]);
+    assert_eq!(mask.apply(r"it\u0027s s3cr3t%"), MASKED);
+}
+
+fn join_lines(base64: &str, width: usize, line_break: &str) -> String {
+    let lines = base64.as_bytes().chunks(width);
+    let lines: Vec<&str> = lines.map(|line| str::from_utf8(line).unwrap()).collect();
+    lines.join(line_break)
+}
+
+/// Writes each character as JSON may.
+fn escape_all(text: &str) -> String {
+    let escapes: Vec<String> = text.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    escapes.concat()
+}
+
+/// A secret may span several lines, before and after which there is much other text.
+#[test]
+fn base64_is_found_across_lines() {
+    let secret: String = (b'a'..=b'z').cycle().take(150).map(char::from).collect();
+    let mask = Arc::new(Mask::new([&*secret]));
+    let base64 = STANDARD.encode(format!("\0\0\0{secret}\0\0\0"));
+    let filler = "an innocent text. ".repeat(500);
+    for line_break in ["\n", "\r\n", r"\n", r"\r\n"] {
+        for filler in ["", &filler] {
+            let lines = join_lines(&base64, 64, line_break);
+            let text = format!("{filler}\n{lines}\n{filler}");
+            let masked = format!("{filler}\nAAAA{MASKED}AAAA\n{filler}");
+            assert_eq!(mask.apply(&text), masked, "{line_break:?}");
+            for size in [1, 10, 1000] {
+                assert_eq!(mask_in_pieces(&mask, &text, size), masked, "{line_break:?}");
+            }
+        }
+    }
+    let lines = join_lines(&base64, 64, "\n");
+    let masked = format!("{}{MASKED}{}", escape_all("AAAA"), escape_all("AAAA"));
+    assert_eq!(mask.apply(&escape_all(&lines)), masked);
+}
+
+/// Words on lines of their own aren't lines of base64, whatever comes before them.
+#[test]
+fn short_lines_are_not_joined() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let base64 = STANDARD.encode("s3cr3t-value");
+    for line_break in ["\n", r"\n"] {
+        let text = format!("an innocent text. {}", join_lines(&base64, 8, line_break));
+        assert_eq!(mask.apply(&text), text);
+        assert_eq!(mask.apply(&escape_all(&text)), escape_all(&text));
+    }
+    assert_eq!(mask.apply(&join_lines(&base64, 16, " ")), MASKED);
+    let text = format!("AAAA{}", join_lines(&format!("AAAAAAAA{base64}"), 16, " "));
+    assert_eq!(mask.apply(&text), text);
+}

@@ -1,0 +1,53 @@
+//! Spellings that only a value with unusual characters has, and where exactly base64 is cut.
+
+use super::*;
+
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::mask::Mask;
+
+/// What comes before a secret decides how its base64 begins.
+#[test]
+fn base64_is_found_behind_any_bytes() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    for (before, masked) in [
+        ("", "[masked]"),
+        ("k", "a[masked]"),
+        ("ke", "a2[masked]"),
+        ("key", "a2V5[masked]"),
+    ] {
+        let base64 = STANDARD.encode(format!("{before}s3cr3t-value"));
+        assert_eq!(mask.apply(&base64), masked, "{base64}");
+    }
+}
+
+/// The last digit of a secret, which it shares with the next byte, may be escaped.
+#[test]
+fn a_shared_digit_is_masked_with_its_percent_sign() {
+    let mask = Mask::new(["s3cr3t-o"]);
+    let base64 = STANDARD.encode(b"s3cr3t-o\xff\xff\xff\xff");
+    let in_url = utf8_percent_encode(&base64, NON_ALPHANUMERIC).to_string();
+    assert_eq!(mask.apply(&in_url), format!("[masked]{}", "%2F".repeat(5)));
+}
+
+/// An encoder may leave alone what looks like an escape already, or encode nothing but its percent sign.
+#[test]
+fn a_secret_that_contains_escapes_is_found_however_many_are_decoded() {
+    let mask = Mask::new([r"pass\n%41word"]);
+    for spelled in [
+        r"pass\n%41word",
+        r"pass\n%2541word",
+        r"pass\\n%41word",
+        r"pass%5Cn%2541word",
+    ] {
+        assert_eq!(mask.apply(spelled), "[masked]", "{spelled}");
+    }
+}
+
+/// Messages escape control characters and nothing else.
+#[test]
+fn a_truncated_secret_with_an_escaped_control_character_is_masked() {
+    let mask = Mask::new(["pass\\x\u{1}word-tail"]);
+    assert_eq!(mask.apply("pass\\x\\u{1}wor…"), "[masked]");
+}

@@ -1,0 +1,42 @@
+//! What a model reads about a call that may not run.
+
+use super::*;
+
+use crate::testing::{sample_tool, sample_tools};
+
+#[test]
+fn an_unknown_tool_is_answered_with_the_known_ones() {
+    let lines = |count: usize| {
+        let tools = (0..count).map(|number| sample_tool(&format!("t{number}")));
+        let rejection = unknown_tool("zzzzzz", &sample_tools(tools.collect()));
+        let details = rejection.details.into_iter();
+        details.map(|detail| detail.message).collect::<Vec<_>>()
+    };
+    let unknown = "no tool named `zzzzzz`";
+    assert_eq!(lines(0), [unknown]);
+    assert_eq!(lines(2), [unknown, "known: t0, t1"]);
+    assert!(lines(50)[1].ends_with(", t49"));
+    assert!(lines(51)[1].ends_with(", t49 and 1 more"));
+}
+
+#[test]
+fn the_reason_for_an_unreadable_input_says_what_to_correct() {
+    let duplicate = InvalidInput::DuplicateKey {
+        pointer: "/a".to_owned(),
+        key: "k".to_owned(),
+    };
+    for (fault, reason, path) in [
+        (InvalidInput::MissingName, RejectionReason::UnknownTool, ""),
+        (duplicate, RejectionReason::InvalidInput, "/a"),
+        (
+            InvalidInput::TooLarge("is too large".to_owned()),
+            RejectionReason::InvalidInput,
+            "",
+        ),
+        (InvalidInput::Missing, RejectionReason::InvalidArguments, ""),
+    ] {
+        let rejection = unreadable_input(&fault);
+        assert_eq!(rejection.reason, reason, "{fault}");
+        assert_eq!(rejection.details[0].path, path, "{fault}");
+    }
+}

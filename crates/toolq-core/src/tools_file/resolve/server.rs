@@ -1,0 +1,205 @@
+//! Resolves `servers`, and the tools that they serve.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::tools_file::keys::{BodyFile, CommandForm, Defaults, McpFile, ServerFile, ToolsFile};
+use crate::tools_file::resolve::attempt_limits;
+use crate::tools_file::resolve::command::resolve_command;
+use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::http::resolve_body_template;
+use crate::tools_file::resolve::server_tools::ServerTools;
+use crate::tools_file::resolve::tool::SharedSettings;
+use crate::tools_file::spanned::Spanned;
+use crate::types::{Leftovers, McpBacking, ServerConfig, StdinSource};
+
+/// How long a server may take to be ready if the file doesn't say. `npx` may have to download it first.
+const DEFAULT_STARTUP: Duration = Duration::from_secs(30);
+
+/// How often a server is started again if the file doesn't say.
+const DEFAULT_RESTARTS: u32 = 3;
+
+/// The servers of a file by name.
+pub(crate) type ServersByName = BTreeMap<String, Arc<ServerConfig>>;
+
+/// Resolves all servers. One that can't be used is left out, with an error.
+pub(crate) fn resolve_servers(
+    (file, server_tools): (&ToolsFile, &ServerTools<'_>),
+    defaults: &Defaults,
+    root: &Path,
+    diagnostics: &mut Diagnostics<'_>,
+) -> ServersByName {
+    // A server serves many calls, so nothing about it can depend on the input of one.
+    let no_input = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let mut servers = BTreeMap::new();
+    for (name, server) in file.servers.entries() {
+        let mut context = ToolContext {
+            schema: &no_input,
+            root,
+            paths: Vec::new(),
+            has_no_paths: false,
+            diagnostics,
+        };
+        check_tool_settings(name, server, context.diagnostics);
+        let is_locked = server_tools.server_lock(name).is_some();
+        if let Some(config) = resolve_server((name, is_locked), server, defaults, &mut context) {
+            servers.insert(name.to_owned(), Arc::new(config));
+        }
+    }
+    servers
+}
+
+/// Checks the name, and the defaults of the server's tools.
+fn check_tool_settings(
+    name: &str,
+    server: &Spanned<ServerFile>,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    if name == "lock" {
+        diagnostics.error(
+            server.key_span,
+            "no server can be called `lock`",
+            "",
+            "choose another name: `toolq servers lock` is a command",
+        );
+    }
+    let Some(defaults) = server.value.defaults.value() else {
+        return;
+    };
+    attempt_limits::check_timeout(&defaults.timeout, diagnostics);
+    attempt_limits::check_retry(&defaults.retry, diagnostics);
+    attempt_limits::check_max_output(&defaults.max_output, diagnostics);
+    let leftovers = defaults.leftovers.spanned().map(|field| field.key_span);
+    let limits = defaults.limits.spanned().map(|field| field.key_span);
+    for (key, span) in [("leftovers", leftovers), ("limits", limits)] {
+        if let Some(span) = span {
+            diagnostics.error(
+                span,
+                format!("`{key}` has no meaning for the tools of a server"),
+                "",
+                "`command` has the limits of the server; everything that it started ends with it",
+            );
+        }
+    }
+}
+
+fn resolve_server(
+    (name, is_locked): (&str, bool),
+    file: &Spanned<ServerFile>,
+    defaults: &Defaults,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<ServerConfig> {
+    let server = &file.value;
+    let Some(form) = server.command.spanned() else {
+        context.diagnostics.error(
+            file.key_span,
+            format!("the server `{name}` has no `command`"),
+            "no program",
+            "add the program that serves its tools: `command: [npx, -y, \"PACKAGE@VERSION\"]`",
+        );
+        return None;
+    };
+    report_call_keys(&form.value, context);
+    let mut command = resolve_command(form, defaults, context)?;
+    command.stdin = StdinSource::None;
+    command.leftovers = Leftovers::Kill;
+    Some(ServerConfig {
+        name: name.to_owned(),
+        command,
+        startup: server
+            .startup
+            .value()
+            .map_or(DEFAULT_STARTUP, |startup| startup.0),
+        restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
+        protocol: server.protocol.value().copied().unwrap_or_default(),
+        is_locked,
+    })
+}
+
+/// Reports the keys of a command that are about one call. A server serves many, and nothing of it is left running.
+fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
+    let CommandForm::Table(file) = form else {
+        return;
+    };
+    let keys = [
+        ("stdin", file.stdin.spanned().map(|field| field.key_span)),
+        ("dashes", file.dashes.spanned().map(|field| field.key_span)),
+        (
+            "success_exit",
+            file.success_exit.spanned().map(|field| field.key_span),
+        ),
+        (
+            "leftovers",
+            file.leftovers.spanned().map(|field| field.key_span),
+        ),
+    ];
+    for (key, span) in keys {
+        if let Some(span) = span {
+            context.diagnostics.error(
+                span,
+                format!("`{key}` has no meaning for a server"),
+                "",
+                "remove it: a server talks over its stdin and stdout, and everything that it started ends with it",
+            );
+        }
+    }
+}
+
+/// Resolves `mcp` of the tool `name`; returns `None` if its server can't be used.
+pub(crate) fn resolve_mcp(
+    name: &str,
+    file: &Spanned<McpFile>,
+    shared: &SharedSettings<'_>,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<McpBacking> {
+    let servers = shared.servers;
+    let mcp = &file.value;
+    let Some(server_name) = mcp.server.spanned() else {
+        context.diagnostics.error(
+            file.key_span,
+            "`mcp` has no `server`",
+            "",
+            "name a key of `servers`: `mcp: {server: NAME}`",
+        );
+        return None;
+    };
+    let server = servers.get(&server_name.value);
+    if server.is_none() {
+        let known: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let hint = if known.is_empty() {
+            "declare it under `servers`, next to `tools`: `servers: {NAME: {command: [PROGRAM]}}`"
+                .to_owned()
+        } else {
+            format!("the usable servers are: {}", known.join(", "))
+        };
+        context.diagnostics.error(
+            server_name.span,
+            format!("there is no server `{}`", server_name.value),
+            "",
+            hint,
+        );
+    }
+    let arguments = mcp.arguments.spanned();
+    if let Some(arguments) = arguments
+        && !matches!(arguments.value, BodyFile::Table(_))
+    {
+        context.diagnostics.error(
+            arguments.span,
+            "`arguments` must be a table",
+            "",
+            "write the name of each argument with its value: `{path: \"{path}\"}`",
+        );
+    }
+    let lock = shared.server_tools.lock_of_call(name, mcp);
+    Some(McpBacking {
+        server: Arc::clone(server?),
+        tool: mcp.tool.value().map_or(name, String::as_str).to_owned(),
+        arguments: arguments.map(|arguments| resolve_body_template(arguments, context)),
+        lock: lock.cloned().map(Arc::new),
+    })
+}

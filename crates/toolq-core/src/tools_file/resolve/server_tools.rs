@@ -1,0 +1,254 @@
+//! The tools that tools.lock has of the servers of a file, which need no entry under `tools`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde_json::Value;
+
+use crate::json_schema::find_schema_errors;
+use crate::tools_file::keys::{Defaults, McpFile, ServerFile, ToolFile, ToolsFile};
+use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::tools_lock::{LockUse, ToolsLock};
+use crate::types::{Effect, HintPolicy, ServerLock, Span, ToolLock};
+
+/// A schema of a server must not refer to files, so there are none where they are looked for.
+const NO_DIRECTORY: &str = "/dev/null";
+
+/// What a file and its lock say about the tools of servers.
+pub(crate) struct ServerTools<'f> {
+    file: &'f ToolsFile,
+    lock: Option<&'f ToolsLock>,
+    is_being_written: bool,
+}
+
+/// A tool that is only in the lock.
+pub(crate) struct UndeclaredTool {
+    /// The name for models.
+    pub(crate) name: String,
+    /// The entry that it would have under `tools`.
+    pub(crate) entry: Spanned<ToolFile>,
+    /// The schema of its input.
+    pub(crate) schema: Value,
+}
+
+impl<'f> ServerTools<'f> {
+    pub(crate) fn new(file: &'f ToolsFile, lock: LockUse<'f>) -> Self {
+        Self {
+            file,
+            lock: lock.lock(),
+            is_being_written: matches!(lock, LockUse::Rewrite(_)),
+        }
+    }
+
+    /// Returns whether the file may leave out `tools`.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.lock.is_some() && self.file.servers.entries().next().is_some()
+    }
+
+    /// Returns whether a lock is about to be written, which will have what isn't known yet.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.is_being_written
+    }
+
+    /// Returns the lock of a server.
+    pub(crate) fn server_lock(&self, server: &str) -> Option<&'f ServerLock> {
+        self.lock?.servers.get(server)
+    }
+
+    /// Returns the lock of the tool that `mcp` of the tool `name` calls.
+    pub(crate) fn tool_lock(&self, name: &str, mcp: &Field<McpFile>) -> Option<&'f ToolLock> {
+        self.lock_of_call(name, mcp.value()?)
+    }
+
+    /// Like [`tool_lock`](Self::tool_lock), where `mcp` is known to be there.
+    pub(crate) fn lock_of_call(&self, name: &str, mcp: &McpFile) -> Option<&'f ToolLock> {
+        let tool = mcp.tool.value().map_or(name, String::as_str);
+        self.server_lock(mcp.server.value()?)?.tools.get(tool)
+    }
+
+    /// Returns the defaults for the tools of the server that `mcp` names.
+    pub(crate) fn defaults(&self, mcp: &Field<McpFile>) -> Option<&'f Defaults> {
+        self.server_of(mcp)?.defaults.value()
+    }
+
+    /// Returns the effect that a tool has by the lock. Without one, a server's word counts for nothing.
+    pub(crate) fn effect(&self, name: &str, mcp: &Field<McpFile>) -> Option<Effect> {
+        let lock = self.tool_lock(name, mcp)?;
+        let policy = self.server_of(mcp)?.hints.value();
+        match policy.copied().unwrap_or_default() {
+            HintPolicy::Ignore => None,
+            HintPolicy::Locked => Some(lock.effect).filter(|effect| *effect != Effect::Write),
+            HintPolicy::Trust => lock.hint,
+        }
+    }
+
+    fn server_of(&self, mcp: &Field<McpFile>) -> Option<&'f ServerFile> {
+        let name = mcp.value()?.server.value()?;
+        let mut servers = self.file.servers.entries();
+        servers.find_map(|(key, server)| (key == name).then_some(&server.value))
+    }
+
+    /// Lists the tools that are only in the lock, and reports those that can't be used. A tool that is declared is not
+    /// offered by its own name, too: that would undo what its declaration narrows.
+    pub(crate) fn list_undeclared(&self, diagnostics: &mut Diagnostics<'_>) -> Vec<UndeclaredTool> {
+        let declared = self.declared_tools();
+        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        for (name, _) in self.file.tools.entries() {
+            names.insert(name.to_owned(), "a tool under `tools`".to_owned());
+        }
+        let mut found = Vec::new();
+        for (server, file) in self.file.servers.entries() {
+            let Some(lock) = self.server_lock(server) else {
+                let is_declared = declared.iter().any(|(owner, _)| *owner == server);
+                warn_about_missing_lock(server, file, is_declared, diagnostics);
+                continue;
+            };
+            let globs = read_globs(&file.value.tools, lock, diagnostics);
+            for (tool, tool_lock) in &lock.tools {
+                let is_chosen = globs
+                    .as_ref()
+                    .is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)));
+                if !is_chosen || declared.contains(&(server, tool)) {
+                    continue;
+                }
+                let name = model_name(server, &file.value.prefix, tool);
+                let owner = format!("the tool `{tool}` of the server `{server}`");
+                if let Some(other) = names.insert(name.clone(), owner.clone()) {
+                    diagnostics.error(
+                        file.key_span,
+                        format!("`{name}` would be {owner}, and is {other}"),
+                        "",
+                        "give the server another `prefix`, or leave the tool out of its `tools`",
+                    );
+                    continue;
+                }
+                let schema = &tool_lock.definition.input_schema;
+                match find_schema_problem(schema) {
+                    None => found.push(UndeclaredTool {
+                        name,
+                        entry: entry_for(server, tool, file.key_span),
+                        schema: schema.clone(),
+                    }),
+                    Some(problem) => diagnostics.warning(
+                        file.key_span,
+                        format!("{owner} is left out: its input schema can't be used: {problem}"),
+                        "",
+                        "declare it under `tools` with a schema of your own",
+                    ),
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns the tools of servers that are declared under `tools`.
+    fn declared_tools(&self) -> BTreeSet<(&'f str, &'f str)> {
+        let entries = self.file.tools.entries();
+        let tools = entries.filter_map(|(name, tool)| {
+            let mcp = tool.value.mcp.value()?;
+            let tool = mcp.tool.value().map_or(name, String::as_str);
+            Some((mcp.server.value()?.as_str(), tool))
+        });
+        tools.collect()
+    }
+}
+
+fn warn_about_missing_lock(
+    server: &str,
+    file: &Spanned<ServerFile>,
+    is_declared: bool,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    let keys = &file.value;
+    let needs_lock =
+        !keys.tools.is_missing() || !keys.prefix.is_missing() || !keys.hints.is_missing();
+    if needs_lock || !is_declared {
+        diagnostics.warning(
+            file.key_span,
+            format!("tools.lock doesn't have the server `{server}`, so only tools that are declared under `tools` can be called"),
+            "not locked",
+            "`toolq servers lock` asks the server for its tools, and writes the file",
+        );
+    }
+}
+
+/// Reads the globs of `tools`; `None` chooses every tool.
+fn read_globs(
+    tools: &Field<Vec<Field<String>>>,
+    lock: &ServerLock,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<Vec<GlobMatcher>> {
+    tools.spanned()?;
+    let mut globs = Vec::new();
+    for item in tools.items() {
+        match GlobBuilder::new(&item.value)
+            .literal_separator(false)
+            .build()
+        {
+            Ok(glob) => {
+                let glob = glob.compile_matcher();
+                if !lock.tools.keys().any(|tool| glob.is_match(tool)) {
+                    diagnostics.warning(
+                        item.span,
+                        format!("no tool of the server matches `{}`", item.value),
+                        "matches nothing",
+                        "a glob matches the server's own names, without the prefix",
+                    );
+                }
+                globs.push(glob);
+            }
+            Err(error) => diagnostics.error(
+                item.span,
+                format!("`{}` isn't a valid glob: {}", item.value, error.kind()),
+                "",
+                "globs can contain `*`, `?`, `[a-z]` and `{one,other}`",
+            ),
+        }
+    }
+    Some(globs)
+}
+
+/// Returns the name for models. They accept only letters, digits, `_` and `-`.
+fn model_name(server: &str, prefix: &Field<String>, tool: &str) -> String {
+    let default = || format!("{server}_");
+    let prefix = prefix.value().cloned().unwrap_or_else(default);
+    let is_portable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let replace = |c| if is_portable(c) { c } else { '_' };
+    prefix.chars().chain(tool.chars()).map(replace).collect()
+}
+
+fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
+    fn spanned<T>(value: T, span: Span) -> Spanned<T> {
+        Spanned {
+            key_span: span,
+            span,
+            value,
+        }
+    }
+    let mcp = McpFile {
+        server: Field::Valid(spanned(server.to_owned(), span)),
+        tool: Field::Valid(spanned(tool.to_owned(), span)),
+        arguments: Field::Missing,
+    };
+    let file = ToolFile {
+        mcp: Field::Valid(spanned(mcp, span)),
+        ..ToolFile::default()
+    };
+    spanned(file, span)
+}
+
+/// Returns why a server's schema can't be used.
+pub(crate) fn find_schema_problem(schema: &Value) -> Option<String> {
+    let errors = find_schema_errors(schema, Path::new(NO_DIRECTORY));
+    if let Some(error) = errors.into_iter().next() {
+        return Some(
+            format!("{} {}", error.pointer, error.message)
+                .trim_start()
+                .to_owned(),
+        );
+    }
+    let is_object = schema.get("type").is_some_and(|kind| kind == "object");
+    (!is_object).then(|| "it isn't for objects".to_owned())
+}

@@ -1,0 +1,13 @@
+//! MCP backings: call the tools of servers, each of which is a program that serves many calls.
+
+mod announcement;
+mod connection;
+mod lister;
+mod outcome;
+mod output_schemas;
+mod process;
+mod runner;
+
+pub use announcement::ServerAnnouncement;
+pub use lister::ServerLister;
+pub(crate) use runner::McpRunner;

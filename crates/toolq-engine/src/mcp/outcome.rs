@@ -1,0 +1,139 @@
+//! Turns a server's answer into the outcome of a call.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::mcp::connection::CallReply;
+use crate::output::OutputCollector;
+use toolq_core::types::{
+    CallEnding, CallOutput, DoubtCause, Effect, Outcome, OutputKind, ResultContent, TransportCause,
+    TransportError, TransportPhase,
+};
+use toolq_mcp::{CallToolResult, ContentBlock};
+
+/// Returns the outcome of a call of a tool with this effect. `was_sent` says whether the server may have seen the call.
+pub(crate) fn outcome_of_reply(
+    reply: CallReply,
+    server: &str,
+    (effect, was_sent): (Effect, bool),
+    mut output: OutputCollector,
+    start_failure: impl FnOnce(i32) -> Outcome,
+) -> Outcome {
+    let failed = |mut output: OutputCollector, text: &str| {
+        output.push(text.as_bytes());
+        Outcome::Failed {
+            output: output.into_output(String::new()),
+            ending: CallEnding::ServerError,
+        }
+    };
+    match reply {
+        CallReply::Answered(Ok(result)) if result.is_error => failed(output, &text_of(&result)),
+        CallReply::Answered(Ok(result)) => {
+            output.push(document_of(&result, output.kind()).as_bytes());
+            output.into_outcome(CallEnding::Answered, String::new)
+        }
+        CallReply::Answered(Err(error)) => failed(output, &error.to_string()),
+        CallReply::Drifted(drift) => Outcome::ToolDrifted(drift),
+        CallReply::NotStarted(errno) => start_failure(errno),
+        CallReply::Lost { detail, stderr } => {
+            let last_line = stderr.trim_end().lines().next_back();
+            let detail =
+                last_line.map_or_else(|| detail.clone(), |line| format!("{detail}: {line}"));
+            let error = transport_error(server, was_sent, detail);
+            if was_sent && effect == Effect::Write {
+                Outcome::InDoubt {
+                    cause: DoubtCause::ConnectionLost(Box::new(error)),
+                    output: output.into_output(stderr),
+                }
+            } else {
+                Outcome::TransportFailed(error)
+            }
+        }
+    }
+}
+
+/// Returns the outcome of a call that ended well, but whose structured content isn't what its tool declares.
+pub(crate) fn refuse_output(outcome: Outcome, problem: String) -> Outcome {
+    let Outcome::Succeeded {
+        content,
+        captured,
+        ending,
+    } = outcome
+    else {
+        return outcome;
+    };
+    let text = match content {
+        ResultContent::Text(text) => text,
+        ResultContent::Blocks(_) => String::new(),
+    };
+    Outcome::BadOutput {
+        problem,
+        output: CallOutput {
+            text,
+            captured,
+            ..CallOutput::default()
+        },
+        ending,
+    }
+}
+
+/// Why there is no answer from a server.
+pub(crate) fn transport_error(server: &str, was_sent: bool, detail: String) -> TransportError {
+    TransportError {
+        phase: if was_sent {
+            TransportPhase::Response
+        } else {
+            TransportPhase::Connect
+        },
+        origin: format!("MCP server {server:?}"),
+        cause: TransportCause::Other,
+        detail,
+    }
+}
+
+/// Returns the answer in the form that the tool's `output` declares.
+fn document_of(result: &CallToolResult, kind: OutputKind) -> String {
+    match (kind, &result.structured_content) {
+        (OutputKind::Json, Some(json)) => json.get().to_owned(),
+        (OutputKind::Content, _) => {
+            let blocks = result.content.iter().map(|block| match block {
+                ContentBlock::Image { data, mime_type } => json!({
+                    "type": "image",
+                    "source": {"type": "base64", "media_type": mime_type, "data": data},
+                }),
+                other => json!({"type": "text", "text": text_of_block(other)}),
+            });
+            blocks.collect::<serde_json::Value>().to_string()
+        }
+        (OutputKind::Text, Some(json)) if result.content.is_empty() => json.get().to_owned(),
+        (OutputKind::Text | OutputKind::Json, _) => text_of(result),
+    }
+}
+
+/// Returns the text blocks, each on lines of its own.
+fn text_of(result: &CallToolResult) -> String {
+    let texts: Vec<String> = result.content.iter().map(text_of_block).collect();
+    texts.join("\n")
+}
+
+/// Returns a block as text. What can't be shown as text is named.
+fn text_of_block(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text { text } => text.clone(),
+        ContentBlock::Image { mime_type, .. } => format!("[an image of type {mime_type}]"),
+        ContentBlock::Audio { mime_type, .. } => format!("[a sound of type {mime_type}]"),
+        ContentBlock::ResourceLink { uri, name, .. } => {
+            let mut text = format!("[a link to {uri}");
+            if !name.is_empty() {
+                let _ = write!(text, ", {name}");
+            }
+            text + "]"
+        }
+        ContentBlock::Resource { resource } => match &resource.text {
+            Some(text) => text.clone(),
+            None => format!("[the binary resource {}]", resource.uri),
+        },
+        ContentBlock::Unknown => "[content of an unknown type]".to_owned(),
+    }
+}

@@ -1,0 +1,185 @@
+//! The pipes of a server's program: messages to its stdin, lines from its stdout, and the end of its stderr.
+
+use std::io;
+use std::mem;
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::time::timeout;
+
+use crate::command::{ChildExit, ChildProcess, ParentEnds};
+use crate::control::RunControl;
+use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
+use toolq_core::types::Leftovers;
+use toolq_mcp::{Frame, LineFramer};
+
+/// How many bytes are read at once.
+const READ_CHUNK_BYTES: usize = 64 << 10;
+/// How long a line may be. A longer one fails the call that it answers.
+const MAX_LINE_BYTES: usize = 64 << 20;
+/// How much of the end of stderr is kept.
+const STDERR_TAIL_BYTES: usize = 4 << 10;
+
+/// A running server.
+pub(crate) struct ServerProcess {
+    child: ChildProcess,
+    stdin: Option<Sender>,
+    /// What isn't written to stdin yet.
+    unsent: Vec<u8>,
+    stdout: Option<Receiver>,
+    stderr: Option<Receiver>,
+    status: Option<Receiver>,
+    framer: LineFramer,
+    stderr_tail: Vec<u8>,
+}
+
+/// A line on stdout.
+pub(crate) enum ServerLine {
+    /// A whole line.
+    Whole(Vec<u8>),
+    /// The beginning of a line that is too long, and its length.
+    TooLong(Vec<u8>, u64),
+}
+
+impl ServerProcess {
+    pub(crate) fn new(child: ChildProcess, pipes: ParentEnds) -> Self {
+        Self {
+            child,
+            stdin: pipes.stdin.map(|feed| feed.pipe),
+            unsent: Vec::new(),
+            stdout: Some(pipes.stdout),
+            stderr: Some(pipes.stderr),
+            status: Some(pipes.status),
+            framer: LineFramer::new(MAX_LINE_BYTES),
+            stderr_tail: Vec::new(),
+        }
+    }
+
+    /// Queues bytes for stdin.
+    pub(crate) fn send(&mut self, bytes: Vec<u8>) {
+        if self.unsent.is_empty() {
+            self.unsent = bytes;
+        } else {
+            self.unsent.extend(bytes);
+        }
+    }
+
+    /// Serves the pipes until lines have come. Returns `None` once stdout is closed or the program has exited. Cancel
+    /// safe.
+    pub(crate) async fn next_lines(&mut self) -> Option<Vec<ServerLine>> {
+        loop {
+            tokio::select! {
+                // What a program printed before it exited counts.
+                biased;
+                chunk = read_chunk(&mut self.stdout) => {
+                    let mut lines = Vec::new();
+                    let take = |frame: Frame<'_>| lines.push(ServerLine::from_frame(&frame));
+                    match chunk {
+                        Some(bytes) => self.framer.push(&bytes, take),
+                        None => return None,
+                    }
+                    if !lines.is_empty() {
+                        return Some(lines);
+                    }
+                }
+                chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
+                    keep_tail(&mut self.stderr_tail, &chunk.unwrap_or_default());
+                }
+                _ = read_chunk(&mut self.status), if self.status.is_some() => {}
+                () = write_some(&mut self.stdin, &mut self.unsent), if !self.unsent.is_empty() => {}
+                () = self.child.wait_for_exit() => return None,
+            }
+        }
+    }
+
+    /// Returns the end of what the program wrote to stderr. Waits shortly for the rest of it: a program that has just
+    /// ended may have said why.
+    pub(crate) async fn read_stderr_tail(&mut self) -> String {
+        let drained = async {
+            while let Some(bytes) = read_chunk(&mut self.stderr).await {
+                keep_tail(&mut self.stderr_tail, &bytes);
+            }
+        };
+        // The program may still run, or have left a process that holds stderr open.
+        let _ = timeout(DRAIN_TIMEOUT, drained).await;
+        String::from_utf8_lossy(&self.stderr_tail).into_owned()
+    }
+
+    /// Returns whether the program has exited, or does so at once.
+    pub(crate) async fn has_exited(&mut self) -> bool {
+        timeout(DRAIN_TIMEOUT, self.child.wait_for_exit())
+            .await
+            .is_ok()
+    }
+
+    /// Ends the program: closes its stdin, then terminates it and everything that it started.
+    pub(crate) async fn end(mut self, control: &RunControl) -> ChildExit {
+        self.stdin = None;
+        let exited = async {
+            tokio::select! {
+                () = self.child.wait_for_exit() => {}
+                () = control.wait_for_kill() => {}
+            }
+        };
+        let has_exited = timeout(SERVER_GRACE, exited).await.is_ok();
+        if !has_exited {
+            self.child.terminate(SERVER_GRACE, control).await;
+        }
+        self.child.close(Leftovers::Kill, control).await
+    }
+}
+
+impl ServerLine {
+    fn from_frame(frame: &Frame<'_>) -> Self {
+        match frame {
+            Frame::Line(line) => Self::Whole(line.to_vec()),
+            Frame::TooLong { start, bytes } => Self::TooLong(start.to_vec(), *bytes),
+        }
+    }
+}
+
+/// Reads what is there. Returns `None`, and closes the pipe, at its end.
+async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
+    let reader = pipe.as_mut()?;
+    let mut bytes = vec![0; READ_CHUNK_BYTES];
+    let read = loop {
+        match reader.try_read(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if reader.readable().await.is_err() {
+                    break 0;
+                }
+            }
+            Ok(read) => break read,
+            Err(_) => break 0,
+        }
+    };
+    if read == 0 {
+        *pipe = None;
+        return None;
+    }
+    bytes.truncate(read);
+    Some(bytes)
+}
+
+/// Writes as much as the pipe takes. A server that has closed its stdin gets nothing more; its exit tells the rest.
+async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) {
+    let Some(writer) = pipe else {
+        mem::take(unsent);
+        return;
+    };
+    match writer.try_write(unsent) {
+        Ok(written) => {
+            unsent.drain(..written);
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let _ = writer.writable().await;
+        }
+        Err(_) => *pipe = None,
+    }
+}
+
+fn keep_tail(tail: &mut Vec<u8>, bytes: &[u8]) {
+    tail.extend_from_slice(bytes);
+    if tail.len() > STDERR_TAIL_BYTES {
+        tail.drain(..tail.len() - STDERR_TAIL_BYTES);
+    }
+}

@@ -1,0 +1,199 @@
+//! What backings do, as JSON. Every field is named, so that a new one has to be decided on.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use toolq_core::types::{
+    AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits, HttpBacking,
+    Leftovers, McpBacking, RequestBody, ServerConfig, StdinSource, Template, TemplatePart,
+};
+
+pub(crate) fn command_json(command: &CommandBacking) -> Value {
+    let CommandBacking {
+        program,
+        arguments,
+        dashes,
+        stdin,
+        env,
+        pass_env,
+        cwd,
+        success_exit,
+        leftovers,
+        limits,
+    } = command;
+    let CommandLimits {
+        cpu,
+        memory,
+        files,
+        processes,
+        file_size,
+    } = limits;
+    // Which arguments must be digits follows from the others and the schema.
+    let arguments = arguments.iter().map(
+        |ArgumentTemplate {
+             template,
+             digits_only: _,
+         }| template_json(template),
+    );
+    json!({
+        "program": program,
+        "arguments": arguments.collect::<Vec<_>>(),
+        "stdin": match stdin {
+            StdinSource::Input => json!("input"),
+            StdinSource::None => json!("none"),
+            StdinSource::Template(template) => json!({"template": template_json(template)}),
+        },
+        "dashes": dashes.iter().collect::<BTreeSet<_>>(),
+        "env": pairs_json(env),
+        "pass_env": pass_env.iter().collect::<BTreeSet<_>>(),
+        "cwd": cwd,
+        "success_exit": success_exit.iter().collect::<BTreeSet<_>>(),
+        "leftovers": match leftovers {
+            Leftovers::Kill | Leftovers::Report => "kill",
+            Leftovers::Allow => "allow",
+        },
+        "limits": [json!(cpu.map(|limit| limit.as_secs())), json!(memory), json!(files), json!(processes), json!(file_size)],
+    })
+}
+
+pub(crate) fn http_json(http: &HttpBacking) -> Value {
+    let HttpBacking {
+        method,
+        url,
+        allowed_hosts,
+        query,
+        headers,
+        body,
+        success_status,
+        select,
+        max_redirects,
+        proxy,
+    } = http;
+    let hosts = allowed_hosts.as_ref();
+    let hosts: Option<BTreeSet<String>> =
+        hosts.map(|hosts| hosts.iter().map(ToString::to_string).collect());
+    let statuses = success_status.iter();
+    let statuses: BTreeSet<_> = statuses.map(|range| (range.start(), range.end())).collect();
+    json!({
+        "method": method.name(),
+        "url": template_json(url),
+        "hosts": hosts,
+        "query": pairs_json(query),
+        "headers": pairs_json(headers),
+        "body": match body {
+            RequestBody::Input => json!("input"),
+            RequestBody::None => json!("none"),
+            RequestBody::Json(body) => json!({"json": body_json(body)}),
+        },
+        "success_status": statuses,
+        "select": select,
+        "redirects": max_redirects,
+        "proxy": proxy.as_ref().map(template_json),
+    })
+}
+
+/// The optional keys of a request are listed only if they are set, like aspects.
+pub(crate) fn agent_json(agent: &AgentBacking) -> Value {
+    let AgentBacking {
+        api,
+        endpoint,
+        model,
+        fallback_model,
+        system,
+        prompt,
+        tools,
+        temperature,
+        thinking,
+        extra_body,
+        api_key: _,
+        headers: _,
+        max_turns: _,
+        max_tokens: _,
+        cache: _,
+        stream: _,
+        budget: _,
+        max_depth: _,
+    } = agent;
+    let optional = |template: &Option<Template>| template.as_ref().map(template_json);
+    let mut described = json!({
+        "api": match api {
+            Api::Anthropic => "anthropic",
+            Api::OpenAiChat => "openai-chat",
+        },
+        "endpoint": template_json(endpoint),
+        "model": template_json(model),
+        "fallback_model": optional(fallback_model),
+        "system": optional(system),
+        "prompt": optional(prompt),
+        "tools": tools.iter().collect::<BTreeSet<_>>(),
+    });
+    if let Some(temperature) = temperature {
+        described["temperature"] = json!(temperature);
+    }
+    if let Some(thinking) = thinking {
+        described["thinking"] = thinking.clone();
+    }
+    if !extra_body.is_empty() {
+        described["extra_body"] = json!(extra_body);
+    }
+    described
+}
+
+pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
+    let McpBacking {
+        server,
+        tool,
+        arguments,
+        lock: _,
+    } = mcp;
+    let ServerConfig {
+        name: _,
+        command,
+        startup: _,
+        restarts: _,
+        protocol: _,
+        is_locked: _,
+    } = &**server;
+    json!({
+        "server": command_json(command),
+        "tool": tool,
+        "arguments": arguments.as_ref().map(body_json),
+    })
+}
+
+/// The order of environment variables, headers and query parameters is that of keys in tools.yaml.
+fn pairs_json(pairs: &[(String, Template)]) -> Value {
+    let pairs = pairs.iter();
+    let members = pairs.map(|(name, template)| (name.clone(), template_json(template)));
+    Value::Object(members.collect::<Map<_, _>>())
+}
+
+fn body_json(body: &BodyTemplate) -> Value {
+    match body {
+        BodyTemplate::Literal(value) => json!({"literal": value}),
+        BodyTemplate::Template(template) => template_json(template),
+        BodyTemplate::Array(elements) => {
+            json!({"array": elements.iter().map(body_json).collect::<Vec<_>>()})
+        }
+        BodyTemplate::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, value)| (name.clone(), body_json(value)));
+            json!({"object": members.collect::<Map<_, _>>()})
+        }
+    }
+}
+
+/// Text and placeholders stay apart: `{{a}` is a text, and `{a}` a value.
+fn template_json(template: &Template) -> Value {
+    let parts = template.parts.iter().map(|part| match part {
+        TemplatePart::Text(text) => json!(text),
+        TemplatePart::Value {
+            path,
+            optional,
+            splat,
+        } => json!({"value": path, "optional": optional, "splat": splat}),
+        TemplatePart::Env { name, default } => json!({"env": name, "default": default}),
+    });
+    Value::Array(parts.collect())
+}

@@ -1,0 +1,88 @@
+//! The result of `tools/call`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// What a tool answered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallToolResult {
+    /// What programs may want to know about it. Keys have a prefix.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+    /// The answer for the model, in order.
+    #[serde(default)]
+    pub content: Vec<ContentBlock>,
+    /// The answer as JSON, as the tool's output schema describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Box<RawValue>>,
+    /// The call failed, and the content says why.
+    #[serde(default)]
+    pub is_error: bool,
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum ContentBlock {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// The image in base64.
+        data: String,
+        /// Its media type, such as `image/png`.
+        mime_type: String,
+    },
+    /// A sound.
+    Audio {
+        /// The sound in base64.
+        data: String,
+        /// Its media type, such as `audio/wav`.
+        mime_type: String,
+    },
+    /// A resource that the client may read.
+    ResourceLink {
+        /// The resource's address.
+        uri: String,
+        /// The resource's name.
+        #[serde(default)]
+        name: String,
+        /// Its media type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+    /// A resource with its contents.
+    Resource {
+        /// The resource.
+        resource: ResourceContents,
+    },
+    /// A kind of block that this version doesn't know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The contents of a resource: either text or a blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceContents {
+    /// The resource's address.
+    pub uri: String,
+    /// Its media type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its bytes in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+}

@@ -1,0 +1,70 @@
+//! What a client learns from its server.
+
+use crate::call_result::CallToolResult;
+use crate::client::error::{CallError, HandshakeError, ToolListError};
+use crate::protocol::{Implementation, ProtocolVersion};
+use crate::tool::Tool;
+
+/// A call of a tool. It keeps its id even where the protocol needs several requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallId(pub(crate) u64);
+
+/// Something that a server said.
+#[derive(Debug)]
+pub enum SessionEvent {
+    /// The handshake is over. Calls may be made.
+    Ready(ServerIdentity),
+    /// There will be no calls.
+    HandshakeFailed(HandshakeError),
+    /// The answer to [`list_tools`](super::ClientSession::list_tools).
+    ToolsListed(Result<ToolList, ToolListError>),
+    /// A call has ended. There's exactly one such event for each call that isn't cancelled.
+    CallEnded {
+        /// Which call.
+        call: CallId,
+        /// What the tool answered.
+        result: Result<CallToolResult, CallError>,
+    },
+    /// A call that is running has come further.
+    Progress {
+        /// Which call.
+        call: CallId,
+        /// How far it is. Grows with every event of a call.
+        progress: f64,
+        /// What `progress` is at the end, if the server knows.
+        total: Option<f64>,
+        /// What the server is doing.
+        message: Option<String>,
+    },
+}
+
+/// Who the server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The revision that the connection uses.
+    pub version: ProtocolVersion,
+    /// The server's name and version, if it says them.
+    pub implementation: Option<Implementation>,
+}
+
+/// All tools of a server.
+#[derive(Debug, Default)]
+pub struct ToolList {
+    /// The tools in the server's order.
+    pub tools: Vec<Tool>,
+    /// Why others were left out, one sentence each.
+    pub problems: Vec<String>,
+}
+
+/// What a server sent that belongs to nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StrayCounts {
+    /// Lines that aren't messages.
+    pub noise_lines: u64,
+    /// Answers to requests that were cancelled or already answered.
+    pub late_answers: u64,
+    /// Answers with ids that the client never gave.
+    pub unknown_answers: u64,
+    /// Requests to the client. All but `ping` are refused.
+    pub requests: u64,
+}

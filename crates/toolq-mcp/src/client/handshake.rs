@@ -1,0 +1,217 @@
+//! How client and server agree on a version.
+//!
+//! A modern server answers `server/discover`. Any other answer than a modern error, or none for a while, means a legacy
+//! server, which is asked by `initialize` on the same connection.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::client::error::HandshakeError;
+use crate::client::event::ServerIdentity;
+use crate::client::request_meta::RequestMeta;
+use crate::outbox::{EmptyObject, Outbox};
+use crate::protocol::{Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion};
+use crate::rpc_error::RpcError;
+
+/// The id of `server/discover`.
+pub(crate) const DISCOVER_ID: u64 = 0;
+/// The id of `initialize`.
+pub(crate) const INITIALIZE_ID: u64 = 1;
+
+/// A handshake that hasn't ended.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    preference: ProtocolPreference,
+    client: Implementation,
+    /// `initialize` was sent.
+    is_initializing: bool,
+}
+
+/// What an answer means for the handshake.
+#[derive(Debug)]
+pub(crate) enum HandshakeStep {
+    /// The next answer decides.
+    Waiting,
+    /// Both agree.
+    Ready(ServerIdentity),
+    /// They don't.
+    Failed(HandshakeError),
+}
+
+#[derive(Serialize)]
+struct DiscoverParams<'a> {
+    #[serde(rename = "_meta")]
+    meta: RequestMeta<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeParams<'a> {
+    protocol_version: &'static str,
+    capabilities: EmptyObject,
+    client_info: &'a Implementation,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DiscoverResult {
+    supported_versions: Vec<String>,
+    #[serde(rename = "_meta")]
+    meta: Option<DiscoverMeta>,
+}
+
+#[derive(Deserialize)]
+struct DiscoverMeta {
+    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+    server_info: Option<Implementation>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeResult {
+    protocol_version: String,
+    server_info: Option<Implementation>,
+}
+
+impl Handshake {
+    /// Begins a handshake.
+    pub(crate) fn begin(
+        preference: ProtocolPreference,
+        client: Implementation,
+        outbox: &mut Outbox,
+    ) -> Self {
+        let mut handshake = Self {
+            preference,
+            client,
+            is_initializing: false,
+        };
+        match preference {
+            ProtocolPreference::Only(version) if version.era() == ProtocolEra::Legacy => {
+                handshake.initialize(version, outbox);
+            }
+            ProtocolPreference::Auto | ProtocolPreference::Only(_) => {
+                let meta = RequestMeta::new(ProtocolVersion::LATEST, &handshake.client);
+                outbox.request(DISCOVER_ID, "server/discover", DiscoverParams { meta });
+            }
+        }
+        handshake
+    }
+
+    /// Returns the client's name and version.
+    pub(crate) fn client(&self) -> &Implementation {
+        &self.client
+    }
+
+    /// Tries the legacy era, because the server has been silent for a while. An answer to `server/discover` that comes
+    /// all the same still counts: a server may just be slow to start.
+    pub(crate) fn give_up_probe(&mut self, outbox: &mut Outbox) {
+        if self.preference == ProtocolPreference::Auto && !self.is_initializing {
+            self.initialize(ProtocolVersion::LATEST_LEGACY, outbox);
+        }
+    }
+
+    fn initialize(&mut self, version: ProtocolVersion, outbox: &mut Outbox) {
+        self.is_initializing = true;
+        let params = InitializeParams {
+            protocol_version: version.as_str(),
+            capabilities: EmptyObject {},
+            client_info: &self.client,
+        };
+        outbox.request(INITIALIZE_ID, "initialize", params);
+    }
+
+    /// Takes the answer to `server/discover`.
+    pub(crate) fn on_discover(
+        &mut self,
+        answer: Result<&RawValue, RpcError>,
+        outbox: &mut Outbox,
+    ) -> HandshakeStep {
+        match answer {
+            Ok(result) => match serde_json::from_str::<DiscoverResult>(result.get()) {
+                Ok(result) => {
+                    let server_info = result.meta.and_then(|meta| meta.server_info);
+                    self.choose_version(result.supported_versions, server_info, outbox)
+                }
+                Err(error) => invalid_answer("server/discover", &error),
+            },
+            Err(error) if error.code == RpcError::UNSUPPORTED_PROTOCOL_VERSION => {
+                self.choose_version(error.supported_versions(), None, outbox)
+            }
+            Err(error) if error.is_modern() || self.preference != ProtocolPreference::Auto => {
+                HandshakeStep::Failed(HandshakeError::Refused(error))
+            }
+            Err(_) => {
+                self.give_up_probe(outbox);
+                HandshakeStep::Waiting
+            }
+        }
+    }
+
+    /// Takes the answer to `initialize`.
+    pub(crate) fn on_initialize(
+        &mut self,
+        answer: Result<&RawValue, RpcError>,
+        outbox: &mut Outbox,
+    ) -> HandshakeStep {
+        let result = match answer {
+            Ok(result) => result,
+            // The server is modern after all. Its answer to `server/discover` is still on its way.
+            Err(error) if error.is_modern() && self.preference == ProtocolPreference::Auto => {
+                return HandshakeStep::Waiting;
+            }
+            Err(error) => return HandshakeStep::Failed(HandshakeError::Refused(error)),
+        };
+        let result: InitializeResult = match serde_json::from_str(result.get()) {
+            Ok(result) => result,
+            Err(error) => return invalid_answer("initialize", &error),
+        };
+        let version = ProtocolVersion::from_date(&result.protocol_version)
+            .filter(|version| version.era() == ProtocolEra::Legacy);
+        let Some(version) = version else {
+            return HandshakeStep::Failed(HandshakeError::NoCommonVersion {
+                offered: vec![result.protocol_version],
+                wanted: ProtocolVersion::LATEST_LEGACY,
+            });
+        };
+        outbox.notification("notifications/initialized", None::<EmptyObject>);
+        HandshakeStep::Ready(ServerIdentity {
+            version,
+            implementation: result.server_info,
+        })
+    }
+
+    /// Chooses the newest version that both sides know.
+    fn choose_version(
+        &mut self,
+        offered: Vec<String>,
+        implementation: Option<Implementation>,
+        outbox: &mut Outbox,
+    ) -> HandshakeStep {
+        let known = offered
+            .iter()
+            .filter_map(|date| ProtocolVersion::from_date(date));
+        match known.max() {
+            Some(version) if version.era() == ProtocolEra::Modern => {
+                HandshakeStep::Ready(ServerIdentity {
+                    version,
+                    implementation,
+                })
+            }
+            Some(_) if self.preference == ProtocolPreference::Auto => {
+                self.give_up_probe(outbox);
+                HandshakeStep::Waiting
+            }
+            Some(_) | None => HandshakeStep::Failed(HandshakeError::NoCommonVersion {
+                offered,
+                wanted: ProtocolVersion::LATEST,
+            }),
+        }
+    }
+}
+
+fn invalid_answer(method: &'static str, error: &serde_json::Error) -> HandshakeStep {
+    HandshakeStep::Failed(HandshakeError::InvalidAnswer {
+        method,
+        reason: error.to_string(),
+    })
+}

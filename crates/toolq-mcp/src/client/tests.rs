@@ -1,0 +1,356 @@
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
+
+/// A session and what it has sent.
+struct TestClient {
+    session: ClientSession,
+}
+
+impl TestClient {
+    fn new(preference: ProtocolPreference) -> Self {
+        let client = Implementation {
+            name: "test".to_owned(),
+            version: "1".to_owned(),
+        };
+        Self {
+            session: ClientSession::new(preference, client),
+        }
+    }
+
+    /// A session whose handshake is over.
+    fn ready(version: ProtocolVersion) -> Self {
+        let mut client = Self::new(ProtocolPreference::Auto);
+        if version == ProtocolVersion::LATEST {
+            client.receive(json!({"id": 0, "result": {"supportedVersions": [version.as_str()]}}));
+        } else {
+            client.receive(json!({"id": 0, "error": {"code": -32601, "message": "what?"}}));
+            client.receive(json!({"id": 1, "result": {"protocolVersion": version.as_str()}}));
+        }
+        client.sent();
+        client
+    }
+
+    /// Returns the messages that were sent since the last time.
+    fn sent(&mut self) -> Vec<Value> {
+        let bytes = String::from_utf8(self.session.take_output()).unwrap();
+        assert!(bytes.is_empty() || bytes.ends_with('\n'));
+        let messages = bytes
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        messages.collect()
+    }
+
+    fn receive(&mut self, message: Value) -> String {
+        let mut message = message;
+        if let Some(object) = message.as_object_mut() {
+            object.insert("jsonrpc".to_owned(), json!("2.0"));
+        }
+        self.receive_line(&message.to_string())
+    }
+
+    fn receive_line(&mut self, line: &str) -> String {
+        describe(&self.session.receive(line.as_bytes()))
+    }
+
+    fn call(&mut self, arguments: &str) -> CallId {
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        self.session.call_tool("echo", arguments, Some("key-1"))
+    }
+}
+
+/// Describes events in a few words.
+fn describe(events: &[SessionEvent]) -> String {
+    let describe = |event: &SessionEvent| match event {
+        SessionEvent::Ready(server) => {
+            let name = server.implementation.as_ref().map(|server| &*server.name);
+            format!("ready {} {}", server.version, name.unwrap_or("?"))
+        }
+        SessionEvent::HandshakeFailed(error) => format!("failed: {error}"),
+        SessionEvent::ToolsListed(Ok(list)) => {
+            let names: Vec<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
+            format!("tools {names:?} {:?}", list.problems)
+        }
+        SessionEvent::ToolsListed(Err(error)) => format!("no tools: {error}"),
+        SessionEvent::CallEnded { call, result } => match result {
+            Ok(result) => format!("{} ended {:?}", call.0, result.content),
+            Err(error) => format!("{} failed: {error}", call.0),
+        },
+        SessionEvent::Progress { call, progress, .. } => format!("{} at {progress}", call.0),
+    };
+    events.iter().map(describe).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn a_modern_server_is_ready_after_one_answer() {
+    let mut client = TestClient::new(ProtocolPreference::Auto);
+    let sent = client.sent();
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0]["method"], "server/discover");
+    let meta = &sent[0]["params"]["_meta"];
+    assert_eq!(
+        meta["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        json!({})
+    );
+    assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "test");
+    let ready = client.receive(json!({"id": 0, "result": {
+        "resultType": "complete", "supportedVersions": ["2025-11-25", "2026-07-28", "2031-01-01"],
+        "capabilities": {"tools": {}},
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "2"}}}}));
+    assert_eq!(ready, "ready 2026-07-28 modern");
+    assert!(client.sent().is_empty());
+}
+
+#[test]
+fn any_other_error_or_silence_means_a_legacy_server() {
+    for code in [-32601, -32602, -32600, -32700, -32000, 0, 404] {
+        let mut client = TestClient::new(ProtocolPreference::Auto);
+        client.sent();
+        client.receive(json!({"id": 0, "error": {"code": code, "message": "no"}}));
+        let sent = client.sent();
+        assert_eq!(sent[0]["method"], "initialize", "after error {code}");
+        assert_eq!(sent[0]["params"]["protocolVersion"], "2025-11-25");
+        let ready = client.receive(json!({"id": 1, "result": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}}));
+        assert_eq!(ready, "ready 2025-06-18 old");
+        assert_eq!(client.sent()[0]["method"], "notifications/initialized");
+    }
+    let mut silent = TestClient::new(ProtocolPreference::Auto);
+    silent.sent();
+    silent.session.give_up_probe();
+    silent.session.give_up_probe();
+    assert_eq!(silent.sent().len(), 1, "initialize is sent once");
+}
+
+#[test]
+fn a_modern_server_that_is_slow_to_start_is_not_taken_for_a_legacy_one() {
+    let mut client = TestClient::new(ProtocolPreference::Auto);
+    client.session.give_up_probe();
+    let late = client.receive(json!({"id": 0, "result": {"supportedVersions": ["2026-07-28"]}}));
+    assert_eq!(late, "ready 2026-07-28 ?");
+    let refused = json!({"id": 1, "error": {"code": -32022, "message": "modern only"}});
+    assert_eq!(client.receive(refused), "");
+    assert_eq!(client.session.strays().late_answers, 1);
+}
+
+#[test]
+fn versions_that_nobody_shares_are_named() {
+    for (preference, answer, failure) in [
+        (
+            ProtocolPreference::Auto,
+            json!({"id": 0, "error": {"code": -32022, "message": "no", "data": {"supported": ["2031-01-01"], "requested": "2026-07-28"}}}),
+            "failed: the server speaks 2031-01-01, not 2026-07-28",
+        ),
+        (
+            ProtocolPreference::Only(ProtocolVersion::LATEST),
+            json!({"id": 0, "error": {"code": -32601, "message": "no such method"}}),
+            "failed: the server refused the handshake: no such method (error -32601)",
+        ),
+        (
+            ProtocolPreference::Only(ProtocolVersion::LATEST_LEGACY),
+            json!({"id": 1, "result": {"protocolVersion": "2031-01-01"}}),
+            "failed: the server speaks 2031-01-01, not 2025-11-25",
+        ),
+        (
+            ProtocolPreference::Auto,
+            json!({"id": 0, "result": {"supportedVersions": []}}),
+            "failed: the server speaks no version, not 2026-07-28",
+        ),
+    ] {
+        let mut client = TestClient::new(preference);
+        assert_eq!(client.receive(answer), failure);
+    }
+}
+
+#[test]
+fn calls_are_told_apart_by_id_and_each_ends_once() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let (first, second) = (client.call("{}"), client.call("{}"));
+    let sent = client.sent();
+    let (a, b) = (&sent[0]["id"], &sent[1]["id"]);
+    let answer = |id: &Value, text: &str| json!({"id": id, "result": {"content": [{"type": "text", "text": text}]}});
+    let ended = client.receive(answer(b, "b"));
+    assert_eq!(
+        ended,
+        format!("{} ended [Text {{ text: \"b\" }}]", second.0)
+    );
+    assert_eq!(client.receive(answer(b, "again")), "");
+    assert_eq!(client.receive(answer(&json!(99), "?")), "");
+    assert_eq!(client.receive(answer(&json!("x"), "?")), "");
+    let ended = client.receive(answer(a, "a"));
+    assert_eq!(ended, format!("{} ended [Text {{ text: \"a\" }}]", first.0));
+    let strays = client.session.strays();
+    assert_eq!((strays.late_answers, strays.unknown_answers), (1, 2));
+}
+
+#[test]
+fn arguments_keep_their_digits_and_stay_on_one_line() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST_LEGACY);
+    client.call("{\n  \"n\": 12345678901234567890.10,\r\n \"text\": \"a\\nb\"\n}");
+    let bytes = String::from_utf8(client.session.take_output()).unwrap();
+    assert_eq!(bytes.matches('\n').count(), 1);
+    assert!(bytes.contains("12345678901234567890.10"));
+    assert!(bytes.contains(r#""a\nb""#));
+    assert!(
+        !bytes.contains("protocolVersion"),
+        "legacy requests carry no version"
+    );
+    assert!(bytes.contains(r#""dev.toolq/idempotency-key":"key-1""#));
+}
+
+#[test]
+fn a_cancelled_call_never_ends_and_its_late_answer_is_counted() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let call = client.call("{}");
+    let id = client.sent()[0]["id"].clone();
+    client.session.cancel_call(call, "timed out after 2s");
+    let sent = client.sent();
+    assert_eq!(sent[0]["method"], "notifications/cancelled");
+    assert_eq!(sent[0]["params"]["requestId"], id);
+    assert_eq!(
+        client.receive(json!({"id": id, "result": {"content": []}})),
+        ""
+    );
+    assert_eq!(client.session.strays().late_answers, 1);
+    client.session.cancel_call(call, "twice");
+    assert!(client.sent().is_empty());
+}
+
+#[test]
+fn progress_only_grows() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let call = client.call("{}");
+    let token = client.sent()[0]["params"]["_meta"]["progressToken"].clone();
+    let progress = |value: f64| json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": value}});
+    assert_eq!(client.receive(progress(0.5)), format!("{} at 0.5", call.0));
+    assert_eq!(client.receive(progress(0.5)), "");
+    assert_eq!(client.receive(progress(0.1)), "");
+    assert_eq!(client.receive(progress(2.0)), format!("{} at 2", call.0));
+    let unknown = json!({"method": "notifications/progress", "params": {"progressToken": "x", "progress": 1}});
+    assert_eq!(client.receive(unknown), "");
+}
+
+#[test]
+fn requests_of_the_server_are_answered_with_their_own_id() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST_LEGACY);
+    client.receive(json!({"id": "p-1", "method": "ping"}));
+    client.receive(json!({"id": 0, "method": "roots/list", "params": {}}));
+    let sent = client.sent();
+    assert_eq!(
+        sent[0],
+        json!({"jsonrpc": "2.0", "id": "p-1", "result": {}})
+    );
+    assert_eq!(sent[1]["id"], 0);
+    assert_eq!(sent[1]["error"]["code"], -32601);
+}
+
+#[test]
+fn a_server_may_have_its_request_repeated_with_its_state_but_not_for_ever() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let call = client.call(r#"{"a":1.50}"#);
+    let mut ended = String::new();
+    for round in 1..=8 {
+        let sent = client.sent();
+        assert_eq!(sent.len(), 1, "round {round}");
+        if round > 1 {
+            assert_eq!(sent[0]["params"]["requestState"], "s\u{1F980}");
+        }
+        let id = &sent[0]["id"];
+        ended = client.receive(json!({"id": id, "result": {"resultType": "input_required", "requestState": "s\u{1F980}"}}));
+    }
+    let failure = "failed: the server asks for input from a user, and there is none here";
+    assert_eq!(ended, format!("{} {failure}", call.0));
+}
+
+#[test]
+fn unusable_tools_are_left_out_alone_and_pages_are_joined() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    client.session.list_tools();
+    let id = client.sent()[0]["id"].clone();
+    client.receive(json!({"id": id, "result": {"nextCursor": "", "tools": [
+        {"name": "a", "inputSchema": {"type": "object"}},
+        {"name": "no_schema"},
+        {"inputSchema": {}},
+        {"name": "task", "inputSchema": {}, "execution": {"taskSupport": "required"}},
+    ]}}));
+    let sent = client.sent();
+    assert_eq!(sent[0]["params"]["cursor"], "");
+    let id = &sent[0]["id"];
+    let listed = client.receive(json!({"id": id, "result": {"tools": [
+        {"name": "b", "inputSchema": {}}, {"name": "a", "inputSchema": {}},
+    ]}}));
+    assert_eq!(
+        listed,
+        "tools [\"a\", \"b\"] [\"the tool no_schema is left out: missing field `inputSchema`\", \
+         \"the tool without a name is left out: missing field `name`\", \
+         \"the tool task is left out: it can only be called as a task\", \
+         \"the tool a is left out: another tool has its name\"]"
+    );
+}
+
+#[test]
+fn a_list_that_never_ends_is_given_up() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    client.session.list_tools();
+    let mut listed = String::new();
+    while listed.is_empty() {
+        let id = client.sent()[0]["id"].clone();
+        listed = client.receive(json!({"id": id, "result": {"nextCursor": "again", "tools": []}}));
+    }
+    assert_eq!(
+        listed,
+        "no tools: the server's list of tools has over 1000 pages"
+    );
+}
+
+#[test]
+fn an_answer_that_is_too_long_fails_its_own_call() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let call = client.call("{}");
+    let id = client.sent()[0]["id"].clone();
+    let start = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[");
+    let events = client
+        .session
+        .receive_too_long(start.as_bytes(), 300_000_000);
+    let failure = "failed: the server's answer has 300000000 bytes, which is too long";
+    assert_eq!(describe(&events), format!("{} {failure}", call.0));
+}
+
+#[test]
+fn noise_on_stdout_is_skipped_and_counted() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    for noise in ["Listening…", "{\"level\":\"info\"}", "[1,2]", "null", "{"] {
+        assert_eq!(client.receive_line(noise), "");
+    }
+    assert_eq!(client.session.strays().noise_lines, 5);
+}
+
+#[test]
+fn the_lists_of_real_servers_are_read() {
+    let lists = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/mcp/lists");
+    let files = std::fs::read_dir(lists).expect("the lists of real servers are read at ../shared");
+    let mut tools = 0;
+    for file in files {
+        let list = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let list: Box<RawValue> = serde_json::from_str(&list).unwrap();
+        let mut client = TestClient::ready(ProtocolVersion::LATEST);
+        client.session.list_tools();
+        let id = client.sent()[0]["id"].clone();
+        let answer = format!(
+            "{{\"id\":{id},\"result\":{}}}",
+            list.get().replace('\n', " ")
+        );
+        let events = client.session.receive(answer.as_bytes());
+        let [SessionEvent::ToolsListed(Ok(list))] = &events[..] else {
+            panic!("{events:?}");
+        };
+        tools += list.tools.len();
+    }
+    assert!(tools >= 60, "{tools} tools in ten lists");
+}

@@ -1,0 +1,98 @@
+//! Collects the pages of `tools/list`.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::client::error::ToolListError;
+use crate::client::event::ToolList;
+use crate::client::request_meta::RequestMeta;
+use crate::tool::Tool;
+
+/// A list of more pages is taken for one that doesn't end.
+const MAX_PAGES: usize = 1_000;
+
+/// The pages that have come.
+#[derive(Debug, Default)]
+pub(crate) struct ToolListPages {
+    list: ToolList,
+    names: HashSet<String>,
+    pages: usize,
+}
+
+/// What to do after a page.
+#[derive(Debug)]
+pub(crate) enum NextPage {
+    /// Ask for the page at this cursor. An empty one is valid.
+    Ask(String),
+    /// The list is complete.
+    Done(ToolList),
+}
+
+#[derive(Serialize)]
+pub(crate) struct ListToolsParams<'a> {
+    #[serde(rename = "_meta", skip_serializing_if = "RequestMeta::is_empty")]
+    pub(crate) meta: RequestMeta<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cursor: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListToolsResult<'t> {
+    #[serde(borrow)]
+    tools: Vec<&'t RawValue>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ToolName {
+    name: String,
+}
+
+impl ToolListPages {
+    /// Takes a page.
+    pub(crate) fn add(&mut self, page: &RawValue) -> Result<NextPage, ToolListError> {
+        let page: ListToolsResult<'_> = serde_json::from_str(page.get())
+            .map_err(|error| ToolListError::InvalidAnswer(error.to_string()))?;
+        for definition in page.tools {
+            self.add_tool(definition);
+        }
+        self.pages += 1;
+        match page.next_cursor {
+            Some(_) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
+            Some(cursor) => Ok(NextPage::Ask(cursor)),
+            None => Ok(NextPage::Done(std::mem::take(&mut self.list))),
+        }
+    }
+
+    /// Adds a tool. One that can't be used is left out alone.
+    fn add_tool(&mut self, definition: &RawValue) {
+        let tool: Tool = match serde_json::from_str(definition.get()) {
+            Ok(tool) => tool,
+            Err(error) => {
+                // The position would be one in the definition, which nobody sees alone.
+                let error = error.to_string();
+                let reason = error.split(" at line ").next().unwrap_or_default();
+                let name = serde_json::from_str(definition.get())
+                    .map_or_else(|_| "without a name".to_owned(), |tool: ToolName| tool.name);
+                self.leave_out(&name, reason);
+                return;
+            }
+        };
+        if tool.requires_task() {
+            self.leave_out(&tool.name, "it can only be called as a task");
+        } else if self.names.insert(tool.name.clone()) {
+            self.list.tools.push(tool);
+        } else {
+            self.leave_out(&tool.name, "another tool has its name");
+        }
+    }
+
+    fn leave_out(&mut self, name: &str, reason: &str) {
+        self.list
+            .problems
+            .push(format!("the tool {name} is left out: {reason}"));
+    }
+}

@@ -1,0 +1,31 @@
+//! The Model Context Protocol (MCP) for tools, in both of its eras.
+//!
+//! This crate does no input or output of its own: whoever has a connection hands over the bytes that came and sends the
+//! bytes that it is given. So the same code serves pipes and HTTP, and every situation can be tested without a server.
+//!
+//! ```text
+//! bytes ──► framing ──► message ──► client or server ──► events
+//!                                     │
+//! bytes ◄──────── outbox ◄────────────┘
+//! ```
+//!
+//! Numbers pass digit by digit: arguments and results are raw JSON, never parsed into floats.
+//!
+//! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
+
+mod call_result;
+pub mod client;
+mod framing;
+mod message;
+mod outbox;
+mod protocol;
+mod rpc_error;
+pub mod server;
+mod tool;
+
+pub use call_result::{CallToolResult, ContentBlock, ResourceContents};
+pub use framing::{Frame, LineFramer};
+pub use message::{Message, NotMessage, RequestId, parse_messages};
+pub use protocol::{Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion};
+pub use rpc_error::RpcError;
+pub use tool::{Tool, ToolAnnotations};

@@ -1,0 +1,180 @@
+//! Messages of JSON-RPC 2.0.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::rpc_error::RpcError;
+
+/// The id of a request: a string or an integer, kept as JSON so that it's echoed as it came.
+#[derive(Debug, Clone)]
+pub struct RequestId(Box<RawValue>);
+
+impl RequestId {
+    /// Returns the id as JSON.
+    pub fn as_json(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Returns the id as raw JSON.
+    pub(crate) fn as_raw(&self) -> &RawValue {
+        &self.0
+    }
+
+    /// Returns the id if it is one that we may have given.
+    pub(crate) fn as_number(&self) -> Option<u64> {
+        self.as_json().parse().ok()
+    }
+
+    /// Reads an id. `null` isn't one, nor is a number with a fraction.
+    fn from_raw(raw: &RawValue) -> Option<Self> {
+        let json = raw.get();
+        let digits = json.strip_prefix('-').unwrap_or(json);
+        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        (is_integer || json.starts_with('"')).then(|| Self(raw.to_owned()))
+    }
+}
+
+/// One message.
+#[derive(Debug)]
+pub enum Message<'t> {
+    /// A call of a method that must be answered.
+    Request {
+        /// What the answer must carry.
+        id: RequestId,
+        /// The name of the method.
+        method: Cow<'t, str>,
+        /// The method's parameters.
+        params: Option<&'t RawValue>,
+    },
+    /// A call of a method without an answer.
+    Notification {
+        /// The name of the method.
+        method: Cow<'t, str>,
+        /// The method's parameters.
+        params: Option<&'t RawValue>,
+    },
+    /// The answer to a request.
+    Response {
+        /// The id of the request. `None` if the other side couldn't read it.
+        id: Option<RequestId>,
+        /// The result, or why there is none.
+        result: Result<&'t RawValue, RpcError>,
+    },
+}
+
+/// A line that isn't a message, such as a banner that a server prints at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a JSON-RPC message")]
+pub struct NotMessage;
+
+/// The members of all kinds of messages.
+#[derive(Deserialize)]
+struct MessageMembers<'t> {
+    #[serde(borrow)]
+    id: Option<&'t RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'t, str>>,
+    #[serde(borrow)]
+    params: Option<&'t RawValue>,
+    #[serde(borrow)]
+    result: Option<&'t RawValue>,
+    error: Option<RpcError>,
+}
+
+/// Reads a line: one message, or a batch of them as in revision 2025-03-26.
+///
+/// # Errors
+/// The line isn't JSON, or a part of it isn't a message.
+pub fn parse_messages(line: &[u8]) -> Result<Vec<Message<'_>>, NotMessage> {
+    if line.first() == Some(&b'[') {
+        let batch: Vec<MessageMembers<'_>> =
+            serde_json::from_slice(line).map_err(|_| NotMessage)?;
+        return batch.into_iter().map(Message::from_members).collect();
+    }
+    let members = serde_json::from_slice(line).map_err(|_| NotMessage)?;
+    Ok(vec![Message::from_members(members)?])
+}
+
+impl<'t> Message<'t> {
+    fn from_members(members: MessageMembers<'t>) -> Result<Self, NotMessage> {
+        let MessageMembers {
+            id,
+            method,
+            params,
+            result,
+            error,
+        } = members;
+        let id = match id {
+            Some(raw) => Some(RequestId::from_raw(raw).ok_or(NotMessage)?),
+            None => None,
+        };
+        match (method, id, result, error) {
+            (Some(method), Some(id), ..) => Ok(Self::Request { id, method, params }),
+            (Some(method), None, ..) => Ok(Self::Notification { method, params }),
+            (None, id, _, Some(error)) => Ok(Self::Response {
+                id,
+                result: Err(error),
+            }),
+            (None, Some(id), Some(result), None) => Ok(Self::Response {
+                id: Some(id),
+                result: Ok(result),
+            }),
+            (None, ..) => Err(NotMessage),
+        }
+    }
+}
+
+/// Finds the id of a response of which only the beginning is known. Returns `None` if the id isn't in it, or isn't a
+/// number.
+pub(crate) fn find_response_id(start: &[u8]) -> Option<u64> {
+    let mut depth = 0_u32;
+    let mut position = 0;
+    while position < start.len() {
+        match start[position] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let end = string_end(start, position)?;
+                let is_key = || start[end..].trim_ascii_start().first() == Some(&b':');
+                if depth == 1 && &start[position..end] == b"\"id\"" && is_key() {
+                    return leading_number(start[end..].trim_ascii_start()[1..].trim_ascii_start());
+                }
+                position = end;
+                continue;
+            }
+            _ => {}
+        }
+        position += 1;
+    }
+    None
+}
+
+/// Finds the id of a request of which only the beginning is known, if the id is a number.
+pub(crate) fn find_long_line_id(start: &[u8]) -> Option<RequestId> {
+    let number = find_response_id(start)?;
+    let raw = RawValue::from_string(number.to_string()).ok()?;
+    Some(RequestId(raw))
+}
+
+/// Returns the position after the string that begins at `start`.
+fn string_end(json: &[u8], start: usize) -> Option<usize> {
+    let mut position = start + 1;
+    loop {
+        match json.get(position)? {
+            b'"' => return Some(position + 1),
+            b'\\' => position += 2,
+            _ => position += 1,
+        }
+    }
+}
+
+/// Returns the number that `json` begins with, if its end is there, too.
+fn leading_number(json: &[u8]) -> Option<u64> {
+    let end = json.iter().position(|byte| !byte.is_ascii_digit())?;
+    str::from_utf8(&json[..end]).ok()?.parse().ok()
+}

@@ -1,0 +1,111 @@
+//! Messages that are to be sent, each on a line of its own.
+
+use std::mem;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::message::RequestId;
+use crate::rpc_error::RpcError;
+
+/// Messages that are to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+}
+
+#[derive(Serialize)]
+struct OutgoingRequest<'a, P> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: P,
+}
+
+#[derive(Serialize)]
+struct OutgoingNotification<P> {
+    jsonrpc: &'static str,
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<P>,
+}
+
+#[derive(Serialize)]
+struct OutgoingResult<'a, R> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    result: R,
+}
+
+#[derive(Serialize)]
+struct OutgoingError<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RawValue>,
+    error: RpcError,
+}
+
+/// `{}`.
+#[derive(Debug, Serialize)]
+pub(crate) struct EmptyObject {}
+
+impl Outbox {
+    /// Takes what is to be sent.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        mem::take(&mut self.bytes)
+    }
+
+    /// Sends a request.
+    pub(crate) fn request(&mut self, id: u64, method: &str, params: impl Serialize) {
+        self.push(&OutgoingRequest {
+            jsonrpc: "2.0",
+            id,
+            method,
+            params,
+        });
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notification(&mut self, method: &'static str, params: Option<impl Serialize>) {
+        self.push(&OutgoingNotification {
+            jsonrpc: "2.0",
+            method,
+            params,
+        });
+    }
+
+    /// Answers the request `id` with a result.
+    pub(crate) fn result(&mut self, id: &RequestId, result: impl Serialize) {
+        self.push(&OutgoingResult {
+            jsonrpc: "2.0",
+            id: id.as_raw(),
+            result,
+        });
+    }
+
+    /// Answers the request `id` with an error. A message whose id can't be read gets an error without one.
+    pub(crate) fn error(&mut self, id: Option<&RequestId>, error: RpcError) {
+        self.push(&OutgoingError {
+            jsonrpc: "2.0",
+            id: id.map(RequestId::as_raw),
+            error,
+        });
+    }
+
+    fn push(&mut self, message: &impl Serialize) {
+        let start = self.bytes.len();
+        // Nothing that is sent can fail to serialize: all keys are text.
+        if serde_json::to_writer(&mut self.bytes, message).is_err() {
+            self.bytes.truncate(start);
+            return;
+        }
+        // Raw JSON may have line breaks between its values, and a message must not. A line break inside a string is
+        // always escaped.
+        for byte in &mut self.bytes[start..] {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        self.bytes.push(b'\n');
+    }
+}

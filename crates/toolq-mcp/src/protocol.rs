@@ -1,0 +1,97 @@
+//! The revisions of the protocol and their two eras.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How client and server agree on a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtocolEra {
+    /// Up to 2025-11-25: once, by `initialize`.
+    Legacy,
+    /// From 2026-07-28 on: every request carries its version.
+    Modern,
+}
+
+/// A revision of the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProtocolVersion {
+    /// The first one.
+    V2024_11_05,
+    /// Streamable HTTP, annotations of tools, batches.
+    V2025_03_26,
+    /// Structured content; no batches.
+    V2025_06_18,
+    /// Errors of inputs are results.
+    V2025_11_25,
+    /// No handshake and no sessions.
+    V2026_07_28,
+}
+
+impl ProtocolVersion {
+    /// Every known revision, oldest first.
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+    /// The newest revision that begins with `initialize`.
+    pub const LATEST_LEGACY: Self = Self::V2025_11_25;
+    /// The newest revision.
+    pub const LATEST: Self = Self::V2026_07_28;
+
+    /// Returns the revision's date, as messages have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// Returns the revision with this date, if it is known.
+    pub fn from_date(date: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|version| version.as_str() == date)
+    }
+
+    /// Returns the era of the revision.
+    pub fn era(self) -> ProtocolEra {
+        if self >= Self::V2026_07_28 {
+            ProtocolEra::Modern
+        } else {
+            ProtocolEra::Legacy
+        }
+    }
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which revisions a client may agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtocolPreference {
+    /// Asks for the modern era first, then falls back to the legacy one.
+    #[default]
+    Auto,
+    /// Only this revision.
+    Only(ProtocolVersion),
+}
+
+/// The name and version of a client or a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Implementation {
+    /// The program's name.
+    pub name: String,
+    /// The program's version.
+    #[serde(default)]
+    pub version: String,
+}

@@ -1,0 +1,85 @@
+//! Errors of JSON-RPC, with the codes that MCP adds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::protocol::ProtocolVersion;
+
+/// The answer to a request that couldn't be served.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RpcError {
+    /// What kind of error it is: one of the constants below, or one of the server's own.
+    pub code: i64,
+    /// A short description.
+    #[serde(default)]
+    pub message: String,
+    /// What else the sender says about the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl RpcError {
+    /// The message isn't a request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// The request's parameters can't be used, or name something unknown.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The receiver doesn't know the method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// An HTTP header says something else than the request's body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The request needs a capability that the client didn't declare.
+    pub const MISSING_REQUIRED_CLIENT_CAPABILITY: i64 = -32021;
+    /// The server doesn't speak the version of the request. `data.supported` lists those that it does speak.
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+
+    /// Creates an error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// Says which versions a server speaks, to a client that asked for another one.
+    pub(crate) fn unsupported_version(requested: &str) -> Self {
+        let supported = ProtocolVersion::ALL.map(ProtocolVersion::as_str);
+        let data = serde_json::json!({"supported": supported, "requested": requested});
+        Self {
+            data: serde_json::value::to_raw_value(&data).ok(),
+            ..Self::new(
+                Self::UNSUPPORTED_PROTOCOL_VERSION,
+                format!("unsupported protocol version {requested}"),
+            )
+        }
+    }
+
+    /// Returns whether only a server of the modern era answers so.
+    pub(crate) fn is_modern(&self) -> bool {
+        matches!(
+            self.code,
+            Self::HEADER_MISMATCH
+                | Self::MISSING_REQUIRED_CLIENT_CAPABILITY
+                | Self::UNSUPPORTED_PROTOCOL_VERSION
+        )
+    }
+
+    /// Returns the versions in `data.supported`.
+    pub(crate) fn supported_versions(&self) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct SupportedVersions {
+            supported: Vec<String>,
+        }
+        let data = self.data.as_deref().map(RawValue::get).unwrap_or_default();
+        serde_json::from_str(data)
+            .map_or_else(|_| Vec::new(), |data: SupportedVersions| data.supported)
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (error {})", self.message, self.code)
+    }
+}

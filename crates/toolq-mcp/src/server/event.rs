@@ -1,0 +1,36 @@
+//! What a server learns from its client.
+
+use serde_json::value::RawValue;
+
+/// A call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub(crate) u64);
+
+/// Something that a client wants.
+#[derive(Debug)]
+pub enum ServerEvent {
+    /// A tool is to be called. Answer with [`answer_call`](super::ServerSession::answer_call).
+    CallTool(ToolCall),
+    /// A call is to be stopped. It needs no answer.
+    CancelCall {
+        /// Which call.
+        call: CallId,
+        /// Why, if the client says so.
+        reason: Option<String>,
+    },
+}
+
+/// A call that a client makes.
+#[derive(Debug)]
+pub struct ToolCall {
+    /// The call, for its answer.
+    pub call: CallId,
+    /// The id of the client's request, as JSON.
+    pub request_id: String,
+    /// The name of the tool, which is in the catalog.
+    pub name: String,
+    /// The arguments: any JSON, as it came.
+    pub arguments: Box<RawValue>,
+    /// Whether the client wants to know how far the call is.
+    pub wants_progress: bool,
+}

@@ -1,0 +1,13 @@
+//! A server's side of one connection to a client: lists tools, and hands out the calls of them.
+
+mod catalog;
+mod event;
+mod request;
+mod session;
+
+#[cfg(test)]
+mod tests;
+
+pub use catalog::ToolCatalog;
+pub use event::{CallId, ServerEvent, ToolCall};
+pub use session::ServerSession;

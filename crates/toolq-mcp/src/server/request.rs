@@ -1,0 +1,276 @@
+//! The parameters of a client's requests, and the members of the server's results.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::call_result::{CallToolResult, ContentBlock};
+use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
+use crate::rpc_error::RpcError;
+use crate::server::catalog::ToolCatalog;
+use crate::tool::Tool;
+
+/// How long clients may keep lists, in milliseconds. The catalog doesn't change while the server runs, but a client can't
+/// know when the next one starts.
+const LIST_TTL_MS: u64 = 60_000;
+
+/// What all requests may have.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct CommonParams<'t> {
+    #[serde(rename = "_meta", borrow)]
+    pub(crate) meta: Option<RequestMeta<'t>>,
+}
+
+/// `_meta` of a request.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct RequestMeta<'t> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    protocol_version: Option<String>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
+    client_capabilities: Option<&'t RawValue>,
+    #[serde(rename = "progressToken", borrow)]
+    pub(crate) progress_token: Option<&'t RawValue>,
+}
+
+/// Parameters of `initialize`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InitializeParams {
+    pub(crate) protocol_version: String,
+}
+
+/// Parameters of `tools/list`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ListToolsParams {
+    pub(crate) cursor: Option<String>,
+}
+
+/// Parameters of `tools/call`.
+#[derive(Deserialize)]
+pub(crate) struct CallToolParams {
+    pub(crate) name: String,
+    pub(crate) arguments: Option<Box<RawValue>>,
+}
+
+/// Parameters of `notifications/cancelled`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelledParams<'t> {
+    #[serde(borrow)]
+    pub(crate) request_id: &'t RawValue,
+    pub(crate) reason: Option<String>,
+}
+
+/// Parameters of `notifications/progress`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProgressParams<'a> {
+    pub(crate) progress_token: &'a RawValue,
+    pub(crate) progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<&'a str>,
+}
+
+/// Result of `initialize`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InitializeResult<'a> {
+    protocol_version: &'static str,
+    capabilities: ServerCapabilities,
+    server_info: &'a Implementation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+}
+
+/// Result of `server/discover`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DiscoverResult<'a> {
+    supported_versions: [&'static str; 1],
+    capabilities: ServerCapabilities,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    #[serde(flatten)]
+    modern: ModernMembers<'a>,
+    #[serde(flatten)]
+    cache: CacheMembers,
+}
+
+/// Result of `tools/list`.
+#[derive(Serialize)]
+pub(crate) struct ListToolsResult<'a> {
+    tools: &'a [Tool],
+    #[serde(flatten)]
+    modern: Option<ModernMembers<'a>>,
+    #[serde(flatten)]
+    cache: Option<CacheMembers>,
+}
+
+/// Result of `tools/call`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CallToolAnswer<'a> {
+    content: &'a [ContentBlock],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a RawValue>,
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    #[serde(rename = "_meta", skip_serializing_if = "CallMeta::is_empty")]
+    meta: CallMeta<'a>,
+}
+
+/// `_meta` of a call's result.
+#[derive(Serialize)]
+struct CallMeta<'a> {
+    #[serde(flatten)]
+    of_era: Option<ResultMeta<'a>>,
+    #[serde(flatten)]
+    of_result: &'a Map<String, Value>,
+}
+
+impl CallMeta<'_> {
+    fn is_empty(&self) -> bool {
+        self.of_era.is_none() && self.of_result.is_empty()
+    }
+}
+
+/// `{"tools": {}}`: the list never changes.
+#[derive(Default, Serialize)]
+struct ServerCapabilities {
+    tools: ToolsCapability,
+}
+
+#[derive(Default, Serialize)]
+struct ToolsCapability {}
+
+/// What every result of the modern era has.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ModernMembers<'a> {
+    result_type: &'static str,
+    #[serde(rename = "_meta")]
+    meta: ResultMeta<'a>,
+}
+
+#[derive(Serialize)]
+struct ResultMeta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+    server_info: &'a Implementation,
+}
+
+/// How long a result may be kept, and by whom.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CacheMembers {
+    ttl_ms: u64,
+    cache_scope: &'static str,
+}
+
+impl RequestMeta<'_> {
+    /// Returns the version of a modern request; `None` for a legacy one.
+    ///
+    /// # Errors
+    /// What the request lacks, or a version that isn't supported.
+    pub(crate) fn version(&self) -> Result<Option<ProtocolVersion>, RpcError> {
+        let Some(date) = &self.protocol_version else {
+            return Ok(None);
+        };
+        let version = ProtocolVersion::from_date(date)
+            .filter(|version| version.era() == ProtocolEra::Modern)
+            .ok_or_else(|| RpcError::unsupported_version(date))?;
+        if self.client_capabilities.is_none() {
+            let message = "_meta has no io.modelcontextprotocol/clientCapabilities";
+            return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+        }
+        Ok(Some(version))
+    }
+}
+
+impl<'a> ModernMembers<'a> {
+    fn new(catalog: &'a ToolCatalog) -> Self {
+        Self {
+            result_type: "complete",
+            meta: ResultMeta {
+                server_info: catalog.server(),
+            },
+        }
+    }
+
+    fn for_version(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Option<Self> {
+        (version.era() == ProtocolEra::Modern).then(|| Self::new(catalog))
+    }
+}
+
+impl CacheMembers {
+    fn new() -> Self {
+        Self {
+            ttl_ms: LIST_TTL_MS,
+            cache_scope: "private",
+        }
+    }
+}
+
+impl<'a> InitializeResult<'a> {
+    pub(crate) fn new(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Self {
+        Self {
+            protocol_version: version.as_str(),
+            capabilities: ServerCapabilities::default(),
+            server_info: catalog.server(),
+            instructions: catalog.instructions(),
+        }
+    }
+}
+
+impl<'a> DiscoverResult<'a> {
+    pub(crate) fn new(catalog: &'a ToolCatalog) -> Self {
+        Self {
+            supported_versions: [ProtocolVersion::LATEST.as_str()],
+            capabilities: ServerCapabilities::default(),
+            instructions: catalog.instructions(),
+            modern: ModernMembers::new(catalog),
+            cache: CacheMembers::new(),
+        }
+    }
+}
+
+impl<'a> ListToolsResult<'a> {
+    pub(crate) fn new(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Self {
+        let modern = ModernMembers::for_version(version, catalog);
+        Self {
+            tools: catalog.tools(),
+            cache: modern.is_some().then(CacheMembers::new),
+            modern,
+        }
+    }
+}
+
+impl<'a> CallToolAnswer<'a> {
+    /// Structured content exists since 2025-06-18. Until 2026-07-28 it had to be an object.
+    pub(crate) fn new(
+        version: ProtocolVersion,
+        catalog: &'a ToolCatalog,
+        result: &'a CallToolResult,
+    ) -> Self {
+        let is_allowed = |json: &&RawValue| match version {
+            ProtocolVersion::V2024_11_05 | ProtocolVersion::V2025_03_26 => false,
+            ProtocolVersion::V2025_06_18 | ProtocolVersion::V2025_11_25 => {
+                json.get().starts_with('{')
+            }
+            ProtocolVersion::V2026_07_28 => true,
+        };
+        let modern = ModernMembers::for_version(version, catalog);
+        Self {
+            content: &result.content,
+            structured_content: result.structured_content.as_deref().filter(is_allowed),
+            is_error: result.is_error,
+            result_type: modern.as_ref().map(|members| members.result_type),
+            meta: CallMeta {
+                of_era: modern.map(|members| members.meta),
+                of_result: &result.meta,
+            },
+        }
+    }
+}

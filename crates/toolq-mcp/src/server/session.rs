@@ -1,0 +1,292 @@
+//! One connection: its handshake, if it has one, and its calls, each answered by the id of its request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::call_result::CallToolResult;
+use crate::message::{Message, RequestId, find_long_line_id, parse_messages};
+use crate::outbox::{EmptyObject, Outbox};
+use crate::protocol::{ProtocolEra, ProtocolVersion};
+use crate::rpc_error::RpcError;
+use crate::server::catalog::ToolCatalog;
+use crate::server::event::{CallId, ServerEvent, ToolCall};
+use crate::server::request::{
+    CallToolAnswer, CallToolParams, CancelledParams, CommonParams, DiscoverResult,
+    InitializeParams, InitializeResult, ListToolsParams, ListToolsResult, ProgressParams,
+};
+
+/// A server's side of a connection. Hand over every line that the client sends, and send every byte that
+/// [`take_output`](Self::take_output) returns.
+#[derive(Debug)]
+pub struct ServerSession {
+    catalog: Arc<ToolCatalog>,
+    /// What `initialize` agreed on. A modern client never sends it.
+    legacy_version: Option<ProtocolVersion>,
+    next_call: u64,
+    running: BTreeMap<CallId, RunningCall>,
+    outbox: Outbox,
+    noise_lines: u64,
+}
+
+/// A call without an answer.
+#[derive(Debug)]
+struct RunningCall {
+    request: RequestId,
+    version: ProtocolVersion,
+    progress_token: Option<Box<RawValue>>,
+    /// How far the last notification said the call is. Later ones must say more.
+    progress: Option<f64>,
+}
+
+impl ServerSession {
+    /// Begins a connection.
+    pub fn new(catalog: Arc<ToolCatalog>) -> Self {
+        Self {
+            catalog,
+            legacy_version: None,
+            next_call: 0,
+            running: BTreeMap::new(),
+            outbox: Outbox::default(),
+            noise_lines: 0,
+        }
+    }
+
+    /// Returns the bytes that are to be sent now.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        self.outbox.take()
+    }
+
+    /// Returns how many lines weren't messages. They get no answer: a client that prints to its server's stdin by
+    /// mistake would otherwise get an error for every line.
+    pub fn noise_lines(&self) -> u64 {
+        self.noise_lines
+    }
+
+    /// Returns the calls without an answer, oldest first.
+    pub fn running_calls(&self) -> impl Iterator<Item = CallId> {
+        self.running.keys().copied()
+    }
+
+    /// Takes a line from the client.
+    pub fn receive(&mut self, line: &[u8]) -> Vec<ServerEvent> {
+        let Ok(messages) = parse_messages(line) else {
+            self.noise_lines += 1;
+            return Vec::new();
+        };
+        let mut events = Vec::new();
+        for message in messages {
+            events.extend(match message {
+                Message::Request { id, method, params } => self.on_request(&id, &method, params),
+                Message::Notification { method, params } => self.on_notification(&method, params),
+                // The server never asks, so there's nothing to answer.
+                Message::Response { .. } => None,
+            });
+        }
+        events
+    }
+
+    /// Takes the beginning of a line that is too long to be read. If it is a request, it is refused.
+    pub fn refuse_long_line(&mut self, start: &[u8]) {
+        match find_long_line_id(start) {
+            Some(id) => {
+                let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long");
+                self.outbox.error(Some(&id), error);
+            }
+            None => self.noise_lines += 1,
+        }
+    }
+
+    /// Answers a call. It's not an error if the call was cancelled meanwhile: it gets no answer then.
+    pub fn answer_call(&mut self, call: CallId, result: &CallToolResult) {
+        if let Some(running) = self.running.remove(&call) {
+            let answer = CallToolAnswer::new(running.version, &self.catalog, result);
+            self.outbox.result(&running.request, answer);
+        }
+    }
+
+    /// Answers a call that can't be made at all.
+    pub fn refuse_call(&mut self, call: CallId, error: RpcError) {
+        if let Some(running) = self.running.remove(&call) {
+            self.outbox.error(Some(&running.request), error);
+        }
+    }
+
+    /// Says how far a call is, if the client wants to know and it has come further.
+    pub fn report_progress(
+        &mut self,
+        call: CallId,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) {
+        let Some(running) = self.running.get_mut(&call) else {
+            return;
+        };
+        let Some(progress_token) = &running.progress_token else {
+            return;
+        };
+        if running.progress.is_some_and(|last| progress <= last) {
+            return;
+        }
+        running.progress = Some(progress);
+        let params = ProgressParams {
+            progress_token,
+            progress,
+            total,
+            message,
+        };
+        self.outbox
+            .notification("notifications/progress", Some(params));
+    }
+
+    fn on_request(
+        &mut self,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<ServerEvent> {
+        match self.serve_request(id, method, params) {
+            Ok(event) => event,
+            Err(error) => {
+                self.outbox.error(Some(id), error);
+                None
+            }
+        }
+    }
+
+    /// Answers a request, or hands out the call that it makes.
+    ///
+    /// # Errors
+    /// Why the request can't be served.
+    fn serve_request(
+        &mut self,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Option<ServerEvent>, RpcError> {
+        if method == "initialize" {
+            let params: InitializeParams = read_params(params)?;
+            let version = ProtocolVersion::from_date(&params.protocol_version)
+                .filter(|version| version.era() == ProtocolEra::Legacy)
+                .unwrap_or(ProtocolVersion::LATEST_LEGACY);
+            self.legacy_version = Some(version);
+            let result = InitializeResult::new(version, &self.catalog);
+            self.outbox.result(id, result);
+            return Ok(None);
+        }
+        let common: CommonParams<'_> = read_optional_params(params)?;
+        let meta = common.meta.unwrap_or_default();
+        let modern = meta.version()?;
+        match (method, modern.or(self.legacy_version)) {
+            ("ping", _) if modern.is_none() => self.outbox.result(id, EmptyObject {}),
+            ("server/discover", _) if modern.is_some() => {
+                self.outbox.result(id, DiscoverResult::new(&self.catalog));
+            }
+            ("tools/list", Some(version)) => {
+                let params: ListToolsParams = read_optional_params(params)?;
+                if let Some(cursor) = params.cursor {
+                    let message = format!("unknown cursor {cursor:?}: the list has one page");
+                    return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+                }
+                let result = ListToolsResult::new(version, &self.catalog);
+                self.outbox.result(id, result);
+            }
+            ("tools/call", Some(version)) => {
+                let params = read_params(params)?;
+                let token = meta.progress_token.map(ToOwned::to_owned);
+                return self.begin_call(id, version, token, params).map(Some);
+            }
+            ("tools/list" | "tools/call" | "server/discover", _) => {
+                let message = "_meta has no io.modelcontextprotocol/protocolVersion, and no initialize came before";
+                return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+            }
+            _ => {
+                let message = format!("this server doesn't serve {method}");
+                return Err(RpcError::new(RpcError::METHOD_NOT_FOUND, message));
+            }
+        }
+        Ok(None)
+    }
+
+    fn begin_call(
+        &mut self,
+        id: &RequestId,
+        version: ProtocolVersion,
+        progress_token: Option<Box<RawValue>>,
+        params: CallToolParams,
+    ) -> Result<ServerEvent, RpcError> {
+        if !self.catalog.contains(&params.name) {
+            let message = format!("unknown tool {}", params.name);
+            return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+        }
+        if self.find_call(id.as_json()).is_some() {
+            let message = "a call with this id is still running";
+            return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
+        }
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        let wants_progress = progress_token.is_some();
+        self.running.insert(
+            call,
+            RunningCall {
+                request: id.clone(),
+                version,
+                progress_token,
+                progress: None,
+            },
+        );
+        Ok(ServerEvent::CallTool(ToolCall {
+            call,
+            request_id: id.as_json().to_owned(),
+            name: params.name,
+            arguments: params.arguments.unwrap_or_else(empty_object),
+            wants_progress,
+        }))
+    }
+
+    fn on_notification(&mut self, method: &str, params: Option<&RawValue>) -> Option<ServerEvent> {
+        if method != "notifications/cancelled" {
+            return None;
+        }
+        let params: CancelledParams<'_> = serde_json::from_str(params?.get()).ok()?;
+        let call = self.find_call(params.request_id.get())?;
+        self.running.remove(&call);
+        Some(ServerEvent::CancelCall {
+            call,
+            reason: params.reason,
+        })
+    }
+
+    /// Returns the running call of the request with this id.
+    fn find_call(&self, request_id: &str) -> Option<CallId> {
+        let mut running = self.running.iter();
+        running
+            .find_map(|(call, running)| (running.request.as_json() == request_id).then_some(*call))
+    }
+}
+
+/// Reads parameters that must be there.
+fn read_params<'t, P: Deserialize<'t>>(params: Option<&'t RawValue>) -> Result<P, RpcError> {
+    let json = params.map_or("{}", RawValue::get);
+    serde_json::from_str(json).map_err(|error| {
+        let message = format!("the parameters can't be read: {error}");
+        RpcError::new(RpcError::INVALID_PARAMS, message)
+    })
+}
+
+/// Reads parameters that may be left out.
+fn read_optional_params<'t, P: Deserialize<'t> + Default>(
+    params: Option<&'t RawValue>,
+) -> Result<P, RpcError> {
+    match params {
+        Some(_) => read_params(params),
+        None => Ok(P::default()),
+    }
+}
+
+fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,66 @@
+//! The definition of a tool, as `tools/list` has it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A tool of a server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// The name by which it is called.
+    pub name: String,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the tool does, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Box<RawValue>,
+    /// The JSON Schema of its structured content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Box<RawValue>>,
+    /// What the server claims about its effects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
+    /// How it may be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    execution: Option<ToolExecution>,
+}
+
+/// What a server claims about a tool. Nothing here may be relied on unless a person trusts the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolAnnotations {
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// It changes nothing. By default it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// It may destroy something. By default it may, if it changes anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    /// Calling it again changes nothing more. By default it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    /// It reaches systems that the server doesn't know. By default it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+}
+
+/// How a tool may be called (revision 2025-11-25).
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolExecution {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task_support: Option<String>,
+}
+
+impl Tool {
+    /// Returns whether a plain call fails, since the tool answers only as a task.
+    pub fn requires_task(&self) -> bool {
+        let execution = self.execution.as_ref();
+        execution.is_some_and(|execution| execution.task_support.as_deref() == Some("required"))
+    }
+}

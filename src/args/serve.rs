@@ -1,0 +1,36 @@
+//! The arguments of `toolq serve`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::args::shared_flags::{BudgetFlags, WatchFlags};
+use crate::args::values::{SyncFlag, parse_jobs};
+
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// Serve only tools whose name matches this glob; may be repeated [default: all]
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
+    /// Serve only tools with `effect: read`
+    #[arg(long)]
+    pub read_only: bool,
+    /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    #[arg(
+        long,
+        help = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]",
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath
+    )]
+    pub log: Option<PathBuf>,
+    /// Which calls' records must reach the disk before toolq continues
+    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    pub sync: SyncFlag,
+    #[command(flatten)]
+    pub watch: WatchFlags,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}

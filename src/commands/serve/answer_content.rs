@@ -1,0 +1,128 @@
+//! The answer of a call as the result of `tools/call`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolq_mcp::{CallToolResult, ContentBlock, ResourceContents};
+
+use toolq_core::types::{CallAnswer, ResultContent};
+
+/// The key of the status in `_meta`: the same word as in the session log.
+const STATUS_KEY: &str = "dev.toolq/status";
+
+/// A content block as `output: content` has it.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum AnswerBlock {
+    Text { text: String },
+    Image { source: MediaSource },
+    Document { source: MediaSource },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum MediaSource {
+    Base64 { media_type: String, data: String },
+    Text { data: String },
+    Url { url: String },
+}
+
+/// Returns the result with this answer.
+pub(crate) fn call_result(answer: &CallAnswer) -> CallToolResult {
+    let content = match &answer.content {
+        ResultContent::Text(text) => vec![ContentBlock::Text { text: text.clone() }],
+        ResultContent::Blocks(blocks) => blocks.iter().map(|block| content_block(block)).collect(),
+    };
+    let status = answer.report.status.as_str().into();
+    CallToolResult {
+        meta: [(STATUS_KEY.to_owned(), status)].into_iter().collect(),
+        content,
+        structured_content: None,
+        is_error: answer.is_error,
+    }
+}
+
+/// Returns a result that says why a call wasn't even tried.
+pub(crate) fn refusal(text: String) -> CallToolResult {
+    CallToolResult {
+        meta: serde_json::Map::new(),
+        content: vec![ContentBlock::Text { text }],
+        structured_content: None,
+        is_error: true,
+    }
+}
+
+/// A block that MCP can't express is given as its JSON, so that nothing is lost.
+fn content_block(block: &RawValue) -> ContentBlock {
+    let text = |text: String| ContentBlock::Text { text };
+    match serde_json::from_str(block.get()) {
+        Ok(AnswerBlock::Text { text: content }) => text(content),
+        Ok(AnswerBlock::Image {
+            source: MediaSource::Base64 { media_type, data },
+        }) => ContentBlock::Image {
+            data,
+            mime_type: media_type,
+        },
+        Ok(AnswerBlock::Document {
+            source: MediaSource::Base64 { media_type, data },
+        }) => ContentBlock::Resource {
+            resource: ResourceContents {
+                uri: "toolq:document".to_owned(),
+                mime_type: Some(media_type),
+                text: None,
+                blob: Some(data),
+            },
+        },
+        Ok(AnswerBlock::Document {
+            source: MediaSource::Text { data },
+        }) => text(data),
+        Ok(
+            AnswerBlock::Image {
+                source: MediaSource::Url { url },
+            }
+            | AnswerBlock::Document {
+                source: MediaSource::Url { url },
+            },
+        ) => text(url),
+        Ok(AnswerBlock::Image { .. }) | Err(_) => text(block.get().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use toolq_core::types::{CallReport, Status};
+
+    #[test]
+    fn every_kind_of_block_reaches_the_client() {
+        let blocks = [
+            r#"{"type":"text","text":"a"}"#,
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}"#,
+            r#"{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}"#,
+            r#"{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"BBBB"}}"#,
+            r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"b"}}"#,
+            r#"{"type":"search_result","n":12345678901234567890.10}"#,
+        ];
+        let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
+        let answer = CallAnswer {
+            tool_use_id: "c".to_owned(),
+            tool_name: "t".to_owned(),
+            content: ResultContent::Blocks(blocks.map(raw).into()),
+            is_error: true,
+            report: CallReport {
+                status: Status::Failed,
+                ..CallReport::default()
+            },
+        };
+        let result = serde_json::to_value(call_result(&answer)).unwrap();
+        assert_eq!(result["isError"], true);
+        assert_eq!(result["_meta"]["dev.toolq/status"], "failed");
+        let content = result["content"].as_array().unwrap();
+        assert_eq!(content[0]["text"], "a");
+        assert_eq!(content[1]["mimeType"], "image/png");
+        assert_eq!(content[2]["text"], "https://example.com/a.png");
+        assert_eq!(content[3]["resource"]["blob"], "BBBB");
+        assert_eq!(content[4]["text"], "b");
+        assert_eq!(content[5]["text"], blocks[5]);
+    }
+}

@@ -1,0 +1,75 @@
+//! `toolq servers`: asks the servers of tools.yaml what they announce, and holds it against tools.lock.
+
+mod changes;
+mod lock;
+mod report;
+
+use std::sync::Arc;
+
+use crate::args::{ServersArguments, ServersCommand};
+use crate::context::CommandContext;
+use crate::output::stdout;
+use crate::output::{CommandError, Exit};
+use crate::session::survey_servers;
+use toolq_core::text::suggest_name;
+use toolq_core::types::{ServerConfig, ToolsConfig};
+
+/// Shows the servers, or locks them.
+///
+/// # Errors
+/// tools.yaml or tools.lock can't be used, there is no such server, or an output can't be written.
+pub fn run_servers_command(
+    arguments: &ServersArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    match &arguments.command {
+        None => show_servers(&arguments.names, context),
+        Some(ServersCommand::Lock(arguments)) => lock::lock_servers(arguments, context),
+    }
+}
+
+fn show_servers(names: &[String], context: &CommandContext) -> Result<Exit, CommandError> {
+    let (tools, lock) = context.load_servers()?;
+    let servers = select_servers(&tools, names)?;
+    let replies = survey_servers(&servers, &tools, context)?;
+    let color = context.stderr.is_stdout_colored();
+    let text = report::render_report(&replies, &lock, !names.is_empty(), color);
+    stdout::write_line(&text)?;
+    let is_fine = replies.iter().all(|reply| match &reply.result {
+        Err(_) => false,
+        Ok((now, _)) => {
+            let locked = lock.servers.get(&reply.server.name);
+            locked.is_none_or(|lock| changes::find_changes(lock, now).is_empty())
+        }
+    });
+    Ok(if is_fine {
+        Exit::Ok
+    } else {
+        Exit::ProblemsFound
+    })
+}
+
+/// Returns the servers with these names, or all.
+fn select_servers(
+    tools: &ToolsConfig,
+    names: &[String],
+) -> Result<Vec<Arc<ServerConfig>>, CommandError> {
+    if tools.servers.is_empty() {
+        return Err(CommandError::usage("tools.yaml has no `servers`"));
+    }
+    if names.is_empty() {
+        return Ok(tools.servers.clone());
+    }
+    let find = |name: &String| {
+        let found = tools.servers.iter().find(|server| server.name == *name);
+        found.cloned().ok_or_else(|| {
+            let known = tools.servers.iter().map(|server| &*server.name);
+            let error = CommandError::usage(format!("there is no server {name:?} in tools.yaml"));
+            match suggest_name(name, known) {
+                Some(near) => error.with_hint(format!("did you mean {near:?}?")),
+                None => error,
+            }
+        })
+    };
+    names.iter().map(find).collect()
+}

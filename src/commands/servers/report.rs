@@ -1,0 +1,131 @@
+//! What `toolq servers` prints: a row per server, then what is wrong.
+
+use std::collections::BTreeSet;
+
+use crate::commands::servers::changes::{ChangeKind, ToolChange, find_changes, render_changes};
+use crate::log_view::table::{left_aligned, render_rows, row_name};
+use crate::session::SurveyReply;
+use toolq_core::text::{escape, format_duration};
+use toolq_core::tools_lock::ToolsLock;
+use toolq_core::types::ServerLock;
+use toolq_engine::ServerAnnouncement;
+
+/// Renders the report, with a row per tool if `lists_tools`.
+pub(super) fn render_report(
+    replies: &[SurveyReply],
+    lock: &ToolsLock,
+    lists_tools: bool,
+    color: bool,
+) -> String {
+    let mut sections = vec![render_servers(replies, lock, color)];
+    let mut details = Vec::new();
+    for reply in replies {
+        let name = &reply.server.name;
+        let server_lock = lock.servers.get(name);
+        match &reply.result {
+            Err(why) => details.push(format!("{name}: {}", escape(why))),
+            Ok((now, _)) => {
+                let problems = now.problems.iter();
+                details.extend(problems.map(|problem| format!("{name}: {}", escape(problem))));
+                let changes = server_lock
+                    .map(|lock| find_changes(lock, now))
+                    .unwrap_or_default();
+                details.extend(render_changes(name, &changes));
+                if lists_tools {
+                    sections.push(render_tools(server_lock, now, &changes, color));
+                }
+            }
+        }
+    }
+    if !details.is_empty() {
+        sections.push(details.join("\n"));
+    }
+    sections.join("\n\n")
+}
+
+fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> String {
+    let column = |title, cell: &dyn Fn(&SurveyReply) -> String| {
+        left_aligned(title, replies.iter().map(cell).collect())
+    };
+    let of_answer = |reply: &SurveyReply, text: &dyn Fn(&ServerAnnouncement) -> String| {
+        let answer = reply.result.as_ref().ok();
+        answer.map_or_else(|| "-".to_owned(), |(now, _)| text(now))
+    };
+    let columns = [
+        column("server", &|reply| row_name(Some(&reply.server.name))),
+        column("state", &|reply| {
+            state(reply, lock.servers.get(&reply.server.name)).to_owned()
+        }),
+        column("protocol", &|reply| of_answer(reply, &describe_protocol)),
+        column("ready", &|reply| {
+            let answer = reply.result.as_ref().ok();
+            answer.map_or_else(|| "-".to_owned(), |(_, time)| format_duration(*time))
+        }),
+        column("tools", &|reply| {
+            of_answer(reply, &|now| now.tools.len().to_string())
+        }),
+        column("program", &|reply| of_answer(reply, &describe_program)),
+    ];
+    render_rows(&columns, color)
+}
+
+fn state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'static str {
+    match (&reply.result, lock) {
+        (Err(_), _) => "failed",
+        (Ok(_), None) => "not locked",
+        (Ok((now, _)), Some(lock)) if find_changes(lock, now).is_empty() => "locked",
+        (Ok(_), Some(_)) => "changed",
+    }
+}
+
+fn describe_protocol(now: &ServerAnnouncement) -> String {
+    let era = if now.is_modern { "modern" } else { "legacy" };
+    format!("{} ({era})", now.protocol)
+}
+
+fn describe_program(now: &ServerAnnouncement) -> String {
+    let parts = [&now.name, &now.version].map(|part| part.as_deref().unwrap_or_default());
+    escape(parts.join(" ").trim()).into_owned()
+}
+
+/// Renders a row per tool: what the lock says that it does, and what the server says.
+fn render_tools(
+    lock: Option<&ServerLock>,
+    now: &ServerAnnouncement,
+    changes: &[ToolChange<'_>],
+    color: bool,
+) -> String {
+    let locked = lock.into_iter().flat_map(|lock| lock.tools.keys());
+    let names: BTreeSet<&String> = locked.chain(now.tools.keys()).collect();
+    let column = |title, cell: &dyn Fn(&str) -> String| {
+        left_aligned(title, names.iter().map(|name| cell(name)).collect())
+    };
+    let find_lock = |name: &str| lock.and_then(|lock| lock.tools.get(name));
+    let columns = [
+        column("tool", &|name| row_name(Some(name))),
+        column("state", &|name| {
+            let change = changes.iter().find(|change| change.tool == name);
+            let state = match change.map(|change| &change.kind) {
+                Some(ChangeKind::New) => "new",
+                Some(ChangeKind::Gone) => "gone",
+                Some(ChangeKind::Changed(_)) => "changed",
+                None if lock.is_some() => "locked",
+                None => "not locked",
+            };
+            state.to_owned()
+        }),
+        column("effect", &|name| {
+            find_lock(name)
+                .map_or("-", |lock| lock.effect.name())
+                .to_owned()
+        }),
+        column("hint", &|name| {
+            let hint = match now.tools.get(name) {
+                Some(definition) => definition.hint(),
+                None => find_lock(name).and_then(|lock| lock.hint),
+            };
+            hint.map_or("-", |hint| hint.name()).to_owned()
+        }),
+    ];
+    render_rows(&columns, color)
+}

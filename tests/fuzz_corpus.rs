@@ -1,0 +1,26 @@
+//! Replays the corpus of the fuzz targets, without a fuzzer: what was once a finding stays fixed.
+
+use std::fs;
+use std::panic;
+use std::path::Path;
+
+/// Every input in `fuzz/corpus/TARGET`, and a few that are in no corpus.
+#[test]
+fn every_input_of_the_corpus_passes_its_target() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    for (name, check) in toolq_fuzz::TARGETS {
+        let mut failures = Vec::new();
+        let mut count = 0;
+        for entry in fs::read_dir(corpus.join(name)).unwrap() {
+            let path = entry.unwrap().path();
+            let data = fs::read(&path).unwrap();
+            count += 1;
+            if panic::catch_unwind(|| check(&data)).is_err() {
+                failures.push(path.display().to_string());
+            }
+        }
+        assert!(count > 0, "{name} has no corpus");
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        check(b"");
+    }
+}

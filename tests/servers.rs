@@ -1,0 +1,400 @@
+//! Tools of MCP servers, with a server that is a shell script.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::CliSandbox;
+
+/// A server that notes its pid, its starts, every call and its end. What a call does depends on the tool's name.
+const SERVER: &str = r#"#!/bin/sh
+echo "$$" >> starts
+echo "listening on stdio"
+trap 'echo term >> ends; exit 0' TERM
+while read -r line; do
+  rest=${line#*'"id":'}
+  id=${rest%%,*}
+  case $line in
+  *'"method":"server/discover"'*)
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\r\n' "$id" ;;
+  *'"method":"initialize"'*)
+    printf '\n{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}}\n' "$id" ;;
+  *'"method":"notifications/cancelled"'*) echo cancelled >> calls ;;
+  *'"method":"tools/call"'*)
+    printf '%s\n' "$line" >> calls
+    case $line in
+    *'"name":"hang"'*) ;;
+    *'"name":"leave"'*) sleep 600 & echo "$!" >> starts ;;
+    *'"name":"die"'*) echo "out of cheese" >&2; exit 3 ;;
+    *'"name":"fail"'*)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"text","text":"no such note"}]}}\n' "$id" ;;
+    *'"name":"refuse"'*)
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown tool"}}\n' "$id" ;;
+    *'"name":"picture"'*)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}]}}\n' "$id" ;;
+    *'"name":"count"'*)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":{"n": 12345678901234567890.10}}}\n' "$id" ;;
+    *)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}}\n' "$id" ;;
+    esac ;;
+  esac
+done
+echo eof >> ends
+"#;
+
+const TOOLS: &str = r#"
+version: 1
+servers:
+  notes:
+    command: {argv: [./server], env: {SERVER_TOKEN: "${SERVER_TOKEN:-}"}}
+tools:
+  read: &read
+    input_schema: {type: object}
+    effect: read
+    timeout: 20s
+    mcp: {server: notes}
+  get_note:
+    input_schema: {type: object, properties: {name: {type: string}, n: {}}, required: [name]}
+    effect: read
+    mcp: {server: notes, tool: read, arguments: {path: "notes/{name}.md", n: "{n?}", deep: [true, {x: 1.50}]}}
+  fail: *read
+  refuse: *read
+  hang: {input_schema: {type: object}, effect: read, timeout: 300ms, mcp: {server: notes}}
+  pay: {input_schema: {type: object}, timeout: 300ms, mcp: {server: notes, tool: hang}}
+  die: *read
+  die_paying: {input_schema: {type: object}, mcp: {server: notes, tool: die}}
+  leave: {input_schema: {type: object}, effect: read, timeout: 300s, mcp: {server: notes}}
+  picture: {input_schema: {type: object}, effect: read, output: content, mcp: {server: notes}}
+  count: {input_schema: {type: object}, effect: read, output: json, mcp: {server: notes}}
+"#;
+
+fn sandbox(calls: &[(&str, Value)]) -> CliSandbox {
+    let blocks = calls.iter().enumerate().map(|(index, (tool, input))| {
+        json!({"type": "tool_use", "id": format!("c{index}"), "name": tool, "input": input})
+    });
+    let message = json!({"role": "assistant", "content": blocks.collect::<Value>()});
+    CliSandbox::new()
+        .tools(TOOLS)
+        .program("server", SERVER)
+        .stdin(message.to_string())
+}
+
+/// Returns the lines of a file that the server writes.
+fn lines(dir: &Path, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(dir.join(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "waiting until {what}"
+        );
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    let probe = Command::new("kill").args(["-0", pid]).output().unwrap();
+    probe.status.success()
+}
+
+#[test]
+fn calls_of_one_server_share_its_process_which_ends_with_the_run() {
+    let calls: Vec<(&str, Value)> = (0..5).map(|_| ("read", json!({}))).collect();
+    let output = sandbox(&calls).run(&["run", "-q"]).assert_exit(0);
+    assert_eq!(
+        output.result_texts(),
+        vec![("one\ntwo".to_owned(), false); 5]
+    );
+    let dir = output.dir.path();
+    assert_eq!(lines(dir, "starts").len(), 1);
+    assert_eq!(lines(dir, "calls").len(), 5);
+    assert_eq!(lines(dir, "ends"), ["eof"], "the server ended by itself");
+}
+
+#[test]
+fn nothing_starts_without_a_call() {
+    for arguments in [&["plan"][..], &["check"], &["tools"]] {
+        let output = sandbox(&[("read", json!({}))])
+            .run(arguments)
+            .assert_exit(0);
+        assert_eq!(output.file("starts"), None, "{arguments:?}");
+    }
+}
+
+#[test]
+fn arguments_are_filled_as_values_and_keep_their_digits() {
+    let name = "\u{2028}\"}, {\n$(id) -x";
+    let input = json!({"name": name, "n": 1});
+    let text = input
+        .to_string()
+        .replace("\"n\":1", "\"n\":12345678901234567890.10");
+    let message = format!(r#"{{"type":"tool_use","id":"c0","name":"get_note","input":{text}}}"#);
+    let output = sandbox(&[])
+        .stdin(message)
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let calls = lines(output.dir.path(), "calls");
+    assert!(calls[0].contains("12345678901234567890.10"), "{calls:?}");
+    let call: Value = serde_json::from_str(&calls[0]).unwrap();
+    assert_eq!(
+        call["params"]["arguments"]["path"],
+        format!("notes/{name}.md")
+    );
+    assert_eq!(
+        call["params"]["arguments"]["deep"],
+        json!([true, {"x": 1.5}])
+    );
+    assert_eq!(call["params"]["name"], "read");
+}
+
+/// A path is judged as the argument that it becomes, and ordinary names still pass.
+#[test]
+fn a_path_that_an_argument_leads_outside_is_refused() {
+    let tools = TOOLS.replace(
+        "  get_note:\n",
+        "  open: {input_schema: {type: object}, effect: read, paths: [p], mcp: {server: notes, tool: read, arguments: {path: \"link/{p?}\"}}}\n  get_note:\n",
+    );
+    for (name, is_refused) in [
+        ("hostname", true),
+        ("../x", true),
+        ("x/../../y", true),
+        ("/etc/hostname", true),
+    ] {
+        let sandbox = sandbox(&[("open", json!({"p": name}))]).tools(&tools);
+        std::os::unix::fs::symlink("/etc", sandbox.path().join("link")).unwrap();
+        let output = sandbox.run(&["run", "-q"]);
+        assert_eq!(output.result_texts()[0].1, is_refused, "{name}");
+        assert_eq!(output.file("calls"), None, "{name}");
+    }
+    for name in ["src", "a b", "ü", "-n", "a:b", "a=b"] {
+        let sandbox = sandbox(&[("open", json!({"p": name}))]).tools(&tools);
+        fs::create_dir(sandbox.path().join("link")).unwrap();
+        let output = sandbox.run(&["run", "-q"]).assert_exit(0);
+        let call: Value = serde_json::from_str(&lines(output.dir.path(), "calls")[0]).unwrap();
+        assert_eq!(call["params"]["arguments"]["path"], format!("link/{name}"));
+    }
+}
+
+/// `defaults: {leftovers: allow}` is about commands. A server that outlived the run would wait for nobody.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_ends_with_the_run_even_where_commands_may_leave_processes() {
+    let tools = TOOLS.replace("servers:\n", "defaults: {leftovers: allow}\nservers:\n");
+    let tools = tools.replace("timeout: 300s", "timeout: 300ms");
+    let output = sandbox(&[("leave", json!({}))])
+        .tools(&tools)
+        .run(&["run", "-q"]);
+    let pids = lines(output.dir.path(), "starts");
+    assert_eq!(pids.len(), 2);
+    wait_until("nothing is left", || {
+        !pids.iter().any(|pid| is_running(pid))
+    });
+}
+
+#[test]
+fn errors_of_the_server_are_results_and_images_stay_images() {
+    let calls = ["fail", "refuse", "picture", "count", "read"].map(|tool| (tool, json!({})));
+    let output = sandbox(&calls).run(&["run", "-q"]).assert_exit(0);
+    let results = output.results();
+    let text = |index: usize| results[index]["content"].as_str().unwrap_or_default();
+    assert!(text(0).contains("no such note"), "{}", text(0));
+    assert!(text(1).contains("unknown tool"), "{}", text(1));
+    assert_eq!(
+        results[2]["content"][0]["source"]["media_type"],
+        "image/png"
+    );
+    assert_eq!(text(3), r#"{"n":12345678901234567890.10}"#);
+    assert_eq!(text(4), "one\ntwo");
+}
+
+#[test]
+fn a_read_that_times_out_is_cancelled_and_the_server_goes_on() {
+    let output = sandbox(&[("hang", json!({})), ("read", json!({}))]).run(&["run", "-q"]);
+    let results = output.result_texts();
+    assert!(results[0].0.contains("300ms"), "{results:?}");
+    assert_eq!(results[1], ("one\ntwo".to_owned(), false));
+    let dir = output.dir.path();
+    assert_eq!(lines(dir, "starts").len(), 1);
+    assert!(lines(dir, "calls").contains(&"cancelled".to_owned()));
+}
+
+#[test]
+fn a_write_without_an_answer_is_in_doubt_and_runs_no_second_time() {
+    for tool in ["pay", "die_paying"] {
+        let script = r#"cat > in.json
+            "$TOOLQ" run -q --log log.jsonl in.json > first.json
+            "$TOOLQ" run -q --log log.jsonl --resume in.json"#;
+        let output = sandbox(&[(tool, json!({}))])
+            .run_shell(script)
+            .assert_exit(3);
+        let results = output.result_texts();
+        assert!(results[0].0.starts_with("In doubt:"), "{results:?}");
+        assert_eq!(output.file("first.json").as_ref(), Some(&output.stdout));
+        let calls = lines(output.dir.path(), "calls");
+        let made = calls
+            .iter()
+            .filter(|line| line.contains("tools/call"))
+            .count();
+        assert_eq!(made, 1, "{tool}: {calls:?}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_fails_its_call_with_its_last_words_and_starts_again() {
+    let calls = [("die", json!({})), ("read", json!({}))];
+    let output = sandbox(&calls).run(&["run", "-q", "-j", "1"]);
+    let results = output.result_texts();
+    assert!(results[0].0.contains("out of cheese"), "{results:?}");
+    assert_eq!(results[1], ("one\ntwo".to_owned(), false));
+    assert_eq!(lines(output.dir.path(), "starts").len(), 2);
+}
+
+#[test]
+fn a_server_that_keeps_dying_is_started_only_so_often() {
+    let tools = TOOLS.replace("  notes:\n", "  notes:\n    restarts: 1\n");
+    let calls = [("die", json!({})), ("die", json!({})), ("read", json!({}))];
+    let output = sandbox(&calls).tools(&tools).run(&["run", "-q", "-j", "1"]);
+    let results = output.result_texts();
+    let text = &results[2].0;
+    assert!(
+        text.contains("it has ended 2 times, and isn't started again"),
+        "{text}"
+    );
+    assert_eq!(lines(output.dir.path(), "starts").len(), 2);
+}
+
+#[test]
+fn a_server_that_cannot_start_fails_its_calls_alone() {
+    let tools = TOOLS.replace("argv: [./server]", "argv: [./missing]");
+    let output = sandbox(&[("read", json!({}))])
+        .tools(&tools)
+        .run(&["run", "-q"]);
+    let results = output.result_texts();
+    assert!(
+        results[0].1 && results[0].0.contains("missing"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn a_server_that_is_never_ready_is_given_up() {
+    let tools = TOOLS
+        .replace("argv: [./server]", "argv: [sleep, \"600\"]")
+        .replace("  notes:\n", "  notes:\n    startup: 300ms\n");
+    let output = sandbox(&[("read", json!({}))])
+        .tools(&tools)
+        .run(&["run", "-q"]);
+    let results = output.result_texts();
+    assert!(
+        results[0].0.contains("wasn't ready after 300ms"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn the_values_of_a_servers_variables_are_masked() {
+    let server = SERVER.replace("out of cheese", "bad token $SERVER_TOKEN");
+    let output = sandbox(&[("die", json!({}))])
+        .program("server", &server)
+        .env("SERVER_TOKEN", "s3cr3t-canary-value")
+        .run(&["run"]);
+    assert!(
+        output.stdout.contains("bad token [masked]"),
+        "{}",
+        output.stdout
+    );
+    let log = Value::from(output.log_records()).to_string();
+    for text in [&output.stdout, &output.stderr, &log] {
+        assert!(!text.contains("s3cr3t-canary"), "{text}");
+    }
+}
+
+/// Neither the server nor what it started outlives toolq.
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_of_a_server_survives_a_killed_run() {
+    let sandbox = sandbox(&[("leave", json!({}))]);
+    let mut command = sandbox.command(&["run", "-q", "--no-log"]);
+    let input = sandbox.path().join("in.json");
+    fs::write(
+        &input,
+        r#"{"type":"tool_use","id":"c0","name":"leave","input":{}}"#,
+    )
+    .unwrap();
+    let mut run = command.arg("in.json").spawn().unwrap();
+    wait_until("the server has started a process", || {
+        lines(sandbox.path(), "starts").len() == 2
+    });
+    let pids = lines(sandbox.path(), "starts");
+    assert!(pids.iter().all(|pid| is_running(pid)));
+    let toolq = Pid::from_child(&run);
+    kill_process(toolq, Signal::KILL).unwrap();
+    run.wait().unwrap();
+    wait_until("nothing is left", || {
+        !pids.iter().any(|pid| is_running(pid))
+    });
+}
+
+#[test]
+fn mistakes_in_the_file_are_errors_with_a_hint() {
+    for (from, to, problem) in [
+        (
+            "{argv: [./server]",
+            "{argv: [./server], leftovers: allow",
+            "`leftovers` has no meaning for a server",
+        ),
+        (
+            "{argv: [./server]",
+            "{argv: [./server], stdin: input",
+            "`stdin` has no meaning for a server",
+        ),
+        (
+            "mcp: {server: notes}\n  get_note",
+            "mcp: {server: note}\n  get_note",
+            "there is no server `note`",
+        ),
+        (
+            "mcp: {server: notes}\n  get_note",
+            "mcp: {tool: x}\n  get_note",
+            "`mcp` has no `server`",
+        ),
+        (
+            "    command: {argv",
+            "    comand: {argv",
+            "has no `command`",
+        ),
+        ("argv: [./server]", "argv: [./server, \"{name}\"]", "name"),
+        (
+            "{path: \"notes/{name}.md\", n: \"{n?}\", deep: [true, {x: 1.50}]}",
+            "[1]",
+            "`arguments` must be a table",
+        ),
+        (
+            "effect: read\n    timeout: 20s",
+            "effect: read\n    command: [cat]",
+            "a tool can only have one backing",
+        ),
+    ] {
+        let tools = TOOLS.replacen(from, to, 1);
+        assert_ne!(tools, TOOLS, "{from}");
+        let output = sandbox(&[]).tools(&tools).run(&["check"]).assert_exit(1);
+        assert!(
+            output.stderr.contains(problem),
+            "{problem}:\n{}",
+            output.stderr
+        );
+    }
+}
