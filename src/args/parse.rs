@@ -6,7 +6,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 
 use crate::args::ProgramArguments;
-use crate::output::ColorChoice;
+use crate::environment;
+use crate::output::{ColorChoice, ColorPolicy};
 use toolq_core::text::suggest_name;
 
 /// Parses the arguments, of which the first is the program's name.
@@ -15,12 +16,9 @@ use toolq_core::text::suggest_name;
 /// The usage is wrong, or `--help` or `--version` was given: then the error is the text to print.
 pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
     // clap prints help and errors before it knows the flags.
-    let color = match find_color(arguments) {
-        Some(ColorChoice::Always) => clap::ColorChoice::Always,
-        Some(ColorChoice::Never) => clap::ColorChoice::Never,
-        Some(ColorChoice::Auto) | None => clap::ColorChoice::Auto,
-    };
-    let mut command = ProgramArguments::command().color(color);
+    let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
+    let color = ColorPolicy::new(color, &environment::read());
+    let mut command = ProgramArguments::command().color(color.into());
     let matches = command.try_get_matches_from_mut(arguments);
     let matches =
         matches.map_err(|error| suggest_run(remove_far_suggestion(error, &command, arguments)));

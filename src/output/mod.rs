@@ -13,7 +13,7 @@ pub(crate) mod stdout;
 mod stdout_probe;
 pub(crate) mod trace;
 
-pub(crate) use color_choice::ColorChoice;
+pub(crate) use color_choice::{ColorChoice, ColorPolicy};
 pub(crate) use command_error::CommandError;
 pub(crate) use exit::Exit;
 pub(crate) use printer::AnswerPrinter;

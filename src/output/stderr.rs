@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
-use crate::output::color_choice::ColorChoice;
+use crate::output::color_choice::{ColorChoice, ColorPolicy, is_dumb_terminal};
 use crate::output::command_error::CommandError;
 use crate::output::exit::Exit;
 use redact::Mask;
@@ -29,40 +29,14 @@ pub struct StderrWriter {
     color_policy: ColorPolicy,
 }
 
-/// Where colors are wanted.
-#[derive(Debug, Clone, Copy)]
-enum ColorPolicy {
-    Everywhere,
-    OnTerminals,
-    Nowhere,
-}
-
 impl StderrWriter {
-    /// Decides whether to use colors: by the flag, then `NO_COLOR` (no-color.org), `CLICOLOR_FORCE` and `CLICOLOR`
-    /// (bixense.com/clicolors) and `TERM=dumb`, then by whether the stream is a terminal. clap has the same order for help.
+    /// Colors as the flag and the environment say ([`ColorPolicy::new`]), and by default only what a terminal shows.
     pub fn new(color: ColorChoice, quiet: bool, environment: &Environment) -> Self {
-        let is_set = |name: &str| {
-            environment
-                .get_os(name)
-                .is_some_and(|value| !value.is_empty())
-        };
-        let disabled = environment
-            .get_os("CLICOLOR")
-            .is_some_and(|value| value == "0");
-        let forced = is_set("CLICOLOR_FORCE");
-        let forbidden = is_set("NO_COLOR");
-        let dumb = environment.get("TERM").as_deref() == Some("dumb");
-        let color_policy = match color {
-            ColorChoice::Always => ColorPolicy::Everywhere,
-            ColorChoice::Auto if forced && !forbidden => ColorPolicy::Everywhere,
-            ColorChoice::Auto if !forbidden && !dumb && !disabled => ColorPolicy::OnTerminals,
-            ColorChoice::Auto | ColorChoice::Never => ColorPolicy::Nowhere,
-        };
         Self {
             quiet,
             is_unicode: is_unicode_locale(environment),
-            is_dumb: dumb,
-            color_policy,
+            is_dumb: is_dumb_terminal(environment),
+            color_policy: ColorPolicy::new(color, environment),
         }
     }
 
