@@ -287,8 +287,15 @@ mod tests {
     }
 
     #[test]
+    fn a_template_has_the_parts_of_its_text() {
+        let template = parse_template("a{b?}${C:-d}");
+        assert_eq!(template.to_string(), "a{b?}${C:-d}");
+        assert_eq!(template.parts.len(), 3);
+    }
+
+    #[test]
     fn marks_cover_the_text_they_describe() {
-        let text = "ü {{a}} {b} ${C} ${1} $HOME/x $1 $x { a } {a.b|json} {a: 1} {print $1}";
+        let text = "ü {{a}} {{a} {b} ${C} ${1} $HOME/x $1 $x { a } {a.b|json} {a: 1} {print $1}";
         let parsed = parse_with_marks(text, VariableMode::Expand);
         let marks: Vec<(&str, MarkKind)> = parsed
             .marks

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-use crate::testing::{tool_with_schema, tools_with_root};
+use crate::testing::{tool_with_backing, tool_with_schema, tools_with_root};
 use crate::types::{AnswerForm, SafetyRule, SafetySource, TurnOrigin};
 
 fn checker() -> CallChecker {
@@ -232,4 +232,64 @@ fn a_tool_is_found_by_its_exact_name() {
     let found = |name: &str| checker.tool(name).map(|tool| tool.name.clone());
     assert_eq!(found("bash").as_deref(), Some("bash"));
     assert_eq!(found("Bash"), None);
+}
+
+/// A default that would make a valid input invalid is left out; the others are filled in.
+#[test]
+fn an_input_counts_as_changed_only_if_a_valid_default_was_filled_in() {
+    let invalid = json!({"properties": {"n": {"type": "integer", "default": "x"}}});
+    let mixed = json!({
+        "properties": {"n": {"type": "integer", "default": "x"}, "m": {"default": 1}}
+    });
+    let all = vec![
+        tool_with_schema("invalid", invalid),
+        tool_with_schema("mixed", mixed),
+    ];
+    let checker = CallChecker::new(tools_with_root(all, "/".into()));
+    let calls = [("a", "invalid", "{}"), ("b", "mixed", "{}")];
+    let checked = checker.check_turn(turn_of(&calls, ResponseEnding::Complete));
+    let inputs = checked.iter().map(|checked| match &checked.verdict {
+        Verdict::Accepted(accepted) => (
+            accepted.input.text(),
+            accepted.before_coercion.as_ref().map(Input::text),
+        ),
+        Verdict::Rejected(rejection) => panic!("{:?}", rejection.details),
+    });
+    assert_eq!(
+        inputs.collect::<Vec<_>>(),
+        [("{}", None), (r#"{"m":1}"#, Some("{}"))]
+    );
+}
+
+/// The agent's settings apply to a task, not those of `new_task`, which is only how the model reaches it.
+#[test]
+fn a_task_is_a_call_of_the_agent_that_it_names() {
+    let agent = |name: &str, safe: bool| {
+        Arc::new(Tool {
+            safety: SafetyPolicy::Declared(safe),
+            ..tool_with_schema(name, json!({}))
+        })
+    };
+    let new_task = Tool {
+        name: "new_task".to_owned(),
+        ..tool_with_backing(Backing::Builtin(BuiltinTool::NewTask(vec![
+            agent("writer", false),
+            agent("reader", true),
+        ])))
+    };
+    let checker = CallChecker::new(tools_with_root(vec![new_task], "/".into()));
+    let calls = [
+        ("a", "new_task", r#"{"agent":"writer"}"#),
+        ("b", "new_task", r#"{"agent":"reader"}"#),
+        ("c", "new_task", r#"{"agent":"nobody"}"#),
+    ];
+    let checked = checker.check_turn(turn_of(&calls, ResponseEnding::Complete));
+    let decided = checked.iter().map(|checked| match &checked.verdict {
+        Verdict::Accepted(accepted) => (accepted.tool.name.as_str(), accepted.safe),
+        Verdict::Rejected(rejection) => panic!("{:?}", rejection.details),
+    });
+    assert_eq!(
+        decided.collect::<Vec<_>>(),
+        [("writer", false), ("reader", true), ("new_task", false)]
+    );
 }

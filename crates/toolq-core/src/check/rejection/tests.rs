@@ -40,3 +40,17 @@ fn the_reason_for_an_unreadable_input_says_what_to_correct() {
         assert_eq!(rejection.details[0].path, path, "{fault}");
     }
 }
+
+#[test]
+fn reasons_are_truncated_to_what_a_model_should_read() {
+    let message_len = |rejection: Rejection| rejection.details[0].message.chars().count();
+    let long = "x".repeat(1_000);
+    let fault = InvalidInput::TooLarge(long.clone());
+    assert_eq!(
+        message_len(unreadable_input(&fault)),
+        401,
+        "with the ellipsis"
+    );
+    let around = message_len(undescribed_tool(""));
+    assert_eq!(message_len(undescribed_tool(&long)), around + 801);
+}

@@ -400,3 +400,28 @@ fn a_plan_shows_nothing_that_is_not_there() {
     let runs = r#""runs":{"http":{"method":"POST","url":"http://127.0.0.1:8080/rates/USD","body":{"n":1.00}}}"#;
     assert!(line.contains(runs), "{line}");
 }
+
+/// On the scale of the other calls, its bar would begin in the last column and have no length.
+#[test]
+fn a_call_too_short_for_the_scale_is_drawn_in_the_last_column() {
+    let mut short = call_with_estimate(1, "save", 1, false);
+    if let Verdict::Accepted(accepted) = &mut short.verdict {
+        let tool = Tool {
+            estimate: Some(Duration::from_millis(1)),
+            ..(*accepted.tool).clone()
+        };
+        accepted.tool = tool.into();
+    }
+    let checked = [call_with_estimate(0, "save", 1_000, false), short];
+    let tools = no_tools();
+    let style = PlanStyle {
+        width: 80,
+        color: false,
+    };
+    let drawn = text::render_plan_text(&plan(&checked, &tools), style, &Mask::default());
+    let bars: Vec<&str> = drawn.lines().filter(|line| line.contains('━')).collect();
+    let end = |bar: &str| bar.rfind('━').map(|at| bar[..at].chars().count());
+    assert_eq!(bars.len(), 2, "{drawn}");
+    assert_eq!(bars[1].matches('━').count(), 1, "{drawn}");
+    assert_eq!(end(bars[0]), end(bars[1]), "{drawn}");
+}
