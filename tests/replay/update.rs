@@ -182,6 +182,41 @@ fn an_exported_session_log_is_a_recording_that_can_be_updated() {
     }
 }
 
+/// Without the input's text, the reason stands in for it: the Messages API refuses an input that isn't an object.
+#[test]
+fn an_invalid_input_is_exported_as_an_object() {
+    let message = json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": [1]},
+    ]});
+    let ran = replay_sandbox()
+        .stdin(message.to_string())
+        .run(&["run", "--log", "log.jsonl"])
+        .assert_exit(0);
+    let log = ran.file("log.jsonl").unwrap();
+    let export = |format: &str| {
+        let sandbox = replay_sandbox().file("log.jsonl", &log);
+        let exported = sandbox.run(&["log", "export", "log.jsonl", "--format", format]);
+        let lines = crate::support::parse_json_lines(&exported.assert_exit(0).stdout);
+        lines.into_iter().next().unwrap()
+    };
+    assert_eq!(
+        export("messages")["content"][0]["input"],
+        json!({"INVALID_JSON": "the input is an array; it must be an object"})
+    );
+    assert_eq!(
+        export("openai-chat")["tool_calls"][0]["function"]["arguments"],
+        "null"
+    );
+    let planned = replay_sandbox()
+        .file("log.jsonl", &log)
+        .run(&["plan", "--all", "log.jsonl"]);
+    assert!(
+        planned.stdout.contains("the input is an array"),
+        "{}",
+        planned.stdout
+    );
+}
+
 /// The refusal says how to go on, also with `-q`, because otherwise nothing would tell why the log isn't updated.
 #[test]
 fn the_refusal_to_update_a_session_log_names_the_export() {

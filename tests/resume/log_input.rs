@@ -1,6 +1,6 @@
 //! A session log as the input of another run.
 
-use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools};
+use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools, shell_tools};
 
 /// A call that has a start but no result in the input log isn't repeated.
 #[test]
@@ -58,6 +58,46 @@ fn calls_after_one_that_is_in_doubt_in_the_input_log_dont_run() {
         .run_toolq(&["run", "--no-log", "log.jsonl"])
         .assert_exit(0);
     assert_eq!(settled.result_texts(), ["looked 3", "paid 4"]);
+}
+
+/// A call that was stopped along with its run has no result of its own, so it's decided like on a resume of that log.
+#[test]
+fn calls_that_were_interrupted_run_again_or_are_in_doubt() {
+    let script = r#"echo "look $1" >> effects; test -e ended || { touch ended; kill -INT "$(cat pid)"; sleep 60; }; echo "done $1""#;
+    for (effect, flags, code, text) in [
+        ("read", &["run", "--no-log", "log.jsonl"][..], 0, "done 1"),
+        (
+            "write",
+            &["run", "--no-log", "log.jsonl"],
+            3,
+            "In doubt: look",
+        ),
+        (
+            "write",
+            &[
+                "run",
+                "--resume",
+                "--accept-changes",
+                "--log",
+                "log.jsonl",
+                "input.json",
+            ],
+            3,
+            "In doubt: look",
+        ),
+    ] {
+        let tools = |effect: &str| shell_tools(&[("look", &format!("effect: {effect}"), script)]);
+        let sandbox = ResumeSandbox::new(&tools("read"), &calls_message(&[("look", 1)]));
+        let interrupted = sandbox.run().assert_exit(130);
+        assert!(interrupted.stdout.contains("Interrupted while running"));
+        sandbox.write_file("tools.yaml", &tools(effect));
+        let done = sandbox.run_toolq(flags).assert_exit(code);
+        assert!(done.stdout.contains(text), "{effect}: {}", done.stdout);
+        assert_eq!(
+            sandbox.effects().len(),
+            if effect == "read" { 2 } else { 1 }
+        );
+    }
 }
 
 /// A call in doubt whose tool says `on_doubt: continue` holds up no other call, in the input log either.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::args::{ExportFormat, LogExportArguments};
@@ -13,7 +13,8 @@ use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::answer::render_answers;
-use toolq_core::transcript::{InputError, Recording};
+use toolq_core::json::Input;
+use toolq_core::transcript::{InputError, Recording, invalid_input_object};
 use toolq_core::types::{AnswerForm, Call, CallAnswer, CallReport, Dialect};
 
 /// Prints a line with the calls of each turn, and a line with their results.
@@ -97,7 +98,7 @@ fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
                 kind: "tool_use",
                 id: &call.id,
                 name: &call.name,
-                input: raw_input(call),
+                input: input_object(call),
             });
             serde_json::to_string(&AssistantMessage {
                 role: "assistant",
@@ -136,15 +137,18 @@ struct ToolUseBlock<'a> {
     kind: &'static str,
     id: &'a str,
     name: &'a str,
-    input: Option<&'a RawValue>,
+    input: Box<RawValue>,
 }
 
-/// Returns an input, or `None` for one that isn't a JSON object. Such a call was rejected.
-fn raw_input(call: &Call) -> Option<&RawValue> {
-    let input = call.input.as_ref().ok()?;
-    serde_json::from_str(input.text()).ok()
+/// Returns an input, or an object with the reason why it wasn't one. The API refuses any other value.
+fn input_object(call: &Call) -> Box<RawValue> {
+    match &call.input {
+        Ok(input) => input.as_raw().to_owned(),
+        Err(fault) => to_raw_value(&invalid_input_object(&fault.to_string())).unwrap_or_default(),
+    }
 }
 
+/// Returns the text of an input, or `null` if it wasn't an object.
 fn input_text(call: &Call) -> &str {
-    raw_input(call).map_or("null", RawValue::get)
+    call.input.as_ref().map_or("null", Input::text)
 }

@@ -51,6 +51,9 @@ pub enum InvalidInput {
     /// The call has no name, or its name isn't a string.
     #[error("the call has no name")]
     MissingName,
+    /// A session log says why the input wasn't valid, but doesn't have its text.
+    #[error("{0}")]
+    Recorded(String),
 }
 
 impl InvalidInput {

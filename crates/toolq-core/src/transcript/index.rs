@@ -101,12 +101,13 @@ impl RecordingIndex {
         before(number)..before(number + 1)
     }
 
-    /// Returns whether a call has a result, other than one that says that it didn't run or is in doubt.
+    /// Returns whether a call has a result, other than one that says that it didn't run, was interrupted, or is in doubt.
     pub fn is_answered(&self, call: usize) -> bool {
-        !self.is_in_doubt(call) && self.reply(call).is_some_and(|reply| !reply.skipped)
+        let has_own_result = !self.is_in_doubt(call) && !self.is_started(call);
+        has_own_result && self.reply(call).is_some_and(|reply| !reply.skipped)
     }
 
-    /// Returns whether a call was started, and its end isn't recorded.
+    /// Returns whether a call was started, and its end isn't recorded, or only that its run ended.
     pub fn is_started(&self, call: usize) -> bool {
         self.replies.started.contains(&call)
     }

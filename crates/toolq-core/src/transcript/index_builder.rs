@@ -140,6 +140,12 @@ impl IndexBuilder {
         self.pairing.mark_started(id);
     }
 
+    /// Records that the run ended while the call `id` was running. `json` is the record that says so.
+    pub fn mark_interrupted(&mut self, id: &str, json: JsonText<'_>) {
+        let reply = self.reply_entry(json, false);
+        self.pairing.mark_interrupted(id, reply);
+    }
+
     /// Records that the call `id` is in doubt: it may or may not have run. `json` is the record that says so.
     pub fn mark_in_doubt(&mut self, id: &str, json: JsonText<'_>) {
         let reply = self.reply_entry(json, false);

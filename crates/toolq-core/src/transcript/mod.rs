@@ -23,6 +23,7 @@ mod response;
 mod stream;
 
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
+pub use formats::anthropic::invalid_input_object;
 pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
 pub use line_follower::{FollowedLine, LineFollower};

@@ -14,7 +14,7 @@ use crate::transcript::index::ReplyEntry;
 pub(crate) struct CallReplies {
     /// The results, by call, up to the last call that has one.
     pub replies: Vec<Option<ReplyEntry>>,
-    /// Calls that were started, and whose end isn't recorded.
+    /// Calls that were started, and whose end isn't recorded, or only that their run ended.
     pub started: HashSet<usize>,
     /// Calls whose result says that they may or may not have run.
     pub in_doubt: HashSet<usize>,
@@ -50,7 +50,7 @@ pub(crate) struct ReplyPairing {
     previous_open_call: HashMap<u32, u32>,
     /// Indexed by call. Ends at the last call that has a result.
     replies: Vec<Option<ReplyEntry>>,
-    /// Calls that were started and whose end isn't recorded. Only toolq's own session log records starts.
+    /// Calls that were started, and whose end isn't recorded, or only that their run ended. Only toolq's own session log records starts.
     started_calls: HashSet<usize>,
     /// Calls whose result says that they're in doubt, by id.
     in_doubt_calls: HashMap<NonZeroU64, u32>,
@@ -80,6 +80,12 @@ impl ReplyPairing {
             .digest_id(id)
             .and_then(|id| self.last_open_call.get(&id));
         self.started_calls.extend(call.map(|call| *call as usize));
+    }
+
+    /// Adds a result that says that the run ended while the call `id` was running. A later run may start it again.
+    pub fn mark_interrupted(&mut self, id: &str, reply: ReplyEntry) {
+        let call = self.store_reply(id, reply).map(|(_, call)| call as usize);
+        self.started_calls.extend(call);
     }
 
     /// Adds a result that says that the call `id` may or may not have run.
@@ -112,16 +118,10 @@ impl ReplyPairing {
 
     /// Adds a result of the call `id`.
     pub fn add_result(&mut self, id: &str, reply: ReplyEntry) {
-        let Some(id) = self.digest_id(id) else { return };
-        let Some(&call) = self.last_open_call.get(&id) else {
+        let Some((id, call)) = self.store_reply(id, reply) else {
             return;
         };
-        let index = call as usize;
-        if self.replies.len() <= index {
-            self.replies.resize(index + 1, None);
-        }
-        self.replies[index] = Some(reply);
-        self.started_calls.remove(&index);
+        self.started_calls.remove(&(call as usize));
         if reply.skipped {
             return;
         }
@@ -129,6 +129,18 @@ impl ReplyPairing {
             Some(previous) => self.last_open_call.insert(id, previous),
             None => self.last_open_call.remove(&id),
         };
+    }
+
+    /// Stores a result of the last open call with this id, and returns that call with the digest of its id.
+    fn store_reply(&mut self, id: &str, reply: ReplyEntry) -> Option<(NonZeroU64, u32)> {
+        let id = self.digest_id(id)?;
+        let call = *self.last_open_call.get(&id)?;
+        let index = call as usize;
+        if self.replies.len() <= index {
+            self.replies.resize(index + 1, None);
+        }
+        self.replies[index] = Some(reply);
+        Some((id, call))
     }
 
     /// Returns what is known about the calls.
@@ -155,8 +167,8 @@ mod tests {
     /// Replays `steps` and returns a mark per call: `x` has a result, `?` one that says that it is in doubt, `<` was
     /// started, `.` is open.
     ///
-    /// Steps: `a` is a call with that id, `A` its result, `_` a call without an id; `<a` starts the call, `?a` puts it
-    /// in doubt, `!a` resolves that it wasn't done.
+    /// Steps: `a` is a call with that id, `A` its result, `_` a call without an id; `<a` starts the call, `~a`
+    /// interrupts it, `?a` puts it in doubt, `!a` resolves that it wasn't done.
     fn reply_marks(steps: &str) -> String {
         let mut pairing = ReplyPairing::default();
         let mut steps = steps.chars();
@@ -164,6 +176,7 @@ mod tests {
             let mut id = || steps.next().unwrap().to_string();
             match step {
                 '<' => pairing.mark_started(&id()),
+                '~' => pairing.mark_interrupted(&id(), REPLY),
                 '?' => pairing.mark_in_doubt(&id(), REPLY),
                 '!' => pairing.resolve_doubt(&id(), None),
                 '_' => pairing.add_call(None),
@@ -181,8 +194,8 @@ mod tests {
             .max(started.iter().max().map_or(0, |last| last + 1));
         let mark = |call| match replies.get(call) {
             Some(Some(_)) if in_doubt.contains(&call) => '?',
-            Some(Some(_)) => 'x',
             _ if started.contains(&call) => '<',
+            Some(Some(_)) => 'x',
             _ => '.',
         };
         (0..calls).map(mark).collect()
@@ -217,5 +230,8 @@ mod tests {
         assert_eq!(reply_marks("ab<a?a!aB"), ".x", "resolved as not done");
         assert_eq!(reply_marks("a<a?a!a<a"), "<");
         assert_eq!(reply_marks("a<a?a!a<aA"), "x");
+        assert_eq!(reply_marks("ab<a~aB"), "<x", "stopped along with its run");
+        assert_eq!(reply_marks("a<a~a<aA"), "x", "and resumed");
+        assert_eq!(reply_marks("a<a~a?a"), "?");
     }
 }

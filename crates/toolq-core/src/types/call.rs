@@ -18,7 +18,7 @@ pub struct Turn {
     pub answer_form: AnswerForm,
     /// How the response ended.
     pub ending: ResponseEnding,
-    /// Positions of calls that started but didn't end, if the input is a session log.
+    /// Positions of calls that started but didn't end, or only because their run did, if the input is a session log.
     pub started_positions: Vec<usize>,
     /// Positions of calls that are in doubt, if the input is a session log that says so.
     pub in_doubt_positions: Vec<usize>,

@@ -1,8 +1,8 @@
 //! toolq's own session log. By `parentId`, a call refers to its turn, and a result to its call.
 
-use crate::json::{JsonText, ParsedObject};
+use crate::json::{InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
-use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::formats::common::{DocumentResult, parse_input};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
@@ -50,6 +50,16 @@ fn is_agent_turn(turn: &ParsedObject) -> bool {
     metadata.is_some_and(|metadata| metadata.has_value("agent"))
 }
 
+/// Whether a result says only that the run ended. The result of an agent that used up its own budget is its own.
+fn is_interrupted(result: &ParsedObject) -> bool {
+    let metadata = result.get_object("metadata");
+    metadata.is_some_and(|metadata| {
+        let status = metadata.get_text("status");
+        status.is_some_and(|status| Status::from(&*status).is_interrupted())
+            && !metadata.has_value("budget_of")
+    })
+}
+
 /// Reads a record that belongs to the call `id`. A call in doubt may have run, so it isn't open; a skipped call is.
 fn read_call_record(
     kind: &str,
@@ -59,6 +69,7 @@ fn read_call_record(
 ) {
     match kind {
         "tool_start" => builder.mark_started(id),
+        "tool_result" if is_interrupted(record) => builder.mark_interrupted(id, json),
         "tool_result" => builder.add_result(id, json),
         "tool_in_doubt" => builder.mark_in_doubt(id, json),
         "tool_skipped" => builder.mark_skipped(id, json),
@@ -74,11 +85,17 @@ fn read_call_record(
 /// Parses a `tool_call` record.
 pub fn parse_call(record: &ParsedObject) -> RawCall {
     let metadata = record.get_object("metadata");
-    let id = metadata.and_then(|metadata| metadata.get_text("tool_use_id"));
+    let id = metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get_text("tool_use_id"));
     let Some(content) = record.get_object("content") else {
         return RawCall::new(id, None, Ok(crate::json::Input::empty()));
     };
-    let input = crate::transcript::formats::common::parse_input(content.get("input"));
+    let fault = metadata.and_then(|metadata| metadata.get_text("input_fault"));
+    let input = match (content.get("input").filter(|input| !input.is_null()), fault) {
+        (None, Some(fault)) => Err(InvalidInput::Recorded(fault.into_owned())),
+        (input, _) => parse_input(input),
+    };
     // Metadata has only part of a long id.
     let id = content.get_text("id").or(id);
     RawCall::new(id, content.get_text("name"), input)

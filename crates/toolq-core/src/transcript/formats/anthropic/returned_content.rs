@@ -1,11 +1,17 @@
 //! The content of an assistant message in the form in which the API takes it back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::json::{JsonEdits, JsonText, ParsedObject};
 
 /// The key under which the API's documentation suggests to send back an input that isn't valid JSON.
 const INVALID_JSON_KEY: &str = "INVALID_JSON";
+
+/// Returns the input of a call whose own input, or the reason that it isn't valid, is `text`. The API accepts only
+/// objects as inputs.
+pub fn invalid_input_object(text: &str) -> Value {
+    json!({ INVALID_JSON_KEY: text })
+}
 
 /// Returns `content` with an object as the input of each call. The API refuses anything else, but a stream may bring an
 /// input that isn't JSON, which the body of its response has as a string.
@@ -26,7 +32,7 @@ fn repair_input<'a>(block: &ParsedObject<'a>, edits: &mut JsonEdits<'a>) {
         Some(input) if input.kind() != "an object" => {
             let text = input.to_text();
             let text = text.as_deref().unwrap_or(input.get());
-            edits.replace(input, json!({ INVALID_JSON_KEY: text }).to_string());
+            edits.replace(input, invalid_input_object(text).to_string());
         }
         Some(_) => {}
     }
