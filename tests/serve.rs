@@ -69,6 +69,20 @@ tools:
       env: {TOKEN: "${TOKEN:-}"}
   planned:
     input_schema: {type: object}
+  scale:
+    input_schema: {type: object, properties: {json: {type: string}}, required: [json]}
+    effect: read
+    output: json
+    output_schema: {type: object, properties: {kg: {type: number}}, required: [kg]}
+    max_output: 100
+    open_world: false
+    command: [printf, "%s", "{json}"]
+  erase:
+    input_schema: {type: object}
+    output: json
+    output_schema: {type: array}
+    destructive: true
+    command: [echo, "[1]"]
 "#;
 
 /// How long to wait for what surely happens.
@@ -308,6 +322,77 @@ fn a_modern_client_needs_no_handshake() {
     let meta = &answer["result"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/serverInfo"]["name"], "toolq");
     assert_eq!(client.leave().code, Some(0));
+}
+
+#[test]
+fn declared_hints_are_listed_and_others_are_not() {
+    let mut client = Client::initialized(&[]);
+    let listed = client.ask(1, "tools/list", &json!({}));
+    let annotations = |name: &str| {
+        let mut tools = listed["result"]["tools"].as_array().unwrap().iter();
+        tools.find(|tool| tool["name"] == name).unwrap()["annotations"].clone()
+    };
+    assert_eq!(
+        annotations("erase"),
+        json!({"readOnlyHint": false, "idempotentHint": false, "destructiveHint": true})
+    );
+    assert_eq!(annotations("scale")["openWorldHint"], false);
+    assert_eq!(annotations("pay").as_object().unwrap().len(), 2);
+}
+
+#[test]
+fn a_result_with_an_output_schema_is_structured_content_and_the_same_text() {
+    let mut client = Client::initialized(&[]);
+    client.call(1, "scale", &json!({"json": "{ \"kg\": 1.50 }"}));
+    let line = client.messages.recv_timeout(PATIENCE).unwrap();
+    assert!(
+        line.contains(r#""structuredContent":{"kg":1.50}"#)
+            && line.contains(r#""text":"{\"kg\":1.50}""#),
+        "{line}"
+    );
+    client.call(2, "scale", &json!({"json": "{\"kg\":\"many\"}"}));
+    let answer = client.receive();
+    let (text, is_error) = text_of(&answer);
+    assert!(
+        is_error && text.contains("/kg of the output violates the output schema"),
+        "{text}"
+    );
+    assert_eq!(answer["result"].get("structuredContent"), None);
+    let long = format!("{{\"kg\":1,\"note\":\"{}\"}}", "x".repeat(100));
+    let (text, is_error) = client.result(3, "scale", &json!({"json": long}));
+    assert!(
+        is_error && text.contains("118 bytes, more than max_output (100)"),
+        "{text}"
+    );
+}
+
+/// In the legacy era, clients refuse a list with any other schema.
+#[test]
+fn a_legacy_client_sees_only_structured_objects() {
+    let mut client = Client::initialized(&[]);
+    let output_schema = |listed: &Value, name: &str| {
+        let mut tools = listed["result"]["tools"].as_array().unwrap().iter();
+        let tool = tools.find(|tool| tool["name"] == name).unwrap();
+        tool.get("outputSchema").cloned()
+    };
+    let legacy = client.ask(1, "tools/list", &json!({}));
+    assert_eq!(output_schema(&legacy, "erase"), None);
+    assert_eq!(
+        output_schema(&legacy, "scale").unwrap()["required"],
+        json!(["kg"])
+    );
+    client.call(2, "erase", &json!({}));
+    let answer = client.receive();
+    assert_eq!(text_of(&answer), ("[1]".to_owned(), false));
+    assert_eq!(answer["result"].get("structuredContent"), None);
+    let listed = client.ask(3, "tools/list", &modern(&json!({})));
+    assert_eq!(
+        output_schema(&listed, "erase"),
+        Some(json!({"type": "array"}))
+    );
+    let call = modern(&json!({"name": "erase", "arguments": {}}));
+    let answer = client.ask(4, "tools/call", &call);
+    assert_eq!(answer["result"]["structuredContent"], json!([1]));
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub fn tool_without_backing(name: &str) -> Tool {
         describe: None,
         safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
+        destructive: None,
+        open_world: None,
         timeout: CallTimeouts {
             after: Duration::from_mins(1),
             kill_grace: Duration::from_secs(20),
@@ -50,6 +52,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        output_schema: None,
         rule_settings: Vec::new(),
         max_output: 64 << 10,
         max_saved: 64 << 20,

@@ -233,6 +233,42 @@ fn compare_and_ignore_are_checked() {
 }
 
 #[test]
+fn hints_for_clients_must_not_contradict_the_effect() {
+    assert_refused(
+        file_with_tool,
+        r"
+        effect: read ⏎ destructive: true ⇒ true ⇒ can't be destructive
+        open_world: maybe ⇒ maybe ⇒ must be `true` or `false`
+        ",
+    );
+    assert_no_problems(
+        file_with_tool,
+        r"
+        effect: read ⏎ destructive: false ⏎ open_world: true
+        effect: idempotent ⏎ destructive: true
+        ",
+    );
+}
+
+#[test]
+fn an_output_schema_is_a_schema_of_json() {
+    assert_refused(
+        file_with_tool,
+        r"
+        output_schema: {type: object} ⇒ output_schema ⇒ only for `output: json`
+        output: json ⏎ output_schema: {type: objekt} ⇒ objekt ⇒
+        output: json ⏎ output_schema: text ⇒ text ⇒
+        ",
+    );
+    assert_no_problems(
+        file_with_tool,
+        r"
+        output: json ⏎ output_schema: {type: array, items: {$ref: '#/$defs/n'}, $defs: {n: {type: integer}}}
+        ",
+    );
+}
+
+#[test]
 fn empty_is_the_json_of_a_json_tool() {
     assert_refused(
         file_with_tool,

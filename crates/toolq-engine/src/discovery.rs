@@ -116,6 +116,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
         status: StatusTemplates::default(),
         output: OutputKind::Text,
         empty_output: None,
+        output_schema: None,
         rule_settings: Vec::new(),
         max_output: MAX_DESCRIPTION_BYTES,
         max_saved: 0,

@@ -57,7 +57,30 @@ struct ToolExecution {
     task_support: Option<String>,
 }
 
+/// The part of a schema that says which type it is for.
+#[derive(Deserialize)]
+struct SchemaType<'s> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<&'s str>,
+}
+
 impl Tool {
+    /// Returns the tool as the legacy era allows it. There, structured content is an object, and clients refuse a whole
+    /// list because of one output schema that isn't for objects.
+    pub(crate) fn to_legacy(&self) -> Self {
+        let is_for_objects = |schema: &RawValue| {
+            let schema = serde_json::from_str::<SchemaType<'_>>(schema.get());
+            schema.is_ok_and(|schema| schema.kind == Some("object"))
+        };
+        Self {
+            output_schema: self
+                .output_schema
+                .clone()
+                .filter(|schema| is_for_objects(schema)),
+            ..self.clone()
+        }
+    }
+
     /// Returns whether a plain call fails, since the tool answers only as a task.
     pub fn requires_task(&self) -> bool {
         let execution = self.execution.as_ref();

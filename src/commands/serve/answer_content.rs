@@ -26,17 +26,22 @@ enum MediaSource {
     Url { url: String },
 }
 
-/// Returns the result with this answer.
-pub(crate) fn call_result(answer: &CallAnswer) -> CallToolResult {
+/// Returns the result with this answer. If its text `is_json`, as an output schema describes it, it is the structured
+/// content, too.
+pub(crate) fn call_result(answer: &CallAnswer, is_json: bool) -> CallToolResult {
     let content = match &answer.content {
         ResultContent::Text(text) => vec![ContentBlock::Text { text: text.clone() }],
         ResultContent::Blocks(blocks) => blocks.iter().map(|block| content_block(block)).collect(),
     };
     let status = answer.report.status.as_str().into();
+    let json = match content.first() {
+        Some(ContentBlock::Text { text }) if is_json && !answer.is_error => Some(text.clone()),
+        _ => None,
+    };
     CallToolResult {
         meta: [(STATUS_KEY.to_owned(), status)].into_iter().collect(),
         content,
-        structured_content: None,
+        structured_content: json.and_then(|json| RawValue::from_string(json).ok()),
         is_error: answer.is_error,
     }
 }
@@ -114,7 +119,7 @@ mod tests {
                 ..CallReport::default()
             },
         };
-        let result = serde_json::to_value(call_result(&answer)).unwrap();
+        let result = serde_json::to_value(call_result(&answer, false)).unwrap();
         assert_eq!(result["isError"], true);
         assert_eq!(result["_meta"]["dev.toolq/status"], "failed");
         let content = result["content"].as_array().unwrap();

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolq_mcp::CallToolResult;
 use toolq_mcp::server::{CallId, ServerSession, ToolCall, ToolCatalog};
 
 use crate::commands::serve::answer_content::call_result;
@@ -27,6 +26,8 @@ pub(crate) struct ClientConnection {
 struct OpenCall {
     id: CallId,
     wants_progress: bool,
+    /// Whether its tool has an output schema.
+    is_json: bool,
     progress: CallProgress,
 }
 
@@ -45,13 +46,14 @@ impl ClientConnection {
         self.open_calls.len()
     }
 
-    /// Gives a call the number of its turn.
-    pub(crate) fn begin_turn(&mut self, call: &ToolCall) -> usize {
+    /// Gives a call the number of its turn. `is_json` says whether its tool has an output schema.
+    pub(crate) fn begin_turn(&mut self, call: &ToolCall, is_json: bool) -> usize {
         let turn = self.next_turn;
         self.next_turn += 1;
         let open = OpenCall {
             id: call.call,
             wants_progress: call.wants_progress,
+            is_json,
             progress: CallProgress::default(),
         };
         self.open_calls.insert(turn, open);
@@ -75,11 +77,12 @@ impl ClientConnection {
     }
 
     /// Answers the call of a turn. Returns whether the client waits for the answer.
-    fn answer(&mut self, turn: usize, result: &CallToolResult) -> bool {
+    fn answer(&mut self, turn: usize, answer: &CallAnswer) -> bool {
         let Some(call) = self.open_calls.remove(&turn) else {
             return false;
         };
-        self.protocol.answer_call(call.id, result);
+        let result = call_result(answer, call.is_json);
+        self.protocol.answer_call(call.id, &result);
         self.send_output();
         true
     }
@@ -132,7 +135,7 @@ impl AnswerDelivery for AnswerSender<'_> {
     fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         // A log error is reported at the end; the result is valid and sent all the same.
         let _ = sink.flush();
-        let is_sent = lock(self.0).answer(call.turn, &call_result(&answer));
+        let is_sent = lock(self.0).answer(call.turn, &answer);
         if is_sent {
             let _ = sink.emit(&[Event::ResultWritten { call }]);
         }

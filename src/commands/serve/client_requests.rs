@@ -126,7 +126,9 @@ impl<'c> ClientRequests<'c> {
                 format!("Not executed: {MAX_OPEN_CALLS} calls are open. Wait for one of them.");
             return connection.protocol.answer_call(call.call, &refusal(text));
         }
-        let number = connection.begin_turn(call);
+        let tool = self.checker.tool(&call.name);
+        let is_json = tool.is_some_and(|tool| tool.output_schema.is_some());
+        let number = connection.begin_turn(call, is_json);
         drop(connection);
         let origin = TurnOrigin {
             input: Some("-".to_owned()),

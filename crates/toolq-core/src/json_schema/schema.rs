@@ -94,6 +94,11 @@ impl CompiledSchema {
         }
     }
 
+    /// Returns the schema, as it was declared.
+    pub fn source(&self) -> &Value {
+        &self.source
+    }
+
     /// Fills in the missing values that have a default; returns `None` if there are none.
     ///
     /// # Errors

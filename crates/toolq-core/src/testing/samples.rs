@@ -28,6 +28,8 @@ pub fn sample_tool(name: &str) -> Tool {
         describe: None,
         safety: SafetyPolicy::Default,
         effect: Effect::Write,
+        destructive: None,
+        open_world: None,
         timeout: CallTimeouts {
             after: Duration::from_secs(30),
             kill_grace: Duration::from_secs(2),
@@ -41,6 +43,7 @@ pub fn sample_tool(name: &str) -> Tool {
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        output_schema: None,
         rule_settings: Vec::new(),
         max_output: 64 << 10,
         max_saved: 64 << 20,

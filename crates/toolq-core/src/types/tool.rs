@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json_schema::CompiledSchema;
 use crate::os::Environment;
 use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
@@ -84,6 +85,10 @@ pub struct Tool {
     pub rule_settings: Vec<RuleSetting>,
     /// What it does to the world.
     pub effect: Effect,
+    /// Whether it may destroy something, as far as MCP clients are told.
+    pub destructive: Option<bool>,
+    /// Whether it reaches systems that nobody here controls, as far as MCP clients are told.
+    pub open_world: Option<bool>,
     /// Time limits.
     pub timeout: CallTimeouts,
     /// How long a call is expected to take. Used by `plan`.
@@ -100,6 +105,8 @@ pub struct Tool {
     pub output: OutputKind,
     /// The JSON that stands for an empty output, in compact form. Only for [`OutputKind::Json`].
     pub empty_output: Option<String>,
+    /// The JSON Schema of the output, including the files that it refers to. Only for [`OutputKind::Json`].
+    pub output_schema: Option<Arc<CompiledSchema>>,
     /// Maximum number of output bytes that reach the model.
     pub max_output: u64,
     /// Maximum number of output bytes saved to a file if `max_output` cuts them.

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
-
+use crate::output::find_violation;
 use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::ToolLock;
 use toolq_mcp::CallToolResult;
@@ -30,19 +29,7 @@ impl OutputSchemas {
     ) -> Option<String> {
         let content = result.structured_content.as_ref()?;
         let schema = self.compile(lock?)?;
-        let Ok(value) = serde_json::from_str::<Value>(content.get()) else {
-            return Some("the structured content is nested too deeply".to_owned());
-        };
-        let problems = schema.problem_details(&value);
-        let first = problems.first()?;
-        let place = match first.path.as_str() {
-            "" => "the structured content".to_owned(),
-            path => format!("{path} of the structured content"),
-        };
-        Some(format!(
-            "{place} violates the output schema: {}",
-            first.message
-        ))
+        find_violation(&schema, content.get(), "structured content")
     }
 
     fn compile(&self, lock: &ToolLock) -> Option<Arc<CompiledSchema>> {

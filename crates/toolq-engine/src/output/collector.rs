@@ -8,6 +8,7 @@ use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
 use crate::output::parser::OutputParser;
 use crate::run_budget::OutputCounter;
 use redact::Mask;
+use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::{
     CallEnding, CallOutput, CaptureStats, Outcome, OutputKind, ResultContent, Tool,
 };
@@ -25,6 +26,7 @@ pub(crate) struct OutputCollector {
     select: Option<String>,
     /// The JSON that stands for an empty output.
     empty: Option<String>,
+    schema: Option<Arc<CompiledSchema>>,
     /// Whether one trailing newline is removed: programs end their last line with one.
     trim_newline: bool,
     /// Counts every byte for the run's output budget.
@@ -67,6 +69,7 @@ impl OutputCollector {
             mask: Arc::clone(mask),
             select,
             empty: tool.empty_output.clone(),
+            schema: tool.output_schema.clone(),
             trim_newline: false,
             counter: None,
         }
@@ -143,6 +146,7 @@ impl OutputCollector {
             kind: self.kind,
             select: self.select.as_deref(),
             empty: self.empty.as_deref(),
+            schema: self.schema.as_deref(),
             limits: self.limits.clone(),
             mask: Arc::clone(&self.mask),
         };

@@ -2,7 +2,9 @@
 
 mod capture;
 mod collector;
+mod output_schema;
 mod parser;
 
 pub(crate) use capture::TailCapture;
 pub(crate) use collector::OutputCollector;
+pub(crate) use output_schema::find_violation;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
+use crate::output::output_schema;
 use redact::Mask;
 use toolq_core::json::{InvalidInput, JsonText, check_json, pointer_tokens};
+use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::{CaptureStats, OutputKind, ResultContent};
 
 /// How to parse a document.
@@ -16,6 +18,8 @@ pub(crate) struct OutputParser<'s> {
     pub(crate) select: Option<&'s str>,
     /// The JSON that stands for an empty document; `None` if that is an error.
     pub(crate) empty: Option<&'s str>,
+    /// What the output must match. It then stays JSON, whole and with its quotes, as clients read it.
+    pub(crate) schema: Option<&'s CompiledSchema>,
     pub(crate) limits: CaptureLimits,
     pub(crate) mask: Arc<Mask>,
 }
@@ -49,11 +53,15 @@ impl OutputParser<'_> {
                 CaptureStats::default(),
             ));
         }
-        let string = self.select.and_then(|_| value.to_text());
+        let is_unquoted = self.select.is_some() && self.schema.is_none();
+        let string = if is_unquoted { value.to_text() } else { None };
         let text = string.unwrap_or_else(|| {
             let compact = strip_whitespace(value.get());
             self.mask.apply_to_json(&compact).into_owned().into()
         });
+        if let Some(schema) = self.schema {
+            output_schema::check(schema, &text, self.limits.max_shown)?;
+        }
         let mut capture = TextCapture::new(self.limits, self.mask);
         capture.push(text.as_bytes());
         let (text, captured) = capture.finish(false);

@@ -157,6 +157,8 @@ pub(crate) fn tool(name: &str) -> Tool {
         describe: None,
         safety: SafetyPolicy::Default,
         effect: Effect::Read,
+        destructive: None,
+        open_world: None,
         timeout: CallTimeouts {
             after: second,
             kill_grace: second,
@@ -170,6 +172,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        output_schema: None,
         rule_settings: Vec::new(),
         max_output: 1 << 16,
         max_saved: 0,

@@ -20,8 +20,9 @@ const DIGEST_DIGITS: usize = 16;
 ///
 /// A field belongs to the meaning if it decides which inputs are accepted, what a call does, or how its output is
 /// read: the schema, `paths`, `coerce`, the effect, the backing with its program, arguments, environment, URL and body,
-/// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output` and
-/// `empty`. It doesn't if it only decides what people or models read (descriptions, names, `status`, `messages`), when
+/// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output`,
+/// `empty` and `output_schema`. It doesn't if it only decides what people, models or clients read (descriptions, names,
+/// `status`, `messages`, `destructive`, `open_world`), when
 /// a call runs (`concurrency_safe`, `rules`), how patiently or how often (timeouts, retries, budgets, limits of sizes),
 /// with which credentials (`api_key`, and an agent's `headers`, which mostly hold some), how responses arrive (`cache`,
 /// `stream`, a server's `protocol`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
@@ -42,6 +43,7 @@ impl ToolMeaning {
             probe,
             output,
             empty_output,
+            output_schema,
             coerce,
             // What counts of these two is the schema that they result in.
             input_schema: _,
@@ -50,6 +52,8 @@ impl ToolMeaning {
             description: _,
             display_name: _,
             category: _,
+            destructive: _,
+            open_world: _,
             safety: _,
             rule_settings: _,
             timeout: _,
@@ -96,6 +100,9 @@ impl ToolMeaning {
         }
         if let Some(empty) = empty_output {
             meaning.add("empty", json!(empty));
+        }
+        if let Some(schema) = output_schema {
+            meaning.add("output_schema", schema.source().clone());
         }
         meaning
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::protocol::Implementation;
+use crate::protocol::{Implementation, ProtocolEra};
 use crate::tool::Tool;
 
 /// What a server tells every client about itself. It never changes while the server runs.
@@ -11,6 +11,8 @@ pub struct ToolCatalog {
     server: Implementation,
     instructions: Option<String>,
     tools: Vec<Tool>,
+    /// The tools as clients of the legacy era may see them.
+    legacy_tools: Vec<Tool>,
     names: HashSet<String>,
 }
 
@@ -21,6 +23,7 @@ impl ToolCatalog {
             names: tools.iter().map(|tool| tool.name.clone()).collect(),
             server,
             instructions,
+            legacy_tools: tools.iter().map(Tool::to_legacy).collect(),
             tools,
         }
     }
@@ -35,9 +38,12 @@ impl ToolCatalog {
         self.instructions.as_deref()
     }
 
-    /// Returns the tools in order.
-    pub(crate) fn tools(&self) -> &[Tool] {
-        &self.tools
+    /// Returns the tools in order, for clients of an era.
+    pub(crate) fn tools(&self, era: ProtocolEra) -> &[Tool] {
+        match era {
+            ProtocolEra::Legacy => &self.legacy_tools,
+            ProtocolEra::Modern => &self.tools,
+        }
     }
 
     /// Returns whether there is a tool of this name.

@@ -240,7 +240,7 @@ impl<'a> ListToolsResult<'a> {
     pub(crate) fn new(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Self {
         let modern = ModernMembers::for_version(version, catalog);
         Self {
-            tools: catalog.tools(),
+            tools: catalog.tools(version.era()),
             cache: modern.is_some().then(CacheMembers::new),
             modern,
         }

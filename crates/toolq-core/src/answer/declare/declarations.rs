@@ -99,9 +99,20 @@ pub fn mcp_declaration(tool: &Tool) -> Value {
     let mut declaration = json!({"name": tool.name, "title": title});
     add_description(&mut declaration, tool);
     declaration["inputSchema"] = tool.input_schema().clone();
+    if let Some(schema) = &tool.output_schema {
+        declaration["outputSchema"] = schema.source().clone();
+    }
     declaration["annotations"] = json!({
         "readOnlyHint": tool.effect == Effect::Read,
         "idempotentHint": tool.effect != Effect::Write,
     });
+    for (hint, value) in [
+        ("destructiveHint", tool.destructive),
+        ("openWorldHint", tool.open_world),
+    ] {
+        if let Some(value) = value {
+            declaration["annotations"][hint] = value.into();
+        }
+    }
     declaration
 }

@@ -32,6 +32,12 @@ pub struct ToolFile {
     pub effect: Field<Effect>,
     /// Whether calls may run in parallel with other safe calls: `true`, `false`, or a schema of the inputs that may.
     pub concurrency_safe: Field<SafetyForm>,
+    /// Whether it may destroy something, for MCP clients. Default: they aren't told, and assume it of any tool that
+    /// isn't `read`.
+    pub destructive: Field<bool>,
+    /// Whether it reaches systems that nobody here controls, such as the web, for MCP clients. Default: they aren't told,
+    /// and assume it.
+    pub open_world: Field<bool>,
     /// Time limit of one attempt, or a table of time limits. Default: 30s.
     pub timeout: Field<TimeoutForm>,
     /// Expected duration of a call, for `toolq plan`.
@@ -56,6 +62,10 @@ pub struct ToolFile {
     /// The JSON that stands for an empty output, such as `'[]'`. Only with `output: json`. Default: an empty output is an
     /// error.
     pub empty: Field<String>,
+    /// JSON Schema of the output. Only with `output: json`. A result that violates it is an error, and an MCP client gets
+    /// the result as structured content.
+    #[schemars(with = "Field<JsonObject>")]
+    pub output_schema: Field<Value>,
     /// Maximum size of the output that reaches the model. Default: 64KiB.
     pub max_output: Field<SizeText>,
     /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.

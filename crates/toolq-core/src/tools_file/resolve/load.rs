@@ -24,6 +24,7 @@ use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::input_schema;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::normalizers;
+use crate::tools_file::resolve::output_schema;
 use crate::tools_file::resolve::prices;
 use crate::tools_file::resolve::resource_limits;
 use crate::tools_file::resolve::server::{self, ServersByName};
@@ -171,7 +172,7 @@ fn resolve_tools(
         server_tools,
     };
     let mut tools = Vec::new();
-    let mut resolve = |name: &str, tool, schema: &Value, diagnostics: &mut Diagnostics<'_>| {
+    let resolve = |name: &str, tool, schema: &Value, diagnostics: &mut Diagnostics<'_>| {
         let mut tool_context = ToolContext {
             schema,
             root,
@@ -179,16 +180,19 @@ fn resolve_tools(
             has_no_paths: false,
             diagnostics,
         };
-        let tool = tool::resolve_tool(name, tool, &shared, &mut tool_context);
-        tools.push(Arc::new(tool));
+        tool::resolve_tool(name, tool, &shared, &mut tool_context)
     };
     for (name, tool) in file.tools.entries() {
         let schema = input_schema::resolve_input_schema(name, tool, server_tools, context);
         when_schema::check_when(name, tool, &schema, context);
-        resolve(name, tool, &schema, context.diagnostics);
+        let mut resolved = resolve(name, tool, &schema, context.diagnostics);
+        resolved.output_schema =
+            output_schema::resolve_output_schema(name, &tool.value, resolved.output, context);
+        tools.push(Arc::new(resolved));
     }
     for tool in &undeclared {
-        resolve(&tool.name, &tool.entry, &tool.schema, context.diagnostics);
+        let resolved = resolve(&tool.name, &tool.entry, &tool.schema, context.diagnostics);
+        tools.push(Arc::new(resolved));
     }
     tools
 }

@@ -15,6 +15,7 @@ mod leading_dash;
 mod load;
 mod messages;
 mod normalizers;
+mod output_schema;
 mod placeholders;
 mod plain_text;
 mod prices;

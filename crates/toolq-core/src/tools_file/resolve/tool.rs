@@ -89,6 +89,8 @@ pub(crate) fn resolve_tool(
         safety: resolve_safety(name, tool, shared, locked_effect),
         rule_settings: shared.rules.list_settings(name, tool),
         effect,
+        destructive: resolve_destructive(&tool.destructive, effect, context.diagnostics),
+        open_world: tool.open_world.value().copied(),
         timeout: attempt_limits::resolve_timeout([&tool.timeout, &defaults.timeout]),
         estimate: tool.estimate.value().map(|estimate| estimate.0),
         paths,
@@ -97,6 +99,8 @@ pub(crate) fn resolve_tool(
         backing,
         output,
         empty_output: resolve_empty_output(&tool.empty, output, context.diagnostics),
+        // Resolved by `resolve_output_schema`, which can read the files that it refers to.
+        output_schema: None,
         max_output: first_valid(&tool.max_output, &defaults.max_output)
             .map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0),
         max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
@@ -159,6 +163,24 @@ fn check_attempt_limits(tool: &ToolFile, context: &mut ToolContext<'_, '_>) {
     attempt_limits::check_timeout(&tool.timeout, context.diagnostics);
     attempt_limits::check_retry(&tool.retry, context.diagnostics);
     attempt_limits::check_max_output(&tool.max_output, context.diagnostics);
+}
+
+/// Returns whether clients are told that the tool may destroy something. A tool that changes nothing can't.
+fn resolve_destructive(
+    field: &Field<bool>,
+    effect: Effect,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<bool> {
+    let destructive = field.spanned()?;
+    if destructive.value && effect == Effect::Read {
+        diagnostics.error(
+            destructive.span,
+            "a tool with `effect: read` changes nothing, so it can't be destructive",
+            "",
+            "remove `destructive`, or write `effect: write`",
+        );
+    }
+    Some(destructive.value)
 }
 
 /// Returns the JSON that stands for an empty output.

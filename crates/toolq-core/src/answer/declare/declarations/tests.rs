@@ -21,6 +21,8 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         describe: None,
         safety: SafetyPolicy::Default,
         effect,
+        destructive: None,
+        open_world: None,
         timeout: CallTimeouts {
             after: Duration::ZERO,
             kill_grace: Duration::ZERO,
@@ -34,6 +36,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         probe: None,
         output: OutputKind::Text,
         empty_output: None,
+        output_schema: None,
         rule_settings: Vec::new(),
         max_output: 0,
         max_saved: 0,

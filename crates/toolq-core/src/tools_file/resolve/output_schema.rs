@@ -1,0 +1,57 @@
+//! Resolves the schema that the output of a tool must match.
+
+use std::sync::Arc;
+
+use crate::json_schema::{CompiledSchema, bundle_schema};
+use crate::tools_file::keys::ToolFile;
+use crate::tools_file::resolve::context::CheckContext;
+use crate::types::OutputKind;
+
+/// Returns the compiled schema of the tool's output, bundled with the files that it refers to; `None` if there is none or
+/// it can't be used.
+pub(crate) fn resolve_output_schema(
+    name: &str,
+    tool: &ToolFile,
+    output: OutputKind,
+    context: &mut CheckContext<'_, '_>,
+) -> Option<Arc<CompiledSchema>> {
+    let schema = tool.output_schema.spanned()?;
+    if let Some(agent) = tool.agent.spanned() {
+        context.diagnostics.error(
+            agent.key_span,
+            "an agent answers with text, which `output_schema` can't check",
+            "",
+            "remove `output_schema`",
+        );
+        return None;
+    }
+    if output != OutputKind::Json {
+        context.diagnostics.error(
+            schema.key_span,
+            "`output_schema` is only for `output: json`",
+            "",
+            "write `output: json` next to it",
+        );
+        return None;
+    }
+    let keys = ["tools", name, "output_schema"];
+    if !context.check_schema(&schema.value, &keys) {
+        return None;
+    }
+    context.warn_about_misspelled_keywords(&schema.value, &keys);
+    let bundled = match bundle_schema(&schema.value, context.dir) {
+        Ok(bundled) => bundled,
+        Err(why) => {
+            context.diagnostics.warning(
+                schema.key_span,
+                format!("MCP clients see a reference to a file, which they can't follow: {why}"),
+                "",
+                "copy what it refers to into `$defs`",
+            );
+            None
+        }
+    };
+    let schema = bundled.as_ref().unwrap_or(&schema.value);
+    let compiled = CompiledSchema::compile(schema, context.dir);
+    compiled.ok().map(Arc::new)
+}
