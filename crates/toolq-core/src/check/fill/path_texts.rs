@@ -83,15 +83,17 @@ fn path_start(template: &Template) -> usize {
     }
 }
 
-/// Returns the separators in the author's texts, where a program may split. The one after which the path begins isn't
-/// counted: in `--file={path}`, the path may have a `=`.
+/// Returns the separators in the author's texts, where a program may split. The `=` or `:` after which the path begins
+/// isn't counted: in `--file={path}`, the path may have a `=`.
 fn separators(template: &Template) -> Vec<char> {
     let start = path_start(template);
     let parts = template.parts.iter().enumerate();
-    let texts = parts.filter_map(|(index, part)| match part {
-        TemplatePart::Text(text) if index == 0 => Some(&text[..start.saturating_sub(1)]),
-        TemplatePart::Text(text) => Some(text.as_str()),
-        _ => None,
+    let texts = parts.flat_map(|(index, part)| match part {
+        TemplatePart::Text(text) if index == 0 => {
+            [&text[..start.saturating_sub(1)], &text[start..]]
+        }
+        TemplatePart::Text(text) => [text.as_str(), ""],
+        _ => ["", ""],
     });
     let mut found: Vec<char> = texts
         .flat_map(str::chars)

@@ -86,6 +86,7 @@ fn a_path_is_judged_as_the_argument_that_it_becomes() {
         ("{p}:{q}", json!({"p": "x:/etc", "q": "docs"}), vec!["/p"]),
         ("{p}:{q}", json!({"p": "docs:../x", "q": "src"}), vec!["/p"]),
         ("{p}:/data", json!({"p": "src:/etc"}), vec!["/p"]),
+        ("-Wl,{p}", json!({"p": "src,/etc"}), vec!["/p"]),
         (
             "--mount=type=bind,src={p}",
             json!({"p": "src,src=/etc"}),
@@ -122,6 +123,7 @@ fn a_path_is_judged_as_the_argument_that_it_becomes() {
         ("--file={p}", json!({"p": "src/../docs/a"})),
         ("x=y/{p}", json!({"p": "a:b"})),
         ("docs/{p}", json!({"p": "a,b;c=../d"})),
+        ("-Wl,{p}", json!({"p": "src,docs/a"})),
         ("{list...}", json!({"list": ["a", "docs/b"]})),
     ] {
         let found = refused(command_backing(argument, &root), &input, &root);
