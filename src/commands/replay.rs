@@ -266,7 +266,7 @@ impl ReplayRun<'_> {
             context.stderr.print_warning(message);
         }
         context.stderr.print_note(&totals_label(&totals));
-        if totals.differing + totals.stale > 0 && self.recordings_below_root > 0 {
+        if totals.differing_results > 0 && self.recordings_below_root > 0 {
             context
                 .stderr
                 .print_warning(&below_root_warning(self.recordings_below_root));

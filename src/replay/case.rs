@@ -121,6 +121,8 @@ pub struct ReplayTotals {
     pub matched: usize,
     /// Calls that differ.
     pub differing: usize,
+    /// Calls that ran and whose result differs, stale ones included.
+    pub differing_results: usize,
     /// Calls whose result differs after a call that would have changed something, but didn't run.
     pub stale: usize,
     /// New results that were written into the recordings.
@@ -137,17 +139,23 @@ impl ReplayTotals {
     pub(super) fn count_case(&mut self, case: &ReplayCase<'_>) {
         self.calls += 1;
         self.executed += usize::from(case.executed);
-        match case.result {
+        match &case.result {
             CaseResult::Matched => self.matched += 1,
             CaseResult::Served => {
                 self.served += 1;
                 self.matched += 1;
             }
             CaseResult::Incomplete(_) => {}
-            CaseResult::Differs(_) => self.differing += 1,
+            CaseResult::Differs(differences) => {
+                self.differing += 1;
+                let has_another_result =
+                    |difference: &CaseDifference| difference.kind == DifferenceKind::Result;
+                self.differing_results += usize::from(differences.iter().any(has_another_result));
+            }
             CaseResult::Stale { is_failure, .. } => {
                 self.stale += 1;
-                self.differing += usize::from(is_failure);
+                self.differing_results += 1;
+                self.differing += usize::from(*is_failure);
             }
         }
     }

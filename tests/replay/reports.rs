@@ -226,6 +226,14 @@ fn a_recording_below_root_is_a_suspect_if_results_differ() {
         let ran = replay(name, result_text).assert_exit(code);
         assert!(!ran.stderr.contains("lies below"), "{name}: {}", ran.stderr);
     }
+    // No file that a tool finds makes a call unknown.
+    let unknown = recorded_turn(&[("a", "gone", json!({}), ok_result("x"))]);
+    let ran = replay_sandbox()
+        .tools(&tools)
+        .file("root/r.jsonl", unknown)
+        .run(&["replay", "root/r.jsonl"])
+        .assert_exit(1);
+    assert!(!ran.stderr.contains("lies below"), "{}", ran.stderr);
 }
 
 #[test]
