@@ -10,7 +10,7 @@ use crate::args::{EXAMPLES, EXIT_CODES, ProgramArguments};
 /// The day of this version, for the footer of the page.
 const VERSION_DATE: &str = "2026-11-22";
 
-const ENVIRONMENT_VARIABLES: [(&str, &str); 8] = [
+const ENVIRONMENT_VARIABLES: [(&str, &str); 9] = [
     (
         "TOOLQ_LOG",
         "print diagnostics of the engine: debug, or levels by module",
@@ -32,6 +32,10 @@ const ENVIRONMENT_VARIABLES: [(&str, &str); 8] = [
     (
         "CLICOLOR_FORCE",
         "enables colors even if the output isn't a terminal",
+    ),
+    (
+        "CLICOLOR, TERM",
+        "CLICOLOR=0 and TERM=dumb disable colors, unless CLICOLOR_FORCE is set",
     ),
     (
         "CI",

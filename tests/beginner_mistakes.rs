@@ -4,6 +4,8 @@
 
 mod support;
 
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use support::{CliSandbox, model_response};
 
@@ -149,10 +151,29 @@ fn a_tools_file_in_the_place_of_the_input_is_recognized() {
             .assert_exit(2);
         assert!(
             ran.stderr
-                .contains("this looks like tools.yaml, which `-c` names"),
+                .contains("this looks like tools.yaml: name it with `-c`"),
             "{}",
             ran.stderr
         );
+    }
+}
+
+/// Somebody who forgets the input must not wait for toolq, which waits for them.
+#[test]
+fn a_terminal_in_the_place_of_the_input_is_an_error() {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap();
+    let terminal = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    for name in ["run", "plan"] {
+        let sandbox = CliSandbox::new().tools("version: 1\ntools: {}\n");
+        let mut command = sandbox.command(&[name]);
+        let output = command.stdin(terminal.try_clone().unwrap()).output();
+        let output = output.unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("no input: stdin is a terminal"), "{stderr}");
     }
 }
 

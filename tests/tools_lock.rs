@@ -200,7 +200,7 @@ fn a_tool_that_is_gone_is_refused() {
 }
 
 #[test]
-fn structured_content_is_held_against_the_schema_that_was_locked() {
+fn structured_content_is_checked_against_the_schema_that_was_locked() {
     let mut tools = announced();
     tools[0]["outputSchema"] =
         json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});

@@ -78,7 +78,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; replay: a call differs; check, plan --strict, servers: problems found",
+        "run --fail-on-error: a result is an error; agent: it failed; replay: a call differs; check, plan --strict, servers: problems found",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
@@ -89,7 +89,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
         "4",
         "the session log can't be used, or has an unfinished run",
     ),
-    ("5", "run: the model made no tool calls"),
+    ("5", "run: there are no calls to answer"),
     (
         "71",
         "the system has no threads or descriptors left; nothing ran",
@@ -179,7 +179,7 @@ pub enum Command {
     Check(CheckArguments),
     /// Print the tool declarations for a model
     Tools(ToolsArguments),
-    /// Ask the MCP servers of tools.yaml what they announce, and hold it against tools.lock
+    /// Ask the MCP servers in tools.yaml for their tools, and compare them with tools.lock
     Servers(ServersArguments),
     /// Inspect session logs, and resolve calls in doubt
     Log(LogArguments),

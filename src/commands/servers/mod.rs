@@ -1,4 +1,4 @@
-//! `toolq servers`: asks the servers of tools.yaml what they announce, and holds it against tools.lock.
+//! `toolq servers`: asks the servers in tools.yaml for their tools, and compares them with tools.lock.
 
 mod changes;
 mod lock;

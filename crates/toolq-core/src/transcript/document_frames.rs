@@ -251,12 +251,12 @@ fn foreign_format_hint(text: &str) -> Option<&'static str> {
             "this is a stream of events: `run` and `plan` read it, without --from and --follow",
         ),
         [b'<', ..] => Some("this looks like HTML: did a proxy answer?"),
-        [b'#', ..] => Some("this looks like tools.yaml, which `-c` names: an input is JSON"),
+        [b'#', ..] => Some("this looks like tools.yaml: name it with `-c`. An input is JSON"),
         _ if ["version:", "tools:"]
             .iter()
             .any(|key| text.starts_with(key)) =>
         {
-            Some("this looks like tools.yaml, which `-c` names: an input is JSON")
+            Some("this looks like tools.yaml: name it with `-c`. An input is JSON")
         }
         _ => None,
     }

@@ -22,7 +22,7 @@ pub struct ServerConfig {
     pub restarts: u32,
     /// The revision of the protocol to speak.
     pub protocol: ServerProtocol,
-    /// Whether tools.lock has the server, so that its tools are held against it.
+    /// Whether tools.lock has the server, so that its tools are compared with it.
     pub is_locked: bool,
 }
 
