@@ -93,6 +93,10 @@ impl From<crate::output::stdout::StdoutError> for CommandError {
     fn from(lost: crate::output::stdout::StdoutError) -> Self {
         match lost {
             crate::output::stdout::StdoutError::Closed => Self::silent(Exit::Output),
+            crate::output::stdout::StdoutError::Stalled => Self::new(
+                Exit::Output,
+                "stdout can't be written: its reader keeps it open, but doesn't read",
+            ),
             crate::output::stdout::StdoutError::Failed(error) => {
                 Self::new(Exit::Output, format!("stdout can't be written: {error}"))
             }

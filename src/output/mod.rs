@@ -7,6 +7,7 @@ mod exit;
 mod line_col;
 pub(crate) mod panics;
 mod printer;
+mod stalled_reader;
 mod stderr;
 mod stderr_terminal;
 pub(crate) mod stdout;

@@ -9,6 +9,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 
 use crate::output::exit::Exit;
+use crate::output::stalled_reader::{self, PIECE_BYTES};
 use crate::output::stdout_probe;
 
 /// Why stdout can't be written.
@@ -16,6 +17,8 @@ use crate::output::stdout_probe;
 pub enum StdoutError {
     /// The reader has closed the pipe.
     Closed,
+    /// toolq was told to end, and the reader keeps the pipe open without reading.
+    Stalled,
     /// Any other failure, such as a full disk.
     Failed(io::Error),
 }
@@ -62,27 +65,35 @@ pub fn check_open() -> Result<(), StdoutError> {
     Ok(())
 }
 
+/// Gives up a reader that keeps the pipe open without reading, from now on. Until then, writing waits for it.
+pub fn limit_waiting() {
+    stalled_reader::limit_waiting();
+}
+
 /// Writes `text` and a newline, and flushes.
 ///
 /// # Errors
-/// The pipe is closed, the write failed, or toolq was started without a stdout.
+/// The pipe is closed, the reader was given up, the write failed, or toolq was started without a stdout.
 pub fn write_line(text: &str) -> Result<(), StdoutError> {
-    check_open()?;
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.write_all(b"\n")?;
-    Ok(stdout.flush()?)
+    write_lines([text, "\n"].concat().as_bytes())
 }
 
 /// Writes whole lines, each with its newline, and flushes.
 ///
 /// # Errors
-/// The pipe is closed, the write failed, or toolq was started without a stdout.
+/// The pipe is closed, the reader was given up, the write failed, or toolq was started without a stdout.
 pub fn write_lines(lines: &[u8]) -> Result<(), StdoutError> {
     check_open()?;
     let mut stdout = io::stdout().lock();
-    stdout.write_all(lines)?;
-    Ok(stdout.flush()?)
+    for piece in lines.chunks(PIECE_BYTES) {
+        if !stalled_reader::wait_until_writable()? {
+            return Err(StdoutError::Stalled);
+        }
+        stdout.write_all(piece)?;
+        // Nothing may be left in the buffer: the next piece would be more than the pipe takes.
+        stdout.flush()?;
+    }
+    Ok(())
 }
 
 /// Returns a buffered writer, for a document that is written in parts.

@@ -10,7 +10,7 @@ use rustix::process::{Signal as UnixSignal, getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::output::Exit;
+use crate::output::{Exit, stdout};
 use crate::session::timing::{DUPLICATE_SIGNAL_WINDOW, FORCED_EXIT_TIMEOUT, SUSPEND_TIMEOUT};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
@@ -63,6 +63,10 @@ impl SignalHandler {
         let halted_at = Instant::now();
         let _ = self.termination_signal.set(first);
         control.halt(HaltCause::Signal(first));
+        // After Ctrl-C, a pager stays open and may read on; whoever sends another signal expects an end.
+        if i32::from(first) != UnixSignal::INT.as_raw() {
+            stdout::limit_waiting();
+        }
         loop {
             match self.next_signal().await {
                 UnixSignal::TSTP => suspend_run(&control, screen.as_ref()).await,

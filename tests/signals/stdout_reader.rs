@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use super::marked_run::{MarkedSandbox, response_with_calls};
+use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
 
 /// As in `toolq run | head -n 1`, the run ends silently, as after a SIGTERM, and the log is complete.
 #[test]
@@ -73,6 +73,28 @@ fn no_turn_begins_after_stdout_closes() {
     let output = run.wait_for_output();
     assert_eq!(output.code, Some(74));
     assert_eq!(output.statuses(), ["interrupted"]);
+}
+
+/// A service manager sends one signal. The results are in the log, which has its end.
+#[test]
+fn one_sigterm_ends_a_run_with_a_stalled_reader() {
+    let mut run = MarkedSandbox::new()
+        .stdin(response_with_calls("a", &["flood"]))
+        .start(&["--max-output-total", "1MiB"]);
+    wait_until("the pipe is full", || {
+        let stdout = run.child.stdout.as_ref().unwrap();
+        rustix::io::ioctl_fionread(stdout).unwrap() > 60_000
+    });
+    run.signal(Signal::TERM);
+    wait_until("toolq exits", || run.child.try_wait().unwrap().is_some());
+    let output = run.wait_for_output();
+    assert_eq!(output.code, Some(74), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("doesn't read") && output.stderr.contains("in the session log"),
+        "{}",
+        output.stderr
+    );
+    output.assert_log_complete();
 }
 
 /// A reader that keeps the pipe open without reading can block toolq, but repeated signals end it. The session is then
