@@ -2,6 +2,7 @@
 
 mod parse;
 mod raw_node;
+mod rounded_integer;
 mod syntax_error;
 mod tree;
 

@@ -9,6 +9,7 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Options, alias_limits, budget, options};
 
 use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
+use crate::tools_file::yaml::rounded_integer::find_rounding;
 use crate::tools_file::yaml::syntax_error;
 use crate::tools_file::yaml::tree::{YamlContent, YamlEntry, YamlNode};
 use crate::types::{FileProblem, Span};
@@ -29,7 +30,7 @@ pub(crate) const NO_TAGS_HINT: &str =
 ///
 /// # Errors
 /// A single problem if the text isn't valid YAML or exceeds a limit. Otherwise one problem for each tag, each key that
-/// isn't text and each duplicate key.
+/// isn't text, each duplicate key and each integer that would lose digits.
 pub fn parse_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
     let raw: RawNode = serde_saphyr::from_str_with_options(text, parser_options())
         .map_err(|error| vec![syntax_error::to_problem(&error, text)])?;
@@ -67,7 +68,7 @@ fn parser_options() -> Options {
     }
 }
 
-/// Converts raw nodes to checked ones, and collects a problem for each tag, non-text key and duplicate key.
+/// Converts raw nodes to checked ones, and collects the problems of [`parse_yaml`].
 struct NodeBuilder<'t> {
     text: &'t str,
     problems: Vec<FileProblem>,
@@ -84,7 +85,11 @@ impl NodeBuilder<'_> {
         let content = match raw.content {
             RawContent::Null => YamlContent::Null,
             RawContent::Bool(bool) => YamlContent::Bool(bool),
-            RawContent::Number(number) => YamlContent::Number(number),
+            RawContent::Number(number) => {
+                self.problems
+                    .extend(find_rounding(self.text, raw.span, &number));
+                YamlContent::Number(number)
+            }
             RawContent::Text(text) => YamlContent::Text(text),
             RawContent::List(items) => YamlContent::List(
                 items
