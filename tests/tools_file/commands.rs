@@ -223,6 +223,38 @@ fn scripts_that_evaluate_a_value_cause_warnings() {
     );
 }
 
+/// Shells split what isn't quoted at spaces, and replace `*` with the names of files.
+#[test]
+fn values_that_a_script_splits_cause_warnings() {
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: [sh, -c, 'rm $1', sh, "{a}"] ⇒ $1 ⇒ isn't quoted
+        command: [sh, -c, 'rm "$2" $1', sh, "{a}", "{n}"] ⇒ $1 ⇒ isn't quoted
+        command: [timeout, "5", bash, -c, 'ls ${2}', bash, x, "{a}"] ⇒ ${2} ⇒ isn't quoted
+        command: [sh, -c, 'cat $@', sh, "{list?...}"] ⇒ $@ ⇒ isn't quoted
+        command: [sh, -c, 'cat $3', sh, "{list?...}"] ⇒ $3 ⇒ isn't quoted
+        command: [sh, -c, 'shift; cat $1', sh, x, "{a}"] ⇒ $1 ⇒ isn't quoted
+        command: {argv: [sh, -c, 'cat $FILE'], env: {FILE: "{a}"}} ⇒ $FILE ⇒ isn't quoted
+        "#,
+    );
+    assert_no_problems(
+        file_with_tool,
+        r#"
+        command: [sh, -c, 'rm "$1"', sh, "{a}"]
+        command: [sh, -c, 'head -n $1 -- "$2"', sh, "{n}", "{a}"]
+        command: [sh, -c, 'echo $0 $2 $HOME', sh, "{a}"]
+        command: [sh, -c, 'IFS=,; for x in $1; do echo "$x"; done', sh, "{a}"]
+        command: [sh, -c, 'set -f; echo $1', sh, "{a}"]
+        command: [sh, -c, 'f() { echo $1; }; f x', sh, "{a}"]
+        command: [zsh, -c, 'echo $1', zsh, "{a}"]
+        command: [awk, '{ print $1 }', "{a}"]
+        command: {argv: [sh, -c, 'FILE=x; cat $FILE'], env: {FILE: "{a}"}}
+        command: {argv: [sh, -c, 'cat "$FILE" $HOME'], env: {FILE: "{a}"}}
+        "#,
+    );
+}
+
 /// A call is refused if an argument begins with `-`. The file is told where the schema lets that happen.
 #[test]
 fn values_that_could_be_options_cause_warnings() {

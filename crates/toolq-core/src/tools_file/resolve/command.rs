@@ -44,6 +44,7 @@ pub(crate) fn resolve_command(
     let (program, arguments) = resolve_arguments(argv, form.key_span, &dashes, context)?;
     warn_about_unused_dashes(&file.dashes, &arguments, context);
     let env = env_variables::resolve_env(file, context);
+    context.warn_about_unquoted_parameters(argv, &arguments, &env);
     let uses_input = use_input(&arguments, &env);
     report_stdin_code(argv, &file.stdin, context);
     if uses_input && file.stdin.is_missing() {
@@ -78,6 +79,8 @@ pub(crate) fn resolve_auxiliary_command(
     let dashes = tool_command.map(|command| command.dashes.clone());
     let dashes = dashes.unwrap_or_default();
     let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, &dashes, context)?;
+    let env = tool_command.map_or(&[][..], |command| &command.env);
+    context.warn_about_unquoted_parameters(&argv.value, &arguments, env);
     Some(CommandBacking {
         stdin: default_stdin(use_input(&arguments, &[])),
         program,
