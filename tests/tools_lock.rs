@@ -381,6 +381,12 @@ fn problems_with_the_lock_are_errors_with_a_hint() {
             "tools.lock can't be used",
         ),
         (
+            TOOLS,
+            r#"rm tools.lock; mkfifo tools.lock; "$TOOLQ" tools"#,
+            2,
+            "tools.lock isn't a regular file",
+        ),
+        (
             &declared,
             r#""$TOOLQ" check"#,
             1,

@@ -49,7 +49,14 @@ impl ToolsLock {
         if path == tools_file {
             return Ok(None);
         }
-        let text = match std::fs::read_to_string(&path) {
+        let text = match std::fs::metadata(&path) {
+            // A named pipe would never end.
+            Ok(found) if !found.is_file() => {
+                return Err(format!("{} isn't a regular file", path.display()));
+            }
+            _ => std::fs::read_to_string(&path),
+        };
+        let text = match text {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("{} can't be read: {error}", path.display())),
