@@ -13,6 +13,7 @@ mod recorded_data;
 mod support;
 
 mod comparison;
+mod copy_escapes;
 mod dialects;
 mod execution;
 mod on_copy;

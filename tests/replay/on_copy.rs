@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::support::{CliOutput, CliSandbox, eprint_uncaptured};
 use crate::{differences, ok_result, recorded_turn, report_counts};
 
-const TOOLS: &str = r#"version: 1
+pub const TOOLS: &str = r#"version: 1
 tools:
   read:
     description: Read a file.
@@ -39,13 +39,13 @@ tools:
     http: {url: "http://127.0.0.1:9/"}
 "#;
 
-fn sandbox() -> CliSandbox {
+pub fn sandbox() -> CliSandbox {
     CliSandbox::new()
         .tools(TOOLS)
         .file("root/poem", "so much depends\n")
 }
 
-fn shell(script: &str, result_text: &str) -> String {
+pub fn shell(script: &str, result_text: &str) -> String {
     recorded_turn(&[(
         "s",
         "shell",
@@ -84,8 +84,8 @@ fn snapshot(root: &Path) -> BTreeMap<String, (u32, i64, i64, Vec<u8>)> {
 }
 
 /// The result of replaying a recording on a copy of `root/`.
-struct CopyReplay {
-    ran: CliOutput,
+pub struct CopyReplay {
+    pub ran: CliOutput,
     /// TMPDIR, which exists as long as this.
     temp: TempDir,
     /// What is left in TMPDIR.
@@ -94,7 +94,7 @@ struct CopyReplay {
 
 /// Replays `recordings` on a copy, and asserts that nothing in the original changed. Returns `None` if this system
 /// doesn't allow the confinement.
-fn replay_on_copy(
+pub fn replay_on_copy(
     sandbox: CliSandbox,
     recordings: &[&str],
     arguments: &[&str],
@@ -102,7 +102,7 @@ fn replay_on_copy(
     replay_with_tools(TOOLS, sandbox, recordings, arguments)
 }
 
-fn replay_with_tools(
+pub fn replay_with_tools(
     tools: &str,
     sandbox: CliSandbox,
     recordings: &[&str],

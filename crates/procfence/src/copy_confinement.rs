@@ -26,6 +26,8 @@ use crate::privileges::drop_privileges;
 use crate::proc_tree;
 use crate::reexec::{CHECK_ARGUMENT, CONFINE_ARGUMENT, SUPERVISE_ARGUMENT};
 use crate::sys;
+use crate::system_call_filter::{AllowedSockets, restrict_system_calls};
+use crate::unix_sockets::socket_files;
 
 /// How the argument begins that tells a supervisor about its confinement.
 const MOUNTED: &str = "mounted";
@@ -119,11 +121,14 @@ impl CopyConfinement {
         }
         drop_privileges()?;
         let writable = [self.copy.clone(), self.scratch.clone()];
-        landlock::restrict(&writable, Strictness::Alone)
+        landlock::restrict(&writable, Strictness::Alone)?;
+        restrict_system_calls(AllowedSockets::Kernel)
     }
 
     fn enter_mounts(&self) -> io::Result<()> {
-        let sockets = bound_sockets();
+        // They can be written even on a read-only mount, and whatever listens to them (a container engine, a desktop)
+        // isn't confined.
+        let sockets = socket_files();
         enter_namespaces()?;
         mount_change(
             "/",
@@ -162,6 +167,8 @@ impl CopyConfinement {
         );
         // An old kernel has no Landlock. The mounts protect the files of this machine all the same.
         let _ = landlock::restrict(&writable, Strictness::BesideMounts);
+        // Nor need a kernel have filters.
+        let _ = restrict_system_calls(AllowedSockets::Namespaced);
         let outside = statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY);
         let inside = statvfs(&self.root)?
             .f_flag
@@ -198,22 +205,6 @@ fn enter_namespaces() -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
-}
-
-/// Returns the paths of the Unix sockets of this machine. They can be written even on a read-only mount, and whatever
-/// listens to them (a container engine, a desktop) isn't confined.
-fn bound_sockets() -> Vec<PathBuf> {
-    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let paths = table
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(7));
-    let mut paths: Vec<PathBuf> = paths
-        .filter(|path| path.starts_with('/'))
-        .map(PathBuf::from)
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
-    paths
 }
 
 fn clone_mount(directory: &Path) -> io::Result<OwnedFd> {

@@ -59,7 +59,11 @@ mod signal_fd;
 mod signal_setup;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod system_call_filter;
 pub mod timing;
+#[cfg(target_os = "linux")]
+mod unix_sockets;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 

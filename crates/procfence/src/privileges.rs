@@ -4,7 +4,10 @@ use std::io;
 
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+    set_capabilities, set_no_new_privs,
+};
 
 /// Takes from the programs of the superuser what could undo the confinement or reach around it: `mount -o remount,rw`,
 /// `mknod`, `/proc/1/root`, `reboot`, `date -s`. What concerns the owners of files stays.
@@ -24,6 +27,14 @@ pub(crate) fn drop_privileges() -> io::Result<()> {
         .union(CapabilitySet::NET_BIND_SERVICE)
         .union(CapabilitySet::NET_RAW);
     set_no_new_privs(true)?;
+    // What a parent made inheritable would outlast the bounding set. What is ambient is inheritable, too.
+    set_capabilities(
+        None,
+        CapabilitySets {
+            inheritable: CapabilitySet::empty(),
+            ..capabilities(None)?
+        },
+    )?;
     if !geteuid().is_root() {
         return Ok(());
     }

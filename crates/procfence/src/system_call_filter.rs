@@ -1,0 +1,141 @@
+//! Refuses system calls that reach beyond namespaces and Landlock: sockets to what isn't in the network namespace, and the
+//! keys of the user. This file contains unsafe code.
+
+use std::io;
+use std::mem::offset_of;
+
+use libc::{seccomp_data, sock_filter};
+
+/// What programs may still open sockets for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AllowedSockets {
+    /// What a network namespace confines, and Unix sockets.
+    Namespaced,
+    /// Nothing but questions to the kernel, such as which interfaces there are: the network is everyone's.
+    Kernel,
+}
+
+impl AllowedSockets {
+    /// The address families. Others, such as `AF_VSOCK` to the host of a virtual machine, reach the same peers from every
+    /// namespace.
+    fn families(self) -> &'static [libc::c_int] {
+        match self {
+            Self::Namespaced => &[
+                libc::AF_UNIX,
+                libc::AF_INET,
+                libc::AF_INET6,
+                libc::AF_NETLINK,
+                libc::AF_PACKET,
+                libc::AF_ALG,
+            ],
+            Self::Kernel => &[libc::AF_NETLINK],
+        }
+    }
+}
+
+/// Keys belong to the user, and a session's also to the shell in which toolq runs.
+const KEY_CALLS: [libc::c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl];
+
+/// The architecture whose system calls are filtered. A program for another one, such as a 32-bit program, isn't.
+const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xC000_003E)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xC000_00B7)
+} else {
+    None
+};
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// Filters the system calls of this process, which must be unable to gain privileges, and of all that it starts. Socket
+/// pairs, by which a program talks to its own processes, stay.
+///
+/// # Errors
+/// The kernel has no filters, or this architecture isn't known.
+pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
+    let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
+    let mut program = filter_program(architecture, allowed.families())?;
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(io::Error::other)?,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the kernel only reads the program, whose length is given.
+    let result = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Builds the filter, which looks at a [`seccomp_data`].
+fn filter_program(architecture: u32, families: &[libc::c_int]) -> io::Result<Vec<sock_filter>> {
+    let permit = || instruction(RETURN, libc::SECCOMP_RET_ALLOW);
+    let refuse =
+        |errno: libc::c_int| instruction(RETURN, libc::SECCOMP_RET_ERRNO | errno.unsigned_abs());
+    // Each condition is followed by the one instruction that runs if it holds.
+    let mut program = vec![
+        load(offset_of!(seccomp_data, arch))?,
+        skip_one_if_equal(architecture),
+        permit(),
+        load(offset_of!(seccomp_data, nr))?,
+    ];
+    for call in KEY_CALLS {
+        program.push(skip_one_unless_equal(number(call)?));
+        program.push(refuse(libc::EPERM));
+    }
+    program.push(skip_one_if_equal(number(libc::SYS_socket)?));
+    program.push(permit());
+    // The lower half of the first argument, since these architectures are little-endian.
+    program.push(load(offset_of!(seccomp_data, args))?);
+    for family in families {
+        program.push(skip_one_unless_equal(family.unsigned_abs()));
+        program.push(permit());
+    }
+    program.push(refuse(libc::EACCES));
+    Ok(program)
+}
+
+fn load(offset: usize) -> io::Result<sock_filter> {
+    let offset = u32::try_from(offset).map_err(io::Error::other)?;
+    Ok(instruction(LOAD, offset))
+}
+
+fn skip_one_if_equal(value: u32) -> sock_filter {
+    sock_filter {
+        jt: 1,
+        ..instruction(JUMP_IF_EQUAL, value)
+    }
+}
+
+fn skip_one_unless_equal(value: u32) -> sock_filter {
+    sock_filter {
+        jf: 1,
+        ..instruction(JUMP_IF_EQUAL, value)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the codes of instructions fit into 16 bits"
+)]
+fn instruction(code: u32, value: u32) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k: value,
+    }
+}
+
+/// Returns the number of a system call as the filter sees it.
+fn number(call: libc::c_long) -> io::Result<u32> {
+    u32::try_from(call).map_err(io::Error::other)
+}
