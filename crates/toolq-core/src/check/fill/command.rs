@@ -170,20 +170,22 @@ impl CommandFiller<'_> {
         Ok(Some(value))
     }
 
-    /// Returns the path of the value that the argument begins with; `None` if it begins with the author's own text.
+    /// Returns the path of the value that the argument begins with; `None` if it begins with the author's own text. If
+    /// the values before that text are empty, the first of them decides that the text begins the argument.
     fn leading_value<'t>(&self, template: &'t Template) -> Option<&'t [String]> {
-        template
-            .parts
-            .iter()
-            .map_while(|part| match part {
+        let leading = || {
+            template.parts.iter().map_while(|part| match part {
                 TemplatePart::Value { path, .. } => Some(path.as_slice()),
                 _ => None,
             })
-            .find(|path| {
-                self.input
-                    .value_at(path)
-                    .is_some_and(|raw| raw.get() != "\"\"")
-            })
+        };
+        let is_empty = |path: &[String]| {
+            let value = self.input.value_at(path);
+            value.is_none_or(|raw| raw.get() == "\"\"")
+        };
+        leading()
+            .find(|path| !is_empty(path))
+            .or_else(|| leading().next())
     }
 
     /// Refuses an argument that the program could read as an option: for many programs, even behind `--`.

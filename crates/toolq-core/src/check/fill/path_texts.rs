@@ -13,6 +13,8 @@ use crate::types::{
 
 /// Ends the text before a path in an argument, as in `--file={path}` and `HEAD:{path}`.
 const PATH_SEPARATORS: [char; 2] = ['=', ':'];
+/// Where programs split what they read from a variable or stdin, as `xargs` and `tar --files-from=-` do.
+const LIST_SEPARATORS: [char; 10] = [' ', '\t', '\n', '\r', ':', ',', ';', '"', '\'', '\\'];
 
 /// A text that a program could open as a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,7 +113,16 @@ pub(crate) fn command_path_texts(
     input: &Input,
 ) -> Vec<PathText> {
     let mut texts = Vec::new();
-    for template in command_templates(command) {
+    for (_, template) in &command.env {
+        texts.extend(template_path_texts(
+            template,
+            paths,
+            input,
+            &LIST_SEPARATORS,
+        ));
+    }
+    for argument in &command.arguments {
+        let template = &argument.template;
         if let [
             TemplatePart::Value {
                 path, splat: true, ..
@@ -122,7 +133,7 @@ pub(crate) fn command_path_texts(
                 texts.extend(values_at(input, path));
             }
         } else {
-            texts.extend(template_path_texts(template, paths, input));
+            texts.extend(template_path_texts(template, paths, input, &[]));
         }
     }
     texts
@@ -136,7 +147,7 @@ pub(crate) fn mcp_path_texts(
 ) -> Vec<PathText> {
     let templates = mcp.arguments.iter().flat_map(BodyTemplate::templates);
     templates
-        .flat_map(|template| template_path_texts(template, paths, input))
+        .flat_map(|template| template_path_texts(template, paths, input, &[]))
         .collect()
 }
 
@@ -156,9 +167,30 @@ pub(crate) fn value_path_texts(
     };
     let mut texts = Vec::new();
     for path in tool.paths.iter().filter(|path| !is_only_argument(path)) {
-        texts.extend(values_at(input, path));
+        let values = values_at(input, path);
+        if command.is_some_and(|command| stdin_template_uses(&command.stdin, path)) {
+            texts.extend(values.iter().flat_map(list_items));
+        }
+        texts.extend(values);
     }
     texts
+}
+
+/// Returns the parts of a value for a program that reads a list of paths.
+fn list_items(value: &PathText) -> Vec<PathText> {
+    let text = value.text.as_deref().unwrap_or_default();
+    let items = text.split(LIST_SEPARATORS).filter(|item| *item != text);
+    items
+        .map(|item| PathText {
+            pointer: value.pointer.clone(),
+            text: Some(item.to_owned()),
+            is_guess: true,
+        })
+        .collect()
+}
+
+fn stdin_template_uses(stdin: &StdinSource, path: &[String]) -> bool {
+    matches!(stdin, StdinSource::Template(template) if uses(template, path))
 }
 
 fn command_templates(command: &CommandBacking) -> impl Iterator<Item = &Template> {
@@ -206,12 +238,25 @@ fn values_at(input: &Input, path: &[String]) -> Vec<PathText> {
 
 /// Returns the paths in one argument or variable. Usually that is one, the finished text. There are more if the text
 /// has parts that a program could separate: in `{dir}:/data` it could open `{dir}`, or a part of `{dir}` if that has a
-/// `:`, too, and in `@{file}` it could open `{file}`.
-fn template_path_texts(template: &Template, paths: &[Vec<String>], input: &Input) -> Vec<PathText> {
-    let mut finished = FinishedText::new(path_start(template), separators(template));
+/// `:`, too, and in `@{file}` it could open `{file}`. `list_separators` also separate parts of values. Behind `://`, a
+/// program decodes `%2e`.
+fn template_path_texts(
+    template: &Template,
+    paths: &[Vec<String>],
+    input: &Input,
+    list_separators: &[char],
+) -> Vec<PathText> {
+    let mut separators = separators(template);
+    separators.extend(list_separators);
+    let mut finished = FinishedText::new(path_start(template), separators);
+    let mut is_url = false;
+    let mut decoded = Vec::new();
     for part in &template.parts {
         match part {
-            TemplatePart::Text(text) => finished.push_text(text),
+            TemplatePart::Text(text) => {
+                is_url |= text.contains("://");
+                finished.push_text(text);
+            }
             // What a variable holds isn't known here.
             TemplatePart::Env { .. } => finished.push_unknown(),
             TemplatePart::Value { path, optional, .. } => {
@@ -228,9 +273,20 @@ fn template_path_texts(template: &Template, paths: &[Vec<String>], input: &Input
                 let Some(text) = value.to_text() else {
                     return vec![PathText::certain(pointer, None)];
                 };
+                if is_url && text.contains('%') {
+                    decoded.extend(decoded_path(&pointer, &text));
+                }
                 finished.push_path(pointer, &text);
             }
         }
     }
-    finished.into_paths()
+    decoded.extend(finished.into_paths());
+    decoded
+}
+
+/// Returns a path outside for a path in a URL that climbs once it is decoded, since the path before it isn't known.
+fn decoded_path(pointer: &str, text: &str) -> Option<PathText> {
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8_lossy();
+    let climbs = decoded.split('/').any(|part| part == "..");
+    climbs.then(|| PathText::certain(pointer.to_owned(), Some(format!("/{decoded}"))))
 }

@@ -59,7 +59,8 @@ fn fill_whole_url(
 }
 
 /// Fills a URL, percent-encoding every value. A missing optional value adds nothing. In the path, a value may neither
-/// be nor complete a segment that is empty, `.` or `..`, because those lead to another resource.
+/// be nor complete a segment that is empty, `.` or `..`, because those lead to another resource. For servers that decode
+/// `%2F` before they look for segments, it can't have a part `..` either.
 fn fill_url(template: &Template, input: &Input) -> Result<PartialTemplate, ProblemDetail> {
     let mut partial = PartialTemplate::default();
     let mut values = Vec::new();
@@ -73,11 +74,16 @@ fn fill_url(template: &Template, input: &Input) -> Result<PartialTemplate, Probl
             TemplatePart::Value { path, optional, .. } => {
                 let start = partial.to_string().len();
                 if let Some(raw) = find_value(input, path, *optional)? {
+                    let value = value_text(raw.into());
+                    if is_in_path(&partial.to_string()) && has_parent_part(&value) {
+                        return Err(problem_at(
+                            path,
+                            "must not have a part `..`, because it is part of a URL's path",
+                        ));
+                    }
                     push_text(
                         &mut partial,
-                        &TemplateTarget::Url
-                            .encode(value_text(raw.into()))
-                            .unwrap_or_default(),
+                        &TemplateTarget::Url.encode(value).unwrap_or_default(),
                     );
                 }
                 values.push((path, start));
@@ -97,10 +103,20 @@ fn fill_url(template: &Template, input: &Input) -> Result<PartialTemplate, Probl
     }
 }
 
+/// Whether what follows this text is a part of the path of a URL.
+fn is_in_path(before: &str) -> bool {
+    !before.contains(['?', '#'])
+}
+
+/// Whether one of the parts between slashes is `..`, besides the whole.
+fn has_parent_part(value: &str) -> bool {
+    value.contains(['/', '\\']) && value.split(['/', '\\']).any(|part| part == "..")
+}
+
 /// Returns whether the path segment of `url` around `offset` is empty or a dot segment, which clients resolve away.
 fn is_empty_or_dot_segment(url: &str, offset: usize) -> bool {
     let (before, after) = url.split_at(offset);
-    if before.contains(['?', '#']) {
+    if !is_in_path(before) {
         return false;
     }
     let head = before.rsplit('/').next().unwrap_or_default();
@@ -108,5 +124,12 @@ fn is_empty_or_dot_segment(url: &str, offset: usize) -> bool {
     let segment = format!("{head}{tail}")
         .to_ascii_lowercase()
         .replace("%2e", ".");
-    matches!(segment.as_str(), "" | "." | "..")
+    match segment.split_once("${") {
+        None => matches!(segment.as_str(), "" | "." | ".."),
+        // A variable may be empty, or a dot itself.
+        Some((before, rest)) => {
+            let after = rest.split_once('}').map_or("", |(_, after)| after);
+            matches!(format!("{before}{after}").as_str(), "." | "..")
+        }
+    }
 }

@@ -124,10 +124,29 @@ fn a_path_is_judged_as_the_argument_that_it_becomes() {
         ("x=y/{p}", json!({"p": "a:b"})),
         ("docs/{p}", json!({"p": "a,b;c=../d"})),
         ("-Wl,{p}", json!({"p": "src,docs/a"})),
+        ("docs/{p}", json!({"p": "%2e%2e/x"})),
         ("{list...}", json!({"list": ["a", "docs/b"]})),
     ] {
         let found = refused(command_backing(argument, &root), &input, &root);
         assert_eq!(found, [""; 0], "{argument} {input}");
+    }
+}
+
+/// A program decodes what it finds in a URL.
+#[test]
+fn a_path_in_a_url_does_not_climb_once_it_is_decoded() {
+    let (_dir, root) = sandbox();
+    let url = format!("file://{}/docs/{{p}}", root.display());
+    for (path, is_refused) in [
+        ("%2e%2e/%2e%2e/outside", true),
+        ("..%2F..%2Foutside", true),
+        ("a/%2E./x", true),
+        ("a%20b", false),
+        ("100%", false),
+        ("..a%2f", false),
+    ] {
+        let found = refused(command_backing(&url, &root), &json!({"p": path}), &root);
+        assert_eq!(!found.is_empty(), is_refused, "{path}");
     }
 }
 
@@ -148,13 +167,28 @@ fn a_path_in_a_variable_or_stdin_is_judged_too() {
         ("{p}/${NAME}", "", json!({"p": "out"})),
         ("", "{p}", json!({"p": "out"})),
         ("docs/{p}", "{p}", json!({"p": "../../x"})),
+        // Programs split variables and lines.
+        ("{p}", "", json!({"p": "src:/etc"})),
+        ("{p}", "", json!({"p": "src out/x"})),
+        ("-I{p}", "", json!({"p": "src,../x"})),
+        ("", "{p}", json!({"p": "src\n/etc/passwd"})),
+        ("", "{p}", json!({"p": "src out/x"})),
+        ("", "{p}", json!({"p": "'/etc/passwd'"})),
+        ("", "open {p}", json!({"p": "\\/etc/passwd"})),
     ] {
         let found = refused(with(env, stdin), &input, &root);
         assert_eq!(found, ["/p"], "{env} {stdin} {input}");
     }
-    for (env, stdin) in [("docs/{p}", ""), ("${BASE}/{p}", "{p}"), ("", "open {p}")] {
-        let found = refused(with(env, stdin), &json!({"p": "src/a"}), &root);
-        assert_eq!(found, [""; 0], "{env} {stdin}");
+    for (env, stdin) in [
+        ("docs/{p}", ""),
+        ("${BASE}/{p}", "{p}"),
+        ("", "open {p}"),
+        ("/", "/bin/x {p}"),
+    ] {
+        for value in ["src/a", "a b", "12:30", "it's", "src/ü, x", "-n"] {
+            let found = refused(with(env, stdin), &json!({"p": value}), &root);
+            assert_eq!(found, [""; 0], "{env} {stdin} {value}");
+        }
     }
     let mut command = command_backing("x", &root);
     command.stdin = StdinSource::Input;

@@ -16,7 +16,9 @@ pub(crate) fn accepts_only_plain_text(schema: &Value) -> bool {
     };
     match schema.get("type") {
         Some(Value::String(name)) if name == "array" => {
-            schema.get("items").is_some_and(accepts_only_plain_text)
+            // `items` isn't about the items that `prefixItems` describes.
+            schema.get("prefixItems").is_none()
+                && schema.get("items").is_some_and(accepts_only_plain_text)
         }
         Some(Value::String(name)) => is_plain_type(name) || name == "string" && pattern_is_plain(),
         Some(Value::Array(names)) => names
@@ -41,6 +43,7 @@ fn is_plain_pattern(pattern: &str) -> bool {
         return false;
     };
     let mut rest = inner;
+    let mut depth = 0_usize;
     while let Some(first) = rest.chars().next() {
         rest = match first {
             '[' => match rest[1..].split_once(']') {
@@ -57,9 +60,19 @@ fn is_plain_pattern(pattern: &str) -> bool {
                 Some('d' | '.' | '-') => &rest[2..],
                 _ => return false,
             },
-            '+' | '*' | '?' | '(' | ')' => &rest[1..],
+            // `(?` begins a group with a meaning of its own; `(?m)` lets `$` match within the text.
+            '(' if rest.starts_with("(?") && !rest.starts_with("(?:") => return false,
+            '(' => {
+                depth += 1;
+                rest[1..].strip_prefix("?:").unwrap_or(&rest[1..])
+            }
+            ')' => {
+                depth = depth.saturating_sub(1);
+                &rest[1..]
+            }
+            '+' | '*' | '?' => &rest[1..],
             // An alternative is only anchored within a group.
-            '|' if inner.starts_with('(') && inner.ends_with(')') => &rest[1..],
+            '|' if depth > 0 => &rest[1..],
             c if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',') => &rest[1..],
             _ => return false,
         };
@@ -101,7 +114,10 @@ mod tests {
                 true,
             ),
             (json!({"type": "string", "pattern": "^(all|test)$"}), true),
+            (json!({"type": "string", "pattern": "^v(?:1|2)$"}), true),
             (json!({"type": "string", "pattern": "^all$|x"}), false),
+            (json!({"type": "string", "pattern": "^(a)|x|(b)$"}), false),
+            (json!({"type": "string", "pattern": "^(?m)[a-z]+$"}), false),
             (json!({"type": "string", "pattern": "^[a-z]+"}), false),
             (json!({"type": "string", "pattern": "^[a-z=]+$"}), false),
             (json!({"type": "string", "pattern": "^[+-z]+$"}), false),
@@ -109,6 +125,10 @@ mod tests {
             (json!({"type": "string", "pattern": "^.+$"}), false),
             (json!({"type": "array", "items": {"enum": ["a"]}}), true),
             (json!({"type": "array"}), false),
+            (
+                json!({"type": "array", "prefixItems": [{}], "items": {"enum": ["a"]}}),
+                false,
+            ),
             (json!({}), false),
         ] {
             assert_eq!(accepts_only_plain_text(&schema), plain, "{schema}");

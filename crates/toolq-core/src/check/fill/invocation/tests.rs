@@ -150,8 +150,12 @@ proptest! {
         let env = |name: &str| (name == "BASE").then(|| "http://u:p@127.0.0.1:8080/v1".to_owned());
         match fill_request(&backing, &json!({"a": a, "b": b})) {
             Err(refused) => {
-                prop_assert_eq!(&refused[0].path, "/a");
-                prop_assert!(matches!(a.as_str(), "" | "." | ".."), "{:?}", a);
+                let has_parent_part = |value: &str| value.split(['/', '\\']).any(|part| part == "..");
+                let is_refused = match refused[0].path.as_str() {
+                    "/a" => matches!(a.as_str(), "" | ".") || has_parent_part(&a),
+                    _ => has_parent_part(&b),
+                };
+                prop_assert!(is_refused, "{:?} {:?}", a, b);
             }
             Ok(request) => {
                 let url = build_request_url(&backing, &request, &env).unwrap();
@@ -212,6 +216,26 @@ fn a_value_with_a_leading_dash_is_refused() {
         );
     }
     assert_eq!(fill_argv(&["{n}"], &json!({"n": 5})).unwrap(), ["5"]);
+}
+
+/// In `{from}-{to}`, an empty `from` would make `to` an option.
+#[test]
+fn an_empty_value_does_not_make_the_text_after_it_an_option() {
+    for (template, input) in [
+        ("{from}-{to}", json!({"from": "", "to": "ofile"})),
+        ("{from}{to}--x", json!({"from": "", "to": ""})),
+    ] {
+        let refused = detail_lines(fill_argv(&[template], &input).unwrap_err());
+        assert!(
+            refused[0].starts_with("/from: must not start with `-`"),
+            "{refused:?}"
+        );
+    }
+    let range = json!({"from": 1, "to": 2});
+    assert_eq!(fill_argv(&["{from}-{to}"], &range).unwrap(), ["1-2"]);
+    let empty = json!({"from": "", "to": "x"});
+    assert_eq!(fill_argv(&["{from}.{to}"], &empty).unwrap(), [".x"]);
+    assert_eq!(fill_argv(&["-k{from}-{to}"], &empty).unwrap(), ["-k-x"]);
 }
 
 #[test]
@@ -466,6 +490,14 @@ fn a_url_keeps_its_declared_origin() {
         "https://h/a%2Fb?q=a%2Fb"
     );
     assert_eq!(at("http://h/a?q={x}", "", "").unwrap(), "http://h/a?q=");
+    assert_eq!(
+        at("http://h/a?q={x}", "", "../b").unwrap(),
+        "http://h/a?q=..%2Fb"
+    );
+    assert_eq!(
+        at("http://h/{x}", "", "./a..b/...").unwrap(),
+        "http://h/.%2Fa..b%2F..."
+    );
     for (url, base, x) in [
         ("${BASE}{x}", "http://h", "evil"),
         ("${BASE}{x}", "http://h", ".evil.com"),
@@ -476,6 +508,10 @@ fn a_url_keeps_its_declared_origin() {
         ("http://h/.{x}/a", "", "."),
         ("http://h/%2E{x}", "", "."),
         ("http://h/{x}/a", "", ""),
+        ("http://h/{x}${NONE:-.}/a", "", "."),
+        ("http://h/{x}/a", "", "../admin"),
+        ("http://h/{x}/a", "", "b\\..\\admin"),
+        ("http://h/{x}/a", "", "b/.."),
     ] {
         assert!(at(url, base, x).is_err(), "{url} {base} {x}");
     }
