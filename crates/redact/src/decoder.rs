@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
-use crate::escapes::{DecodeStep, decode_escape, decode_nested_escape, decode_reference};
+use crate::escapes::{
+    DecodeStep, decode_entity, decode_escape, decode_nested_escape, decode_percent,
+};
 
 /// Longest escape, in bytes. A surrogate pair (`\ud83d\ude00`) whose halves have sixteen backslashes each takes 42.
 const MAX_PENDING_BYTES: usize = 48;
@@ -19,8 +19,9 @@ pub(crate) struct DecodedByte {
 }
 
 /// Decodes in stages, each of which reads the output of the one before: JSON escapes, escapes of JSON in that JSON, any
-/// number of further backslashes, and finally percent-encoding and HTML entities. The first two stages are exact,
-/// because in JSON within JSON any character may be escaped, even a backslash (`\u005c`).
+/// number of further backslashes, HTML entities, and finally percent-encoding. The first two stages are exact, because
+/// in JSON within JSON any character may be escaped, even a backslash (`\u005c`). HTML entities come before
+/// percent-encoding because HTML may write any character of `%41` as an entity.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     stages: [DecoderStage; Self::STAGE_COUNT],
@@ -28,7 +29,11 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// Number of stages.
-    pub(crate) const STAGE_COUNT: usize = 4;
+    const STAGE_COUNT: usize = 5;
+    /// The stage that decodes HTML entities.
+    pub(crate) const HTML_STAGE: usize = 3;
+    /// The stage that undoes percent-encoding.
+    pub(crate) const PERCENT_STAGE: usize = 4;
 
     pub(crate) fn new() -> Self {
         Self {
@@ -36,7 +41,8 @@ impl Decoder {
                 DecoderStage::new(b"\\", decode_escape),
                 DecoderStage::new(b"\\", decode_escape),
                 DecoderStage::new(b"\\", decode_nested_escape),
-                DecoderStage::new(b"%&", decode_reference),
+                DecoderStage::new(b"&", decode_entity),
+                DecoderStage::new(b"%", decode_percent),
             ],
         }
     }
@@ -64,18 +70,29 @@ impl Decoder {
     }
 }
 
-fn push_through(stages: &mut [DecoderStage], byte: DecodedByte, emit: &mut dyn FnMut(DecodedByte)) {
-    match stages.split_first_mut() {
-        Some((stage, inner)) => stage.push(byte, &mut |decoded| push_through(inner, decoded, emit)),
-        None => emit(byte),
+fn push_through(
+    mut stages: &mut [DecoderStage],
+    byte: DecodedByte,
+    emit: &mut dyn FnMut(DecodedByte),
+) {
+    while let Some((stage, inner)) = stages.split_first_mut() {
+        if stage.concerns(byte.byte) {
+            return stage.push(byte, &mut |decoded| push_through(inner, decoded, emit));
+        }
+        stages = inner;
     }
+    emit(byte);
 }
 
-/// Decodes `text` with the given range of stages only.
-pub(crate) fn decode_with_stages(text: &str, stages: Range<usize>) -> Vec<u8> {
+/// Decodes `text` with the given stages only.
+pub(crate) fn decode_with_stages(text: &str, stages: impl IntoIterator<Item = usize>) -> Vec<u8> {
     let mut decoder = Decoder::new();
-    for (index, stage) in decoder.stages.iter_mut().enumerate() {
-        if !stages.contains(&index) {
+    let mut is_used = [false; Decoder::STAGE_COUNT];
+    for index in stages {
+        is_used[index] = true;
+    }
+    for (stage, is_used) in decoder.stages.iter_mut().zip(is_used) {
+        if !is_used {
             stage.lead_bytes = b"";
         }
     }
@@ -117,10 +134,13 @@ impl DecoderStage {
         self.spans[..self.len].first().map(|(start, _)| *start)
     }
 
+    /// Returns whether the stage has to read `byte`, which otherwise means itself.
+    fn concerns(&self, byte: u8) -> bool {
+        self.len > 0 || self.lead_bytes.contains(&byte)
+    }
+
+    /// Reads a byte that concerns the stage.
     fn push(&mut self, byte: DecodedByte, emit: &mut dyn FnMut(DecodedByte)) {
-        if self.len == 0 && !self.lead_bytes.contains(&byte.byte) {
-            return emit(byte);
-        }
         self.bytes[self.len] = byte.byte;
         self.spans[self.len] = (byte.start, byte.end);
         self.len += 1;

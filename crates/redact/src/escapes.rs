@@ -126,27 +126,26 @@ fn decode_surrogate_pair(
     DecodeStep::from_char(low_start, char::REPLACEMENT_CHARACTER)
 }
 
-/// Decodes a character of a URL or of HTML: `%2f`, `&amp;`, `&#38;`, `&#x26;`.
-pub(crate) fn decode_reference(bytes: &[u8], at_end: bool) -> DecodeStep {
-    let step = match bytes.first() {
-        Some(b'%') => decode_percent(&bytes[1..]),
-        _ => decode_entity(bytes),
-    };
-    match step {
+/// Decodes a byte of a URL: `%2f`.
+pub(crate) fn decode_percent(bytes: &[u8], at_end: bool) -> DecodeStep {
+    let digits = &bytes[1..];
+    match parse_hex(digits, 2) {
+        Some(byte) => DecodeStep::from_byte(3, u8::try_from(byte).unwrap_or_default()),
+        None if may_become_hex(digits, 2) && !at_end => DecodeStep::NeedMore,
+        None => DecodeStep::from_byte(1, b'%'),
+    }
+}
+
+/// Decodes a character of HTML: `&amp;`, `&#38;`, `&#x26;`.
+pub(crate) fn decode_entity(bytes: &[u8], at_end: bool) -> DecodeStep {
+    match decode_entity_start(bytes) {
         DecodeStep::NeedMore if at_end => DecodeStep::from_byte(1, bytes[0]),
         step => step,
     }
 }
 
-fn decode_percent(digits: &[u8]) -> DecodeStep {
-    match parse_hex(digits, 2) {
-        Some(byte) => DecodeStep::from_byte(3, u8::try_from(byte).unwrap_or_default()),
-        None if may_become_hex(digits, 2) => DecodeStep::NeedMore,
-        None => DecodeStep::from_byte(1, b'%'),
-    }
-}
-
-fn decode_entity(bytes: &[u8]) -> DecodeStep {
+/// Decodes a character of HTML as if more bytes followed.
+fn decode_entity_start(bytes: &[u8]) -> DecodeStep {
     for (name, decoded) in HTML_ENTITIES {
         if bytes.starts_with(name) {
             return DecodeStep::from_byte(name.len(), decoded);

@@ -25,7 +25,7 @@ pub(crate) fn plain_prefix_len(bytes: &[u8], digits_before: usize) -> usize {
 pub(crate) fn may_begin_escape(byte: u8, rest: &[u8]) -> bool {
     match (byte, rest.first()) {
         (b'\\', _) | (b'%' | b'&', None) => true,
-        (b'%', Some(next)) => next.is_ascii_hexdigit() || *next == b'\\',
+        (b'%', Some(next)) => next.is_ascii_hexdigit() || b"\\&".contains(next),
         (b'&', Some(next)) => b"#algq\\".contains(next),
         _ => false,
     }

@@ -73,16 +73,19 @@ fn text_spellings(value: &str) -> Vec<SecretSpelling> {
 }
 
 /// Returns what the decoder makes of a spelling: with all of its stages if the spelling appears verbatim, with fewer if
-/// it was escaped once or twice, or percent-encoded. A backslash before it, which isn't part of the secret, may form an
-/// escape with its first letter, so that case is included. So is the text without its backslashes, which some programs
-/// drop.
+/// it was escaped once or twice, percent-encoded, or written as HTML. A backslash before it, which isn't part of the
+/// secret, may form an escape with its first letter, so that case is included. So is the text without its backslashes,
+/// which some programs drop.
 fn decoded_spellings(text: &str) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     for first_stage in 0..3 {
-        for stages in [
-            first_stage..Decoder::STAGE_COUNT,
-            first_stage..Decoder::STAGE_COUNT - 1,
+        for last_stages in [
+            &[Decoder::HTML_STAGE, Decoder::PERCENT_STAGE][..],
+            &[Decoder::HTML_STAGE],
+            &[Decoder::PERCENT_STAGE],
+            &[],
         ] {
+            let stages = (first_stage..Decoder::HTML_STAGE).chain(last_stages.iter().copied());
             let after_backslash = decode_with_stages(&format!("\\{text}"), stages.clone());
             let own_part = after_backslash.strip_prefix(b"\\");
             texts.push(own_part.map_or(after_backslash.clone(), <[u8]>::to_vec));

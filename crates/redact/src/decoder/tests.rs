@@ -10,7 +10,11 @@ fn decode(mut stage: DecoderStage, text: &str) -> (String, String) {
     let mut emit = |byte: DecodedByte| decoded.push(byte.byte);
     for (start, byte) in text.bytes().enumerate() {
         let end = start + 1;
-        stage.push(DecodedByte { byte, start, end }, &mut emit);
+        if stage.concerns(byte) {
+            stage.push(DecodedByte { byte, start, end }, &mut emit);
+        } else {
+            emit(DecodedByte { byte, start, end });
+        }
     }
     let certain = decoded.clone();
     stage.decode_pending(true, &mut |byte| decoded.push(byte.byte));
@@ -91,12 +95,17 @@ fn the_number_of_backslashes_makes_no_difference() {
 }
 
 #[test]
-fn characters_of_urls_and_html_are_decoded_as_soon_as_they_are_complete() {
-    let stage = || DecoderStage::new(b"%&", decode_reference);
+fn bytes_of_urls_are_decoded_as_soon_as_they_are_complete() {
+    let stage = || DecoderStage::new(b"%", decode_percent);
+    let cases = [("%41%c3%A9", "Aé"), ("%g", "%g"), ("%4g", "%4g")];
+    assert_decoded(stage, cases.map(|(text, decoded)| (text, decoded, decoded)));
+    assert_decoded(stage, ["%", "%4"].map(|text| (text, "", text)));
+}
+
+#[test]
+fn characters_of_html_are_decoded_as_soon_as_they_are_complete() {
+    let stage = || DecoderStage::new(b"&", decode_entity);
     let cases = [
-        ("%41%c3%A9", "Aé"),
-        ("%g", "%g"),
-        ("%4g", "%4g"),
         ("&lt;&gt;&quot;&apos;&amp;", "<>\"'&"),
         ("&ampx", "&ampx"),
         ("&#38;&#x26;&#X26;", "&&&"),
@@ -106,19 +115,21 @@ fn characters_of_urls_and_html_are_decoded_as_soon_as_they_are_complete() {
         ("&#x001234567", "&#x001234567"),
     ];
     assert_decoded(stage, cases.map(|(text, decoded)| (text, decoded, decoded)));
-    let incomplete = ["%", "%4", "&", "&am", "&#", "&#3", "&#x", "&#x00123456"];
+    let incomplete = ["&", "&am", "&#", "&#3", "&#x", "&#x00123456"];
     assert_decoded(stage, incomplete.map(|text| (text, "", text)));
 }
 
 #[test]
 fn only_the_chosen_stages_decode() {
-    let text = r"\\n%41";
+    let text = r"\\n&#37;41";
     for (stages, decoded) in [
-        (0..0, r"\\n%41"),
-        (0..1, r"\n%41"),
-        (0..2, "\n%41"),
-        (3..4, r"\\nA"),
-        (0..4, "\nA"),
+        (0..0, r"\\n&#37;41"),
+        (0..1, r"\n&#37;41"),
+        (0..2, "\n&#37;41"),
+        (0..4, "\n%41"),
+        (3..5, r"\\nA"),
+        (4..5, r"\\n&#37;41"),
+        (0..5, "\nA"),
     ] {
         assert_eq!(decode_with_stages(text, stages), decoded.as_bytes());
     }

@@ -45,6 +45,20 @@ fn a_secret_that_contains_escapes_is_found_however_many_are_decoded() {
     }
 }
 
+/// An HTML encoder may write any part of what looks like an escape as an entity, and leave another one alone.
+#[test]
+fn a_secret_that_contains_escapes_is_found_in_html_and_in_urls() {
+    let mask = Mask::new(["p%41ss/&lt;%41w"]);
+    for spelled in [
+        "p&#37;41ss/&amp;lt;%41w",
+        "p%&#x34;1ss/&#38;lt;&#37;4&#49;w",
+        "p%2541ss%2F%26lt%3B%2541w",
+        "p%2541ss/&lt;%2541w",
+    ] {
+        assert_eq!(mask.apply(spelled), "[masked]", "{spelled}");
+    }
+}
+
 /// Messages escape control characters and nothing else.
 #[test]
 fn a_truncated_secret_with_an_escaped_control_character_is_masked() {
