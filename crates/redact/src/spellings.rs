@@ -47,6 +47,9 @@ pub(crate) fn all_spellings(value: &[u8]) -> Vec<SecretSpelling> {
 fn text_spellings(value: &str) -> Vec<SecretSpelling> {
     let mut texts = literal_spellings(value).to_vec();
     texts.extend(quoted_spellings(value));
+    // For most values, nearly all of these are the same.
+    texts.sort_unstable();
+    texts.dedup();
     let decoded = texts
         .iter()
         .flat_map(|text| decoded_spellings(text))
