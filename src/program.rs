@@ -13,6 +13,7 @@ use crate::commands::generate;
 use crate::commands::init;
 use crate::commands::log;
 use crate::commands::plan;
+use crate::commands::record;
 use crate::commands::replay;
 use crate::commands::run;
 use crate::commands::serve;
@@ -64,6 +65,7 @@ fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, Comm
         Command::Agent(arguments) => agent::run_agent(arguments, context),
         Command::Plan(arguments) => plan::print_plans(arguments, context),
         Command::Serve(arguments) => serve::serve_tools(arguments, context),
+        Command::Record(arguments) => record::record_server(arguments, context),
         Command::Replay(arguments) => replay::replay_recordings(arguments, context),
         Command::Check(arguments) => check::check_tools_file(arguments, context),
         Command::Tools(arguments) => tools::print_declarations(arguments, context),

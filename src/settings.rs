@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::args::{
-    AgentArguments, LogFlags, ProgressFlag, ReplayArguments, RunArguments, ServeArguments,
-    WatchFlags,
+    AgentArguments, LogFlags, ProgressFlag, RecordArguments, ReplayArguments, RunArguments,
+    ServeArguments, WatchFlags,
 };
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
@@ -113,6 +113,26 @@ impl SessionSettings {
             },
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            confinement: None,
+            prints_results: true,
+        }
+    }
+
+    /// The settings of `toolq record`, which only watches, and begins a new session each time.
+    pub fn of_record(arguments: &RecordArguments, environment: &Environment) -> Self {
+        Self {
+            jobs: None,
+            log: LogSettings {
+                target: LogTarget::new(arguments.log.clone(), environment),
+                mode: BeginMode::ForceNewTask,
+                accept_changes: false,
+                sync: arguments.sync.into(),
+            },
+            watch: WatchSettings {
+                events: None,
+                progress: ProgressFlag::None,
+            },
+            budgets: BudgetLimits::default(),
             confinement: None,
             prints_results: true,
         }

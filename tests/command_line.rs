@@ -176,7 +176,7 @@ fn complete(words: &[&str]) -> (bool, Vec<String>) {
 #[test]
 fn completions_know_commands_flags_values_and_names() {
     let words = |words: &[&str]| complete(words).1;
-    assert_eq!(words(&["re"]), ["replay"]);
+    assert_eq!(words(&["rep"]), ["replay"]);
     assert_eq!(words(&["plan", "--fo"]), ["--format"]);
     assert_eq!(words(&["plan", "--format", "j"]), ["json"]);
     assert_eq!(words(&["plan", "--format=j"]), ["--format=json"]);
@@ -239,7 +239,7 @@ fn the_bash_script_completes() {
                 _toolq toolq "${!#}"
                 echo "${COMPREPLY[@]}"
             }
-            ask toolq re
+            ask toolq rep
             ask toolq agent ""
             ask toolq plan --format = j
             ask toolq run call'"#;

@@ -9,6 +9,7 @@ mod input;
 mod log;
 mod parse;
 mod plan;
+mod record;
 mod replay;
 mod run;
 mod serve;
@@ -29,6 +30,7 @@ pub(crate) use log::{
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;
+pub(crate) use record::RecordArguments;
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::ServeArguments;
@@ -173,6 +175,8 @@ pub enum Command {
     Agent(Box<AgentArguments>),
     /// Serve the tools to a client of the Model Context Protocol (MCP), over stdin and stdout
     Serve(Box<ServeArguments>),
+    /// Pass on what an MCP client and a server say to each other, and record the calls in a session log
+    Record(RecordArguments),
     /// Check recordings against the current tools: inputs still valid, results unchanged
     Replay(Box<ReplayArguments>),
     /// Report problems in tools.yaml

@@ -7,6 +7,7 @@ pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod plan;
+pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;

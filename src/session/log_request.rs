@@ -71,10 +71,14 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     if settings.target == LogTarget::Disabled {
         return Ok(OpenedLog::default());
     }
+    let tools_path = match request.subject {
+        LogSubject::Server => Path::new(""),
+        _ => &context.tools_path,
+    };
     let header = SessionHeader {
         input_sha256: request.subject.digest(),
         sync: settings.sync,
-        ..SessionHeader::new(&context.tools_path, tools, request.jobs)
+        ..SessionHeader::new(tools_path, tools, request.jobs)
     };
     let mut log = open_log(request, &header, clock)?;
     if let Some(warning) = log.durability_warning() {

@@ -21,6 +21,8 @@ pub enum LogSubject<'a> {
     Recordings,
     /// The client of `toolq serve`, whose calls aren't known before they come.
     Client,
+    /// The server of `toolq record`, for which there is no tools.yaml.
+    Server,
 }
 
 impl LogSubject<'_> {
@@ -29,7 +31,7 @@ impl LogSubject<'_> {
         match self {
             Self::Inputs { inputs, .. } => inputs_digest(inputs),
             Self::Call(checked) => Some(call_digest(&checked.call)),
-            Self::Recordings | Self::Client => None,
+            Self::Recordings | Self::Client | Self::Server => None,
         }
     }
 
@@ -43,7 +45,7 @@ impl LogSubject<'_> {
                     .all(|input| matches!(input, CommandInput::Recording(_))),
             },
             Self::Call(_) => true,
-            Self::Recordings | Self::Client => false,
+            Self::Recordings | Self::Client | Self::Server => false,
         }
     }
 
@@ -62,7 +64,7 @@ impl LogSubject<'_> {
                 visit(&checked.call);
                 return Ok(());
             }
-            Self::Recordings | Self::Client => return Ok(()),
+            Self::Recordings | Self::Client | Self::Server => return Ok(()),
         };
         let mut turns = 0;
         for input in inputs {

@@ -143,6 +143,14 @@ impl<'a> RunSession<'a> {
         discovery.discover(&undescribed, &mut sink).await;
     }
 
+    /// Returns the settings of an engine that keeps long outputs beside the log.
+    pub fn default_engine_settings(&self) -> EngineSettings {
+        EngineSettings {
+            output_dir: self.sinks.output_dir(),
+            ..default_engine_settings(&self.tools, &self.mask, self.context)
+        }
+    }
+
     /// Returns another engine for the same tools, which takes what agents did from `history`.
     pub fn engine_with_history(&self, history: Arc<dyn AgentHistory>) -> Engine {
         Engine::new(EngineSettings {

@@ -36,7 +36,7 @@ pub use discovery::SchemaDiscovery;
 pub use dispatcher::TurnRequest;
 pub use engine::Engine;
 pub use http::Resolver;
-pub use mcp::{ServerAnnouncement, ServerLister};
+pub use mcp::{ProxiedServer, ServerAnnouncement, ServerLister, outcome_of_answer};
 pub use message_feeder::{MessageEnd, MessageSource, PriorCalls};
 pub use run_budget::BudgetLimits;
 pub use settings::{AnswerDelivery, EngineSettings, find_untrackable_tool, random_task_id};

@@ -13,6 +13,7 @@
 //!
 //! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
 
+mod call_observer;
 mod call_result;
 pub mod client;
 mod framing;
@@ -23,6 +24,7 @@ mod rpc_error;
 pub mod server;
 mod tool;
 
+pub use call_observer::{CallObserver, ObservedAnswer, ObservedCall};
 pub use call_result::{CallToolResult, ContentBlock, ResourceContents};
 pub use framing::{Frame, LineFramer};
 pub use message::{Message, NotMessage, RequestId, parse_messages};

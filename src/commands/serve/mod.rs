@@ -6,7 +6,7 @@
 mod answer_content;
 mod call_progress;
 mod client_connection;
-mod client_output;
+pub(crate) mod client_output;
 mod client_requests;
 mod served_tools;
 

@@ -8,6 +8,7 @@ mod pipe_io;
 mod pipes;
 mod process_groups;
 mod program_lookup;
+mod proxied;
 mod runner;
 mod spec;
 mod status_lines;
@@ -15,5 +16,5 @@ mod status_lines;
 mod supervised_child;
 
 pub(crate) use child::{ChildExit, ChildProcess};
-pub(crate) use pipes::ParentEnds;
+pub(crate) use pipes::{ParentEnds, ProxiedEnds};
 pub(crate) use runner::CommandRunner;

@@ -34,11 +34,11 @@ pub(crate) struct CommandRunner {
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
     /// Starts the programs. If there is none, toolq starts them itself.
-    supervisor: Option<Supervisor>,
+    pub(super) supervisor: Option<Supervisor>,
     /// Whether programs must not start without a supervisor, which confines them.
     pub(super) requires_supervisor: bool,
     /// All running programs, so that they can be suspended and resumed.
-    groups: ProcessGroups,
+    pub(super) groups: ProcessGroups,
 }
 
 /// Why waiting for a program ended.

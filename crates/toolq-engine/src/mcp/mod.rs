@@ -6,8 +6,10 @@ mod lister;
 mod outcome;
 mod output_schemas;
 mod process;
+mod proxied_server;
 mod runner;
 
 pub use announcement::ServerAnnouncement;
 pub use lister::ServerLister;
+pub use proxied_server::{ProxiedServer, outcome_of_answer};
 pub(crate) use runner::McpRunner;

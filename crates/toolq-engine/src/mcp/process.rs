@@ -138,7 +138,7 @@ impl ServerLine {
 }
 
 /// Reads what is there. Returns `None`, and closes the pipe, at its end.
-async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
+pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
     let reader = pipe.as_mut()?;
     let mut bytes = vec![0; READ_CHUNK_BYTES];
     let read = loop {
@@ -161,7 +161,7 @@ async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
 }
 
 /// Writes as much as the pipe takes. A server that has closed its stdin gets nothing more; its exit tells the rest.
-async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) {
+pub(super) async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) {
     let Some(writer) = pipe else {
         mem::take(unsent);
         return;
