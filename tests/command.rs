@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use engine_turn::{TestTurn, command_call, shell_call, success_text, text_template};
 use toolq_core::types::{
-    CallEnding, CallOutput, CaptureStats, CommandLimits, Leftovers, LimitKind, Outcome, OutputKind,
-    ResultContent, Segment, StdinContent,
+    CallEnding, CallOutput, CaptureStats, CommandLimits, DoubtCause, Effect, Leftovers, LimitKind,
+    Outcome, OutputKind, ResultContent, Segment, StdinContent,
 };
 
 #[test]
@@ -705,4 +705,34 @@ fn an_idle_reaper_that_is_killed_is_replaced() {
         .run();
     let texts: Vec<&str> = ran.outcomes.values().map(success_text).collect();
     assert_eq!(texts, ["met", "met", "killed", "met", "met"]);
+}
+
+/// It may have had its effect before somebody killed all processes of toolq that aren't its host.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_whose_reaper_is_killed_is_in_doubt() {
+    let kill = "echo paid; kill -9 $PPID; sleep 60";
+    let run = |effect| {
+        shell_call(kill, &[])
+            .tool(|tool| tool.effect = effect)
+            .run()
+    };
+    let written = run(Effect::Write);
+    assert!(
+        matches!(
+            written.outcome(),
+            Outcome::InDoubt {
+                cause: DoubtCause::ReaperKilled,
+                ..
+            }
+        ),
+        "{:?}",
+        written.outcome()
+    );
+    let read = run(Effect::Read);
+    assert!(
+        matches!(read.outcome(), Outcome::InternalError(_)),
+        "{:?}",
+        read.outcome()
+    );
 }

@@ -139,6 +139,8 @@ pub enum DoubtCause {
     Interrupted(HaltCause),
     /// It was canceled because a call of this tool in the same batch failed.
     Cancelled(String),
+    /// The process that watched its program was killed, and the program with it.
+    ReaperKilled,
     /// It is an agent, and one of its own calls is in doubt.
     NestedCall {
         /// The tool of that call.

@@ -20,7 +20,8 @@ use tracing::debug;
 use toolq_core::check::build_server_command;
 use toolq_core::os::{Environment, ProcessIdentity};
 use toolq_core::types::{
-    CallEnding, CommandBacking, CommandInvocation, Outcome, ServerConfig, Tool, ToolsConfig,
+    CallEnding, CommandBacking, CommandInvocation, DoubtCause, Effect, Outcome, ServerConfig, Tool,
+    ToolsConfig,
 };
 
 /// How many bytes of the end of stderr are kept.
@@ -187,7 +188,9 @@ async fn run_to_exit(
     match (wait_result, exit) {
         (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(streams.into_output()),
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
-        (WaitResult::Exited, exit) => outcome_of_exit(streams, exit, spec.success_codes()).into(),
+        (WaitResult::Exited, exit) => {
+            outcome_of_exit(streams, exit, spec.success_codes(), tool.effect).into()
+        }
         (WaitResult::TimedOut, _) => Outcome::TimedOut {
             no_calls_started: false,
             limit: limit.configured,
@@ -208,8 +211,19 @@ async fn terminate(child: &mut ChildProcess, grace: Duration, control: &RunContr
 }
 
 /// Returns the outcome of a program that ended by itself.
-fn outcome_of_exit(streams: CommandStreams, exit: ChildExit, success: &[i32]) -> Outcome {
+fn outcome_of_exit(
+    streams: CommandStreams,
+    exit: ChildExit,
+    success: &[i32],
+    effect: Effect,
+) -> Outcome {
     let ChildExit::Exited { ending, leftovers } = exit else {
+        if effect == Effect::Write {
+            return Outcome::InDoubt {
+                cause: DoubtCause::ReaperKilled,
+                output: streams.into_output(),
+            };
+        }
         return Outcome::InternalError(
             "the program's reaper process was killed, and the program with it".to_owned(),
         );

@@ -153,6 +153,9 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
         DoubtCause::EndNotLogged => {
             "it was started, but the log doesn't say how it ended".to_owned()
         }
+        DoubtCause::ReaperKilled => {
+            "its program was killed together with the process that watched it".to_owned()
+        }
         DoubtCause::Interrupted(halt) => {
             format!(
                 "{}, and no complete result had arrived",

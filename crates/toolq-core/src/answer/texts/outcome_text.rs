@@ -156,9 +156,9 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
         Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
         Outcome::InDoubt { cause: doubt, .. } => {
             let details = match doubt {
-                DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_) => {
-                    command::partial_output_text(&output, stderr)
-                }
+                DoubtCause::Interrupted(_)
+                | DoubtCause::Cancelled(_)
+                | DoubtCause::ReaperKilled => command::partial_output_text(&output, stderr),
                 _ => output.into_owned(),
             };
             http::explain_in_doubt(name, doubt).with_details(details)
