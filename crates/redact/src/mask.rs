@@ -125,7 +125,7 @@ impl Mask {
         match scanner.match_at(shown) {
             None => shown,
             // The digit ends a secret, which can be recognized only as a whole.
-            Some(found) if found.start < shown && found.end <= safe_until => found.end,
+            Some(found) if found.end <= safe_until => found.end,
             Some(found) => without_digit(found.start),
         }
     }

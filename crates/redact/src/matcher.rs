@@ -44,9 +44,7 @@ impl Matcher {
     }
 
     pub(crate) fn advance(&mut self, start: usize, count: usize, state: StateID) {
-        if count > 0 {
-            self.record_shift(start);
-        }
+        self.record_shift(start);
         self.bytes_read += count;
         self.state = state;
     }

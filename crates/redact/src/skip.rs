@@ -39,7 +39,7 @@ pub(crate) fn escaped_quote_len(patterns: &Patterns, bytes: &[u8]) -> Option<usi
         .take_while(|byte| **byte == b'\\')
         .take(MAX_QUOTE_BACKSLASHES)
         .count();
-    let is_quote = backslashes > 0 && bytes.get(backslashes) == Some(&b'"');
+    let is_quote = bytes.get(backslashes) == Some(&b'"');
     let is_skippable =
         is_quote && patterns.starts_no_pattern(b'"') && patterns.starts_no_pattern(b'\\');
     is_skippable.then_some(backslashes + 1)

@@ -60,6 +60,16 @@ fn a_short_secret_with_a_backslash_is_masked_however_often_it_is_escaped() {
     }
 }
 
+/// Little is left of a secret that is mostly an escape.
+#[test]
+fn what_little_a_secret_decodes_to_is_masked_only_if_it_is_written_as_long_as_the_secret() {
+    let mask = Mask::new(["&#38;ab"]);
+    for innocent in ["&ab", "an innocent &ab", "%26ab"] {
+        assert_eq!(mask.apply(innocent), innocent);
+    }
+    assert_eq!(mask.apply("some &amp;ab"), "some [masked]");
+}
+
 #[test]
 fn the_backslashes_that_a_secret_begins_with_are_masked() {
     let mask = Mask::new(["\\\\share"]);
@@ -205,12 +215,21 @@ fn the_start_of_a_secret_is_held_back() {
         (r#"{"a":"b\'"#, r#"{"a":"b\'"#),
         // A whole secret is masked; without its last character, it wouldn't be.
         (r#"{"a":"hunter22h"#, r#"{"a":"hunter22"#),
+        ("hunter22 is the first.", "hunter22 is the first."),
         ("", ""),
     ] {
         assert_eq!(&text[..mask.safe_prefix_len(text)], shown, "{text}");
     }
     let text = r#"{"a":"the s3cr3"#;
     assert_eq!(Mask::default().safe_prefix_len(text), text.len());
+}
+
+/// The end of a secret that may be the start of another one isn't certain yet.
+#[test]
+fn a_secret_is_held_back_while_another_may_begin_in_it() {
+    let mask = Mask::new(["abcdef", "defghi"]);
+    assert_eq!(mask.safe_prefix_len("abcdef"), 0);
+    assert_eq!(mask.safe_prefix_len("abcdef."), 7);
 }
 
 /// No prefix that may be shown contains more than one character of a secret.

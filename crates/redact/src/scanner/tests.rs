@@ -103,6 +103,25 @@ fn base64_is_found_across_lines() {
     assert_eq!(mask.apply(&escape_all(&lines)), masked);
 }
 
+/// In a long file, most lines are base64 that isn't secret.
+#[test]
+fn base64_is_found_across_lines_of_a_long_file() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let around = "\0".repeat(48 * 40 - 6);
+    let base64 = STANDARD.encode(format!("{around}s3cr3t-value{around}"));
+    let lines = join_lines(&base64, 64, "\n");
+    assert_eq!(mask.apply(&lines).matches(MASKED).count(), 1);
+}
+
+/// The line break behind a line of base64 digits may belong to a secret itself.
+#[test]
+fn an_escaped_secret_is_found_whose_line_breaks_follow_base64_digits() {
+    let digits = "A".repeat(20);
+    let mask = Mask::new([&*format!("{digits}\n\t!@~^")]);
+    let text = format!(r"{digits}\u000a\u0009!@~^");
+    assert_eq!(mask.apply(&text), MASKED);
+}
+
 /// Words on lines of their own aren't lines of base64, whatever comes before them.
 #[test]
 fn short_lines_are_not_joined() {

@@ -59,9 +59,22 @@ fn a_secret_that_contains_escapes_is_found_in_html_and_in_urls() {
     }
 }
 
+#[test]
+fn a_secret_is_found_without_its_backslashes() {
+    let mask = Mask::new(["pa\\ss-w\\ord"]);
+    assert_eq!(mask.apply("pass-word"), "[masked]");
+}
+
+/// A secret that is long enough once it is decoded is found by itself.
+#[test]
+fn a_secret_is_found_decoded() {
+    let mask = Mask::new(["&#38;abcde"]);
+    assert_eq!(mask.apply("&abcde"), "[masked]");
+}
+
 /// Messages escape control characters and nothing else.
 #[test]
 fn a_truncated_secret_with_an_escaped_control_character_is_masked() {
-    let mask = Mask::new(["pass\\x\u{1}word-tail"]);
-    assert_eq!(mask.apply("pass\\x\\u{1}wor…"), "[masked]");
+    let mask = Mask::new(["pass\\n\u{1}word-tail"]);
+    assert_eq!(mask.apply("pass\\n\\u{1}wor…"), "[masked]");
 }
