@@ -10,7 +10,7 @@ use crate::args::values::{SyncFlag, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// Serve only tools whose name matches this glob; may be repeated [default: all]
+    /// Serve only tools whose name matches this glob; can be repeated [default: all]
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
     /// Serve only tools with `effect: read`
