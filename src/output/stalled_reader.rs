@@ -1,6 +1,7 @@
 //! Waits for the reader of stdout, but not forever once toolq was told to end.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -24,12 +25,11 @@ pub(super) fn limit_waiting() {
     ENDING_SINCE.get_or_init(Instant::now);
 }
 
-/// Waits until stdout takes [`PIECE_BYTES`]. Returns `false` if it should no longer be waited for.
-pub(super) fn wait_until_writable() -> io::Result<bool> {
-    let stdout = io::stdout();
+/// Waits until `stdout` takes [`PIECE_BYTES`]. Returns `false` if it should no longer be waited for.
+pub(super) fn wait_until_writable(stdout: &impl AsFd) -> io::Result<bool> {
     let waiting_since = Instant::now();
     loop {
-        let mut polled = [PollFd::new(&stdout, PollFlags::OUT)];
+        let mut polled = [PollFd::new(stdout, PollFlags::OUT)];
         match poll(&mut polled, Some(&CHECK_INTERVAL)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(true),

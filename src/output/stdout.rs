@@ -86,7 +86,7 @@ pub fn write_lines(lines: &[u8]) -> Result<(), StdoutError> {
     check_open()?;
     let mut stdout = io::stdout().lock();
     for piece in lines.chunks(PIECE_BYTES) {
-        if !stalled_reader::wait_until_writable()? {
+        if !stalled_reader::wait_until_writable(&stdout)? {
             return Err(StdoutError::Stalled);
         }
         stdout.write_all(piece)?;
