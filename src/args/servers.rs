@@ -2,12 +2,17 @@
 
 use clap::{Args, Subcommand};
 
+use crate::args::values::ServersFormat;
+
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct ServersArguments {
     /// Servers to ask, of which the tools are listed, too [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
+    /// Output format; `json` always lists the tools
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: ServersFormat,
     #[command(subcommand)]
     pub command: Option<ServersCommand>,
 }

@@ -90,6 +90,14 @@ pub enum ToolsFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServersFormat {
+    /// A table for people
+    Text,
+    /// One JSON object for programs
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DialectFlag {
     Anthropic,
     OpenaiChat,

@@ -3,10 +3,11 @@
 mod changes;
 mod lock;
 mod report;
+mod report_json;
 
 use std::sync::Arc;
 
-use crate::args::{ServersArguments, ServersCommand};
+use crate::args::{ServersArguments, ServersCommand, ServersFormat};
 use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
@@ -23,17 +24,24 @@ pub fn run_servers_command(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     match &arguments.command {
-        None => show_servers(&arguments.names, context),
+        None => show_servers(arguments, context),
         Some(ServersCommand::Lock(arguments)) => lock::lock_servers(arguments, context),
     }
 }
 
-fn show_servers(names: &[String], context: &CommandContext) -> Result<Exit, CommandError> {
+fn show_servers(
+    arguments: &ServersArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let names = &arguments.names;
     let (tools, lock) = context.load_servers()?;
     let servers = select_servers(&tools, names)?;
     let replies = survey_servers(&servers, &tools, context)?;
     let color = context.stderr.is_stdout_colored();
-    let text = report::render_report(&replies, &lock, !names.is_empty(), color);
+    let text = match arguments.format {
+        ServersFormat::Text => report::render_report(&replies, &lock, !names.is_empty(), color),
+        ServersFormat::Json => report_json::render_json(&replies, &lock),
+    };
     stdout::write_line(&text)?;
     let is_fine = replies.iter().all(|reply| match &reply.result {
         Err(_) => false,

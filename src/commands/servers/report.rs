@@ -54,7 +54,7 @@ fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> Str
     let columns = [
         column("server", &|reply| row_name(Some(&reply.server.name))),
         column("state", &|reply| {
-            state(reply, lock.servers.get(&reply.server.name)).to_owned()
+            server_state(reply, lock.servers.get(&reply.server.name)).to_owned()
         }),
         column("protocol", &|reply| of_answer(reply, &describe_protocol)),
         column("ready", &|reply| {
@@ -69,7 +69,8 @@ fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> Str
     render_rows(&columns, color)
 }
 
-fn state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'static str {
+/// Returns how a server stands to its lock, in one or two words.
+pub(super) fn server_state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'static str {
     match (&reply.result, lock) {
         (Err(_), _) => "failed",
         (Ok(_), None) => "not locked",
@@ -79,8 +80,7 @@ fn state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'static str {
 }
 
 fn describe_protocol(now: &ServerAnnouncement) -> String {
-    let era = if now.is_modern { "modern" } else { "legacy" };
-    format!("{} ({era})", now.protocol)
+    format!("{} ({})", now.protocol, now.era())
 }
 
 fn describe_program(now: &ServerAnnouncement) -> String {
@@ -95,25 +95,14 @@ fn render_tools(
     changes: &[ToolChange<'_>],
     color: bool,
 ) -> String {
-    let locked = lock.into_iter().flat_map(|lock| lock.tools.keys());
-    let names: BTreeSet<&String> = locked.chain(now.tools.keys()).collect();
+    let names = tool_names(lock, now);
     let column = |title, cell: &dyn Fn(&str) -> String| {
         left_aligned(title, names.iter().map(|name| cell(name)).collect())
     };
     let find_lock = |name: &str| lock.and_then(|lock| lock.tools.get(name));
     let columns = [
         column("tool", &|name| row_name(Some(name))),
-        column("state", &|name| {
-            let change = changes.iter().find(|change| change.tool == name);
-            let state = match change.map(|change| &change.kind) {
-                Some(ChangeKind::New) => "new",
-                Some(ChangeKind::Gone) => "gone",
-                Some(ChangeKind::Changed(_)) => "changed",
-                None if lock.is_some() => "locked",
-                None => "not locked",
-            };
-            state.to_owned()
-        }),
+        column("state", &|name| tool_state(name, lock, changes).to_owned()),
         column("effect", &|name| {
             find_lock(name)
                 .map_or("-", |lock| lock.effect.name())
@@ -128,4 +117,29 @@ fn render_tools(
         }),
     ];
     render_rows(&columns, color)
+}
+
+/// Returns the tools that a server has or had when it was locked.
+pub(super) fn tool_names<'a>(
+    lock: Option<&'a ServerLock>,
+    now: &'a ServerAnnouncement,
+) -> BTreeSet<&'a String> {
+    let locked = lock.into_iter().flat_map(|lock| lock.tools.keys());
+    locked.chain(now.tools.keys()).collect()
+}
+
+/// Returns how a tool stands to the lock of its server, in one or two words.
+pub(super) fn tool_state(
+    name: &str,
+    lock: Option<&ServerLock>,
+    changes: &[ToolChange<'_>],
+) -> &'static str {
+    let change = changes.iter().find(|change| change.tool == name);
+    match change.map(|change| &change.kind) {
+        Some(ChangeKind::New) => "new",
+        Some(ChangeKind::Gone) => "gone",
+        Some(ChangeKind::Changed(_)) => "changed",
+        None if lock.is_some() => "locked",
+        None => "not locked",
+    }
 }

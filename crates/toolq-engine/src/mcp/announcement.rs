@@ -25,6 +25,11 @@ pub struct ServerAnnouncement {
 }
 
 impl ServerAnnouncement {
+    /// The era of the protocol's revision: `legacy` or `modern`.
+    pub fn era(&self) -> &'static str {
+        if self.is_modern { "modern" } else { "legacy" }
+    }
+
     /// Masks the secrets in what a server said.
     pub(crate) fn new(identity: Option<&ServerIdentity>, list: ToolList, mask: &Mask) -> Self {
         let masked = |text: &str| mask.apply(text).into_owned();
