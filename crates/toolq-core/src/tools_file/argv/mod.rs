@@ -13,4 +13,4 @@ pub(crate) use classify::{ArgRole, classify_args};
 pub(crate) use hints::{SCRIPT_VALUE_HINT, code_value_hint};
 pub(crate) use stdin_code::find_stdin_code_reader;
 pub(crate) use steering_variables::is_steering_variable;
-pub(crate) use wrappers::base_name;
+pub(crate) use wrappers::{CONTAINER_OPTIONS, base_name};

@@ -43,7 +43,8 @@ const fn below(subcommand: &'static str, wrapper: Wrapper) -> Wrapper {
     }
 }
 
-const CONTAINER_OPTIONS: &str = "-e --env --env-file -u --user -w --workdir --detach-keys -v --volume --mount --name -p --publish \
+/// Options of `docker run` and its like whose value is the next element.
+pub(crate) const CONTAINER_OPTIONS: &str = "-e --env --env-file -u --user -w --workdir --detach-keys -v --volume --mount --name -p --publish \
      --network --net --entrypoint -l --label -h --hostname -m --memory --cpus --platform --restart --add-host --cap-add \
      --cap-drop --device --dns --gpus --ipc --pid --pull --runtime --security-opt --shm-size --tmpfs --ulimit --userns \
      --volumes-from -H --host --context -c --config --log-level -f --file --project-name --profile --project-directory";

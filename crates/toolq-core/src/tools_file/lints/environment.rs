@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::os::Environment;
 use crate::tools_file::lints::late_start;
 use crate::tools_file::lints::secrets;
+use crate::tools_file::lints::unpinned_packages;
 use crate::tools_file::resolve::agent_cycle_warnings;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
@@ -58,6 +59,7 @@ pub fn find_warnings(
         found.extend(programs::program_warnings(tool, tools, tree, environment));
     }
     found.extend(programs::server_warnings(tools, tree, environment));
+    found.extend(unpinned_packages::unpinned_package_warnings(tools, tree));
     found.extend(unset_variable_warnings(tools, tree, environment));
     found
 }

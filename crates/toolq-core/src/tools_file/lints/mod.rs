@@ -1,6 +1,6 @@
 //! Finds likely mistakes in a well-formed tools.yaml: missing programs, unmasked secrets, shell syntax that no shell
 //! reads, paths that aren't kept inside the root, scripts that evaluate or split a value, `when` schemas that check
-//! nothing, and safe tools that start late.
+//! nothing, safe tools that start late, and servers without a version.
 
 mod environment;
 mod late_start;
@@ -8,6 +8,7 @@ mod script_arguments;
 mod secrets;
 mod shell_syntax;
 mod unconfined_paths;
+mod unpinned_packages;
 mod unquoted_parameters;
 pub(crate) mod when_schema;
 

@@ -1,0 +1,267 @@
+//! Warns about servers whose program fetches a package without a version: what runs changes without anybody's decision.
+
+use crate::tools_file::argv::{CONTAINER_OPTIONS, base_name};
+use crate::tools_file::yaml::YamlNode;
+use crate::types::{FileProblem, ServerConfig, ToolsConfig};
+
+/// Where a package comes from, and thus how its version is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PackageSource {
+    Npm,
+    Python,
+    Image,
+}
+
+/// A program that fetches a package and runs it.
+struct Fetcher {
+    names: &'static [&'static str],
+    /// What stands before the options.
+    subcommand: &'static [&'static str],
+    /// Options that name the package. Without them, it is the first operand.
+    package_options: &'static [&'static str],
+    /// Other options whose value is the next element, separated by spaces.
+    value_options: &'static str,
+    source: PackageSource,
+}
+
+const fn fetcher(
+    names: &'static [&'static str],
+    subcommand: &'static [&'static str],
+    package_options: &'static [&'static str],
+    value_options: &'static str,
+    source: PackageSource,
+) -> Fetcher {
+    Fetcher {
+        names,
+        subcommand,
+        package_options,
+        value_options,
+        source,
+    }
+}
+
+const NPM_OPTIONS: &str = "-c --call -w --workspace --registry --userconfig --cache --prefix";
+const UV_OPTIONS: &str = "--with --with-editable --with-requirements -p --python --index --index-url -i --extra-index-url \
+     --default-index -f --find-links --directory --project --cache-dir --config-file --env-file -c --constraints";
+const PIPX_OPTIONS: &str = "--python --index-url -i --pip-args --with";
+
+use PackageSource::{Image, Npm, Python};
+const FETCHERS: [Fetcher; 9] = [
+    fetcher(
+        &["npx", "pnpx"],
+        &[],
+        &["-p", "--package"],
+        NPM_OPTIONS,
+        Npm,
+    ),
+    fetcher(&["bunx"], &[], &["-p", "--package"], NPM_OPTIONS, Npm),
+    fetcher(&["bun"], &["x"], &["-p", "--package"], NPM_OPTIONS, Npm),
+    fetcher(&["npm"], &["exec"], &["-p", "--package"], NPM_OPTIONS, Npm),
+    fetcher(
+        &["pnpm", "yarn"],
+        &["dlx"],
+        &["-p", "--package"],
+        NPM_OPTIONS,
+        Npm,
+    ),
+    fetcher(&["uvx"], &[], &["--from"], UV_OPTIONS, Python),
+    fetcher(&["uv"], &["tool", "run"], &["--from"], UV_OPTIONS, Python),
+    fetcher(&["pipx"], &["run"], &["--spec"], PIPX_OPTIONS, Python),
+    fetcher(
+        &["docker", "podman", "nerdctl"],
+        &["run"],
+        &[],
+        CONTAINER_OPTIONS,
+        Image,
+    ),
+];
+
+/// Returns a warning for each server that runs whatever version of a package is the newest.
+pub(crate) fn unpinned_package_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
+    let warning = |server: &ServerConfig| {
+        let command = &server.command;
+        let arguments = command.arguments.iter();
+        let arguments = arguments.map(|argument| argument.template.sole_text().unwrap_or_default());
+        let argv: Vec<&str> = std::iter::once(&*command.program)
+            .chain(arguments)
+            .collect();
+        let (index, source) = find_unpinned_package(&argv)?;
+        let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
+        let listed = span_at(&format!("/command/{index}"));
+        let span = listed.max(span_at(&format!("/command/argv/{index}")));
+        let message = format!(
+            "the server `{}` runs whatever version of this is the newest when it starts",
+            server.name
+        );
+        let hint = match source {
+            Npm => {
+                "write the version behind the name: `NAME@1.2.3`; `toolq servers` shows what a server calls its own"
+            }
+            Python => {
+                "write the version behind the name: `NAME==1.2.3`; `toolq servers` shows what a server calls its own"
+            }
+            Image => "write a tag, or better a digest that can't be moved: `IMAGE@sha256:…`",
+        };
+        Some(FileProblem::warning(span, message, "no version").with_hint(hint))
+    };
+    let servers = tools.servers.iter();
+    servers.filter_map(|server| warning(server)).collect()
+}
+
+/// Returns the index of the first argument that names a package without a version.
+fn find_unpinned_package(argv: &[&str]) -> Option<(usize, PackageSource)> {
+    let name = base_name(argv.first()?);
+    let fetcher = FETCHERS.iter().find(|fetcher| {
+        fetcher.names.contains(&&*name) && argv[1..].starts_with(fetcher.subcommand)
+    })?;
+    let mut index = 1 + fetcher.subcommand.len();
+    let mut has_package_option = false;
+    while let Some(argument) = argv.get(index) {
+        let (option, value) = argument.split_once('=').unwrap_or((argument, ""));
+        if *argument == "--no-install" || *argument == "--no" || *argument == "--offline" {
+            return None;
+        }
+        if !argument.starts_with('-') || *argument == "--" {
+            break;
+        }
+        if fetcher.package_options.contains(&option) {
+            has_package_option = true;
+            let has_value = argument.contains('=');
+            let package = if has_value {
+                value
+            } else {
+                argv.get(index + 1)?
+            };
+            if !fetcher.source.is_pinned(package) {
+                return Some((index + usize::from(!has_value), fetcher.source));
+            }
+        }
+        let mut value_options = fetcher.value_options.split_whitespace();
+        let takes_next = fetcher.package_options.contains(argument)
+            || value_options.any(|known| known == *argument);
+        index += 1 + usize::from(takes_next);
+    }
+    index += usize::from(argv.get(index) == Some(&"--"));
+    let package = argv.get(index)?;
+    let is_pinned = has_package_option || fetcher.source.is_pinned(package);
+    (!is_pinned).then_some((index, fetcher.source))
+}
+
+impl PackageSource {
+    /// Whether the name of a package has a version, or is that of a directory or file.
+    fn is_pinned(self, package: &str) -> bool {
+        let is_path = package.starts_with(['.', '/', '~']) || package.starts_with("file:");
+        match self {
+            Npm => {
+                let version = package.get(1..).and_then(|rest| rest.rsplit_once('@'));
+                let is_repository = package.contains("://") || package.contains(':');
+                let commit = package.split_once('#');
+                is_path
+                    || commit.is_some()
+                    || !is_repository && version.is_some_and(|(_, version)| is_version(version))
+            }
+            Python => {
+                let at_version = package.rsplit_once('@').map(|(_, version)| version);
+                is_path
+                    || package.contains("==")
+                    || at_version
+                        .is_some_and(|version| !version.contains('/') && is_version(version))
+            }
+            Image => {
+                let name = package.rsplit('/').next().unwrap_or_default();
+                let tag = name.split_once(':').map(|(_, tag)| tag);
+                package.contains("@sha256:") || tag.is_some_and(is_version)
+            }
+        }
+    }
+}
+
+/// Whether this names one version, rather than the newest one.
+fn is_version(text: &str) -> bool {
+    !matches!(text, "" | "latest" | "next" | "*" | "x")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    use crate::tools_file::resolve::parse_tools_file;
+
+    #[test]
+    fn a_package_without_a_version_is_found() {
+        let unpinned = [
+            ("npx -y @a/server", 2),
+            ("npx -y @a/server@latest .", 2),
+            ("/usr/bin/npx --registry https://r server", 3),
+            ("npx -y -p @a/b server", 3),
+            ("npx --package=@a/b server", 1),
+            ("npx -- server", 2),
+            ("npx github:a/b", 1),
+            ("bunx server", 1),
+            ("bun x server", 2),
+            ("pnpm dlx server", 2),
+            ("npm exec -- server", 3),
+            ("uvx mcp-server-time", 1),
+            ("uvx --python 3.12 mcp-server-time --local-timezone UTC", 3),
+            ("uvx --from git+https://github.com/a/b server", 2),
+            ("uvx mcp-server-time@latest", 1),
+            ("uv tool run mcp-server-time", 3),
+            ("pipx run server", 2),
+            ("docker run -i --rm image", 4),
+            ("docker run -i --rm -e KEY registry:5000/a/image", 6),
+            ("podman run --rm -v a:b image:latest", 5),
+        ];
+        for (command, index) in unpinned {
+            let argv: Vec<&str> = command.split(' ').collect();
+            let found = find_unpinned_package(&argv).map(|(index, _)| index);
+            assert_eq!(found, Some(index), "{command}");
+        }
+    }
+
+    #[test]
+    fn pinned_packages_and_other_programs_are_fine() {
+        let fine = [
+            "npx -y @a/server@2026.8.31 .",
+            "npx -y -p @a/b@1 server",
+            "npx --no-install server",
+            "npx ./server",
+            "npx github:a/b#4f2c",
+            "pnpm exec server",
+            "uvx mcp-server-time==2026.10.19",
+            "uvx mcp-server-time@2026.10.19",
+            "uvx --from git+https://github.com/a/b@v1 server",
+            "uvx --from ./server server",
+            "uv run server",
+            "pipx run --spec server==1 server",
+            "docker run -i --rm -e KEY image:1.2",
+            "docker run registry:5000/a/image@sha256:0a",
+            "docker exec -i box server",
+            "node server.js",
+            "npx",
+        ];
+        for command in fine {
+            let argv: Vec<&str> = command.split(' ').collect();
+            assert_eq!(find_unpinned_package(&argv), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn the_warning_stands_at_the_package() {
+        let text = "
+servers:
+  a: {command: [npx, -y, some-server]}
+  b: {command: {argv: [docker, run, -i, some-image], env: {K: v}}}
+  c: {command: [npx, -y, some-server@1]}
+tools: {}
+";
+        let loaded = parse_tools_file(text, Path::new("/"), Path::new("/"));
+        let found = unpinned_package_warnings(&loaded.tools.unwrap(), &loaded.tree.unwrap());
+        let spans: Vec<&str> = found
+            .iter()
+            .map(|problem| &text[problem.span.start..problem.span.start + problem.span.len])
+            .collect();
+        assert_eq!(spans, ["some-server", "some-image"]);
+    }
+}
