@@ -262,6 +262,76 @@ fn a_server_that_dies_fails_its_call_with_its_last_words_and_starts_again() {
     assert_eq!(lines(output.dir.path(), "starts").len(), 2);
 }
 
+/// The file beside the log holds what the server said, and the failure its last lines.
+#[test]
+fn the_log_says_what_a_server_did() {
+    let server = SERVER
+        .replace(
+            "echo \"out of cheese\"",
+            "printf 'token %s\\n  in the cellar\\nout of cheese\\n' \"$SERVER_TOKEN\"",
+        )
+        .replace("*'\"name\":\"hang\"'*)", "*'\"name\":\"hang\"'*) late=$id ;;\n    *'\"name\":\"read\"'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\\n' $late \"$id\" ;;\n    *never*)");
+    let calls = ["hang", "read", "die", "read"].map(|tool| (tool, json!({})));
+    let output = sandbox(&calls)
+        .program("server", &server)
+        .env("SERVER_TOKEN", "s3cr3t-canary-value")
+        .run_shell(r#""$TOOLQ" run -q -j 1 --log log.jsonl && "$TOOLQ" log verify log.jsonl && "$TOOLQ" log show log.jsonl"#)
+        .assert_exit(0);
+    let text = output.stdout.clone();
+    assert!(
+        text.contains("Its stderr ends with:\\ntoken [masked]\\n  in the cellar\\nout of cheese"),
+        "{text}"
+    );
+    assert!(
+        text.contains("server notes was ready again after"),
+        "{text}"
+    );
+    let ended = "and 3 calls, with 1 late answer and 1 noise line: the server exited with code 3";
+    assert!(text.contains(ended), "{text}");
+
+    let log = output.file("log.jsonl").unwrap();
+    let records: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_type = |kind: &str| -> Vec<&Value> {
+        let found = records.iter().filter(|record| record["type"] == kind);
+        found.collect()
+    };
+    let (starts, ends) = (of_type("server_start"), of_type("server_end"));
+    assert_eq!((starts.len(), ends.len()), (2, 2), "{log}");
+    for (number, (start, end)) in starts.iter().zip(&ends).enumerate() {
+        let metadata = &start["metadata"];
+        assert_eq!(metadata["server"], "notes");
+        assert_eq!(metadata["earlier_starts"], number);
+        assert_eq!(metadata["protocol"], "2025-11-25");
+        assert_eq!(metadata["era"], "legacy");
+        assert_eq!(
+            (&metadata["name"], &metadata["version"]),
+            (&json!("t"), &json!("1"))
+        );
+        assert!(metadata["ready_ms"].is_u64(), "{start}");
+        assert_eq!(end["parentId"], start["id"]);
+    }
+    let died = &ends[0]["metadata"];
+    assert_eq!(
+        (&died["cause"], &died["exit"]),
+        (&json!("exited"), &json!(3))
+    );
+    assert_eq!(died["calls"], 3);
+    let file = died["stderr_saved"].as_str().unwrap();
+    let saved = fs::read_to_string(output.dir.path().join(file)).unwrap();
+    assert_eq!(saved, "token [masked]\n  in the cellar\nout of cheese\n");
+    let ended = &ends[1]["metadata"];
+    assert_eq!(
+        (&ended["cause"], &ended["calls"]),
+        (&json!("run_ended"), &json!(1))
+    );
+    assert!(ended["stderr_saved"].is_null(), "{ended}");
+    let last = records.last().unwrap();
+    assert_eq!(last["type"], "session_end");
+}
+
 #[test]
 fn a_server_that_keeps_dying_is_started_only_so_often() {
     let tools = TOOLS.replace("  notes:\n", "  notes:\n    restarts: 1\n");
@@ -270,7 +340,7 @@ fn a_server_that_keeps_dying_is_started_only_so_often() {
     let results = output.result_texts();
     let text = &results[2].0;
     assert!(
-        text.contains("it has ended 2 times, and isn't started again"),
+        text.contains("it has ended 2 times within 10m, and isn't started again for now"),
         "{text}"
     );
     assert_eq!(lines(output.dir.path(), "starts").len(), 2);
@@ -320,6 +390,34 @@ fn the_values_of_a_servers_variables_are_masked() {
     for text in [&output.stdout, &output.stderr, &log] {
         assert!(!text.contains("s3cr3t-canary"), "{text}");
     }
+}
+
+/// The second call comes when the server has ended, and isn't counted as a restart.
+#[test]
+fn a_server_that_nobody_calls_is_ended_and_started_again() {
+    let tools = TOOLS.replace("  notes:\n", "  notes:\n    idle: 50ms\n    restarts: 0\n");
+    let tools = tools.replace(
+        "  fail: *read",
+        "  wait: {input_schema: {type: object}, command: [sh, -c, 'until [ -e ends ]; do sleep 0.05; done']}\n  fail: *read",
+    );
+    let calls = ["read", "wait", "read"].map(|tool| (tool, json!({})));
+    let script = r#""$TOOLQ" run -q --log log.jsonl; jq -c 'select(.type == "server_end").metadata | [.cause, .calls]' log.jsonl >&2"#;
+    let output = sandbox(&calls).tools(&tools).run_shell(script);
+    let results = output.result_texts();
+    assert!(results.iter().all(|(_, is_error)| !is_error), "{results:?}");
+    assert_eq!(lines(output.dir.path(), "starts").len(), 2);
+    assert_eq!(lines(output.dir.path(), "ends"), ["eof", "eof"]);
+    assert!(output.stderr.contains(r#"["idle",1]"#), "{}", output.stderr);
+}
+
+/// A call that takes long is no lack of calls.
+#[test]
+fn a_server_with_a_call_is_not_idle() {
+    let tools = TOOLS.replace("  notes:\n", "  notes:\n    idle: 1ms\n");
+    let calls = [("hang", json!({}))];
+    let output = sandbox(&calls).tools(&tools).run(&["run", "-q"]);
+    let results = output.result_texts();
+    assert!(results[0].0.contains("300ms"), "{results:?}");
 }
 
 /// Neither the server nor what it started outlives toolq.

@@ -1,6 +1,7 @@
 //! The engine of the runtime that answers.
 
 use tokio::runtime::{Handle, Id};
+use toolq_core::types::{EmitError, EventSink};
 use toolq_engine::{Engine, EngineSettings};
 
 use crate::embed::error::Error;
@@ -35,6 +36,15 @@ impl RuntimeEngine {
             .engine
             .get_or_insert_with(|| (runtime, Engine::new(settings.clone())));
         Ok(engine)
+    }
+
+    /// Ends the servers, and emits what happened to them.
+    ///
+    /// # Errors
+    /// `sink` refuses the events.
+    pub(crate) fn end_servers(&self, sink: &mut dyn EventSink) -> Result<(), EmitError> {
+        let engine = self.engine.as_ref();
+        engine.map_or(Ok(()), |(_, engine)| engine.end_servers(sink))
     }
 
     /// Stops the processes that the engine keeps ready.

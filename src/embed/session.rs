@@ -191,7 +191,10 @@ impl EmbeddedSession {
     }
 
     fn finish(&mut self) -> Result<(), EmitError> {
-        let result = mem::take(&mut self.log).map_or(Ok(()), |mut log| log.finish(0));
+        let mut log = mem::take(&mut self.log);
+        // If the log can't be written, finishing it says so.
+        let _ = log.as_mut().map(|log| self.engine.end_servers(log));
+        let result = log.map_or(Ok(()), |mut log| log.finish(0));
         self.engine.close();
         result
     }

@@ -91,7 +91,9 @@ impl NdjsonSink {
             | Event::AgentMessage { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
-            | Event::Described { .. } => {}
+            | Event::Described { .. }
+            | Event::ServerStarted(_)
+            | Event::ServerEnded(_) => {}
             Event::Probing { call } => {
                 self.on_status(call, Some(Cow::Borrowed(PROBING_LABEL)), None);
             }

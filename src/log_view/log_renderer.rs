@@ -13,6 +13,7 @@ use crate::log_view::call_writer::CallWriter;
 use crate::log_view::deferred_calls::DeferredCalls;
 use crate::log_view::describe_tracker::DescribeTracker;
 use crate::log_view::preview::{self, OutputPreview};
+use crate::log_view::server_view::{server_end_label, server_start_label};
 use crate::log_view::session_view::{session_end_label, session_title};
 use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::escape;
@@ -104,6 +105,11 @@ impl LogRenderer {
                 let remark = self.describes.end(record)?;
                 self.render_remark(&remark)
             }
+            RecordKind::ServerStart => {
+                self.render_remark(&server_start_label(&record.parse_metadata()?))
+            }
+            RecordKind::ServerEnd => server_end_label(&record.parse_metadata()?)
+                .map_or_else(String::new, |remark| self.render_remark(&remark)),
             RecordKind::Recovered => {
                 self.flush_all() + &self.render_remark("the torn end of the file was set aside")
             }

@@ -210,6 +210,8 @@ impl<'a> RunSession<'a> {
     fn close_sinks(&mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
         let signal = self.termination_signal.get().copied().map(Exit::Signal);
         let exit = exits.into_iter().chain(signal).max().unwrap_or(Exit::Ok);
+        // If the log can't be written, closing it says so.
+        let _ = self.engine.end_servers(&mut self.sinks);
         self.sinks.close(exit, &self.context.stderr)
     }
 

@@ -131,6 +131,8 @@ impl ProgressBars {
             | Event::ResultWritten { .. }
             | Event::Probing { .. }
             | Event::Probed { .. }
+            | Event::ServerStarted(_)
+            | Event::ServerEnded(_)
             | Event::QueueDrained { .. } => {}
         }
     }

@@ -22,7 +22,11 @@ use crate::support::{CliSandbox, model_response, parse_json_lines};
 /// doubt, and too large.
 const TOOLS: &str = r#"
 defaults: {max_output: 1KiB, on_doubt: continue}
+servers:
+  notes: {command: [./server], protocol: "2025-11-25"}
 tools:
+  read_note: {input_schema: {type: object}, effect: read, mcp: {server: notes}}
+  crash_server: {input_schema: {type: object}, effect: read, mcp: {server: notes}}
   say: {input_schema: {type: object, properties: {x: {type: string}}, required: [x]}, effect: read, command: [printf, "%s", "{x}"]}
   count: {input_schema: {type: object, properties: {n: {type: integer}, l: {type: array}}, required: [n]}, effect: read, command: [echo, "{n}"]}
   flood: {input_schema: {type: object}, effect: read, command: [head, -c, "9000", /dev/zero]}
@@ -43,6 +47,22 @@ tools:
   stop: {input_schema: {type: object}, on_failure: stop, command: ["false"]}
 "#;
 
+/// A server that says something on stderr, and kills itself on request.
+const SERVER: &str = r#"#!/bin/sh
+echo "listening" >&2
+while read -r line; do
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+  *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}' ;;
+  *'"crash_server"'*) kill -9 $$ ;;
+  *'"tools/call"'*) result='{"content":[]}' ;;
+  *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
 fn calls_of_every_kind() -> String {
     let large = "x".repeat(100_000);
     let mut calls: Vec<(&str, Value)> = vec![
@@ -56,6 +76,7 @@ fn calls_of_every_kind() -> String {
     ];
     let plain = [
         "flood",
+        "crash_server",
         "block",
         "again",
         "late",
@@ -69,6 +90,7 @@ fn calls_of_every_kind() -> String {
         "raw",
         "leave",
         "fill",
+        "read_note",
         "stop",
     ];
     calls.extend(plain.map(|name| (name, json!({}))));
@@ -114,6 +136,7 @@ fn records_of_every_kind() -> Vec<Value> {
     let tools = TOOLS.replace("URL", &silent_server());
     let ran = CliSandbox::new()
         .tools(&tools)
+        .program("server", SERVER)
         .stdin(calls_of_every_kind())
         .run_shell(script)
         .assert_exit(0);
@@ -211,6 +234,8 @@ fn every_record_matches_the_published_schema() {
         "probe_start",
         "recovered",
         "resolve",
+        "server_end",
+        "server_start",
         "session",
         "session_end",
         "tool_call",
@@ -272,6 +297,8 @@ fn malformed_records_are_rejected() {
         "turn",
         "describe_start",
         "describe_end",
+        "server_start",
+        "server_end",
         "tool_call",
         "tool_start",
         "tool_result",
@@ -310,7 +337,7 @@ fn malformed_records_are_rejected() {
         );
         rejected += 1;
     }
-    assert_eq!(rejected, 8 * 17);
+    assert_eq!(rejected, 10 * 17);
 }
 
 /// Newer versions of toolq may add members and record types.

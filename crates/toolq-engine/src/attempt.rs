@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::agent::AgentScope;
 use crate::control::{RunControl, Suspendable};
 use crate::dispatcher::DispatcherHandle;
+use crate::mcp::ServerNotice;
 use crate::progress::ProgressSender;
 use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
@@ -102,6 +103,14 @@ pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> +
 pub(crate) trait AttemptRunner: Suspendable {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Attempt) -> AttemptFuture<'_>;
+
+    /// Ends all servers, and waits until they have ended.
+    fn end_servers(&self) {}
+
+    /// Returns what happened to servers since this was last asked.
+    fn take_server_notices(&self) -> Vec<ServerNotice> {
+        Vec::new()
+    }
 
     /// Shuts the runner down. Nothing is running any more, and nothing more will start.
     fn close(&self) {}

@@ -5,7 +5,7 @@ use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::command::CommandRunner;
 use crate::control::Suspendable;
 use crate::http::HttpRunner;
-use crate::mcp::McpRunner;
+use crate::mcp::{McpRunner, ServerNotice};
 use crate::settings::EngineSettings;
 use std::sync::Arc;
 use toolq_core::check::recheck_paths;
@@ -88,6 +88,14 @@ impl Suspendable for BackendRunner {
 impl AttemptRunner for BackendRunner {
     fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
         Box::pin(self.run_backend(attempt))
+    }
+
+    fn end_servers(&self) {
+        self.servers.close();
+    }
+
+    fn take_server_notices(&self) -> Vec<ServerNotice> {
+        self.servers.take_notices()
     }
 
     fn close(&self) {

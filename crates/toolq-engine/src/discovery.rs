@@ -187,6 +187,7 @@ impl EventSink for DescribeSink<'_> {
                         attempts: *attempts,
                     });
                 }
+                Event::ServerStarted(_) | Event::ServerEnded(_) => forwarded.push(event.clone()),
                 _ => {}
             }
         }

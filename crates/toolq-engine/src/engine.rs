@@ -7,10 +7,13 @@ use tokio::sync::mpsc;
 use crate::attempt::AttemptRunner;
 use crate::backends::BackendRunner;
 use crate::control::RunControl;
-use crate::dispatcher::{ConcurrentTurns, Dispatcher, SharedDelivery, SharedSink, TurnRequest};
+use crate::dispatcher::{
+    ConcurrentTurns, Dispatcher, SharedDelivery, SharedSink, TurnRequest, TurnSink,
+};
+use crate::mcp::emit_notices;
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
-use toolq_core::types::{CheckedCall, EventSink, TurnArrival, TurnOrigin};
+use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnArrival, TurnOrigin};
 
 /// Runs turns, one after another.
 pub struct Engine {
@@ -33,6 +36,15 @@ impl Engine {
     /// Returns a handle that stops, kills, pauses and resumes what this engine runs.
     pub fn control(&self) -> RunControl {
         self.state.control.clone()
+    }
+
+    /// Ends all servers, waits until they have ended, and emits what happened to them since the last turn.
+    ///
+    /// # Errors
+    /// A sink refuses the events.
+    pub fn end_servers(&self, sink: &mut dyn EventSink) -> Result<(), EmitError> {
+        self.state.runner.end_servers();
+        emit_notices(&self.state.runner.take_server_notices(), sink)
     }
 
     /// Shuts down the supervisor of the engine's commands and waits for it to exit.
@@ -77,7 +89,7 @@ impl Engine {
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
     ) {
-        let sink = Mutex::new(sink);
+        let sink = TurnSink::new(sink, &self.state.runner);
         Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
             .run(arrivals)
             .await;
@@ -93,7 +105,8 @@ impl Engine {
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
     ) {
-        let (sink, delivery) = (Mutex::new(sink), Mutex::new(delivery));
+        let sink = TurnSink::new(sink, &self.state.runner);
+        let delivery = Mutex::new(delivery);
         ConcurrentTurns::new(&self.state, SharedSink(&sink), SharedDelivery(&delivery))
             .run(requests)
             .await;

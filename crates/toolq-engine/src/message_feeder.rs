@@ -1,14 +1,13 @@
 //! Runs the calls of a model's message while the message is still arriving.
 
 use std::future::Future;
-use std::sync::Mutex;
 
 use tokio::sync::mpsc;
 
 use crate::call_feeder::{CallFeeder, MessageProgress};
 use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
-use crate::dispatcher::{Dispatcher, SharedSink};
+use crate::dispatcher::{Dispatcher, SharedSink, TurnSink};
 use crate::engine::Engine;
 use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
@@ -64,7 +63,7 @@ impl Engine {
         let tools = self.state.settings.tools.clone();
         let (discovery, control) = (self.schema_discovery(), self.control());
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let sink = Mutex::new(sink);
+        let sink = TurnSink::new(sink, &self.state.runner);
         let feeder = MessageFeeder {
             source,
             tools: &tools,

@@ -9,6 +9,7 @@ use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
 use crate::types::call::{CallRef, TurnOrigin};
 use crate::types::outcome::Outcome;
+use crate::types::server_event::{ServerEnd, ServerStart};
 use crate::types::tool::Tool;
 use crate::types::verdict::{AcceptedCall, CheckedCall};
 
@@ -49,6 +50,10 @@ pub enum Event<'a> {
         /// How many times it was started.
         attempts: u32,
     },
+    /// A server is ready for calls, or has ended before it was.
+    ServerStarted(&'a ServerStart),
+    /// A server has ended.
+    ServerEnded(&'a ServerEnd),
     /// A call was queued or rejected. If rejected, its `Finished` follows immediately.
     Queued {
         /// The call and its verdict.

@@ -24,6 +24,7 @@ mod recorded_result;
 mod resume_state;
 mod safety;
 mod server;
+mod server_event;
 mod status;
 mod template;
 mod tool;
@@ -64,6 +65,7 @@ pub use recorded_result::RecordedResult;
 pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
 pub use server::{HintPolicy, McpBacking, ServerConfig, ServerProtocol};
+pub use server_event::{ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
 pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{

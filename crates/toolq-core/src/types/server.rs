@@ -18,7 +18,9 @@ pub struct ServerConfig {
     pub command: CommandBacking,
     /// How long the program may take until it is ready for calls.
     pub startup: Duration,
-    /// How often it is started again in a run after it has ended.
+    /// How long it may be without a call before it is ended; `None` keeps it until the end of the run.
+    pub idle: Option<Duration>,
+    /// How often it is started again within a while after it has ended by itself.
     pub restarts: u32,
     /// The revision of the protocol to speak.
     pub protocol: ServerProtocol,

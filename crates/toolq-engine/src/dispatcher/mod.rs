@@ -21,5 +21,5 @@ mod turn_loop;
 pub use concurrent_turns::TurnRequest;
 pub(crate) use concurrent_turns::{ConcurrentTurns, SharedDelivery};
 pub(crate) use handle::{DispatcherHandle, SubTurnAnswers};
-pub(crate) use shared_sink::SharedSink;
+pub(crate) use shared_sink::{SharedSink, TurnSink};
 pub(crate) use turn_loop::Dispatcher;

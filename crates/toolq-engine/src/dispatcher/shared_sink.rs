@@ -1,7 +1,9 @@
 //! The sink of a turn, shared with the turns of agents that the same dispatcher drives.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::attempt::AttemptRunner;
+use crate::mcp::emit_notices;
 use toolq_core::types::{EmitError, Event, EventSink};
 
 /// An event sink behind a shared reference. Copies emit to the same sink.
@@ -16,14 +18,30 @@ pub(crate) trait SyncEventSink: Send + Sync {
     fn flush(&self) -> Result<(), EmitError>;
 }
 
-impl SyncEventSink for Mutex<&mut dyn EventSink> {
+/// The sink of a turn. What happened to servers is emitted before the next event.
+pub(crate) struct TurnSink<'e> {
+    sink: Mutex<&'e mut dyn EventSink>,
+    runner: Arc<dyn AttemptRunner>,
+}
+
+impl<'e> TurnSink<'e> {
+    pub(crate) fn new(sink: &'e mut dyn EventSink, runner: &Arc<dyn AttemptRunner>) -> Self {
+        Self {
+            sink: Mutex::new(sink),
+            runner: Arc::clone(runner),
+        }
+    }
+}
+
+impl SyncEventSink for TurnSink<'_> {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let mut sink = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        emit_notices(&self.runner.take_server_notices(), &mut **sink)?;
         sink.emit(events)
     }
 
     fn flush(&self) -> Result<(), EmitError> {
-        let mut sink = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         sink.flush()
     }
 }

@@ -2,30 +2,40 @@
 //! messages.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::command::ChildExit;
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::process::{ServerLine, ServerProcess};
+use crate::mcp::server_life::ServerLife;
 use crate::progress::{Progress, ProgressSender};
 use crate::timing::PROBE_TIMEOUT;
 use redact::Mask;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallEnding, ServerConfig, ServerProtocol, ToolDrift, ToolLock};
+use toolq_core::types::{
+    CallEnding, ServerConfig, ServerEndCause, ServerProtocol, ToolDrift, ToolLock,
+};
 use toolq_mcp::client::{CallError, CallId, ClientSession, ServerIdentity, SessionEvent, ToolList};
 use toolq_mcp::{CallToolResult, Implementation, ProtocolPreference, ProtocolVersion};
+
+/// How many of the last lines of a server's stderr stand in the failure of a call.
+const MAX_LAST_LINES: usize = 10;
 
 /// A handle for the task. When all handles are dropped, the task ends the server.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerConnection {
     requests: mpsc::UnboundedSender<ConnectionRequest>,
+    /// Set once the server is ended because nobody called it. Locked while a request is handed over, so that none is lost.
+    was_idle: Arc<Mutex<bool>>,
 }
 
 #[derive(Debug)]
@@ -81,28 +91,29 @@ impl CallReply {
     pub(crate) fn describe(&self, start_failure: impl FnOnce(i32) -> String) -> String {
         match self {
             Self::NotStarted(errno) => start_failure(*errno),
-            Self::Lost { detail, stderr } => match stderr.trim_end().lines().next_back() {
-                Some(line) => format!("{detail}: {line}"),
-                None => detail.clone(),
-            },
+            Self::Lost { detail, stderr } => describe_loss(detail, stderr),
             Self::Answered(_) | Self::Drifted(_) => String::new(),
         }
     }
 }
 
 impl ServerConnection {
-    /// Begins to speak to a server that has been started.
+    /// Begins to speak to a server that has been started. The task ends when the server has.
     pub(crate) fn open(
         server: &ServerConfig,
         process: ServerProcess,
         control: RunControl,
         mask: Arc<Mask>,
-        ended: std::sync::mpsc::Sender<()>,
-    ) -> Self {
+        (life, ended): (ServerLife, std::sync::mpsc::Sender<()>),
+    ) -> (Self, JoinHandle<()>) {
         let (requests, receiver) = mpsc::unbounded_channel();
+        let was_idle = Arc::default();
         let task = ConnectionTask {
             session: ClientSession::new(preference(server.protocol), implementation()),
             startup: server.startup,
+            idle: server.idle,
+            last_use: Instant::now(),
+            was_idle: Arc::clone(&was_idle),
             process,
             is_ready: false,
             is_locked: server.is_locked,
@@ -113,16 +124,21 @@ impl ServerConnection {
             running: HashMap::new(),
             control,
             mask,
+            life,
         };
-        tokio::spawn(async move {
-            task.run(receiver).await;
+        let task = tokio::spawn(async move {
+            Box::pin(task.run(receiver)).await;
             let _ = ended.send(());
         });
-        Self { requests }
+        (Self { requests, was_idle }, task)
     }
 
     /// Hands over a call. Returns it if the connection has ended.
     pub(crate) fn call(&self, call: PendingCall) -> Result<(), PendingCall> {
+        let was_idle = lock(&self.was_idle);
+        if *was_idle {
+            return Err(call);
+        }
         let sent = self.requests.send(ConnectionRequest::Call(call));
         sent.map_err(|error| match error.0 {
             ConnectionRequest::Call(call) => call,
@@ -149,10 +165,19 @@ impl ServerConnection {
             .send(ConnectionRequest::Cancel { ticket, reason });
     }
 
+    /// Returns whether the server was ended because nobody called it.
+    pub(crate) fn was_idle(&self) -> bool {
+        *lock(&self.was_idle)
+    }
+
     /// Returns whether the connection has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.requests.is_closed()
+        self.was_idle() || self.requests.is_closed()
     }
+}
+
+fn lock(was_idle: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    was_idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn preference(protocol: ServerProtocol) -> ProtocolPreference {
@@ -170,6 +195,22 @@ fn implementation() -> Implementation {
     }
 }
 
+/// Says why a connection is lost, with the last lines of the server's stderr. Runtimes end their reports with lines that say
+/// little, so one isn't enough.
+pub(crate) fn describe_loss(detail: &str, stderr: &str) -> String {
+    let lines = stderr.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
+    match lines.as_slice() {
+        [] => detail.to_owned(),
+        [line] => format!("{detail}: {line}"),
+        lines => {
+            let first = lines.len().saturating_sub(MAX_LAST_LINES);
+            let last_lines = lines[first..].join("\n");
+            format!("{detail}. Its stderr ends with:\n{last_lines}")
+        }
+    }
+}
+
 fn reply_to_all(
     calls: Vec<PendingCall>,
     listeners: Vec<oneshot::Sender<ListReply>>,
@@ -181,6 +222,14 @@ fn reply_to_all(
     for call in calls {
         // A call that has timed out meanwhile waits for nothing.
         let _ = call.reply.send(reply());
+    }
+}
+
+/// Says what the server ended with, or `otherwise` if that isn't known.
+fn describe_exit(exit: &ChildExit, otherwise: &str) -> String {
+    match exit {
+        ChildExit::Exited { ending, .. } => describe_ending(*ending),
+        ChildExit::NotStarted(_) | ChildExit::Unknown => otherwise.to_owned(),
     }
 }
 
@@ -200,6 +249,11 @@ struct ConnectionTask {
     process: ServerProcess,
     session: ClientSession,
     startup: Duration,
+    /// How long it may be without a call.
+    idle: Option<Duration>,
+    /// When a call last came or ended.
+    last_use: Instant,
+    was_idle: Arc<Mutex<bool>>,
     is_ready: bool,
     /// Whether calls have to wait for the list of tools, too.
     is_locked: bool,
@@ -212,12 +266,37 @@ struct ConnectionTask {
     running: HashMap<CallId, PendingCall>,
     control: RunControl,
     mask: Arc<Mask>,
+    life: ServerLife,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum ConnectionEnd {
+    /// The server has ended, or closed its stdout.
+    ServerEnded,
+    /// Nobody calls any more.
+    RunEnded,
+    /// Nobody has called for a while.
+    Idle,
+    /// The connection can't go on. Says why.
+    Failed(String),
+}
+
+impl ConnectionEnd {
+    fn describe(&self) -> &str {
+        match self {
+            Self::ServerEnded => "the server has ended",
+            Self::RunEnded => "the run has ended",
+            Self::Idle => "the server had no calls",
+            Self::Failed(why) => why,
+        }
+    }
 }
 
 impl ConnectionTask {
     /// Serves calls until the server is gone or nobody calls any more.
     async fn run(mut self, mut requests: mpsc::UnboundedReceiver<ConnectionRequest>) {
-        let why = self.serve(&mut requests).await;
+        let end = self.serve(&mut requests).await;
         requests.close();
         while let Ok(request) = requests.try_recv() {
             match request {
@@ -226,50 +305,64 @@ impl ConnectionTask {
                 ConnectionRequest::Cancel { .. } => {}
             }
         }
-        let listeners = std::mem::take(&mut self.listeners);
+        let listeners = mem::take(&mut self.listeners);
         let calls = self.waiting.into_iter().chain(self.running.into_values());
         let calls: Vec<PendingCall> = calls.collect();
         let stderr = self.process.read_stderr_tail().await;
         let stderr = self.mask.apply(&stderr).into_owned();
-        let detail = self.mask.apply(&why).into_owned();
+        let detail = self.mask.apply(end.describe()).into_owned();
         let lost = |detail: String| CallReply::Lost {
             detail,
             stderr: stderr.clone(),
         };
-        if !self.process.has_exited().await {
+        let has_exited = self.process.has_exited().await;
+        let (mut calls, mut listeners) = (calls, listeners);
+        if !has_exited {
             // Nobody waits until it has.
+            let (calls, listeners) = (mem::take(&mut calls), mem::take(&mut listeners));
             reply_to_all(calls, listeners, || lost(detail.clone()));
-            self.process.end(&self.control).await;
-            return;
         }
-        let exit = self.process.end(&self.control).await;
+        let strays = self.session.strays();
+        let (exit, saved_stderr) = self.process.end(&self.control).await;
+        let cause = match &end {
+            ConnectionEnd::RunEnded => (ServerEndCause::RunEnded, None),
+            ConnectionEnd::Idle => (ServerEndCause::Idle, None),
+            ConnectionEnd::ServerEnded => {
+                (ServerEndCause::Exited, Some(describe_exit(&exit, &detail)))
+            }
+            ConnectionEnd::Failed(_) => (ServerEndCause::GivenUp, Some(detail.clone())),
+        };
+        self.life.record_end(cause, &exit, strays, saved_stderr);
         reply_to_all(calls, listeners, || match exit {
             ChildExit::NotStarted(errno) => CallReply::NotStarted(errno),
-            ChildExit::Exited { ending, .. } => lost(describe_ending(ending)),
-            ChildExit::Unknown => lost(detail.clone()),
+            _ => lost(describe_exit(&exit, &detail)),
         });
     }
 
     /// Serves calls, and returns why the connection ends.
-    async fn serve(&mut self, requests: &mut mpsc::UnboundedReceiver<ConnectionRequest>) -> String {
+    async fn serve(
+        &mut self,
+        requests: &mut mpsc::UnboundedReceiver<ConnectionRequest>,
+    ) -> ConnectionEnd {
         let begin = Instant::now();
         let mut is_probing = true;
         loop {
             self.process.send(self.session.take_output());
+            let idle = self.idle.filter(|_| self.is_unused());
             tokio::select! {
                 request = requests.recv() => match request {
                     Some(ConnectionRequest::Call(call)) => self.begin_call(call),
                     Some(ConnectionRequest::Cancel { ticket, reason }) => self.cancel_call(ticket, &reason),
                     Some(ConnectionRequest::ListTools(reply)) => self.begin_listing(reply),
-                    None => return "the run has ended".to_owned(),
+                    None => return ConnectionEnd::RunEnded,
                 },
                 lines = self.process.next_lines() => {
                     let Some(lines) = lines else {
-                        return "the server has ended".to_owned();
+                        return ConnectionEnd::ServerEnded;
                     };
                     for line in lines {
                         if let Err(why) = self.receive(line) {
-                            return why;
+                            return ConnectionEnd::Failed(why);
                         }
                     }
                 }
@@ -279,11 +372,26 @@ impl ConnectionTask {
                 }
                 () = sleep_until(begin + self.startup), if !self.is_ready => {
                     let startup = format_duration(self.startup);
-                    return format!("the server wasn't ready after {startup}");
+                    let why = format!("the server wasn't ready after {startup}");
+                    return ConnectionEnd::Failed(why);
                 }
-                () = self.control.wait_for_kill() => return "the run was killed".to_owned(),
+                () = sleep_until(self.last_use + idle.unwrap_or_default()), if idle.is_some() => {
+                    let mut was_idle = lock(&self.was_idle);
+                    if requests.is_empty() {
+                        *was_idle = true;
+                        return ConnectionEnd::Idle;
+                    }
+                }
+                () = self.control.wait_for_kill() => {
+                    return ConnectionEnd::Failed("the run was killed".to_owned());
+                }
             }
         }
+    }
+
+    /// Returns whether nobody waits for anything.
+    fn is_unused(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty() && self.listeners.is_empty()
     }
 
     /// # Errors
@@ -311,6 +419,7 @@ impl ConnectionTask {
                 }
                 SessionEvent::CallEnded { call, result } => {
                     if let Some(pending) = self.running.remove(&call) {
+                        self.last_use = Instant::now();
                         let _ = pending.reply.send(CallReply::Answered(result));
                     }
                 }
@@ -357,7 +466,8 @@ impl ConnectionTask {
 
     fn begin_waiting_calls(&mut self) {
         self.is_ready = true;
-        for call in std::mem::take(&mut self.waiting) {
+        self.life.record_ready(self.identity.as_ref(), &self.mask);
+        for call in mem::take(&mut self.waiting) {
             self.begin_call(call);
         }
     }
@@ -371,6 +481,7 @@ impl ConnectionTask {
     }
 
     fn begin_call(&mut self, call: PendingCall) {
+        self.last_use = Instant::now();
         if call.reply.is_closed() {
             return;
         }
@@ -383,6 +494,7 @@ impl ConnectionTask {
             return;
         }
         call.was_sent.store(true, Ordering::SeqCst);
+        self.life.count_call();
         let key = Some(&*call.idempotency_key);
         let id = self
             .session
@@ -391,6 +503,7 @@ impl ConnectionTask {
     }
 
     fn cancel_call(&mut self, ticket: u64, reason: &str) {
+        self.last_use = Instant::now();
         self.waiting.retain(|call| call.ticket != ticket);
         let mut running = self.running.iter();
         let found = running.find_map(|(id, call)| (call.ticket == ticket).then_some(*id));

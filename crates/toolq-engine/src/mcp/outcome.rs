@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::mcp::connection::CallReply;
+use crate::mcp::connection::{CallReply, describe_loss};
 use crate::output::OutputCollector;
 use toolq_core::types::{
     CallEnding, CallOutput, DoubtCause, Effect, Outcome, OutputKind, ResultContent, TransportCause,
@@ -37,10 +37,7 @@ pub(crate) fn outcome_of_reply(
         CallReply::Drifted(drift) => Outcome::ToolDrifted(drift),
         CallReply::NotStarted(errno) => start_failure(errno),
         CallReply::Lost { detail, stderr } => {
-            let last_line = stderr.trim_end().lines().next_back();
-            let detail =
-                last_line.map_or_else(|| detail.clone(), |line| format!("{detail}: {line}"));
-            let error = transport_error(server, was_sent, detail);
+            let error = transport_error(server, was_sent, describe_loss(&detail, &stderr));
             if was_sent && effect == Effect::Write {
                 Outcome::InDoubt {
                     cause: DoubtCause::ConnectionLost(Box::new(error)),

@@ -2,13 +2,19 @@
 
 use std::io;
 use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::timeout;
 
 use crate::command::{ChildExit, ChildProcess, ParentEnds};
 use crate::control::RunControl;
+use crate::mcp::server_life::SavedStderr;
+use crate::output::LeadingFile;
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
+use redact::Mask;
 use toolq_core::types::Leftovers;
 use toolq_mcp::{Frame, LineFramer};
 
@@ -16,8 +22,10 @@ use toolq_mcp::{Frame, LineFramer};
 const READ_CHUNK_BYTES: usize = 64 << 10;
 /// How long a line may be. A longer one fails the call that it answers.
 const MAX_LINE_BYTES: usize = 64 << 20;
-/// How much of the end of stderr is kept.
+/// How much of the end of stderr is kept for the failures of calls.
 const STDERR_TAIL_BYTES: usize = 4 << 10;
+/// How much of the beginning of stderr is kept beside the log.
+const MAX_SAVED_STDERR_BYTES: u64 = 1 << 20;
 
 /// A running server.
 pub(crate) struct ServerProcess {
@@ -30,6 +38,7 @@ pub(crate) struct ServerProcess {
     status: Option<Receiver>,
     framer: LineFramer,
     stderr_tail: Vec<u8>,
+    saved_stderr: LeadingFile,
 }
 
 /// A line on stdout.
@@ -41,7 +50,13 @@ pub(crate) enum ServerLine {
 }
 
 impl ServerProcess {
-    pub(crate) fn new(child: ChildProcess, pipes: ParentEnds) -> Self {
+    /// Speaks to a program. The beginning of its stderr is saved in `outputs`.
+    pub(crate) fn new(
+        child: ChildProcess,
+        pipes: ParentEnds,
+        outputs: Option<PathBuf>,
+        mask: Arc<Mask>,
+    ) -> Self {
         Self {
             child,
             stdin: pipes.stdin.map(|feed| feed.pipe),
@@ -51,6 +66,7 @@ impl ServerProcess {
             status: Some(pipes.status),
             framer: LineFramer::new(MAX_LINE_BYTES),
             stderr_tail: Vec::new(),
+            saved_stderr: LeadingFile::new(outputs, MAX_SAVED_STDERR_BYTES, mask),
         }
     }
 
@@ -82,7 +98,7 @@ impl ServerProcess {
                     }
                 }
                 chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
-                    keep_tail(&mut self.stderr_tail, &chunk.unwrap_or_default());
+                    self.keep_stderr(&chunk.unwrap_or_default());
                 }
                 _ = read_chunk(&mut self.status), if self.status.is_some() => {}
                 () = write_some(&mut self.stdin, &mut self.unsent), if !self.unsent.is_empty() => {}
@@ -94,13 +110,7 @@ impl ServerProcess {
     /// Returns the end of what the program wrote to stderr. Waits shortly for the rest of it: a program that has just
     /// ended may have said why.
     pub(crate) async fn read_stderr_tail(&mut self) -> String {
-        let drained = async {
-            while let Some(bytes) = read_chunk(&mut self.stderr).await {
-                keep_tail(&mut self.stderr_tail, &bytes);
-            }
-        };
-        // The program may still run, or have left a process that holds stderr open.
-        let _ = timeout(DRAIN_TIMEOUT, drained).await;
+        self.drain_stderr(DRAIN_TIMEOUT).await;
         String::from_utf8_lossy(&self.stderr_tail).into_owned()
     }
 
@@ -112,19 +122,46 @@ impl ServerProcess {
     }
 
     /// Ends the program: closes its stdin, then terminates it and everything that it started.
-    pub(crate) async fn end(mut self, control: &RunControl) -> ChildExit {
+    pub(crate) async fn end(mut self, control: &RunControl) -> (ChildExit, SavedStderr) {
         self.stdin = None;
-        let exited = async {
-            tokio::select! {
-                () = self.child.wait_for_exit() => {}
-                () = control.wait_for_kill() => {}
-            }
-        };
-        let has_exited = timeout(SERVER_GRACE, exited).await.is_ok();
-        if !has_exited {
+        let has_exited = timeout(SERVER_GRACE, self.wait_for_exit(control)).await;
+        if has_exited.is_err() {
             self.child.terminate(SERVER_GRACE, control).await;
         }
-        self.child.close(Leftovers::Kill, control).await
+        // What it wrote last is in the pipe. A process that it left may hold the other end, but is killed below.
+        self.drain_stderr(Duration::ZERO).await;
+        let exit = self.child.close(Leftovers::Kill, control).await;
+        let (bytes, path) = self.saved_stderr.finish();
+        (exit, SavedStderr { bytes, path })
+    }
+
+    /// Waits until the program has exited or the run is killed. Meanwhile, the program can write to stderr.
+    async fn wait_for_exit(&mut self, control: &RunControl) {
+        loop {
+            tokio::select! {
+                () = self.child.wait_for_exit() => return,
+                () = control.wait_for_kill() => return,
+                chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
+                    self.keep_stderr(&chunk.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// Reads stderr to its end, or for this long.
+    async fn drain_stderr(&mut self, limit: Duration) {
+        let drained = async {
+            while let Some(bytes) = read_chunk(&mut self.stderr).await {
+                self.keep_stderr(&bytes);
+            }
+        };
+        // The program may still run, or have left a process that holds stderr open.
+        let _ = timeout(limit, drained).await;
+    }
+
+    fn keep_stderr(&mut self, bytes: &[u8]) {
+        self.saved_stderr.push(bytes);
+        keep_tail(&mut self.stderr_tail, bytes);
     }
 }
 

@@ -2,6 +2,7 @@
 //! timeout.
 
 use std::collections::HashMap;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -10,14 +11,19 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
+use crate::mcp::notices::{ServerNotice, ServerNotices};
 use crate::mcp::outcome::{outcome_of_reply, refuse_output, transport_error};
 use crate::mcp::output_schemas::OutputSchemas;
 use crate::mcp::process::ServerProcess;
+use crate::mcp::restart_budget::{RESTART_WINDOW, RestartBudget};
+use crate::mcp::server_life::ServerLife;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_json;
 use crate::settings::EngineSettings;
@@ -41,14 +47,17 @@ pub(crate) struct McpRunner {
     connections: Mutex<HashMap<String, OpenConnection>>,
     next_ticket: AtomicU64,
     output_schemas: OutputSchemas,
+    notices: ServerNotices,
 }
 
 /// A connection, and how to learn that its server has ended.
 struct OpenConnection {
     connection: ServerConnection,
     ended: mpsc::Receiver<()>,
-    /// How often the server has been started again.
-    restarts: u32,
+    task: JoinHandle<()>,
+    /// How often the server was started before.
+    earlier_starts: u32,
+    restart_budget: RestartBudget,
 }
 
 /// A call that was handed to its server.
@@ -68,6 +77,7 @@ impl McpRunner {
             connections: Mutex::default(),
             next_ticket: AtomicU64::new(0),
             output_schemas: OutputSchemas::default(),
+            notices: ServerNotices::default(),
         }
     }
 
@@ -151,8 +161,7 @@ impl McpRunner {
         let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
         let was_sent = Arc::new(AtomicBool::new(false));
         let (sender, reply) = oneshot::channel();
-        let connection = self.connect(server, &attempt.control, commands).await?;
-        let call = PendingCall {
+        let mut call = PendingCall {
             ticket,
             tool: invocation.tool.clone(),
             lock: backing.lock.clone(),
@@ -162,11 +171,18 @@ impl McpRunner {
             was_sent: Arc::clone(&was_sent),
             reply: sender,
         };
-        if connection.call(call).is_err() {
-            let detail = "the server ended before it got the call".to_owned();
-            let error = transport_error(&server.name, false, detail);
-            return Err(Outcome::TransportFailed(error));
-        }
+        let connection = loop {
+            let connection = self.connect(server, &attempt.control, commands).await?;
+            match connection.call(call) {
+                Ok(()) => break connection,
+                Err(refused) if connection.was_idle() => call = refused,
+                Err(_) => {
+                    let detail = "the server ended before it got the call".to_owned();
+                    let error = transport_error(&server.name, false, detail);
+                    return Err(Outcome::TransportFailed(error));
+                }
+            }
+        };
         Ok(SentCall {
             connection,
             ticket,
@@ -183,36 +199,50 @@ impl McpRunner {
         commands: &CommandRunner,
     ) -> Result<ServerConnection, Outcome> {
         let mut connections = self.connections.lock().await;
-        let restarts = match connections.get(&server.name) {
+        let (mut earlier_starts, mut restart_budget) = (0, RestartBudget::default());
+        match connections.get_mut(&server.name) {
             Some(open) if !open.connection.has_ended() => return Ok(open.connection.clone()),
-            Some(open) => open.restarts + 1,
-            None => 0,
-        };
-        if restarts > server.restarts {
-            let detail = format!(
-                "it has ended {}, and isn't started again",
-                format_count(restarts, "time")
-            );
-            let error = transport_error(&server.name, false, detail);
-            return Err(Outcome::TransportFailed(error));
+            Some(open) => {
+                if open.connection.was_idle() {
+                    // There are never two.
+                    let _ = timeout(END_TIMEOUT, &mut open.task).await;
+                } else {
+                    let restart = open
+                        .restart_budget
+                        .count_restart(server.restarts, Instant::now());
+                    restart.map_err(|restarts| refuse_restart(server, restarts))?;
+                }
+                earlier_starts = open.earlier_starts + 1;
+                restart_budget = mem::take(&mut open.restart_budget);
+            }
+            None => {}
         }
         let (child, pipes) = commands.start_server(server).await?;
-        let process = ServerProcess::new(child, pipes);
+        let process =
+            ServerProcess::new(child, pipes, self.outputs.clone(), Arc::clone(&self.mask));
+        let life = ServerLife::begin(server, earlier_starts, self.notices.clone());
         let (sender, ended) = mpsc::channel();
-        let connection = ServerConnection::open(
+        let (connection, task) = ServerConnection::open(
             server,
             process,
             control.clone(),
             Arc::clone(&self.mask),
-            sender,
+            (life, sender),
         );
         let open = OpenConnection {
             connection: connection.clone(),
             ended,
-            restarts,
+            task,
+            earlier_starts,
+            restart_budget,
         };
         connections.insert(server.name.clone(), open);
         Ok(connection)
+    }
+
+    /// Returns what happened to servers since this was last asked.
+    pub(crate) fn take_notices(&self) -> Vec<ServerNotice> {
+        self.notices.take()
     }
 
     /// Ends all servers, and waits until they have ended.
@@ -233,6 +263,16 @@ impl McpRunner {
             wait_for_ends(&ended);
         }
     }
+}
+
+/// Returns the outcome of a call of a server that has ended too often.
+fn refuse_restart(server: &ServerConfig, restarts: u32) -> Outcome {
+    let detail = format!(
+        "it has ended {} within {}, and isn't started again for now",
+        format_count(restarts + 1, "time"),
+        format_duration(RESTART_WINDOW)
+    );
+    Outcome::TransportFailed(transport_error(&server.name, false, detail))
 }
 
 /// Waits until all servers have ended, or for as long as they may take.

@@ -5,6 +5,6 @@ mod collector;
 mod output_schema;
 mod parser;
 
-pub(crate) use capture::TailCapture;
+pub(crate) use capture::{LeadingFile, TailCapture};
 pub(crate) use collector::OutputCollector;
 pub(crate) use output_schema::find_violation;

@@ -120,6 +120,8 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         Event::Status { call, .. } => format!("status {}", call.tool_use_id),
         Event::Describing { tool } => format!("describing {}", tool.name),
         Event::Described { tool, .. } => format!("described {}", tool.name),
+        Event::ServerStarted(start) => format!("server {} started", start.server),
+        Event::ServerEnded(end) => format!("server {} ended", end.server),
         Event::Probing { call } => format!("probing {}", call.tool_use_id),
         Event::Probed { call, finding, .. } => {
             format!("probed {} {}", call.tool_use_id, finding.name())

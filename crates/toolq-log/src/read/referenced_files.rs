@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 use crate::open::blob_dir_for;
 use crate::read::Corruption;
 use crate::records::{
-    BlobError, CallEndRecord, CallRecord, Record, RecordKind, is_sha256_hex, open_regular_file,
-    read_error_text,
+    BlobError, CallEndRecord, CallRecord, Record, RecordKind, ServerEndRecord, is_sha256_hex,
+    open_regular_file, read_error_text,
 };
 
 /// How much of a saved output is read at a time, in bytes.
@@ -34,6 +34,10 @@ impl Record<'_> {
             RecordKind::ToolCall => {
                 let call: CallRecord<'_> = self.parse_metadata().map_err(invalid)?;
                 input_before = call.input_before_coercion;
+            }
+            RecordKind::ServerEnd => {
+                let end: ServerEndRecord<'_> = self.parse_metadata().map_err(invalid)?;
+                saved = end.stderr_saved;
             }
             kind if kind.ends_call() => {
                 let end: CallEndRecord<'_> = self.parse_metadata().map_err(invalid)?;

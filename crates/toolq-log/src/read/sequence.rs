@@ -21,6 +21,8 @@ pub struct SequenceChecker {
     calls: HashMap<Uuid, CallLog>,
     /// The `describe_start` records of the open session that have no end yet.
     open_describes: HashSet<Uuid>,
+    /// The `server_start` records of the open session that have no end yet.
+    open_servers: HashSet<Uuid>,
     /// The calls that agents requested, with the turn in which they did.
     agent_calls: HashMap<Uuid, AgentTurn>,
     /// The turns in which a model has responded.
@@ -56,6 +58,7 @@ impl SequenceChecker {
             RecordKind::Session => {
                 self.open_session = Some(record.id);
                 self.open_describes.clear();
+                self.open_servers.clear();
                 Ok(())
             }
             RecordKind::Recovered => Ok(()),
@@ -77,6 +80,17 @@ impl SequenceChecker {
                 let start = record.parent;
                 let was_open = start.is_some_and(|start| self.open_describes.remove(&start));
                 require(was_open, "it has no open describe_start")
+            }
+            RecordKind::ServerStart => {
+                self.open_servers.insert(record.id);
+                let is_in_session = record.parent == self.open_session;
+                require(is_in_session, "it doesn't belong to the open session")
+            }
+            // A server may outlive the end of its session for a moment, so an end isn't required.
+            RecordKind::ServerEnd => {
+                let start = record.parent;
+                let was_open = start.is_some_and(|start| self.open_servers.remove(&start));
+                require(was_open, "it has no open server_start")
             }
             RecordKind::Turn => {
                 let turn: TurnRecord = record.parse_metadata()?;

@@ -29,6 +29,10 @@ pub enum RecordKind {
     DescribeStart,
     /// The `describe` program ended.
     DescribeEnd,
+    /// A server is ready for calls, or has ended before it was.
+    ServerStart,
+    /// A server has ended.
+    ServerEnd,
     /// A user stated what happened to a call in doubt.
     Resolve,
     /// The torn end of the file was set aside.
@@ -55,6 +59,8 @@ impl RecordKind {
             "probe_end" => Self::ProbeEnd,
             "describe_start" => Self::DescribeStart,
             "describe_end" => Self::DescribeEnd,
+            "server_start" => Self::ServerStart,
+            "server_end" => Self::ServerEnd,
             "resolve" => Self::Resolve,
             "recovered" => Self::Recovered,
             "session_end" => Self::SessionEnd,
@@ -77,6 +83,8 @@ impl RecordKind {
             Self::ProbeEnd => "probe_end",
             Self::DescribeStart => "describe_start",
             Self::DescribeEnd => "describe_end",
+            Self::ServerStart => "server_start",
+            Self::ServerEnd => "server_end",
             Self::Resolve => "resolve",
             Self::Recovered => "recovered",
             Self::SessionEnd => "session_end",

@@ -18,7 +18,11 @@ pub struct ProcessExit {
 
 impl ProcessExit {
     pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
-        let (exit, signal) = match outcome.ending() {
+        Self::from_ending(outcome.ending())
+    }
+
+    pub(crate) fn from_ending(ending: Option<CallEnding>) -> Self {
+        let (exit, signal) = match ending {
             Some(CallEnding::ExitCode(code)) => (Some(code), None),
             Some(CallEnding::Signal(signal)) => (None, Some(signal)),
             _ => (None, None),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, DescribeRecord, ModelResponseRecord, ProbeRecord,
-    RecordKind, RecoveredRecord, ResolveRecord, SessionEndRecord, SessionRecord, StartRecord,
-    StoredBlob, TurnRecord,
+    RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord, ServerStartRecord,
+    SessionEndRecord, SessionRecord, StartRecord, StoredBlob, TurnRecord,
 };
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
@@ -75,6 +75,8 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
     let probe = generator.subschema_for::<ProbeRecord<'_>>();
     let describe = generator.subschema_for::<DescribeRecord<'_>>();
     let description = inline_or_blob_schema(generator, description_schema);
+    let server_start = generator.subschema_for::<ServerStartRecord<'_>>();
+    let server_end = generator.subschema_for::<ServerEndRecord<'_>>();
     let resolve = generator.subschema_for::<ResolveRecord<'_>>();
     let resolved = inline_or_blob_schema(generator, |_| json_schema!({"type": ["string", "null"]}));
     let recovered = generator.subschema_for::<RecoveredRecord>();
@@ -92,6 +94,8 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
         (RecordKind::ProbeEnd, null(), probe),
         (RecordKind::DescribeStart, null(), describe.clone()),
         (RecordKind::DescribeEnd, description, describe),
+        (RecordKind::ServerStart, null(), server_start),
+        (RecordKind::ServerEnd, null(), server_end),
         (RecordKind::Resolve, resolved, resolve),
         (RecordKind::Recovered, null(), recovered),
         (RecordKind::SessionEnd, null(), end),

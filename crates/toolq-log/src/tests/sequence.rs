@@ -50,6 +50,8 @@ pub(super) fn complete_metadata(kind: &str, metadata: &Value) -> Value {
             json!({"tool_use_id": "a", "tool_name": "t", "is_error": false, "status": "ok", "duration_ms": 0, "attempts": 0})
         }
         "describe_start" | "describe_end" => json!({"tool_name": "t"}),
+        "server_start" => json!({"server": "s"}),
+        "server_end" => json!({"server": "s", "cause": "exited", "duration_ms": 1, "calls": 0}),
         "probe_start" | "probe_end" | "resolve" => json!({"tool_use_id": "a", "tool_name": "t"}),
         "session_end" => {
             json!({"turns": 0, "calls": 0, "results": 0, "errors": 0, "skipped": 0, "duration_ms": 0, "exit_code": 0})
@@ -295,6 +297,39 @@ fn a_call_with_an_effect_or_a_result_never_starts_again() {
             (line, why.to_owned()),
             "{wrong:?}"
         );
+    }
+}
+
+/// A server runs within a session and ends at most once. Its end isn't required: the session may end before the server.
+#[test]
+fn a_server_end_has_its_start() {
+    let session = ("session", None, json!({}));
+    let start = ("server_start", Some(0), json!({}));
+    let server_end = ("server_end", Some(1), json!({}));
+    let end = ("session_end", Some(0), json!({}));
+    let again = ("session", None, json!({}));
+    let check = |records: &[(&'static str, Option<usize>, Value)]| {
+        check_sequence(&[std::slice::from_ref(&session), records].concat())
+    };
+    let right = [
+        vec![start.clone(), server_end.clone(), end.clone()],
+        vec![start.clone(), end.clone()],
+        vec![start.clone(), again.clone()],
+    ];
+    for records in right {
+        assert_eq!(check(&records), (0, String::new()), "{records:?}");
+    }
+    let wrong = [
+        (vec![server_end.clone()], 2),
+        (
+            vec![start.clone(), server_end.clone(), server_end.clone()],
+            4,
+        ),
+        (vec![start.clone(), again, server_end], 4),
+        (vec![end, start], 3),
+    ];
+    for (records, line) in wrong {
+        assert_eq!(check(&records).0, line, "{records:?}");
     }
 }
 

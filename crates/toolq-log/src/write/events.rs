@@ -131,6 +131,8 @@ impl SessionLog {
                 duration,
                 attempts,
             } => self.record_describe_end(tool, outcome, (*duration, *attempts))?,
+            Event::ServerStarted(start) => self.record_server_start(start)?,
+            Event::ServerEnded(end) => self.record_server_end(end)?,
             Event::AgentStarted { .. }
             | Event::AgentProgress { .. }
             | Event::AgentMessage { .. }

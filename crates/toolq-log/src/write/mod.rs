@@ -5,6 +5,7 @@ mod describe;
 mod events;
 pub(crate) mod journal;
 mod log_file;
+mod servers;
 mod session_log;
 pub(crate) mod storage;
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use crate::tools_file::keys::tool::Defaults;
-use crate::tools_file::keys::values::{DurationText, SizeText, StatusRangeText};
+use crate::tools_file::keys::values::{DurationText, IdleText, SizeText, StatusRangeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{HintPolicy, HttpMethod, Leftovers, ServerProtocol};
 
@@ -115,7 +115,10 @@ pub struct ServerFile {
     pub command: Field<CommandForm>,
     /// How long the program may take until it is ready for calls. Default: 30s.
     pub startup: Field<DurationText>,
-    /// How often the program is started again in a run after it has ended by itself. Default: 3.
+    /// For how long the program may be without a call before it is ended. It is started again at the next call. Default:
+    /// `never`.
+    pub idle: Field<IdleText>,
+    /// How often the program is started again within 10 minutes after it has ended by itself. Default: 3.
     pub restarts: Field<u32>,
     /// Revision of the protocol to speak. Default: `auto`.
     pub protocol: Field<ServerProtocol>,

@@ -108,6 +108,34 @@ impl_scalar!(DurationText, "Duration", {
     "examples": ["500ms", "30s", "10m", "1m30s"],
 });
 
+/// For how long a server may be unused. `None` is `never`: it ends with the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdleText(pub Option<Duration>);
+
+impl ParseScalar for IdleText {
+    const EXPECTED: &'static str = "a duration such as `10m`, or `never`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        parse_duration(text).map(|idle| Self(Some(idle)))
+    }
+
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Err(format!(
+            "a duration needs a unit; write `{number}s` for seconds or `{number}m` for minutes"
+        )))
+    }
+}
+
+impl_scalar!(IdleText, "IdleTime", {
+    "description": "A duration, or `never`.",
+    "type": "string",
+    "pattern": r"^(never|[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*)$",
+    "examples": ["never", "10m"],
+});
+
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeText(pub u64);

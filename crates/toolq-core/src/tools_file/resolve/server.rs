@@ -115,6 +115,7 @@ fn resolve_server(
             .startup
             .value()
             .map_or(DEFAULT_STARTUP, |startup| startup.0),
+        idle: server.idle.value().and_then(|idle| idle.0),
         restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
         protocol: server.protocol.value().copied().unwrap_or_default(),
         is_locked,

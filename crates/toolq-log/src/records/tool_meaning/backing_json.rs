@@ -151,6 +151,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         name: _,
         command,
         startup: _,
+        idle: _,
         restarts: _,
         protocol: _,
         is_locked: _,

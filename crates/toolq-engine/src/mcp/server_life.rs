@@ -1,0 +1,111 @@
+//! What a server did from its start to its end, for the log.
+
+use std::path::PathBuf;
+
+use tokio::time::Instant;
+
+use crate::command::ChildExit;
+use crate::mcp::notices::{ServerNotice, ServerNotices};
+use redact::Mask;
+use toolq_core::types::{ServerConfig, ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
+use toolq_mcp::ProtocolEra;
+use toolq_mcp::client::{ServerIdentity, StrayCounts};
+
+/// The life of one server.
+#[derive(Debug)]
+pub(crate) struct ServerLife {
+    server: String,
+    earlier_starts: u32,
+    begin: Instant,
+    /// Whether its start is on record.
+    is_recorded: bool,
+    calls: u64,
+    notices: ServerNotices,
+}
+
+/// What a server wrote to stderr.
+#[derive(Debug, Default)]
+pub(crate) struct SavedStderr {
+    pub(crate) bytes: u64,
+    /// The file with the beginning of it.
+    pub(crate) path: Option<PathBuf>,
+}
+
+impl ServerLife {
+    pub(crate) fn begin(
+        server: &ServerConfig,
+        earlier_starts: u32,
+        notices: ServerNotices,
+    ) -> Self {
+        Self {
+            server: server.name.clone(),
+            earlier_starts,
+            begin: Instant::now(),
+            is_recorded: false,
+            calls: 0,
+            notices,
+        }
+    }
+
+    /// Records that the server is ready.
+    pub(crate) fn record_ready(&mut self, identity: Option<&ServerIdentity>, mask: &Mask) {
+        let introduction = identity.map(|identity| introduce(identity, mask));
+        self.record_start(introduction);
+    }
+
+    /// Counts a call that the server gets.
+    pub(crate) fn count_call(&mut self) {
+        self.calls += 1;
+    }
+
+    /// Records the end. `why` is a sentence without secrets. A program that couldn't be started has no life.
+    pub(crate) fn record_end(
+        mut self,
+        (cause, why): (ServerEndCause, Option<String>),
+        exit: &ChildExit,
+        strays: StrayCounts,
+        stderr: SavedStderr,
+    ) {
+        let ending = match exit {
+            ChildExit::NotStarted(_) => return,
+            ChildExit::Exited { ending, .. } => Some(*ending),
+            ChildExit::Unknown => None,
+        };
+        if !self.is_recorded {
+            self.record_start(None);
+        }
+        self.notices.add(ServerNotice::Ended(Box::new(ServerEnd {
+            server: self.server,
+            cause,
+            detail: why,
+            ending,
+            duration: self.begin.elapsed(),
+            calls: self.calls,
+            late_answers: strays.late_answers,
+            noise_lines: strays.noise_lines,
+            stderr_bytes: stderr.bytes,
+            stderr_path: stderr.path,
+        })));
+    }
+
+    fn record_start(&mut self, introduction: Option<ServerIntroduction>) {
+        self.is_recorded = true;
+        self.notices.add(ServerNotice::Started(ServerStart {
+            server: self.server.clone(),
+            earlier_starts: self.earlier_starts,
+            introduction,
+            duration: self.begin.elapsed(),
+        }));
+    }
+}
+
+fn introduce(identity: &ServerIdentity, mask: &Mask) -> ServerIntroduction {
+    let masked = |text: &String| mask.apply(text).into_owned();
+    let implementation = identity.implementation.as_ref();
+    ServerIntroduction {
+        protocol: identity.version.as_str().to_owned(),
+        is_modern: identity.version.era() == ProtocolEra::Modern,
+        name: implementation.map(|server| masked(&server.name)),
+        version: implementation.map(|server| masked(&server.version)),
+    }
+}

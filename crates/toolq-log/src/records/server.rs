@@ -1,0 +1,119 @@
+//! Metadata of a `server_start` and a `server_end`.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::records::process_exit::ProcessExit;
+use crate::records::recorded_text::recorded_text;
+use crate::records::to_millis;
+use redact::Mask;
+use toolq_core::types::{ServerEnd, ServerStart};
+
+/// Metadata of a `server_start`: a server is ready for calls, or has ended before it was.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ServerStartRecord<'a> {
+    /// The key in tools.yaml.
+    #[serde(borrow)]
+    pub server: Cow<'a, str>,
+    /// How often it had been started before in this run.
+    #[serde(default)]
+    pub earlier_starts: u32,
+    /// How long it took from its start until it was ready. Missing if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_ms: Option<u64>,
+    /// The revision of the protocol that it is spoken to in.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Cow<'a, str>>,
+    /// The era of that revision: `legacy` or `modern`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub era: Option<Cow<'a, str>>,
+    /// The name that it gives itself.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Cow<'a, str>>,
+    /// The version that it gives itself.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Cow<'a, str>>,
+}
+
+/// Metadata of a `server_end`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ServerEndRecord<'a> {
+    /// The key in tools.yaml.
+    #[serde(borrow)]
+    pub server: Cow<'a, str>,
+    /// Who ended it: `run_ended`, `idle`, `exited` or `given_up`.
+    #[serde(borrow)]
+    pub cause: Cow<'a, str>,
+    /// Why, unless the run needed it no more.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Cow<'a, str>>,
+    /// What its program ended with.
+    #[serde(flatten)]
+    pub exit: ProcessExit,
+    /// How long it ran.
+    pub duration_ms: u64,
+    /// How many calls it got.
+    pub calls: u64,
+    /// How many answers came when nobody waited for them any more.
+    #[serde(default)]
+    pub late_answers: u64,
+    /// How many lines on its stdout weren't messages.
+    #[serde(default)]
+    pub noise_lines: u64,
+    /// How much it wrote to stderr, in bytes.
+    #[serde(default)]
+    pub stderr_bytes: u64,
+    /// The file with the first MiB of that.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub stderr_saved: Option<Cow<'a, str>>,
+}
+
+impl<'a> ServerStartRecord<'a> {
+    pub(crate) fn new(start: &'a ServerStart, mask: &Mask) -> Self {
+        let introduction = start.introduction.as_ref();
+        let recorded = |text: &'a String| recorded_text(text, mask);
+        Self {
+            server: recorded(&start.server),
+            earlier_starts: start.earlier_starts,
+            ready_ms: introduction.map(|_| to_millis(start.duration)),
+            protocol: introduction.map(|introduction| recorded(&introduction.protocol)),
+            era: introduction.map(|introduction| {
+                let era = if introduction.is_modern {
+                    "modern"
+                } else {
+                    "legacy"
+                };
+                Cow::Borrowed(era)
+            }),
+            name: introduction.and_then(|introduction| introduction.name.as_ref().map(recorded)),
+            version: introduction
+                .and_then(|introduction| introduction.version.as_ref().map(recorded)),
+        }
+    }
+}
+
+impl<'a> ServerEndRecord<'a> {
+    pub(crate) fn new(end: &'a ServerEnd, mask: &Mask) -> Self {
+        let saved = end
+            .stderr_path
+            .as_deref()
+            .map(|path| path.to_string_lossy());
+        Self {
+            server: recorded_text(&end.server, mask),
+            cause: Cow::Borrowed(end.cause.name()),
+            error: end
+                .detail
+                .as_ref()
+                .map(|detail| recorded_text(detail, mask)),
+            exit: ProcessExit::from_ending(end.ending),
+            duration_ms: to_millis(end.duration),
+            calls: end.calls,
+            late_answers: end.late_answers,
+            noise_lines: end.noise_lines,
+            stderr_bytes: end.stderr_bytes,
+            stderr_saved: saved.map(|path| mask.apply(&path).into_owned().into()),
+        }
+    }
+}
