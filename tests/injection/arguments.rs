@@ -234,3 +234,33 @@ tools:
     );
     assert_eq!(texts[2], ("src/x\n-n".to_owned(), false));
 }
+
+/// Programs split what they read from stdin into lists of paths.
+#[test]
+fn every_path_in_a_list_stays_inside() {
+    let tools = tool(
+        "read",
+        r#"paths: [path]
+    command: {argv: [sh, -c, "xargs cat"], stdin: "{path}"}"#,
+    );
+    let values = [
+        "src/x out/secret",
+        "'out/secret'",
+        "\\out/secret",
+        "src/x\nout/secret",
+        "src/x",
+        "ü",
+    ];
+    let calls = values.map(|path| ("read", json!({"path": path})));
+    let (_, texts) = run_in_work(&tools, &calls);
+    for (text, is_error) in &texts[..4] {
+        assert!(
+            *is_error && text.contains("within working directory"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        texts[4..],
+        [("src/x".to_owned(), false), ("ü".to_owned(), false)]
+    );
+}

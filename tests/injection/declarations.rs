@@ -169,3 +169,68 @@ fn a_statement_of_sqlite3_needs_safe_mode() {
     }
     assert_served(&[(safe, "SELECT 'a b'", "a b")]);
 }
+
+/// A value can't be the option itself, nor a file or module that an option loads.
+#[test]
+fn a_value_is_never_an_option_or_what_an_option_loads() {
+    assert_refused(&[
+        ("command: [env, \"-{x}\"]", "S touch canary"),
+        ("command: [sort, \"-{x}\", f]", "ocanary"),
+        ("command: [find, f, \"-{x}\", canary]", "fprint"),
+        ("command: [sed, \"-n{x}\", p, f]", "e1e touch canary"),
+        ("command: [awk, -f, \"{x}\", f]", "evil"),
+        (
+            "command: [perl, \"-M{x}\", -e, \"1\"]",
+            "strict;system('touch canary')",
+        ),
+        (
+            "command: [node, \"--import={x}\", -e, \"1\"]",
+            "data:text/javascript,import('fs').then(f=>f.writeFileSync('canary',''))",
+        ),
+        (
+            "command: [tar, -cf, a.tar, \"--use-compress={x}\", f]",
+            "touch canary",
+        ),
+        (
+            "command: [git, rebase, --root, -x, \"{x}\"]",
+            "touch canary",
+        ),
+        ("command: [git, bisect, run, \"{x}\", canary]", "touch"),
+        ("command: [choom, -n, \"0\", \"{x}\", canary]", "touch"),
+        ("command: [npx, -c, \"{x}\"]", "touch canary"),
+        ("command: [setarch, x86_64]", "touch canary"),
+        ("command: [ssh, host, bash]", "$(touch canary)"),
+    ]);
+    assert_served(&[
+        ("command: [head, -n, \"1\", \"f\"]", "x", "word"),
+        ("command: [sort, \"--field-separator=,\", f]", "x", "word"),
+        ("command: [printf, \"%s\", \"+{x}\"]", "-n", "+-n"),
+    ]);
+}
+
+/// In `{x}-{path}`, an empty `x` leaves an option.
+#[test]
+fn an_empty_value_leaves_no_option() {
+    let keys = "paths: [] ⏎ command: [sort, \"{x}-{path}\", f]";
+    let tools = format!(
+        "tools:\n  t:\n    input_schema: {{type: object, properties: {{x: {{type: string}}, path: {{type: string}}}}, required: [x, path]}}\n    {}\n",
+        keys.replace(" ⏎ ", "\n    ")
+    );
+    let ran = CliSandbox::new()
+        .tools(&tools)
+        .file("f", "word\n")
+        .file("a-b", "other\n")
+        .stdin(model_response(&[
+            ("t", json!({"x": "", "path": "ocanary"})),
+            ("t", json!({"x": "a", "path": "b"})),
+        ]))
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let texts = ran.result_texts();
+    assert!(
+        texts[0].1 && texts[0].0.contains("/x: must not start with `-`"),
+        "{texts:?}"
+    );
+    assert_eq!(texts[1], ("other\nword".to_owned(), false));
+    assert!(!ran.dir.path().join("canary").exists());
+}

@@ -74,7 +74,8 @@ tools:
     let (_, texts) = run_each(CliSandbox::new().tools(&tools), "send", &values);
     let mut connections = listener.connections().into_iter();
     for (x, (text, is_error)) in values.iter().zip(&texts) {
-        if x.is_empty() {
+        let climbs = x.split(['/', '\\']).any(|part| part == "..");
+        if x.is_empty() || climbs {
             assert!(*is_error && text.contains("part of a URL's path"), "{text}");
             continue;
         }

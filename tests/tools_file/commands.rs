@@ -81,7 +81,7 @@ fn values_are_never_run() {
         file_with_tool,
         r#"
         command: [sh, -c, 'for f in *; do echo ${f} ${HOME}; done', --, "{a}"]
-        command: {argv: [bash, -c, 'eval "$SCRIPT"'], env: {SCRIPT: "{a}"}}
+        command: {argv: [bash, -c, 'printf %s "$SCRIPT"'], env: {SCRIPT: "{a}"}}
         command: [awk, '{print $1}', --, "{a}"]
         command: [sed, -n, "{n},{n}p", file]
         command: [make, "t{n}"]
@@ -219,6 +219,26 @@ fn scripts_that_evaluate_a_value_cause_warnings() {
         r#"
         command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{n}"]
         command: [bash, -c, '[ "$1" = 1 ]', --, "{a}"]
+        "#,
+    );
+}
+
+/// What a script runs, it should name itself.
+#[test]
+fn scripts_that_run_a_value_cause_warnings() {
+    assert_warned(
+        file_with_tool,
+        r#"
+        command: [sh, -c, '"$1" f', sh, "{a}"] ⇒ '"$1" f' ⇒ runs a value
+        command: [sh, -c, 'eval "ls $1"', sh, "{a}"] ⇒ 'eval "ls $1"' ⇒ runs a value
+        command: {argv: [bash, -c, 'sh -c "$CODE"'], env: {CODE: "{a}"}} ⇒ 'sh -c "$CODE"' ⇒ runs a value
+        "#,
+    );
+    assert_no_problems(
+        file_with_tool,
+        r#"
+        command: [sh, -c, 'sh -c "head -n $1 f"', sh, "{n}"]
+        command: [sh, -c, 'grep -e "$1" f | sort', sh, "{a}"]
         "#,
     );
 }

@@ -61,6 +61,16 @@ fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
         "find" | "fd" => mark_exec_programs(argv, after, roles),
         // These join their operands into one shell command.
         "ssh" | "eval" | "watch" => roles[after..].fill(ArgRole::Code),
+        "tmux"
+            if argv[after..]
+                .iter()
+                .any(|element| TMUX_COMMANDS.contains(element)) =>
+        {
+            roles[after..].fill(ArgRole::Code);
+        }
+        "git" => mark_git_commands(argv, after, roles),
+        "npx" | "npm" | "pnpm" => mark_option_code(argv, after, &["-c", "--call"], roles),
+        "run-parts" => mark_operands(argv, after, ArgRole::Script, roles),
         // `parallel` quotes the arguments after `:::`.
         "parallel" => {
             let quoted = argv[after..].iter().position(|e| e.starts_with(":::"));
@@ -70,6 +80,40 @@ fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
         _ => {}
     }
     mark_interpreters(argv, after, wrapper.is_some(), roles);
+}
+
+/// Commands of tmux that run a shell command, or type one.
+const TMUX_COMMANDS: [&str; 13] = [
+    "new-session",
+    "new",
+    "new-window",
+    "neww",
+    "split-window",
+    "splitw",
+    "run-shell",
+    "run",
+    "if-shell",
+    "pipe-pane",
+    "send-keys",
+    "send",
+    "display-popup",
+];
+
+/// Marks what subcommands of git run.
+fn mark_git_commands(argv: &[&str], from: usize, roles: &mut [ArgRole]) {
+    let position = |name: &str| argv[from..].iter().position(|element| *element == name);
+    if position("rebase").is_some() || position("difftool").is_some() {
+        mark_option_code(argv, from, &["-x"], roles);
+    }
+    if let (Some(_), Some(run)) = (position("bisect"), position("run")) {
+        mark_program(argv, from + run + 1, roles);
+    }
+    if let (Some(_), Some(each)) = (position("submodule"), position("foreach")) {
+        roles[from + each + 1..].fill(ArgRole::Code);
+    }
+    if position("filter-branch").is_some() {
+        roles[from..].fill(ArgRole::Code);
+    }
 }
 
 /// Marks interpreters after options that aren't known here, as in `sudo -u root sh -c CODE` and
@@ -198,9 +242,13 @@ fn mark_code(interpreter: &Interpreter, argv: &[&str], from: usize, roles: &mut 
             if interpreter.names_module(element) {
                 return mark_script(argv, index + 1, roles);
             }
+            mark_loaded_file(interpreter, argv, index, roles);
             operand_is_script &= !interpreter.excludes_script(element);
             in_options = !matches!(element, "--" | "-");
             operand_is_code = mark_option(interpreter, element, index, operand_is_code, roles);
+            if interpreter.has_chosen_option(element) && roles[index] == ArgRole::Data {
+                roles[index] = ArgRole::Code;
+            }
         } else if !(in_options
             && interpreter.is_option_value(previous, element, &argv[index + 1..]))
         {
@@ -214,6 +262,15 @@ fn mark_code(interpreter: &Interpreter, argv: &[&str], from: usize, roles: &mut 
             }
         }
         previous = element;
+    }
+}
+
+/// Marks the file or module that an option names, if that contains a value from the input.
+fn mark_loaded_file(interpreter: &Interpreter, argv: &[&str], index: usize, roles: &mut [ArgRole]) {
+    match interpreter.loading_option(argv[index]) {
+        Some(OptionMatch::HasValue) => mark_script(argv, index, roles),
+        Some(OptionMatch::NextIsValue) => mark_script(argv, index + 1, roles),
+        None => {}
     }
 }
 
@@ -351,6 +408,28 @@ mod tests {
             ("awk -f prog.awk {x}", "P---"),
             ("su {x}", "P-"),
             ("timeout 5 ruby {x}", "P-PS"),
+            // An option names the file or module that is run.
+            ("awk -f {x} file", "P-S-"),
+            ("awk -f{x} file", "PS-"),
+            ("awk -F{x} -va={y} prog file", "P--C-"),
+            ("sed -f {x} file", "P-S-"),
+            ("sed --file={x} file", "PS-"),
+            ("node -r {x} app.js", "P-S-"),
+            ("node --import={x} app.js", "PS-"),
+            ("perl -M{x} -e code", "PSCC"),
+            ("bash --rcfile {x} -i", "P-S-"),
+            ("python3 -m{x}", "PS"),
+            ("java {x}", "PS"),
+            ("java -jar {x}", "P-S"),
+            ("java -Xmx{n}m -jar app.jar {x}", "P----"),
+            ("java -cp {x} Main", "P-S-"),
+            ("tclsh tool.tcl {x}", "P--"),
+            ("tclsh {x}", "PS"),
+            // A value chooses the option.
+            ("python3 -{x} file", "PC-"),
+            ("sed -n{x} p file", "PCC-"),
+            ("perl -{x} file", "PC-"),
+            ("node --max-old-space-size={x} app.js", "P--"),
         ] {
             let argv: Vec<&str> = argv.split(' ').collect();
             assert_eq!(role_letters(&argv), roles, "{argv:?}");
@@ -400,6 +479,24 @@ mod tests {
             ("sort --compress-program={x} a", "PC-"),
             ("split --filter={x} a", "PC-"),
             ("find {d} -exec {x} ;", "P--P-"),
+            ("choom -n 0 {x}", "P--P"),
+            ("/lib64/ld-linux-x86-64.so.2 {x}", "PP"),
+            ("ip netns exec a {x}", "P---P"),
+            ("x86_64 {x}", "PP"),
+            ("npx -c {x}", "PCC"),
+            ("git rebase -x {x} main", "P-CC-"),
+            ("git cherry-pick -x {x}", "P---"),
+            ("git bisect run {x}", "P--P"),
+            ("git submodule foreach {x}", "P--C"),
+            ("tmux new-session -d {x}", "PCCC"),
+            ("tmux capture-pane -t {x}", "P---"),
+            ("run-parts {x}", "PS"),
+            ("cargo run -- {x}", "P---"),
+            // GNU programs accept the beginning of a long option.
+            ("tar --use-compress={x} -cf a b", "PC---"),
+            ("tar --checkpoint-a={x} -cf a b", "PC---"),
+            ("zip -TT{x} a b", "PC--"),
+            ("gcc {x}", "PF"),
         ] {
             let argv: Vec<&str> = argv.split(' ').collect();
             assert_eq!(role_letters(&argv), roles, "{argv:?}");

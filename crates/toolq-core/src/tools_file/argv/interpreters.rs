@@ -1,5 +1,7 @@
 //! Option conventions of programs that execute code from their arguments.
 
+use crate::tools_file::argv::risky_programs::{OptionMatch, match_option};
+
 /// How an interpreter takes code from its arguments.
 pub(crate) struct Interpreter {
     /// Its names, without a version suffix.
@@ -10,6 +12,9 @@ pub(crate) struct Interpreter {
     code_options: &'static [&'static str],
     /// Options whose value is the next element, even if that looks like a file.
     value_options: &'static [&'static str],
+    /// Options whose value names a file or module that is run, separated by spaces. The value is the next element, or
+    /// follows in the same one.
+    loading_options: &'static str,
     /// Where the code is.
     code_position: CodePosition,
 }
@@ -39,9 +44,10 @@ pub(crate) enum StdinUse {
     Data,
 }
 
-const INTERPRETERS: [Interpreter; 14] = [
+const INTERPRETERS: [Interpreter; 17] = [
     Interpreter {
         value_options: &["--rcfile", "--init-file", "--emulate"],
+        loading_options: "--rcfile --init-file",
         code_position: CodePosition::Operand,
         ..base_interpreter(
             &[
@@ -58,18 +64,22 @@ const INTERPRETERS: [Interpreter; 14] = [
     },
     Interpreter {
         value_options: &["-W", "-X", "--check-hash-based-pycs"],
+        loading_options: "-m",
         ..base_interpreter(&["python", "pypy"], "c", &[])
     },
     Interpreter {
         value_options: &["-I"],
+        loading_options: "-M -m -d -I",
         ..base_interpreter(&["perl"], "eE", &[])
     },
     Interpreter {
         value_options: &["-I", "-r", "-C", "-E", "--encoding"],
+        loading_options: "-I -r --require",
         ..base_interpreter(&["ruby", "jruby"], "e", &[])
     },
     Interpreter {
         value_options: &["-l"],
+        loading_options: "-l",
         ..base_interpreter(&["lua", "luajit"], "e", &[])
     },
     Interpreter {
@@ -83,6 +93,7 @@ const INTERPRETERS: [Interpreter; 14] = [
             "-C",
             "--conditions",
         ],
+        loading_options: "-r --require --import --loader --experimental-loader --preload",
         ..base_interpreter(&["node", "nodejs", "bun"], "ep", &["--eval", "--print"])
     },
     Interpreter {
@@ -91,6 +102,7 @@ const INTERPRETERS: [Interpreter; 14] = [
     },
     Interpreter {
         value_options: &["-c", "-d", "-z", "--php-ini", "--define"],
+        loading_options: "-c -d -f -F -z --php-ini --define --file --process-file --zend-extension",
         ..base_interpreter(
             &["php"],
             "rBRE",
@@ -113,6 +125,7 @@ const INTERPRETERS: [Interpreter; 14] = [
             "-classpath",
             "-l",
         ],
+        loading_options: "-L -J --load --sysimage -r -cp -classpath",
         ..base_interpreter(
             &[
                 "rscript",
@@ -137,14 +150,27 @@ const INTERPRETERS: [Interpreter; 14] = [
     },
     Interpreter {
         value_options: &["-F", "-v", "-f", "-i", "-l"],
+        loading_options: "-f -E -i -l --file --exec --include --load",
         code_position: CodePosition::OperandUnless(&["-f", "--file", "-E", "--exec"]),
         ..base_interpreter(&["awk", "gawk", "mawk", "nawk"], "", &["-e", "--source"])
     },
     // The `e` command of GNU sed runs programs.
     Interpreter {
         value_options: &["-f", "-l", "--file", "--line-length"],
+        loading_options: "-f --file",
         code_position: CodePosition::OperandUnless(&["-f", "--file"]),
         ..base_interpreter(&["sed", "gsed"], "", &["-e", "--expression"])
+    },
+    Interpreter {
+        value_options: &["-cp", "-classpath", "--class-path", "-p", "--module-path"],
+        loading_options: "-cp -classpath --class-path -p --module-path -jar",
+        ..base_interpreter(&["java"], "", &[])
+    },
+    base_interpreter(&["tclsh", "wish", "jimsh"], "", &[]),
+    Interpreter {
+        value_options: &["-f"],
+        loading_options: "-f",
+        ..base_interpreter(&["expect"], "c", &[])
     },
 ];
 
@@ -158,6 +184,7 @@ const fn base_interpreter(
         code_letters,
         code_options,
         value_options: &[],
+        loading_options: "",
         code_position: CodePosition::Next,
     }
 }
@@ -174,13 +201,23 @@ impl Interpreter {
     pub(crate) fn stdin_use(&self) -> StdinUse {
         match self.code_position {
             CodePosition::OperandUnless(_) => StdinUse::Data,
+            _ if self.names.contains(&"java") => StdinUse::Data,
             CodePosition::NextAnywhere if !self.names.contains(&"su") => StdinUse::Data,
             _ => StdinUse::Program,
         }
     }
 
-    /// Whether an option makes it read its code from stdin: `-s` of a shell.
+    /// Whether an option makes it read its code from stdin: `-s` of a shell, or `-i` of Python, behind its other code.
     pub(crate) fn forces_stdin(&self, arguments: &[&str]) -> bool {
+        let reads_on = ["python", "node", "lua"]
+            .iter()
+            .any(|name| self.names.contains(name));
+        if reads_on {
+            return arguments
+                .iter()
+                .take_while(|element| element.starts_with('-') && **element != "--")
+                .any(|element| *element == "--interactive" || cluster_contains(element, "i"));
+        }
         self.code_position == CodePosition::Operand
             && arguments
                 .iter()
@@ -282,6 +319,26 @@ impl Interpreter {
             }
             _ => false,
         }
+    }
+
+    /// How an option names a file or module that is run.
+    pub(crate) fn loading_option(&self, element: &str) -> Option<OptionMatch> {
+        match_option(element, self.loading_options)
+    }
+
+    /// Whether a value chooses the option, or is joined to one that isn't known to take a value: `-{x}`, `-n{x}`.
+    pub(crate) fn has_chosen_option(&self, element: &str) -> bool {
+        let takes_code = !self.code_letters.is_empty() || self.runs_operand();
+        let Some(placeholder) = element.find('{') else {
+            return false;
+        };
+        let option = &element[..placeholder];
+        let has_known_value = option.contains('=')
+            || self
+                .value_options
+                .iter()
+                .any(|known| option.starts_with(known));
+        takes_code && element.starts_with('-') && !has_known_value
     }
 
     /// Whether an option is Python's `-m`, which names a module and is followed by that module's own options.

@@ -78,11 +78,16 @@ const RISKY_PROGRAMS: [RiskyProgram; 24] = [
     options(&["tcpdump"], "-z", NAME_IT_HERE),
     options(&["nmap"], "--script", NAME_IT_HERE),
     options(&["exiftool"], "-if -@ -execute", NAME_IT_HERE),
-    options(
-        &["gcc", "g++", "cc", "c++", "clang", "clang++"],
-        "-wrapper -specs -fplugin -B --specs",
-        NAME_IT_HERE,
-    ),
+    RiskyProgram {
+        operands: OperandRisk::UnlessPlainOrPath,
+        ..options(
+            &[
+                "gcc", "g++", "cc", "c++", "clang", "clang++", "javac", "rustc",
+            ],
+            "-wrapper -specs -fplugin -B --specs",
+            "`@file` reads options from a file, and some options run programs; name the value in `paths`",
+        )
+    },
     RiskyProgram {
         operands: OperandRisk::UnlessPlain,
         ..options(
@@ -140,18 +145,23 @@ pub(crate) fn find_risky_program(name: &str) -> Option<&'static RiskyProgram> {
 }
 
 /// Returns how `element` relates to an option in `options`: it contains the option's value, or the next element is the
-/// value. `None` if it isn't one of them.
+/// value. GNU programs accept the beginning of a long option, too. `None` if it isn't one of them.
 pub(crate) fn match_option(element: &str, options: &str) -> Option<OptionMatch> {
     options
         .split(' ')
         .filter(|option| !option.is_empty())
         .find_map(|option| {
-            let rest = element.strip_prefix(option)?;
+            let Some(rest) = element.strip_prefix(option) else {
+                let (name, _) = element.split_once('=')?;
+                let is_beginning = name.len() > 3 && option.starts_with(name);
+                return (option.starts_with("--") && is_beginning).then_some(OptionMatch::HasValue);
+            };
             let is_short = option.len() == 2;
             match rest.chars().next() {
                 None => Some(OptionMatch::NextIsValue),
                 Some('=') => Some(OptionMatch::HasValue),
                 Some(_) if is_short => Some(OptionMatch::HasValue),
+                Some('{') if !option.starts_with("--") => Some(OptionMatch::HasValue),
                 Some(_) => None,
             }
         })

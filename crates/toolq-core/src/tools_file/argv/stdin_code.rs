@@ -5,7 +5,7 @@ use crate::tools_file::argv::interpreters::{StdinUse, find_interpreter};
 use crate::tools_file::argv::wrappers::{base_name, find_wrapper};
 
 /// Programs that read commands from stdin unless one of these options or an operand of this number says otherwise.
-const COMMAND_READERS: [(&str, &str, usize); 16] = [
+const COMMAND_READERS: [(&str, &str, usize); 17] = [
     ("sqlite3", "-safe", 2),
     ("psql", "-c --command -f --file -l --list", usize::MAX),
     ("mysql", "-e --execute", usize::MAX),
@@ -20,6 +20,7 @@ const COMMAND_READERS: [(&str, &str, usize); 16] = [
     ("at", "-f -l -r -d -c", usize::MAX),
     ("batch", "", usize::MAX),
     ("ed", "", usize::MAX),
+    ("ex", "-c + -S", usize::MAX),
     ("ftp", "", usize::MAX),
     ("sftp", "-b", usize::MAX),
 ];
@@ -49,6 +50,10 @@ pub(crate) fn find_stdin_code_reader(argv: &[&str]) -> Option<String> {
 
 fn runs_stdin(name: &str, argv: &[&str], after: usize, roles: &[ArgRole]) -> bool {
     let (rest, rest_roles) = (&argv[after..], &roles[after..]);
+    // It starts a shell, whatever file it writes to.
+    if name == "script" {
+        return !rest_roles.contains(&ArgRole::Code);
+    }
     if let Some(interpreter) = find_interpreter(name) {
         return match interpreter.stdin_use() {
             StdinUse::Data => rest
@@ -79,11 +84,13 @@ fn runs_stdin(name: &str, argv: &[&str], after: usize, roles: &[ArgRole]) -> boo
         // Each line of stdin is a command, or an argument that is quoted.
         "parallel" => !rest.iter().any(|element| element.starts_with(":::")),
         "xargs" => xargs_runs_stdin(rest, rest_roles),
-        "ssh" => {
-            rest.iter()
-                .filter(|element| !element.starts_with('-'))
-                .count()
-                == 1
+        "ssh" => ssh_runs_stdin(rest),
+        "vi" | "vim" | "nvim" | "view" => {
+            let has_command = rest
+                .iter()
+                .any(|element| element.starts_with('+') || matches!(*element, "-c" | "-S"));
+            let is_ex = |element: &&str| matches!(*element, "-e" | "-E" | "-es" | "-Es");
+            !has_command && rest.iter().any(is_ex)
         }
         "crontab" => rest.contains(&"-"),
         "sudo" | "doas" => {
@@ -97,11 +104,40 @@ fn runs_stdin(name: &str, argv: &[&str], after: usize, roles: &[ArgRole]) -> boo
     }
 }
 
+/// Whether the command on the other machine runs what it reads, or is a shell because there is none.
+fn ssh_runs_stdin(rest: &[&str]) -> bool {
+    const VALUE_OPTIONS: &str = "BbcDEeFIiJLlmOopQRSWw";
+    let mut takes_value = false;
+    let host = rest.iter().position(|element| {
+        let is_value = std::mem::take(&mut takes_value);
+        let letter = element
+            .strip_prefix('-')
+            .filter(|letters| letters.len() == 1);
+        takes_value = !is_value && letter.is_some_and(|letter| VALUE_OPTIONS.contains(letter));
+        !is_value && !element.starts_with('-')
+    });
+    let Some(host) = host else {
+        return false;
+    };
+    let command = rest[host + 1..].join(" ");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    words.is_empty() || find_stdin_code_reader(&words).is_some()
+}
+
 /// Whether this wrapper starts a shell if no program is named.
 fn starts_shell_without_program(name: &str) -> bool {
     matches!(
         name,
-        "chroot" | "unshare" | "nsenter" | "runuser" | "fakeroot" | "proot"
+        "chroot"
+            | "unshare"
+            | "nsenter"
+            | "runuser"
+            | "fakeroot"
+            | "proot"
+            | "setarch"
+            | "linux"
+            | "i386"
+            | "x86_"
     )
 }
 
@@ -199,6 +235,21 @@ mod tests {
             ("psql -d app", true),
             ("psql -c SELECT", false),
             ("ssh host", true),
+            ("ssh -p 22 host bash", true),
+            ("ssh host sudo bash -s", true),
+            ("ssh -l me host cat", false),
+            ("tclsh", true),
+            ("tclsh tool.tcl", false),
+            ("ex -s f", true),
+            ("vim -es f", true),
+            ("vim f", false),
+            ("vim -es -c wq f", false),
+            ("script -q /dev/null", true),
+            ("script -qc ls /dev/null", false),
+            ("setarch x86_64", true),
+            ("setarch x86_64 ls", false),
+            ("python3 -i tool.py", true),
+            ("java -version", false),
             ("parallel echo", true),
             ("chroot /srv", true),
             ("chroot /srv ls", false),

@@ -49,7 +49,7 @@ pub(crate) const CONTAINER_OPTIONS: &str = "-e --env --env-file -u --user -w --w
      --cap-drop --device --dns --gpus --ipc --pid --pull --runtime --security-opt --shm-size --tmpfs --ulimit --userns \
      --volumes-from -H --host --context -c --config --log-level -f --file --project-name --profile --project-directory";
 
-const WRAPPERS: [Wrapper; 52] = [
+const WRAPPERS: [Wrapper; 55] = [
     with_variables(wrapper(&["env"], 0, "-u --unset -C --chdir -a --argv0")),
     wrapper(
         &["xargs"],
@@ -83,10 +83,25 @@ const WRAPPERS: [Wrapper; 52] = [
         "-c --class -n --classdata -p --pid -P --pgid -u --uid",
     ),
     wrapper(&["timeout"], 1, "-k --kill-after -s --signal"),
+    // `x86_64`, without what looks like a version.
     wrapper(
-        &["nohup", "setsid", "busybox", "toybox", "linux", "i386"],
+        &[
+            "nohup", "setsid", "busybox", "toybox", "linux", "i386", "x86_",
+        ],
         0,
         "",
+    ),
+    wrapper(&["choom"], 0, "-n --adjust"),
+    wrapper(
+        &[
+            "ld.so",
+            "ld-linux-x86-64.so",
+            "ld-linux-aarch64.so",
+            "ld-linux.so",
+            "ld-musl-x86_64.so",
+        ],
+        0,
+        "--library-path --preload --audit --argv0 --inhibit-rpath --glibc-hwcaps-prepend",
     ),
     wrapper(
         &["command", "exec", "builtin", "fakeroot"],
@@ -223,6 +238,7 @@ const WRAPPERS: [Wrapper; 52] = [
         ),
     ),
     below("dlx", wrapper(&["pnpm", "yarn"], 0, "-p --package")),
+    below("exec", wrapper(&["ip"], 1, "")),
     below(
         "exec",
         wrapper(&["lxc", "incus"], 1, "--cwd --env --group --mode --user"),
@@ -270,7 +286,8 @@ const WRAPPERS: [Wrapper; 52] = [
     below(
         "run",
         wrapper(
-            &["go", "cargo", "dotnet", "bun", "deno", "cabal", "stack"],
+            // What follows `cargo run` and `dotnet run` are arguments of the project's own program.
+            &["go", "bun", "deno"],
             0,
             "-p --package --bin --example --features --manifest-path --project --exec -C",
         ),

@@ -5,8 +5,10 @@
 mod environment;
 mod late_start;
 mod script_arguments;
+mod script_hazards;
 mod secrets;
 mod shell_syntax;
+mod shell_words;
 mod unconfined_paths;
 mod unpinned_packages;
 mod unquoted_parameters;

@@ -1,16 +1,85 @@
 //! Warns about scripts that do more with their arguments than read them.
 
+use std::collections::BTreeSet;
+
 use crate::tools_file::argv::{ArgRole, base_name, classify_args};
+use crate::tools_file::lints::script_hazards::runs_any_value;
 use crate::tools_file::resolve::{
     SchemaPresence, ToolContext, accepts_only_plain_text, find_presence,
 };
 use crate::tools_file::spanned::Field;
-use crate::types::{ArgumentTemplate, TemplatePart};
+use crate::types::{ArgumentTemplate, Template, TemplatePart};
 
 /// Shells that evaluate the text of a variable in arithmetic, and the index of an array in it, which may be `$(…)`.
 const EVALUATING_SHELLS: [&str; 5] = ["sh", "bash", "zsh", "ksh", "mksh"];
 
+/// Shells whose scripts are looked into.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
+
 impl ToolContext<'_, '_> {
+    /// Warns if the script in `argv` runs a value. `arguments` are the templates behind the program, and
+    /// `env` the variables that the script can read.
+    pub(crate) fn warn_about_values_that_scripts_run(
+        &mut self,
+        argv: &[Field<String>],
+        arguments: &[ArgumentTemplate],
+        env: &[(String, Template)],
+    ) {
+        let elements = argv.iter().filter_map(Field::spanned);
+        let elements: Vec<_> = elements.collect();
+        if elements.len() != arguments.len() + 1 {
+            return;
+        }
+        let texts: Vec<&str> = elements
+            .iter()
+            .map(|element| element.value.as_str())
+            .collect();
+        let roles = classify_args(&texts);
+        let Some(code) = roles.iter().rposition(|role| *role == ArgRole::Code) else {
+            return;
+        };
+        let program = roles[..code]
+            .iter()
+            .rposition(|role| *role == ArgRole::Program);
+        let shell = base_name(texts[program.unwrap_or_default()]);
+        if !SHELLS.contains(&shell.as_str()) {
+            return;
+        }
+        let values = self.script_values(&arguments[code..], env);
+        if !runs_any_value(texts[code], &values) {
+            return;
+        }
+        self.diagnostics.warning(
+            elements[code].span,
+            "this script runs a value from the input, or a part of it",
+            "runs a value",
+            "name what runs here, and hand the value over as data: `grep -e \"$1\" notes`",
+        );
+    }
+
+    /// Returns the names of the parameters that hold free values: `0` is the first of `arguments`.
+    fn script_values(
+        &self,
+        arguments: &[ArgumentTemplate],
+        env: &[(String, Template)],
+    ) -> BTreeSet<String> {
+        let is_free = |template: &Template| template.value_paths().any(|path| !self.is_plain(path));
+        let variables = env.iter().filter(|(_, template)| is_free(template));
+        let mut names: BTreeSet<String> = variables.map(|(name, _)| name.clone()).collect();
+        for (index, argument) in arguments.iter().enumerate() {
+            let is_spread = argument
+                .template
+                .parts
+                .iter()
+                .any(|part| matches!(part, TemplatePart::Value { splat: true, .. }));
+            if is_free(&argument.template) {
+                let last = if is_spread { 9 } else { index };
+                names.extend((index..=last).map(|index| index.to_string()));
+            }
+        }
+        names
+    }
+
     /// Warns if a value could choose every argument of a program, or if a script evaluates one. `texts` is `argv` as
     /// written, and `arguments` what it was resolved into.
     pub(crate) fn warn_about_script_arguments(

@@ -68,9 +68,14 @@ pub(crate) fn resolve_arguments(
         };
         let template = context.resolve_template(element, policy);
         match role {
+            ArgRole::Data if chooses_option(&template, context) => {
+                report_chosen_option(element, context);
+            }
             ArgRole::Data => {
                 // A path never begins with `-`.
-                if !context.warn_about_unconfined_path(element, &template) {
+                if !context.warn_about_unconfined_path(element, &template)
+                    && !context.warn_about_fetched_file(element, &template, &program)
+                {
                     warn_about_leading_dash(element, &template, dashes, context);
                 }
             }
@@ -148,6 +153,35 @@ fn require_plain_values(
         ),
         "an input value",
         code_value_hint(program),
+    );
+}
+
+/// Whether the argument is `-` or `--` followed by a value that can be any text.
+fn chooses_option(template: &Template, context: &ToolContext<'_, '_>) -> bool {
+    let [
+        TemplatePart::Text(text),
+        TemplatePart::Value { path, .. },
+        ..,
+    ] = template.parts.as_slice()
+    else {
+        return false;
+    };
+    let is_free = match find_presence(context.schema, path) {
+        SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
+            !accepts_only_plain_text(schema)
+        }
+        SchemaPresence::Absent { .. } => false,
+        SchemaPresence::Unknown => true,
+    };
+    matches!(text.as_str(), "-" | "--") && is_free
+}
+
+fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
+    context.diagnostics.error(
+        element.span,
+        "an input value can't choose an option",
+        "any text may stand behind this `-`",
+        "write the option out here: `--name={x}`; or restrict the value with an `enum`, `type: integer`, or a `pattern` such as `^[a-z]$`",
     );
 }
 

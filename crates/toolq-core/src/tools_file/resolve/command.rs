@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::template::parse_template;
-use crate::tools_file::argv::find_stdin_code_reader;
+use crate::tools_file::argv::{base_name, find_stdin_code_reader};
 use crate::tools_file::keys::{Argv, CommandFile, CommandForm, Defaults};
 use crate::tools_file::resolve::argument::{resolve_arguments, warn_about_unused_dashes};
 use crate::tools_file::resolve::context::ToolContext;
@@ -45,6 +45,7 @@ pub(crate) fn resolve_command(
     warn_about_unused_dashes(&file.dashes, &arguments, context);
     let env = env_variables::resolve_env(file, context);
     context.warn_about_unquoted_parameters(argv, &arguments, &env);
+    context.warn_about_values_that_scripts_run(argv, &arguments, &env);
     let uses_input = use_input(&arguments, &env);
     report_stdin_code(argv, &file.stdin, context);
     if uses_input && file.stdin.is_missing() {
@@ -123,6 +124,7 @@ fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolConte
         .map(|element| element.value().map_or("", String::as_str))
         .collect();
     let Some(program) = find_stdin_code_reader(&texts) else {
+        warn_about_split_stdin(&texts, stdin, context);
         return;
     };
     match stdin.spanned() {
@@ -147,6 +149,24 @@ fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolConte
             );
         }
         Some(_) => {}
+    }
+}
+
+/// Warns about values in the stdin of xargs, which makes arguments of them.
+fn warn_about_split_stdin(argv: &[&str], stdin: &Field<String>, context: &mut ToolContext<'_, '_>) {
+    let runs_xargs = argv
+        .first()
+        .is_some_and(|program| base_name(program) == "xargs");
+    if let Some(text) = stdin.spanned()
+        && runs_xargs
+        && parse_template(&text.value).uses_input()
+    {
+        context.diagnostics.warning(
+            text.span,
+            "`xargs` splits its stdin into arguments, which may be options or programs",
+            "an input value",
+            "spread an array instead: `[wc, --, \"{paths...}\"]`",
+        );
     }
 }
 

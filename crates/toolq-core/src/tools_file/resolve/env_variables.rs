@@ -28,7 +28,9 @@ pub(crate) fn resolve_env(
             TemplatePolicy::WITH_VARIABLES
         };
         context.warn_about_tilde(value);
-        variables.push((name.to_owned(), context.resolve_template(value, policy)));
+        let template = context.resolve_template(value, policy);
+        context.warn_about_unconfined_path(value, &template);
+        variables.push((name.to_owned(), template));
     }
     variables
 }
