@@ -240,6 +240,7 @@ fn a_signal_ends_the_server_with_all_its_processes() {
             "session_end"
         ]
     );
+    assert_eq!(log[0]["metadata"]["tools"]["path"], "sh");
     assert_eq!(log[1]["metadata"]["message_id"], "a");
 }
 

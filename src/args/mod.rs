@@ -38,7 +38,8 @@ pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments}
 pub(crate) use shared_flags::{LogFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AnswerFormat, DialectFlag, IdsFlag, PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
+    AnswerFormat, DialectFlag, IdsFlag, McpClient, PlanFormat, ProgressFlag, ServersFormat,
+    ToolsFormat,
 };
 
 use std::path::PathBuf;

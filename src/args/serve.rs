@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{BudgetFlags, WatchFlags};
-use crate::args::values::{SyncFlag, parse_jobs};
+use crate::args::values::{McpClient, SyncFlag, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -29,6 +29,9 @@ pub struct ServeArguments {
     /// Which calls' records must reach the disk before toolq continues
     #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub sync: SyncFlag,
+    /// Print what to write into the configuration of this client so that it starts the server, and end
+    #[arg(long, value_name = "CLIENT")]
+    pub print: Option<McpClient>,
     #[command(flatten)]
     pub watch: WatchFlags,
     #[command(flatten)]

@@ -72,7 +72,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         return Ok(OpenedLog::default());
     }
     let tools_path = match request.subject {
-        LogSubject::Server => Path::new(""),
+        LogSubject::Server { program } => program,
         _ => &context.tools_path,
     };
     let header = SessionHeader {

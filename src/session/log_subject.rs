@@ -1,6 +1,8 @@
 //! What a session is about: the inputs of `run`, the call of `agent`, the recordings of `replay`, or the client of
 //! `serve`.
 
+use std::path::Path;
+
 use crate::input::CommandInput;
 use crate::output::CommandError;
 use toolq_core::json::Input;
@@ -21,8 +23,8 @@ pub enum LogSubject<'a> {
     Recordings,
     /// The client of `toolq serve`, whose calls aren't known before they come.
     Client,
-    /// The server of `toolq record`, for which there is no tools.yaml.
-    Server,
+    /// The server of `toolq record`, whose program stands in place of a tools.yaml.
+    Server { program: &'a Path },
 }
 
 impl LogSubject<'_> {
@@ -31,7 +33,7 @@ impl LogSubject<'_> {
         match self {
             Self::Inputs { inputs, .. } => inputs_digest(inputs),
             Self::Call(checked) => Some(call_digest(&checked.call)),
-            Self::Recordings | Self::Client | Self::Server => None,
+            Self::Recordings | Self::Client | Self::Server { .. } => None,
         }
     }
 
@@ -45,7 +47,7 @@ impl LogSubject<'_> {
                     .all(|input| matches!(input, CommandInput::Recording(_))),
             },
             Self::Call(_) => true,
-            Self::Recordings | Self::Client | Self::Server => false,
+            Self::Recordings | Self::Client | Self::Server { .. } => false,
         }
     }
 
@@ -64,7 +66,7 @@ impl LogSubject<'_> {
                 visit(&checked.call);
                 return Ok(());
             }
-            Self::Recordings | Self::Client | Self::Server => return Ok(()),
+            Self::Recordings | Self::Client | Self::Server { .. } => return Ok(()),
         };
         let mut turns = 0;
         for input in inputs {

@@ -43,7 +43,10 @@ pub fn record_server(
     StderrWriter::set_mask(&context.build_mask(&tools));
     let input = stdin::take()?;
     let settings = SessionSettings::of_record(arguments, &context.environment);
-    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Server)?;
+    let subject = LogSubject::Server {
+        program: Path::new(&arguments.command[0]),
+    };
+    let mut session = RunSession::begin(context, tools, &settings, subject)?;
     let result = session.block_on(async |session| pass_on(session, arguments, input).await);
     let log = session.sinks.log_path().map(Path::to_owned);
     let exit = *result.as_ref().unwrap_or_else(|failure| &failure.exit);

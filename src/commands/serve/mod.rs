@@ -5,6 +5,7 @@
 
 mod answer_content;
 mod call_progress;
+mod client_configuration;
 mod client_connection;
 pub(crate) mod client_output;
 mod client_requests;
@@ -49,6 +50,14 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     stdout::check_open()?;
     let tools = Arc::new(context.load_tools()?);
     let served = served_tools::select_tools(&tools, arguments, context)?;
+    if let Some(client) = arguments.print {
+        let configuration =
+            client_configuration::client_configuration(client, arguments, &tools, context)?;
+        stdout::write_line(&configuration.text)?;
+        let note = format!("for {}", configuration.file);
+        context.stderr.print_note(&note);
+        return Ok(Exit::Ok);
+    }
     let input = stdin::take()?;
     if stdin::is_terminal() {
         context.stderr.print_note(

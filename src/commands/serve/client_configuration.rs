@@ -1,0 +1,150 @@
+//! What to write into the configuration of a client, so that it starts this server.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::args::{McpClient, ServeArguments};
+use crate::context::CommandContext;
+use crate::output::CommandError;
+use toolq_core::types::ToolsConfig;
+
+/// The name if the directory of tools.yaml has none that clients accept.
+const DEFAULT_NAME: &str = "toolq";
+
+/// A configuration, and where it belongs.
+pub(crate) struct ClientConfiguration {
+    pub(crate) text: String,
+    pub(crate) file: &'static str,
+}
+
+/// How a client starts this server.
+struct ServerEntry<'a> {
+    name: String,
+    program: String,
+    arguments: Vec<String>,
+    /// The variables that the server needs.
+    variables: &'a [String],
+}
+
+/// Returns the configuration for `client`.
+///
+/// # Errors
+/// A path isn't UTF-8, or unknown.
+pub(crate) fn client_configuration(
+    client: McpClient,
+    arguments: &ServeArguments,
+    tools: &ToolsConfig,
+    context: &CommandContext,
+) -> Result<ClientConfiguration, CommandError> {
+    let entry = ServerEntry::new(arguments, tools, context)?;
+    let (text, file) = match client {
+        // https://code.claude.com/docs/en/mcp#project-scope
+        McpClient::Claude => (
+            entry.to_json("mcpServers", |name| format!("${{{name}}}")),
+            ".mcp.json",
+        ),
+        // https://cursor.com/docs/context/mcp
+        McpClient::Cursor => (
+            entry.to_json("mcpServers", |name| format!("${{env:{name}}}")),
+            ".cursor/mcp.json",
+        ),
+        // https://code.visualstudio.com/docs/copilot/reference/mcp-configuration
+        McpClient::Vscode => (
+            entry.to_json("servers", |name| format!("${{env:{name}}}")),
+            ".vscode/mcp.json",
+        ),
+        // https://developers.openai.com/codex/mcp
+        McpClient::Codex => (entry.to_toml(), "~/.codex/config.toml"),
+    };
+    Ok(ClientConfiguration { text, file })
+}
+
+impl<'a> ServerEntry<'a> {
+    /// The paths are absolute, since clients start servers in directories of their own choice.
+    fn new(
+        arguments: &ServeArguments,
+        tools: &'a ToolsConfig,
+        context: &CommandContext,
+    ) -> Result<Self, CommandError> {
+        let unknown = |error| CommandError::usage(format!("a path is unknown: {error}"));
+        let program = std::env::current_exe().map_err(unknown)?;
+        let file = std::path::absolute(&context.tools_path).map_err(unknown)?;
+        let mut own = vec![
+            "serve".to_owned(),
+            "-q".to_owned(),
+            "-c".to_owned(),
+            to_text(&file)?,
+        ];
+        for glob in &arguments.only {
+            own.extend(["--only".to_owned(), glob.clone()]);
+        }
+        if arguments.read_only {
+            own.push("--read-only".to_owned());
+        }
+        if let Some(jobs) = arguments.jobs {
+            own.extend(["--jobs".to_owned(), jobs.to_string()]);
+        }
+        if let Some(log) = &arguments.log {
+            let log = std::path::absolute(log).map_err(unknown)?;
+            own.extend(["--log".to_owned(), to_text(&log)?]);
+        }
+        let directory = file.parent().and_then(Path::file_name).unwrap_or_default();
+        Ok(Self {
+            name: server_name(&directory.to_string_lossy()),
+            program: to_text(&program)?,
+            arguments: own,
+            variables: &tools.secrets,
+        })
+    }
+
+    /// `reference` is how a variable of the client's own environment is named.
+    fn to_json(&self, key: &str, reference: fn(&str) -> String) -> String {
+        let mut server = json!({
+            "type": "stdio",
+            "command": self.program,
+            "args": self.arguments,
+        });
+        if !self.variables.is_empty() {
+            let variables = self.variables.iter();
+            let variables = variables.map(|name| (name.clone(), Value::from(reference(name))));
+            server["env"] = Value::Object(variables.collect());
+        }
+        format!("{:#}", json!({key: {self.name.as_str(): server}}))
+    }
+
+    /// A string of JSON is one of TOML, too.
+    fn to_toml(&self) -> String {
+        let variables = match self.variables {
+            [] => String::new(),
+            names => format!("\nenv_vars = {}", json!(names)),
+        };
+        format!(
+            "[mcp_servers.{}]\ncommand = {}\nargs = {}{variables}",
+            self.name,
+            json!(self.program),
+            json!(self.arguments)
+        )
+    }
+}
+
+/// Returns a name of the characters that all clients accept.
+fn server_name(directory: &str) -> String {
+    let is_portable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name: String = directory
+        .chars()
+        .map(|c| if is_portable(c) { c } else { '_' })
+        .collect();
+    match name.trim_matches('_') {
+        "" => DEFAULT_NAME.to_owned(),
+        trimmed => trimmed.to_owned(),
+    }
+}
+
+fn to_text(path: &Path) -> Result<String, CommandError> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| {
+        let message = format!("{} isn't UTF-8, which configurations are", path.display());
+        CommandError::usage(message).with_hint("rename it")
+    })
+}
