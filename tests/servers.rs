@@ -472,7 +472,7 @@ fn mistakes_in_the_file_are_errors_with_a_hint() {
         (
             "    command: {argv",
             "    comand: {argv",
-            "has no `command`",
+            "has neither `command` nor `url`",
         ),
         ("argv: [./server]", "argv: [./server, \"{name}\"]", "name"),
         (

@@ -71,7 +71,7 @@ pub fn random_task_id() -> String {
 pub fn find_untrackable_tool(tools: &ToolsConfig) -> Option<&Tool> {
     let starts_processes = |tool: &Tool| match &tool.backing {
         Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
-        Some(Backing::Mcp(_)) => true,
+        Some(Backing::Mcp(mcp)) => mcp.server.program().is_some(),
         _ => tool.needs_describe(),
     };
     if procfence::shows_own_pid_namespace() {

@@ -19,6 +19,8 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long a server may take to end by itself after its stdin was closed, and again after SIGTERM.
 pub(crate) const SERVER_GRACE: Duration = Duration::from_secs(2);
+/// How long a response may go on after the answer in it, so that its connection can be used again.
+pub(crate) const ANSWERED_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a server may be silent after its start before it is taken for one of the legacy era.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 

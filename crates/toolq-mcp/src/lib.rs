@@ -17,6 +17,7 @@ mod call_observer;
 mod call_result;
 pub mod client;
 mod framing;
+pub mod http;
 mod message;
 mod outbox;
 mod protocol;

@@ -41,7 +41,7 @@ pub(crate) fn find_outside_paths(tool: &Tool, input: &Input, root: &Path) -> Vec
         _ => None,
     };
     let base = match &tool.backing {
-        Some(Backing::Mcp(mcp)) => &mcp.server.command.cwd,
+        Some(Backing::Mcp(mcp)) => mcp.server.program().map_or(root, |program| &program.cwd),
         _ => command.map_or(root, |command| &command.cwd),
     };
     if base != root && leads_outside(base, root) {

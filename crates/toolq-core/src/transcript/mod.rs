@@ -30,8 +30,6 @@ pub use line_follower::{FollowedLine, LineFollower};
 pub use recording::{RecordedReply, Recording, StoredContentLoader};
 pub use response::{ResponseError, check_call_count, parse_response};
 pub use stream::{
-    PartialCall, ResponseAssembler, StreamDecoder, StreamEvent, StreamVendor, collect_turns,
-    complete_partial_json, is_event_stream,
+    PartialCall, ResponseAssembler, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent,
+    StreamVendor, collect_turns, complete_partial_json, is_event_stream,
 };
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use stream::{SseDecoder, SseError};

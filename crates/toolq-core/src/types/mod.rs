@@ -64,7 +64,9 @@ pub use problem::{FileProblem, Severity, Span};
 pub use recorded_result::RecordedResult;
 pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
-pub use server::{HintPolicy, McpBacking, ServerConfig, ServerProtocol};
+pub use server::{
+    HintPolicy, McpBacking, ServerConfig, ServerEndpoint, ServerProtocol, ServerTransport,
+};
 pub use server_event::{ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
 pub use status::Status;
 pub use template::{Template, TemplatePart};

@@ -1,4 +1,4 @@
-//! Servers: programs that serve tools by the Model Context Protocol (MCP).
+//! Servers, which serve tools by the Model Context Protocol (MCP).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,25 +7,76 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::types::backing::{BodyTemplate, CommandBacking};
+use crate::types::template::Template;
 use crate::types::tool_lock::ToolLock;
 
-/// An entry of `servers`. The program is started at the first call of one of its tools and serves all of them.
+/// An entry of `servers`. It is started or connected to at the first call of one of its tools, and serves all of them.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// The key in tools.yaml.
     pub name: String,
-    /// The program. Its templates hold no values from an input, and it reads messages from stdin.
-    pub command: CommandBacking,
-    /// How long the program may take until it is ready for calls.
+    /// How it is reached. The templates hold no values from an input.
+    pub transport: ServerTransport,
+    /// How long it may take until it is ready for calls.
     pub startup: Duration,
     /// How long it may be without a call before it is ended; `None` keeps it until the end of the run.
     pub idle: Option<Duration>,
-    /// How often it is started again within a while after it has ended by itself.
+    /// How often its program is started again within a while after it has ended by itself.
     pub restarts: u32,
     /// The revision of the protocol to speak.
     pub protocol: ServerProtocol,
     /// Whether tools.lock has the server, so that its tools are compared with it.
     pub is_locked: bool,
+}
+
+/// How the messages of a server are exchanged.
+#[derive(Debug, Clone)]
+pub enum ServerTransport {
+    /// A program that is started, and reads messages from stdin.
+    Program(Box<CommandBacking>),
+    /// Streamable HTTP: each message is a request to a server that runs elsewhere.
+    Endpoint(ServerEndpoint),
+}
+
+/// The address of a server, and the headers of every request to it.
+#[derive(Debug, Clone)]
+pub struct ServerEndpoint {
+    /// The address that gets all messages.
+    pub url: Template,
+    /// Header names are lowercase.
+    pub headers: Vec<(String, Template)>,
+}
+
+impl ServerConfig {
+    /// Returns the program that serves the tools, unless the server runs elsewhere.
+    pub fn program(&self) -> Option<&CommandBacking> {
+        match &self.transport {
+            ServerTransport::Program(program) => Some(program),
+            ServerTransport::Endpoint(_) => None,
+        }
+    }
+
+    /// Returns the templates that environment variables are filled into.
+    pub fn templates(&self) -> Vec<&Template> {
+        let (url, pairs) = match &self.transport {
+            ServerTransport::Program(program) => (None, &program.env),
+            ServerTransport::Endpoint(endpoint) => (Some(&endpoint.url), &endpoint.headers),
+        };
+        let values = pairs.iter().map(|(_, template)| template);
+        url.into_iter().chain(values).collect()
+    }
+
+    /// Returns the names of the environment variables whose values are secrets: those in `env` and `headers`, and those in
+    /// the query of a URL, where some services want their keys.
+    pub fn secret_names(&self) -> Vec<&str> {
+        let (url, pairs) = match &self.transport {
+            ServerTransport::Program(program) => (None, &program.env),
+            ServerTransport::Endpoint(endpoint) => (Some(&endpoint.url), &endpoint.headers),
+        };
+        let query = url.into_iter().flat_map(Template::query_env_names);
+        let values = pairs.iter().flat_map(|(_, template)| template.env_names());
+        query.chain(values).collect()
+    }
 }
 
 /// The revision of the protocol that a server is spoken to in.

@@ -105,6 +105,17 @@ impl Template {
             _ => None,
         })
     }
+
+    /// Returns the names of the environment variables behind the `?` of a URL.
+    pub fn query_env_names(&self) -> impl Iterator<Item = &str> {
+        let is_before_query =
+            |part: &&TemplatePart| !matches!(part, TemplatePart::Text(text) if text.contains('?'));
+        let query = self.parts.iter().skip_while(is_before_query);
+        query.filter_map(|part| match part {
+            TemplatePart::Env { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// Formats the template as it would be written in tools.yaml.

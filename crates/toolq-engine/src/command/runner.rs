@@ -93,10 +93,10 @@ impl CommandRunner {
     /// The outcome of the call that needs it, because nothing was started.
     pub(crate) async fn start_server(
         &self,
-        server: &ServerConfig,
+        program: &CommandBacking,
     ) -> Result<(ChildProcess, ParentEnds), Outcome> {
-        let command = build_server_command(server);
-        let spec = CommandSpec::for_server(self, &command, &server.command)?;
+        let command = build_server_command(program);
+        let spec = CommandSpec::for_server(self, &command, program)?;
         self.check_confinement()?;
         let (mut child, pipes) = spec.start(self.supervisor.as_ref()).await?;
         child.register(&self.groups);
@@ -105,8 +105,11 @@ impl CommandRunner {
 
     /// Returns the outcome of a call whose server could not be started, for the system's error number.
     pub(crate) fn server_start_failure(&self, server: &ServerConfig, errno: i32) -> Outcome {
-        let command = build_server_command(server);
-        match CommandSpec::for_server(self, &command, &server.command) {
+        let Some(program) = server.program() else {
+            return Outcome::InternalError(format!("{} has no program", server.name));
+        };
+        let command = build_server_command(program);
+        match CommandSpec::for_server(self, &command, program) {
             Ok(spec) => spec.start_failure(errno),
             Err(outcome) => outcome,
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reqwest::redirect::{self, Policy};
 use reqwest::{Client, Proxy, Request};
+use url::Url;
 
 use crate::http::error;
 use crate::http::resolver::{ClientResolver, Resolver};
@@ -73,6 +74,25 @@ impl HttpClients {
             connect_timeout: (attempt_timeout * 3 / 4).min(MAX_CONNECT_TIMEOUT),
             proxy,
         };
+        self.get_by_key(key, request.url())
+    }
+
+    /// Returns the client for the requests to a server of tools, which may take `startup` to be ready.
+    ///
+    /// # Errors
+    /// As for [`Self::get`].
+    pub(crate) fn get_for_server(&self, url: &Url, startup: Duration) -> Result<Client, Outcome> {
+        let key = ClientKey {
+            max_redirects: 0,
+            proxy: None,
+            tls: url.scheme() == "https",
+            public_only: false,
+            connect_timeout: (startup * 3 / 4).min(MAX_CONNECT_TIMEOUT),
+        };
+        self.get_by_key(key, url)
+    }
+
+    fn get_by_key(&self, key: ClientKey, url: &Url) -> Result<Client, Outcome> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
@@ -80,7 +100,7 @@ impl HttpClients {
         let client = key
             .build_client(self.max_idle_per_host, &self.resolver)
             .map_err(|error| {
-                let origin = request.url().origin().ascii_serialization();
+                let origin = url.origin().ascii_serialization();
                 error::build_failure(origin, error::root_cause(&error))
             })?;
         clients.insert(key, client.clone());
@@ -143,7 +163,13 @@ impl ClientKey {
 }
 
 /// Resolves a template of tools.yaml that uses no values of the input.
-fn resolve_template(template: &Template, environment: &Environment) -> Result<String, Outcome> {
+///
+/// # Errors
+/// The outcome of the call, because a variable is missing.
+pub(crate) fn resolve_template(
+    template: &Template,
+    environment: &Environment,
+) -> Result<String, Outcome> {
     let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
     let resolved = PartialTemplate(segments.collect()).resolve(&|name| environment.get(name));
     resolved.map_err(Outcome::MissingVariable)

@@ -63,7 +63,7 @@ pub(crate) fn build_failure(origin: String, detail: String) -> Outcome {
 }
 
 /// Finds the cause among the sources of an error, by their types.
-fn classify_cause(error: &reqwest::Error) -> TransportCause {
+pub(crate) fn classify_cause(error: &reqwest::Error) -> TransportCause {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(source) = next {
         if let Some(cause) = cause_of(source) {

@@ -8,8 +8,9 @@ mod response;
 mod runner;
 mod send_guard;
 
-pub(crate) use clients::HttpClients;
-pub(crate) use error::HttpError;
+pub(crate) use clients::{HttpClients, resolve_template};
+pub(crate) use error::{HttpError, build_failure, classify_cause, root_cause};
 pub use resolver::Resolver;
 pub(crate) use response::{content_encoding, parse_retry_after};
 pub(crate) use runner::HttpRunner;
+pub(crate) use send_guard::SendGuard;

@@ -29,6 +29,19 @@ impl SendGuard {
         self.transition(WAITING, SENT) != CANCELLED
     }
 
+    /// Returns whether a part of the request may have been sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == SENT
+    }
+
+    /// Returns a body that marks its request as sent when the HTTP client, once it has a connection, asks for it.
+    pub(crate) fn wrap_body(&self, bytes: Bytes) -> reqwest::Body {
+        reqwest::Body::wrap(GuardedBody {
+            guard: self.clone(),
+            remaining: Some(bytes),
+        })
+    }
+
     /// Cancels the request. Returns whether that was in time, so that nothing was sent.
     pub(crate) fn try_cancel(&self) -> bool {
         self.transition(WAITING, CANCELLED) != SENT
@@ -47,10 +60,7 @@ impl SendGuard {
         let bytes = body.as_ref().and_then(reqwest::Body::as_bytes);
         match bytes.map(Bytes::copy_from_slice) {
             Some(bytes) if effect == Effect::Write && backing.max_redirects == 0 => {
-                *body = Some(reqwest::Body::wrap(GuardedBody {
-                    guard: self.clone(),
-                    remaining: Some(bytes),
-                }));
+                *body = Some(self.wrap_body(bytes));
             }
             _ => {
                 self.mark_sent();

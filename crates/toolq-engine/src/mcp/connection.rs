@@ -1,5 +1,7 @@
-//! A connection to a server: one task that owns the server's process and the state of the protocol, and gets calls as
+//! A connection to a server: one task that owns the server's transport and the state of the protocol, and gets calls as
 //! messages.
+
+mod http_events;
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,15 +16,17 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::command::ChildExit;
 use crate::control::RunControl;
+use crate::http::SendGuard;
 use crate::mcp::announcement::ServerAnnouncement;
-use crate::mcp::process::{ServerLine, ServerProcess};
+use crate::mcp::process::ServerLine;
 use crate::mcp::server_life::ServerLife;
+use crate::mcp::transport::{Incoming, Transport};
 use crate::progress::{Progress, ProgressSender};
 use crate::timing::PROBE_TIMEOUT;
 use redact::Mask;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    CallEnding, ServerConfig, ServerEndCause, ServerProtocol, ToolDrift, ToolLock,
+    CallEnding, ServerConfig, ServerEndCause, ServerProtocol, ToolDrift, ToolLock, TransportError,
 };
 use toolq_mcp::client::{CallError, CallId, ClientSession, ServerIdentity, SessionEvent, ToolList};
 use toolq_mcp::{CallToolResult, Implementation, ProtocolPreference, ProtocolVersion};
@@ -36,6 +40,8 @@ pub(crate) struct ServerConnection {
     requests: mpsc::UnboundedSender<ConnectionRequest>,
     /// Set once the server is ended because nobody called it. Locked while a request is handed over, so that none is lost.
     was_idle: Arc<Mutex<bool>>,
+    /// The server no longer takes calls on this connection.
+    is_expired: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -60,8 +66,8 @@ pub(crate) struct PendingCall {
     pub(crate) arguments: Box<RawValue>,
     pub(crate) idempotency_key: String,
     pub(crate) progress: ProgressSender,
-    /// Set before the first byte of the call can reach the server.
-    pub(crate) was_sent: Arc<AtomicBool>,
+    /// Marked before the first byte of the call can reach the server.
+    pub(crate) guard: SendGuard,
     pub(crate) reply: oneshot::Sender<CallReply>,
 }
 
@@ -74,6 +80,16 @@ pub(crate) enum CallReply {
     Drifted(ToolDrift),
     /// There is no connection: why, with the end of the server's stderr.
     Lost { detail: String, stderr: String },
+    /// There is no complete response to the call's request. Other calls may go on.
+    Failed(TransportError),
+    /// The response to the call's request has a status that is an error.
+    Status {
+        status: u16,
+        retry_after: Option<Duration>,
+        text: String,
+    },
+    /// The server no longer knows the session, and refused the call.
+    SessionExpired,
     /// The server's program couldn't be started. Holds the operating system's error number.
     NotStarted(i32),
 }
@@ -87,34 +103,47 @@ impl CallReply {
         }
     }
 
+    /// Returns how long the server asks to wait before the call is made again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// Says in one line why there is no answer.
     pub(crate) fn describe(&self, start_failure: impl FnOnce(i32) -> String) -> String {
         match self {
             Self::NotStarted(errno) => start_failure(*errno),
             Self::Lost { detail, stderr } => describe_loss(detail, stderr),
-            Self::Answered(_) | Self::Drifted(_) => String::new(),
+            Self::Failed(error) => error.detail.clone(),
+            Self::Status { text, .. } => text.clone(),
+            Self::Answered(_) | Self::Drifted(_) | Self::SessionExpired => String::new(),
         }
     }
 }
 
 impl ServerConnection {
-    /// Begins to speak to a server that has been started. The task ends when the server has.
+    /// Begins to speak to a server. The task ends when the server has.
     pub(crate) fn open(
         server: &ServerConfig,
-        process: ServerProcess,
+        transport: Transport,
         control: RunControl,
         mask: Arc<Mask>,
         (life, ended): (ServerLife, std::sync::mpsc::Sender<()>),
     ) -> (Self, JoinHandle<()>) {
         let (requests, receiver) = mpsc::unbounded_channel();
         let was_idle = Arc::default();
+        let is_expired = Arc::new(AtomicBool::new(false));
         let task = ConnectionTask {
             session: ClientSession::new(preference(server.protocol), implementation()),
             startup: server.startup,
             idle: server.idle,
             last_use: Instant::now(),
             was_idle: Arc::clone(&was_idle),
-            process,
+            transport,
+            failure: None,
+            is_expired: Arc::clone(&is_expired),
             is_ready: false,
             is_locked: server.is_locked,
             identity: None,
@@ -130,7 +159,12 @@ impl ServerConnection {
             Box::pin(task.run(receiver)).await;
             let _ = ended.send(());
         });
-        (Self { requests, was_idle }, task)
+        let connection = Self {
+            requests,
+            was_idle,
+            is_expired,
+        };
+        (connection, task)
     }
 
     /// Hands over a call. Returns it if the connection has ended.
@@ -170,9 +204,9 @@ impl ServerConnection {
         *lock(&self.was_idle)
     }
 
-    /// Returns whether the connection has ended.
+    /// Returns whether the connection has ended, or takes no more calls.
     pub(crate) fn has_ended(&self) -> bool {
-        self.was_idle() || self.requests.is_closed()
+        self.was_idle() || self.requests.is_closed() || self.is_expired.load(Ordering::SeqCst)
     }
 }
 
@@ -246,7 +280,11 @@ fn describe_ending(ending: CallEnding) -> String {
 
 /// The state of the task.
 struct ConnectionTask {
-    process: ServerProcess,
+    transport: Transport,
+    /// Why the connection ends, if it is because of a request.
+    failure: Option<TransportError>,
+    /// The server no longer knows the session.
+    is_expired: Arc<AtomicBool>,
     session: ClientSession,
     startup: Duration,
     /// How long it may be without a call.
@@ -308,22 +346,28 @@ impl ConnectionTask {
         let listeners = mem::take(&mut self.listeners);
         let calls = self.waiting.into_iter().chain(self.running.into_values());
         let calls: Vec<PendingCall> = calls.collect();
-        let stderr = self.process.read_stderr_tail().await;
+        let stderr = self.transport.read_stderr_tail().await;
         let stderr = self.mask.apply(&stderr).into_owned();
         let detail = self.mask.apply(end.describe()).into_owned();
         let lost = |detail: String| CallReply::Lost {
             detail,
             stderr: stderr.clone(),
         };
-        let has_exited = self.process.has_exited().await;
+        let has_exited = self.transport.has_exited().await;
         let (mut calls, mut listeners) = (calls, listeners);
         if !has_exited {
             // Nobody waits until it has.
             let (calls, listeners) = (mem::take(&mut calls), mem::take(&mut listeners));
-            reply_to_all(calls, listeners, || lost(detail.clone()));
+            reply_to_all(calls, listeners, || match &self.failure {
+                Some(error) => CallReply::Failed(TransportError {
+                    detail: detail.clone(),
+                    ..error.clone()
+                }),
+                None => lost(detail.clone()),
+            });
         }
         let strays = self.session.strays();
-        let (exit, saved_stderr) = self.process.end(&self.control).await;
+        let (exit, saved_stderr) = self.transport.end(&self.control).await;
         let cause = match &end {
             ConnectionEnd::RunEnded => (ServerEndCause::RunEnded, None),
             ConnectionEnd::Idle => (ServerEndCause::Idle, None),
@@ -347,7 +391,7 @@ impl ConnectionTask {
         let begin = Instant::now();
         let mut is_probing = true;
         loop {
-            self.process.send(self.session.take_output());
+            self.transport.send(self.session.take_output());
             let idle = self.idle.filter(|_| self.is_unused());
             tokio::select! {
                 request = requests.recv() => match request {
@@ -356,12 +400,12 @@ impl ConnectionTask {
                     Some(ConnectionRequest::ListTools(reply)) => self.begin_listing(reply),
                     None => return ConnectionEnd::RunEnded,
                 },
-                lines = self.process.next_lines() => {
-                    let Some(lines) = lines else {
+                incoming = self.transport.next() => {
+                    let Some(incoming) = incoming else {
                         return ConnectionEnd::ServerEnded;
                     };
-                    for line in lines {
-                        if let Err(why) = self.receive(line) {
+                    for item in incoming {
+                        if let Err(why) = self.receive(item) {
                             return ConnectionEnd::Failed(why);
                         }
                     }
@@ -396,16 +440,20 @@ impl ConnectionTask {
 
     /// # Errors
     /// Why the connection can't go on.
-    fn receive(&mut self, line: ServerLine) -> Result<(), String> {
-        let events = match line {
-            ServerLine::Whole(line) => self.session.receive(&line),
-            ServerLine::TooLong(start, bytes) => self.session.receive_too_long(&start, bytes),
+    fn receive(&mut self, incoming: Incoming) -> Result<(), String> {
+        let events = match incoming {
+            Incoming::Line(ServerLine::Whole(line)) => self.session.receive(&line),
+            Incoming::Line(ServerLine::TooLong(start, bytes)) => {
+                self.session.receive_too_long(&start, bytes)
+            }
+            Incoming::Http(event) => self.receive_http(event)?,
         };
         for event in events {
             match event {
                 SessionEvent::Ready(identity) => {
+                    let needs_tools = self.transport.agree_on(identity.version);
                     self.identity = Some(identity);
-                    if self.is_locked || !self.listeners.is_empty() {
+                    if needs_tools || self.is_locked || !self.listeners.is_empty() {
                         self.session.list_tools();
                     } else {
                         self.begin_waiting_calls();
@@ -454,7 +502,8 @@ impl ConnectionTask {
         self.listeners.push(reply);
     }
 
-    fn take_list(&mut self, list: ToolList) {
+    fn take_list(&mut self, mut list: ToolList) {
+        self.transport.learn_tools(&mut list);
         let announcement = ServerAnnouncement::new(self.identity.as_ref(), list, &self.mask);
         let announcement = Arc::new(announcement);
         for listener in self.listeners.drain(..) {
@@ -489,16 +538,23 @@ impl ConnectionTask {
             self.waiting.push(call);
             return;
         }
+        if self.is_expired.load(Ordering::SeqCst) {
+            let _ = call.reply.send(CallReply::SessionExpired);
+            return;
+        }
         if let Some(drift) = self.find_drift(&call) {
             let _ = call.reply.send(CallReply::Drifted(drift));
             return;
         }
-        call.was_sent.store(true, Ordering::SeqCst);
+        if !self.transport.admits(&call.guard) {
+            return;
+        }
         self.life.count_call();
         let key = Some(&*call.idempotency_key);
         let id = self
             .session
             .call_tool(&call.tool, call.arguments.clone(), key);
+        self.transport.guard_call(id, &call.guard);
         self.running.insert(id, call);
     }
 

@@ -1,7 +1,10 @@
-//! MCP backings: call the tools of servers, each of which is a program that serves many calls.
+//! MCP backings: call the tools of servers, each of which serves many calls: a program, or one that runs elsewhere.
 
 mod announcement;
 mod connection;
+mod http_endpoint;
+mod http_exchange;
+mod http_transport;
 mod lister;
 mod notices;
 mod outcome;
@@ -11,6 +14,7 @@ mod proxied_server;
 mod restart_budget;
 mod runner;
 mod server_life;
+mod transport;
 
 pub use announcement::ServerAnnouncement;
 pub use lister::ServerLister;

@@ -12,6 +12,9 @@ use toolq_core::types::{
 };
 use toolq_mcp::{CallToolResult, ContentBlock};
 
+/// What a call is told that came with a session which the server no longer knows.
+const SESSION_EXPIRED: &str = "The server no longer knew the session, and refused the call without running it. The next call begins another session.";
+
 /// Returns the outcome of a call of a tool with this effect. `was_sent` says whether the server may have seen the call.
 pub(crate) fn outcome_of_reply(
     reply: CallReply,
@@ -20,13 +23,14 @@ pub(crate) fn outcome_of_reply(
     mut output: OutputCollector,
     start_failure: impl FnOnce(i32) -> Outcome,
 ) -> Outcome {
-    let failed = |mut output: OutputCollector, text: &str| {
+    let failed_with = |mut output: OutputCollector, text: &str, ending| {
         output.push(text.as_bytes());
         Outcome::Failed {
             output: output.into_output(String::new()),
-            ending: CallEnding::ServerError,
+            ending,
         }
     };
+    let failed = |output, text: &str| failed_with(output, text, CallEnding::ServerError);
     match reply {
         CallReply::Answered(Ok(result)) if result.is_error => failed(output, &text_of(&result)),
         CallReply::Answered(Ok(result)) => {
@@ -38,15 +42,26 @@ pub(crate) fn outcome_of_reply(
         CallReply::NotStarted(errno) => start_failure(errno),
         CallReply::Lost { detail, stderr } => {
             let error = transport_error(server, was_sent, describe_loss(&detail, &stderr));
-            if was_sent && effect == Effect::Write {
-                Outcome::InDoubt {
-                    cause: DoubtCause::ConnectionLost(Box::new(error)),
-                    output: output.into_output(stderr),
-                }
-            } else {
-                Outcome::TransportFailed(error)
-            }
+            lost_outcome(error, effect, output.into_output(stderr))
         }
+        CallReply::Failed(error) => lost_outcome(error, effect, output.into_output(String::new())),
+        CallReply::Status { status, text, .. } => {
+            failed_with(output, &text, CallEnding::HttpStatus(status))
+        }
+        CallReply::SessionExpired => failed(output, SESSION_EXPIRED),
+    }
+}
+
+/// Returns the outcome of a call whose connection broke. A `write` call that the server may have seen is in doubt.
+fn lost_outcome(error: TransportError, effect: Effect, output: CallOutput) -> Outcome {
+    let was_sent = matches!(error.phase, TransportPhase::Response | TransportPhase::Body);
+    if was_sent && effect == Effect::Write {
+        Outcome::InDoubt {
+            cause: DoubtCause::ConnectionLost(Box::new(error)),
+            output,
+        }
+    } else {
+        Outcome::TransportFailed(error)
     }
 }
 

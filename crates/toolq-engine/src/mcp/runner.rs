@@ -1,10 +1,11 @@
-//! Runs MCP backings: starts a server at its first call, hands it the call, and waits for the answer within the call's
-//! timeout.
+//! Runs MCP backings: starts a server or connects to it at its first call, hands it the call, and waits for the answer
+//! within the call's timeout.
 
 use std::collections::HashMap;
 use std::mem;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -17,15 +18,20 @@ use tokio::time::timeout;
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
+use crate::http::{HttpClients, SendGuard};
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
+use crate::mcp::http_endpoint::HttpEndpoint;
+use crate::mcp::http_transport::HttpTransport;
 use crate::mcp::notices::{ServerNotice, ServerNotices};
 use crate::mcp::outcome::{outcome_of_reply, refuse_output, transport_error};
 use crate::mcp::output_schemas::OutputSchemas;
 use crate::mcp::process::ServerProcess;
 use crate::mcp::restart_budget::{RESTART_WINDOW, RestartBudget};
 use crate::mcp::server_life::ServerLife;
+use crate::mcp::transport::Transport;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_json;
+use crate::progress::ProgressSender;
 use crate::settings::EngineSettings;
 use crate::timing::SERVER_GRACE;
 use redact::Mask;
@@ -33,6 +39,7 @@ use toolq_core::os::Environment;
 use toolq_core::text::{format_count, format_duration};
 use toolq_core::types::{
     Backing, CallOutput, DoubtCause, Effect, McpBacking, McpInvocation, Outcome, ServerConfig,
+    ServerTransport,
 };
 
 /// How long all servers together may take to end: each first ends by itself, then after SIGTERM, then by SIGKILL.
@@ -43,6 +50,7 @@ pub(crate) struct McpRunner {
     environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
+    clients: HttpClients,
     /// By the server's name. Locked while a server starts, so that it starts once.
     connections: Mutex<HashMap<String, OpenConnection>>,
     next_ticket: AtomicU64,
@@ -64,8 +72,24 @@ struct OpenConnection {
 struct SentCall {
     connection: ServerConnection,
     ticket: u64,
-    was_sent: Arc<AtomicBool>,
+    guard: SendGuard,
     reply: oneshot::Receiver<CallReply>,
+}
+
+/// How a call ended.
+enum CallEnd {
+    Replied(CallReply),
+    TimedOut,
+    Cancelled,
+}
+
+impl SentCall {
+    /// Tells the server that nobody waits any more. Returns whether it may have seen the call. If not, it never will.
+    fn give_up(&self, reason: String) -> bool {
+        let was_sent = !self.guard.try_cancel();
+        self.connection.cancel(self.ticket, reason);
+        was_sent
+    }
 }
 
 impl McpRunner {
@@ -74,6 +98,7 @@ impl McpRunner {
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
+            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
             connections: Mutex::default(),
             next_ticket: AtomicU64::new(0),
             output_schemas: OutputSchemas::default(),
@@ -88,57 +113,89 @@ impl McpRunner {
         attempt: Attempt,
         commands: &CommandRunner,
     ) -> AttemptResult {
-        let job = Arc::clone(&attempt.job);
+        let Attempt {
+            job,
+            idempotency_key,
+            timeout: limit,
+            cancel,
+            progress,
+            output_counter,
+            control,
+            ..
+        } = attempt;
         let tool = &job.accepted.tool;
         let Some(Backing::Mcp(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
-        let server = &backing.server;
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
-            .with_counter(attempt.output_counter.clone());
-        let sent = match self.send(invocation, backing, &attempt, commands).await {
-            Ok(sent) => sent,
-            Err(outcome) => return outcome.into(),
+            .with_counter(output_counter);
+        let mut timed_out = pin!(control.sleep(limit.duration));
+        let mut cancelled = pin!(cancelled(cancel, &control));
+        let mut is_repeated = false;
+        let (sent, end) = loop {
+            let sent = self.send(
+                invocation,
+                backing,
+                (&idempotency_key, &progress),
+                (&control, commands),
+            );
+            let mut sent = match sent.await {
+                Ok(sent) => sent,
+                Err(outcome) => return outcome.into(),
+            };
+            let end = tokio::select! {
+                // An answer that has come counts.
+                biased;
+                reply = &mut sent.reply => CallEnd::Replied(reply.unwrap_or_else(|_| CallReply::lost())),
+                () = &mut timed_out => CallEnd::TimedOut,
+                () = &mut cancelled => CallEnd::Cancelled,
+            };
+            // The server says that it has refused the call, but a `write` isn't sent twice on anybody's word.
+            let may_repeat = !is_repeated && tool.effect != Effect::Write;
+            match end {
+                CallEnd::Replied(CallReply::SessionExpired) if may_repeat => is_repeated = true,
+                end => break (sent, end),
+            }
         };
-        let limit = attempt.timeout;
-        let SentCall {
-            connection,
-            ticket,
-            was_sent,
-            reply,
-        } = sent;
-        tokio::select! {
-            // An answer that has come counts.
-            biased;
-            reply = reply => {
-                let reply = reply.unwrap_or_else(|_| CallReply::lost());
-                let sent = was_sent.load(Ordering::SeqCst);
+        let server = &backing.server;
+        match end {
+            CallEnd::Replied(reply) => {
+                let was_sent = sent.guard.is_sent();
                 let start_failure = |errno| commands.server_start_failure(server, errno);
                 let violation = match &reply {
-                    CallReply::Answered(Ok(result)) if !result.is_error => {
-                        self.output_schemas.find_violation(backing.lock.as_deref(), result)
-                    }
+                    CallReply::Answered(Ok(result)) if !result.is_error => self
+                        .output_schemas
+                        .find_violation(backing.lock.as_deref(), result),
                     _ => None,
                 };
-                let outcome = outcome_of_reply(reply, &server.name, (tool.effect, sent), output, start_failure);
-                match violation {
-                    Some(problem) => refuse_output(outcome, self.mask.apply(&problem).into_owned()).into(),
-                    None => outcome.into(),
+                let retry_after = reply.retry_after();
+                let effect = (tool.effect, was_sent);
+                let outcome = outcome_of_reply(reply, &server.name, effect, output, start_failure);
+                let outcome = match violation {
+                    Some(problem) => refuse_output(outcome, self.mask.apply(&problem).into_owned()),
+                    None => outcome,
+                };
+                AttemptResult::Finished {
+                    outcome,
+                    retry_after,
                 }
             }
-            () = attempt.control.sleep(limit.duration) => {
-                connection.cancel(ticket, format!("timed out after {}", format_duration(limit.configured)));
-                let sent = was_sent.load(Ordering::SeqCst);
-                timeout_outcome((&server.name, limit.configured), (tool.effect, sent), output).into()
+            CallEnd::TimedOut => {
+                let limit = limit.configured;
+                let was_sent = sent.give_up(format!("timed out after {}", format_duration(limit)));
+                timeout_outcome((&server.name, limit), (tool.effect, was_sent), output).into()
             }
-            () = cancelled(attempt.cancel, &attempt.control) => {
-                connection.cancel(ticket, "cancelled".to_owned());
-                let cancel_point = match (was_sent.load(Ordering::SeqCst), tool.effect) {
+            CallEnd::Cancelled => {
+                let was_sent = sent.give_up("cancelled".to_owned());
+                let cancel_point = match (was_sent, tool.effect) {
                     (false, _) => CancelPoint::BeforeStart,
                     (true, Effect::Write) => CancelPoint::Unknown,
                     (true, Effect::Read | Effect::Idempotent) => CancelPoint::WhileRunning,
                 };
-                AttemptResult::Cancelled { partial_output: CallOutput::default(), cancel_point }
+                AttemptResult::Cancelled {
+                    partial_output: CallOutput::default(),
+                    cancel_point,
+                }
             }
         }
     }
@@ -151,28 +208,28 @@ impl McpRunner {
         &self,
         invocation: &McpInvocation,
         backing: &McpBacking,
-        attempt: &Attempt,
-        commands: &CommandRunner,
+        (idempotency_key, progress): (&str, &ProgressSender),
+        (control, commands): (&RunControl, &CommandRunner),
     ) -> Result<SentCall, Outcome> {
         let server = &backing.server;
         let arguments = resolve_json(&invocation.arguments, &self.environment)?;
         let arguments = RawValue::from_string(arguments)
             .map_err(|error| Outcome::InternalError(error.to_string()))?;
         let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        let was_sent = Arc::new(AtomicBool::new(false));
+        let guard = SendGuard::default();
         let (sender, reply) = oneshot::channel();
         let mut call = PendingCall {
             ticket,
             tool: invocation.tool.clone(),
             lock: backing.lock.clone(),
             arguments,
-            idempotency_key: attempt.idempotency_key.to_string(),
-            progress: attempt.progress.clone(),
-            was_sent: Arc::clone(&was_sent),
+            idempotency_key: idempotency_key.to_owned(),
+            progress: progress.clone(),
+            guard: guard.clone(),
             reply: sender,
         };
         let connection = loop {
-            let connection = self.connect(server, &attempt.control, commands).await?;
+            let connection = self.connect(server, control, commands).await?;
             match connection.call(call) {
                 Ok(()) => break connection,
                 Err(refused) if connection.was_idle() => call = refused,
@@ -186,12 +243,12 @@ impl McpRunner {
         Ok(SentCall {
             connection,
             ticket,
-            was_sent,
+            guard,
             reply,
         })
     }
 
-    /// Returns the connection to a server, which is started if it isn't running.
+    /// Returns the connection to a server. Its program is started if it isn't running.
     pub(crate) async fn connect(
         &self,
         server: &ServerConfig,
@@ -206,7 +263,7 @@ impl McpRunner {
                 if open.connection.was_idle() {
                     // There are never two.
                     let _ = timeout(END_TIMEOUT, &mut open.task).await;
-                } else {
+                } else if server.program().is_some() {
                     let restart = open
                         .restart_budget
                         .count_restart(server.restarts, Instant::now());
@@ -217,14 +274,24 @@ impl McpRunner {
             }
             None => {}
         }
-        let (child, pipes) = commands.start_server(server).await?;
-        let process =
-            ServerProcess::new(child, pipes, self.outputs.clone(), Arc::clone(&self.mask));
+        let transport = match &server.transport {
+            ServerTransport::Program(program) => {
+                let (child, pipes) = commands.start_server(program).await?;
+                let (outputs, mask) = (self.outputs.clone(), Arc::clone(&self.mask));
+                let process = ServerProcess::new(child, pipes, outputs, mask);
+                Transport::Program(Box::new(process))
+            }
+            ServerTransport::Endpoint(endpoint) => {
+                let endpoint =
+                    HttpEndpoint::resolve(server, endpoint, &self.clients, &self.environment)?;
+                Transport::Endpoint(Box::new(HttpTransport::new(endpoint)))
+            }
+        };
         let life = ServerLife::begin(server, earlier_starts, self.notices.clone());
         let (sender, ended) = mpsc::channel();
         let (connection, task) = ServerConnection::open(
             server,
-            process,
+            transport,
             control.clone(),
             Arc::clone(&self.mask),
             (life, sender),

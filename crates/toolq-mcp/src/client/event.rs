@@ -9,6 +9,13 @@ use crate::tool::Tool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId(pub(crate) u64);
 
+impl CallId {
+    /// Returns the id of the call's first request.
+    pub fn first_request(self) -> u64 {
+        self.0
+    }
+}
+
 /// Something that a server said.
 #[derive(Debug)]
 pub enum SessionEvent {

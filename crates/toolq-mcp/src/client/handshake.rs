@@ -102,6 +102,11 @@ impl Handshake {
         &self.client
     }
 
+    /// Returns whether the legacy era is being tried.
+    pub(crate) fn is_initializing(&self) -> bool {
+        self.is_initializing
+    }
+
     /// Tries the legacy era, because the server has been silent for a while. An answer to `server/discover` that comes
     /// all the same still counts: a server may just be slow to start.
     pub(crate) fn give_up_probe(&mut self, outbox: &mut Outbox) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call_result::CallToolResult;
-use crate::client::error::{CallError, ToolListError};
+use crate::client::error::{CallError, HandshakeError, ToolListError};
 use crate::client::event::{CallId, SessionEvent, StrayCounts};
 use crate::client::handshake::{DISCOVER_ID, Handshake, HandshakeStep, INITIALIZE_ID};
 use crate::client::request_meta::RequestMeta;
@@ -116,11 +116,14 @@ impl ClientSession {
         self.strays
     }
 
-    /// Tries the legacy era. To be called once the server has been silent for a while after its start.
-    pub fn give_up_probe(&mut self) {
-        if self.version.is_none() && !self.has_failed {
-            self.handshake.give_up_probe(&mut self.outbox);
+    /// Tries the legacy era. To be called once the server has been silent for a while after its start, or its answer
+    /// isn't one of the modern era. Returns whether the legacy era is being tried.
+    pub fn give_up_probe(&mut self) -> bool {
+        if self.version.is_some() || self.has_failed {
+            return false;
         }
+        self.handshake.give_up_probe(&mut self.outbox);
+        self.handshake.is_initializing()
     }
 
     /// Asks for the server's tools, after [`SessionEvent::Ready`].
@@ -180,6 +183,55 @@ impl ClientSession {
         events.collect()
     }
 
+    /// Takes an error that answers a request, from a transport that knows the request where the error doesn't name it.
+    pub fn receive_error(&mut self, request: u64, error: RpcError) -> Vec<SessionEvent> {
+        self.on_answer(request, Err(error)).into_iter().collect()
+    }
+
+    /// Returns whether a request has no answer yet.
+    pub fn is_waiting_for(&self, request: u64) -> bool {
+        let is_handshaking = self.version.is_none() && !self.has_failed;
+        match request {
+            DISCOVER_ID => is_handshaking && !self.handshake.is_initializing(),
+            INITIALIZE_ID => is_handshaking,
+            _ => self.pending.contains_key(&request),
+        }
+    }
+
+    /// Forgets a request that will have no answer. Returns the call that it was for; there is no
+    /// [`SessionEvent::CallEnded`] for it.
+    pub fn abandon_request(&mut self, request: u64) -> Option<CallId> {
+        match self.pending.remove(&request)? {
+            PendingRequest::CallTool(call) => Some(call.id),
+            PendingRequest::ListTools(_) => None,
+        }
+    }
+
+    /// Takes an answer that can't be read, for this reason.
+    pub fn reject_answer(&mut self, request: u64, reason: String) -> Option<SessionEvent> {
+        match self.pending.remove(&request) {
+            Some(PendingRequest::CallTool(call)) => Some(SessionEvent::CallEnded {
+                call: call.id,
+                result: Err(CallError::InvalidAnswer(reason)),
+            }),
+            Some(PendingRequest::ListTools(_)) => {
+                let error = ToolListError::InvalidAnswer(reason);
+                Some(SessionEvent::ToolsListed(Err(error)))
+            }
+            None if self.is_waiting_for(request) => {
+                self.has_failed = true;
+                let method = if request == DISCOVER_ID {
+                    "server/discover"
+                } else {
+                    "initialize"
+                };
+                let error = HandshakeError::InvalidAnswer { method, reason };
+                Some(SessionEvent::HandshakeFailed(error))
+            }
+            None => None,
+        }
+    }
+
     /// Takes the beginning of a line that is too long to be read. It can only be an answer, which fails its call.
     pub fn receive_too_long(&mut self, start: &[u8], bytes: u64) -> Vec<SessionEvent> {
         let pending = find_response_id(start).and_then(|id| self.pending.remove(&id));
@@ -220,6 +272,10 @@ impl ClientSession {
             self.strays.unknown_answers += 1;
             return None;
         };
+        self.on_answer(id, result)
+    }
+
+    fn on_answer(&mut self, id: u64, result: Result<&RawValue, RpcError>) -> Option<SessionEvent> {
         if id == DISCOVER_ID || id == INITIALIZE_ID {
             return self.on_handshake(id, result);
         }

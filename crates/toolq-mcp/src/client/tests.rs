@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
+use crate::rpc_error::RpcError;
 
 /// A session and what it has sent.
 struct TestClient {
@@ -359,4 +360,31 @@ fn the_lists_of_real_servers_are_read() {
         tools += list.tools.len();
     }
     assert!(tools >= 60, "{tools} tools in ten lists");
+}
+
+/// A transport that has one answer per request knows which request an error or a broken answer belongs to.
+#[test]
+fn a_request_can_end_without_a_message_that_names_it() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let (refused, broken, abandoned) = (client.call("{}"), client.call("{}"), client.call("{}"));
+    let session = &mut client.session;
+    let is_waiting = |session: &ClientSession| {
+        [refused, broken, abandoned].map(|call| session.is_waiting_for(call.first_request()))
+    };
+    assert_eq!(is_waiting(session), [true; 3]);
+    let error = RpcError::new(-32602, "no");
+    let events = session.receive_error(refused.first_request(), error);
+    assert!(
+        describe(&events).contains("no (error -32602)"),
+        "{events:?}"
+    );
+    let event = session.reject_answer(broken.first_request(), "it is in Latin".to_owned());
+    assert!(
+        matches!(event, Some(SessionEvent::CallEnded { call, .. }) if call == broken),
+        "{event:?}"
+    );
+    let request = abandoned.first_request();
+    assert_eq!(session.abandon_request(request), Some(abandoned));
+    assert_eq!(session.abandon_request(request), None);
+    assert_eq!(is_waiting(session), [false; 3]);
 }

@@ -12,8 +12,8 @@ use crate::check::fill::template_values::{ProblemCollector, fill_template, value
 use crate::json::Input;
 use crate::template::TemplateTarget;
 use crate::types::{
-    AgentInvocation, Backing, BuiltinTool, CommandInvocation, Invocation, McpBacking,
-    McpInvocation, PartialJson, PartialTemplate, ProblemDetail, Segment, ServerConfig, Tool,
+    AgentInvocation, Backing, BuiltinTool, CommandBacking, CommandInvocation, Invocation,
+    McpBacking, McpInvocation, PartialJson, PartialTemplate, ProblemDetail, Segment, Tool,
 };
 
 /// Builds what a call of `tool` runs; `None` if the tool has no backing.
@@ -71,15 +71,10 @@ pub(crate) fn build_probe(
     problems.into_result(Some(filled))
 }
 
-/// Builds the command that starts a server. It holds no values from an input.
-pub fn build_server_command(server: &ServerConfig) -> CommandInvocation {
+/// Builds the command that starts the program of a server. It holds no values from an input.
+pub fn build_server_command(program: &CommandBacking) -> CommandInvocation {
     let no_input = Input::empty();
-    command::fill_command(
-        &server.command,
-        &[],
-        &no_input,
-        &mut ProblemCollector::default(),
-    )
+    command::fill_command(program, &[], &no_input, &mut ProblemCollector::default())
 }
 
 fn fill_mcp(mcp: &McpBacking, input: &Input, problems: &mut ProblemCollector) -> McpInvocation {

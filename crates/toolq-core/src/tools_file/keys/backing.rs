@@ -108,12 +108,17 @@ pub struct HttpFile {
 /// A program that serves tools by the Model Context Protocol (MCP).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["command"]))]
+#[schemars(deny_unknown_fields, extend("oneOf" = [{"required": ["command"]}, {"required": ["url"]}]))]
 pub struct ServerFile {
     /// Program to run: a list of the program and its arguments, or a table. It starts at the first call of one of its tools,
     /// serves all of them, and ends with the run.
     pub command: Field<CommandForm>,
-    /// How long the program may take until it is ready for calls. Default: 30s.
+    /// Address of a server that is running already, for streamable HTTP: `https://host/mcp`. A template without values
+    /// from the input.
+    pub url: Field<String>,
+    /// Headers of every request to `url`: names with templates for their values.
+    pub headers: Field<SpannedTable<String>>,
+    /// How long the server may take until it is ready for calls. Default: 30s.
     pub startup: Field<DurationText>,
     /// For how long the program may be without a call before it is ended. It is started again at the next call. Default:
     /// `never`.

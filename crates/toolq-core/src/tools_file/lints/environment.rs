@@ -155,8 +155,7 @@ fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
 
 /// Returns the templates of a tool's server and of its arguments.
 fn server_templates(mcp: &McpBacking) -> Vec<&Template> {
-    let variables = mcp.server.command.env.iter();
-    let mut templates: Vec<&Template> = variables.map(|(_, template)| template).collect();
+    let mut templates = mcp.server.templates();
     templates.extend(mcp.arguments.iter().flat_map(BodyTemplate::templates));
     templates
 }

@@ -79,7 +79,7 @@ const FETCHERS: [Fetcher; 9] = [
 /// Returns a warning for each server that runs whatever version of a package is the newest.
 pub(crate) fn unpinned_package_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
     let warning = |server: &ServerConfig| {
-        let command = &server.command;
+        let command = server.program()?;
         let arguments = command.arguments.iter();
         let arguments = arguments.map(|argument| argument.template.sole_text().unwrap_or_default());
         let argv: Vec<&str> = std::iter::once(&*command.program)

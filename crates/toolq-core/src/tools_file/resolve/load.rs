@@ -247,14 +247,11 @@ fn resolve_secrets(
         names.insert(name.value.clone());
     }
     let backings = tools.iter().filter_map(|tool| tool.backing.as_ref());
-    let server_variables = servers.values().flat_map(|server| &server.command.env);
-    let server_templates = server_variables.map(|(_, template)| template);
-    for template in backings
-        .flat_map(confidential_templates)
-        .chain(server_templates)
-    {
+    for template in backings.flat_map(confidential_templates) {
         names.extend(template.env_names().map(str::to_owned));
     }
+    let server_secrets = servers.values().flat_map(|server| server.secret_names());
+    names.extend(server_secrets.map(str::to_owned));
     names.into_iter().collect()
 }
 

@@ -23,6 +23,7 @@ mod resource_limits;
 mod schema_presence;
 mod server;
 mod server_tools;
+mod server_transport;
 mod setting_layers;
 mod tool;
 mod tool_name;

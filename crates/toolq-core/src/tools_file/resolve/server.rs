@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::tools_file::keys::{BodyFile, CommandForm, Defaults, McpFile, ServerFile, ToolsFile};
+use crate::tools_file::keys::{BodyFile, Defaults, McpFile, ServerFile, ToolsFile};
 use crate::tools_file::resolve::attempt_limits;
-use crate::tools_file::resolve::command::resolve_command;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::http::resolve_body_template;
 use crate::tools_file::resolve::server_tools::ServerTools;
+use crate::tools_file::resolve::server_transport::resolve_transport;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::spanned::Spanned;
-use crate::types::{Leftovers, McpBacking, ServerConfig, StdinSource};
+use crate::types::{McpBacking, ServerConfig};
 
 /// How long a server may take to be ready if the file doesn't say. `npx` may have to download it first.
 const DEFAULT_STARTUP: Duration = Duration::from_secs(30);
@@ -95,22 +95,10 @@ fn resolve_server(
     context: &mut ToolContext<'_, '_>,
 ) -> Option<ServerConfig> {
     let server = &file.value;
-    let Some(form) = server.command.spanned() else {
-        context.diagnostics.error(
-            file.key_span,
-            format!("the server `{name}` has no `command`"),
-            "no program",
-            "add the program that serves its tools: `command: [npx, -y, \"PACKAGE@VERSION\"]`",
-        );
-        return None;
-    };
-    report_call_keys(&form.value, context);
-    let mut command = resolve_command(form, defaults, context)?;
-    command.stdin = StdinSource::None;
-    command.leftovers = Leftovers::Kill;
+    let transport = resolve_transport(name, file, defaults, context)?;
     Some(ServerConfig {
         name: name.to_owned(),
-        command,
+        transport,
         startup: server
             .startup
             .value()
@@ -120,35 +108,6 @@ fn resolve_server(
         protocol: server.protocol.value().copied().unwrap_or_default(),
         is_locked,
     })
-}
-
-/// Reports the keys of a command that are about one call. A server serves many, and nothing of it is left running.
-fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
-    let CommandForm::Table(file) = form else {
-        return;
-    };
-    let keys = [
-        ("stdin", file.stdin.spanned().map(|field| field.key_span)),
-        ("dashes", file.dashes.spanned().map(|field| field.key_span)),
-        (
-            "success_exit",
-            file.success_exit.spanned().map(|field| field.key_span),
-        ),
-        (
-            "leftovers",
-            file.leftovers.spanned().map(|field| field.key_span),
-        ),
-    ];
-    for (key, span) in keys {
-        if let Some(span) = span {
-            context.diagnostics.error(
-                span,
-                format!("`{key}` has no meaning for a server"),
-                "",
-                "remove it: a server talks over its stdin and stdout, and everything that it started ends with it",
-            );
-        }
-    }
 }
 
 /// Resolves `mcp` of the tool `name`; returns `None` if its server can't be used.

@@ -17,6 +17,4 @@ pub use decoder::{ResponseAssembler, StreamDecoder, StreamVendor};
 pub use event::{PartialCall, StreamEvent};
 pub(crate) use message_tracker::MessageTracker;
 pub use partial_json::complete_partial_json;
-pub use sse::is_event_stream;
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use sse::{SseDecoder, SseError};
+pub use sse::{SseDecoder, SseError, SseEvent, is_event_stream};

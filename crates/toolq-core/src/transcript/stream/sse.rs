@@ -33,7 +33,7 @@ pub fn is_event_stream(begin: &[u8]) -> Option<bool> {
 
 /// Splits bytes into events.
 #[derive(Debug)]
-pub(crate) struct SseDecoder {
+pub struct SseDecoder {
     /// The line that is still arriving.
     partial_line: Vec<u8>,
     /// Number of that line, counted from 1.
@@ -48,7 +48,7 @@ pub(crate) struct SseDecoder {
 
 /// The data of an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SseEvent {
+pub struct SseEvent {
     /// The values of its `data` fields, joined by line breaks.
     pub text: String,
     /// Line of its first `data` field, counted from 1.
@@ -59,11 +59,17 @@ pub(crate) struct SseEvent {
 
 /// Why bytes can't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SseError {
+pub enum SseError {
     /// The line is data and isn't valid UTF-8.
-    NotUtf8 { line: usize },
+    NotUtf8 {
+        /// Number of the line, counted from 1.
+        line: usize,
+    },
     /// An event is larger than the limit.
-    TooLarge { line: usize },
+    TooLarge {
+        /// Number of the line at which it is too large, counted from 1.
+        line: usize,
+    },
 }
 
 impl SseDecoder {
@@ -84,6 +90,9 @@ impl SseDecoder {
     }
 
     /// Consumes `bytes` up to the end of the next event and returns the event, or `None` if it's incomplete.
+    ///
+    /// # Errors
+    /// The event can't be decoded.
     pub fn next_event(&mut self, bytes: &mut &[u8]) -> Result<Option<SseEvent>, SseError> {
         while let Some(first) = bytes.first() {
             if mem::take(&mut self.after_cr) && *first == b'\n' {
@@ -107,6 +116,9 @@ impl SseDecoder {
     }
 
     /// Ends the input and returns the event that this completes, if any.
+    ///
+    /// # Errors
+    /// The event can't be decoded.
     pub fn finish(&mut self) -> Result<Option<SseEvent>, SseError> {
         let ended = self.end_line()?;
         Ok(ended.or_else(|| self.data.take()))

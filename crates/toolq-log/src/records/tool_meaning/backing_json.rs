@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use toolq_core::types::{
     AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits, HttpBacking,
-    Leftovers, McpBacking, RequestBody, ServerConfig, StdinSource, Template, TemplatePart,
+    Leftovers, McpBacking, RequestBody, ServerConfig, ServerEndpoint, ServerTransport, StdinSource,
+    Template, TemplatePart,
 };
 
 pub(crate) fn command_json(command: &CommandBacking) -> Value {
@@ -149,7 +150,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
     } = mcp;
     let ServerConfig {
         name: _,
-        command,
+        transport,
         startup: _,
         idle: _,
         restarts: _,
@@ -157,7 +158,13 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         is_locked: _,
     } = &**server;
     json!({
-        "server": command_json(command),
+        "server": match transport {
+            ServerTransport::Program(program) => command_json(program),
+            ServerTransport::Endpoint(ServerEndpoint { url, headers }) => json!({
+                "url": template_json(url),
+                "headers": pairs_json(headers),
+            }),
+        },
         "tool": tool,
         "arguments": arguments.as_ref().map(body_json),
     })

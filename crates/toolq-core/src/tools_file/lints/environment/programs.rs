@@ -51,8 +51,9 @@ pub(crate) fn server_warnings(
     environment: &Environment,
 ) -> Vec<FileProblem> {
     let warning = |server: &ServerConfig| {
-        let program = &server.command.program;
-        let why = program_start_obstacle(&server.command, tools, environment)?;
+        let command = server.program()?;
+        let program = &command.program;
+        let why = program_start_obstacle(command, tools, environment)?;
         let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
         let span = span_at("/command/argv/0").max(span_at("/command/0"));
         let hint = program_hint(program, &tools.dir)

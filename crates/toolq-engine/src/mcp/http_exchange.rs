@@ -1,0 +1,307 @@
+//! One HTTP request with a message, and its response: a document, or a stream of events.
+
+use std::time::SystemTime;
+
+use reqwest::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use reqwest::{Client, Request, Response, StatusCode};
+use tokio::sync::mpsc;
+use url::Url;
+
+use crate::http::{SendGuard, classify_cause, content_encoding, parse_retry_after, root_cause};
+use crate::mcp::transport::{HttpEvent, HttpFailure};
+use toolq_core::text::{escape, format_bytes, truncate};
+use toolq_core::transcript::{SseDecoder, SseError, SseEvent};
+use toolq_core::types::{TransportCause, TransportError, TransportPhase};
+use toolq_mcp::http::SESSION_ID_HEADER;
+use toolq_mcp::{Message, RpcError, parse_messages};
+
+/// How long a message may be. A longer one fails the call that it answers.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// How much of the body of an error is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How much of it is shown.
+const MAX_ERROR_CHARS: usize = 300;
+
+/// A part of a response.
+pub(crate) enum ResponsePart {
+    /// What it means for a request.
+    Event(HttpEvent),
+    /// The server began a session with its answer to `initialize`.
+    SessionBegan(HeaderValue),
+    /// The server knows that the handshake is over.
+    HandshakeEnded,
+}
+
+/// A request and its response.
+pub(crate) struct HttpExchange {
+    pub(crate) client: Client,
+    /// What errors call the server.
+    pub(crate) origin: String,
+    /// The id of the message, unless it is a notification.
+    pub(crate) request: Option<u64>,
+    pub(crate) method: String,
+    /// The request names a session.
+    pub(crate) has_session: bool,
+    pub(crate) guard: Option<SendGuard>,
+    pub(crate) parts: mpsc::Sender<ResponsePart>,
+}
+
+impl HttpExchange {
+    /// Sends the request, and passes on the messages in its response.
+    pub(crate) async fn run(self, request: Request) {
+        let ended = self.exchange(request).await;
+        if self.method == "notifications/initialized" {
+            // A server that doesn't accept it says so again when it is asked for something.
+            self.pass_on(ResponsePart::HandshakeEnded).await;
+        }
+        let Some(request) = self.request else {
+            return;
+        };
+        let failure = ended
+            .err()
+            .unwrap_or_else(|| self.no_answer("the response ended before the answer".to_owned()));
+        let method = self.method.clone();
+        self.pass_on_event(HttpEvent::Ended {
+            request,
+            method,
+            failure,
+        })
+        .await;
+    }
+
+    /// # Errors
+    /// Why the response has no answer.
+    async fn exchange(&self, request: Request) -> Result<(), HttpFailure> {
+        let sent = self.client.execute(request).await;
+        let response = sent.map_err(|error| self.send_failure(&error))?;
+        let status = response.status();
+        let Some(request) = self.request else {
+            return Ok(());
+        };
+        if !status.is_success() {
+            return self.read_refusal(request, response).await;
+        }
+        if self.method == "initialize"
+            && let Some(id) = response.headers().get(SESSION_ID_HEADER)
+        {
+            self.pass_on(ResponsePart::SessionBegan(id.clone())).await;
+        }
+        if let Some(encoding) = content_encoding(response.headers()) {
+            let detail =
+                format!("the response is encoded ({encoding}), but no encoding was requested");
+            return Err(self.no_answer(detail));
+        }
+        match media_type(&response).as_deref() {
+            Some("text/event-stream") => self.read_events(request, response).await,
+            Some("application/json") | None => self.read_document(request, response).await,
+            Some(other) => {
+                let other = truncate(&escape(other), MAX_ERROR_CHARS);
+                let detail =
+                    format!("the server answered with {other} instead of JSON or an event stream");
+                Err(self.no_answer(detail))
+            }
+        }
+    }
+
+    async fn read_document(&self, request: u64, mut response: Response) -> Result<(), HttpFailure> {
+        let status = response.status();
+        let body = self.read_body(&mut response, MAX_MESSAGE_BYTES).await?;
+        if body.len() > MAX_MESSAGE_BYTES {
+            self.pass_on_event(too_long(request)).await;
+        } else if body.is_empty() {
+            return Err(self.no_answer(format!("the server answered {status} without a body")));
+        } else {
+            self.pass_on_event(HttpEvent::Message { request, body })
+                .await;
+        }
+        Err(self.no_answer("the response isn't an answer to the request".to_owned()))
+    }
+
+    async fn read_events(&self, request: u64, mut response: Response) -> Result<(), HttpFailure> {
+        let mut decoder = SseDecoder::new(MAX_MESSAGE_BYTES as u64);
+        loop {
+            let piece = response
+                .chunk()
+                .await
+                .map_err(|error| self.body_failure(&error))?;
+            let Some(piece) = piece else {
+                let last = decoder.finish().ok().flatten();
+                self.pass_on_message(request, last).await;
+                return Ok(());
+            };
+            let mut rest = &piece[..];
+            loop {
+                match decoder.next_event(&mut rest) {
+                    Ok(None) => break,
+                    Ok(event) => self.pass_on_message(request, event).await,
+                    Err(SseError::TooLarge { .. }) => {
+                        self.pass_on_event(too_long(request)).await;
+                        return Ok(());
+                    }
+                    Err(SseError::NotUtf8 { .. }) => {
+                        let reason = "it isn't valid UTF-8".to_owned();
+                        self.pass_on_event(HttpEvent::Unreadable { request, reason })
+                            .await;
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a response whose status is an error.
+    async fn read_refusal(&self, request: u64, mut response: Response) -> Result<(), HttpFailure> {
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND && self.has_session {
+            return Err(HttpFailure::SessionExpired);
+        }
+        let retry_after = parse_retry_after(response.headers(), SystemTime::now());
+        let location = redirect_origin(&response);
+        let media_type = media_type(&response);
+        // What can't be read of it doesn't matter.
+        let body = self.read_body(&mut response, MAX_ERROR_BYTES).await;
+        let body = body.unwrap_or_default();
+        let error = find_error(&body);
+        let is_about_message =
+            status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429);
+        if let Some(error) = error.clone().filter(|_| is_about_message) {
+            self.pass_on_event(HttpEvent::Refused { request, error })
+                .await;
+            return Ok(());
+        }
+        let said = match (error, media_type.as_deref()) {
+            (Some(error), _) => error.message,
+            (None, Some("text/plain" | "application/json")) => {
+                String::from_utf8_lossy(&body).into_owned()
+            }
+            (None, _) => String::new(),
+        };
+        let said = truncate(escape(said.trim()).as_ref(), MAX_ERROR_CHARS);
+        let mut text = format!("the server answered {status}");
+        if !said.is_empty() {
+            text = format!("{text}: {said}");
+        }
+        if let Some(hint) = status_hint(status, location) {
+            text = format!("{text} ({hint})");
+        }
+        Err(HttpFailure::Status {
+            status: status.as_u16(),
+            retry_after,
+            text,
+        })
+    }
+
+    /// Reads a body of up to `max_bytes`, and a little more of a longer one.
+    async fn read_body(
+        &self,
+        response: &mut Response,
+        max_bytes: usize,
+    ) -> Result<Vec<u8>, HttpFailure> {
+        let mut body = Vec::new();
+        while body.len() <= max_bytes {
+            match response.chunk().await {
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(error) => return Err(self.body_failure(&error)),
+            }
+        }
+        Ok(body)
+    }
+
+    fn send_failure(&self, error: &reqwest::Error) -> HttpFailure {
+        let was_sent = self.guard.as_ref().is_none_or(SendGuard::is_sent);
+        let phase = if error.is_connect() || !was_sent {
+            TransportPhase::Connect
+        } else {
+            TransportPhase::Response
+        };
+        HttpFailure::Transport(TransportError {
+            phase,
+            origin: self.origin.clone(),
+            cause: classify_cause(error),
+            detail: root_cause(error),
+        })
+    }
+
+    fn body_failure(&self, error: &reqwest::Error) -> HttpFailure {
+        self.no_answer(root_cause(error))
+    }
+
+    /// Says why a response that began has no answer.
+    fn no_answer(&self, detail: String) -> HttpFailure {
+        HttpFailure::Transport(TransportError {
+            phase: TransportPhase::Body,
+            origin: self.origin.clone(),
+            cause: TransportCause::Other,
+            detail,
+        })
+    }
+
+    async fn pass_on_message(&self, request: u64, event: Option<SseEvent>) {
+        // An event without data only says that the stream is alive.
+        if let Some(event) = event.filter(|event| !event.text.trim().is_empty()) {
+            let body = event.text.into_bytes();
+            self.pass_on_event(HttpEvent::Message { request, body })
+                .await;
+        }
+    }
+
+    async fn pass_on_event(&self, event: HttpEvent) {
+        self.pass_on(ResponsePart::Event(event)).await;
+    }
+
+    async fn pass_on(&self, part: ResponsePart) {
+        // Nobody receives after the connection has ended, which ends this task, too.
+        let _ = self.parts.send(part).await;
+    }
+}
+
+fn too_long(request: u64) -> HttpEvent {
+    let reason = format!(
+        "it has more than {}",
+        format_bytes(MAX_MESSAGE_BYTES as u64)
+    );
+    HttpEvent::Unreadable { request, reason }
+}
+
+/// Returns the media type of a body, in lowercase and without parameters.
+fn media_type(response: &Response) -> Option<String> {
+    let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    let media_type = value.split(';').next().unwrap_or_default();
+    Some(media_type.trim().to_ascii_lowercase())
+}
+
+/// Returns the error in a body that is a JSON-RPC response.
+fn find_error(body: &[u8]) -> Option<RpcError> {
+    let message = parse_messages(body).ok()?.pop()?;
+    match message {
+        Message::Response { result, .. } => result.err(),
+        _ => None,
+    }
+}
+
+/// Returns the server that a response redirects to. The rest of the address may hold a secret.
+fn redirect_origin(response: &Response) -> Option<String> {
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let url: Url = response.url().join(location).ok()?;
+    Some(url.origin().ascii_serialization())
+}
+
+fn status_hint(status: StatusCode, location: Option<String>) -> Option<String> {
+    match status.as_u16() {
+        300..=399 => {
+            let to = location
+                .map(|origin| format!(" to {origin}"))
+                .unwrap_or_default();
+            Some(format!(
+                "toolq doesn't follow the redirect{to}: write the final address in `url`"
+            ))
+        }
+        401 | 403 => Some("check the `headers` of the server in tools.yaml".to_owned()),
+        404 | 405 => Some(
+            "check its `url` in tools.yaml, which must be an address for streamable HTTP"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,144 @@
+//! How the messages of a connection are exchanged: over the pipes of a program, or as HTTP requests.
+
+use std::time::Duration;
+
+use crate::command::ChildExit;
+use crate::control::RunControl;
+use crate::http::SendGuard;
+use crate::mcp::http_transport::HttpTransport;
+use crate::mcp::process::{ServerLine, ServerProcess};
+use crate::mcp::server_life::SavedStderr;
+use toolq_core::types::TransportError;
+use toolq_mcp::client::{CallId, ToolList};
+use toolq_mcp::{ProtocolVersion, RpcError};
+
+/// The transport of a connection.
+pub(crate) enum Transport {
+    /// The pipes of a program.
+    Program(Box<ServerProcess>),
+    /// Streamable HTTP.
+    Endpoint(Box<HttpTransport>),
+}
+
+/// What a transport delivers.
+pub(crate) enum Incoming {
+    /// A line of a program.
+    Line(ServerLine),
+    /// What became of an HTTP request.
+    Http(HttpEvent),
+}
+
+/// What became of an HTTP request, which carries one message.
+pub(crate) enum HttpEvent {
+    /// A message came in the response to a request.
+    Message { request: u64, body: Vec<u8> },
+    /// The server refused a request. Its error need not name the request.
+    Refused { request: u64, error: RpcError },
+    /// The response can't be read, for this reason.
+    Unreadable { request: u64, reason: String },
+    /// No message will come any more. That's a failure if the request has no answer yet.
+    Ended {
+        request: u64,
+        method: String,
+        failure: HttpFailure,
+    },
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum HttpFailure {
+    /// There is no complete response.
+    Transport(TransportError),
+    /// The status is an error.
+    Status {
+        status: u16,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+        /// What the server says about it, and what can be done.
+        text: String,
+    },
+    /// The server no longer knows the session.
+    SessionExpired,
+}
+
+impl Transport {
+    /// Sends messages, each on a line of its own.
+    pub(crate) fn send(&mut self, messages: Vec<u8>) {
+        match self {
+            Self::Program(process) => process.send(messages),
+            Self::Endpoint(endpoint) => endpoint.send(&messages),
+        }
+    }
+
+    /// Waits until something has come. Returns `None` once the server has ended. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Incoming>> {
+        match self {
+            Self::Program(process) => {
+                let lines = process.next_lines().await?;
+                Some(lines.into_iter().map(Incoming::Line).collect())
+            }
+            Self::Endpoint(endpoint) => {
+                let event = endpoint.next_event().await?;
+                Some(vec![Incoming::Http(event)])
+            }
+        }
+    }
+
+    /// Takes the version that both sides agreed on. Returns whether calls need to know the server's tools first.
+    pub(crate) fn agree_on(&mut self, version: ProtocolVersion) -> bool {
+        match self {
+            Self::Program(_) => false,
+            Self::Endpoint(endpoint) => endpoint.agree_on(version),
+        }
+    }
+
+    /// Takes the server's tools. Leaves out those that can't be called this way.
+    pub(crate) fn learn_tools(&mut self, list: &mut ToolList) {
+        if let Self::Endpoint(endpoint) = self {
+            endpoint.learn_tools(list);
+        }
+    }
+
+    /// Returns whether a call may be sent, since nobody has given it up. What is written to a program counts as sent from
+    /// here on; an HTTP request, once there is a connection for it.
+    pub(crate) fn admits(&self, guard: &SendGuard) -> bool {
+        match self {
+            Self::Program(_) => guard.mark_sent(),
+            Self::Endpoint(_) => true,
+        }
+    }
+
+    /// Has the guard of a call marked before its first byte can leave.
+    pub(crate) fn guard_call(&mut self, call: CallId, guard: &SendGuard) {
+        if let Self::Endpoint(endpoint) = self {
+            endpoint.guard_request(call.first_request(), guard);
+        }
+    }
+
+    /// As [`ServerProcess::read_stderr_tail`].
+    pub(crate) async fn read_stderr_tail(&mut self) -> String {
+        match self {
+            Self::Program(process) => process.read_stderr_tail().await,
+            Self::Endpoint(_) => String::new(),
+        }
+    }
+
+    /// Returns whether the server was a program that has exited, or does so at once.
+    pub(crate) async fn has_exited(&mut self) -> bool {
+        match self {
+            Self::Program(process) => process.has_exited().await,
+            Self::Endpoint(_) => false,
+        }
+    }
+
+    /// Ends the server if it is a program, and the session with it otherwise.
+    pub(crate) async fn end(self, control: &RunControl) -> (ChildExit, SavedStderr) {
+        match self {
+            Self::Program(process) => process.end(control).await,
+            Self::Endpoint(endpoint) => {
+                endpoint.end(control).await;
+                (ChildExit::Unknown, SavedStderr::default())
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What messages need beside their body where each of them is an HTTP request: headers that repeat parts of the body.
+
+mod header_value;
+mod outgoing;
+mod param_headers;
+#[cfg(test)]
+mod tests;
+
+pub use header_value::{decode_header_value, encode_header_value};
+pub use outgoing::OutgoingMessage;
+pub use param_headers::ParamHeaders;
+
+/// The header with the revision of the protocol.
+pub const PROTOCOL_VERSION_HEADER: &str = "mcp-protocol-version";
+/// The header with the id of a session of the legacy era.
+pub const SESSION_ID_HEADER: &str = "mcp-session-id";
+/// The header with the method of a request of the modern era.
+pub const METHOD_HEADER: &str = "mcp-method";
+/// The header with the name of the tool that a request of the modern era calls.
+pub const NAME_HEADER: &str = "mcp-name";

@@ -1,0 +1,143 @@
+//! Arguments of a tool that are repeated in headers, as `x-mcp-header` in its schema says.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::http::header_value::encode_header_value;
+
+/// The key of a property's schema that names its header.
+const HEADER_KEY: &str = "x-mcp-header";
+/// The keyword that leads to the schemas of an object's members.
+const PROPERTIES_KEY: &str = "properties";
+/// Keywords whose values are data, so that nothing in them is a schema.
+const DATA_KEYS: [&str; 4] = ["const", "default", "enum", "examples"];
+
+/// The headers that repeat arguments of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ParamHeaders(Vec<ParamHeader>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ParamHeader {
+    /// The whole name, in lowercase.
+    name: String,
+    /// The keys that lead to the argument.
+    path: Vec<String>,
+}
+
+impl ParamHeaders {
+    /// Finds the headers that a tool's input schema asks for.
+    ///
+    /// # Errors
+    /// Why the tool can't be called over HTTP: a header that the specification doesn't allow.
+    pub fn from_schema(schema: &RawValue) -> Result<Self, String> {
+        if !schema.get().contains(HEADER_KEY) {
+            return Ok(Self::default());
+        }
+        let schema: Value =
+            serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+        let mut headers = Vec::new();
+        find_headers(&schema, &mut Vec::new(), &mut headers)?;
+        if count_header_keys(&schema) > headers.len() {
+            return Err(format!(
+                "`{HEADER_KEY}` stands where only `{PROPERTIES_KEY}` may lead"
+            ));
+        }
+        let mut names = HashSet::new();
+        match headers.iter().find(|header| !names.insert(&header.name)) {
+            Some(header) => Err(format!("two arguments have the header {}", header.name)),
+            None => Ok(Self(headers)),
+        }
+    }
+
+    /// Returns the names and values of the headers of a call with these arguments.
+    pub fn of_arguments(&self, arguments: &RawValue) -> Vec<(String, String)> {
+        let headers = self.0.iter();
+        let pairs = headers.filter_map(|header| {
+            let value = find_value(arguments, &header.path)?;
+            Some((header.name.clone(), header_text(value)?))
+        });
+        pairs.collect()
+    }
+}
+
+/// Collects the headers of the properties that only `properties` leads to.
+fn find_headers(
+    schema: &Value,
+    path: &mut Vec<String>,
+    found: &mut Vec<ParamHeader>,
+) -> Result<(), String> {
+    let Some(Value::Object(properties)) = schema.get(PROPERTIES_KEY) else {
+        return Ok(());
+    };
+    for (key, property) in properties {
+        path.push(key.clone());
+        if let Some(name) = property.get(HEADER_KEY) {
+            found.push(ParamHeader {
+                name: header_name(name, property)?,
+                path: path.clone(),
+            });
+        }
+        find_headers(property, path, found)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+fn header_name(name: &Value, property: &Value) -> Result<String, String> {
+    let is_token = |name: &&str| {
+        let is_token_byte =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !name.is_empty() && name.bytes().all(is_token_byte)
+    };
+    let Some(name) = name.as_str().filter(is_token) else {
+        return Err(format!("`{HEADER_KEY}` {name} isn't a header's name"));
+    };
+    let kind = property.get("type").and_then(Value::as_str);
+    if !matches!(kind, Some("string" | "integer" | "boolean")) {
+        return Err(format!(
+            "the argument of the header {name} is neither a string nor an integer nor a boolean"
+        ));
+    }
+    Ok(format!("mcp-param-{}", name.to_ascii_lowercase()))
+}
+
+/// Counts `x-mcp-header` in all schemas, wherever they stand. A property may have that name.
+fn count_header_keys(schema: &Value) -> usize {
+    match schema {
+        Value::Array(items) => items.iter().map(count_header_keys).sum(),
+        Value::Object(members) => {
+            let count = |(key, value): (&String, &Value)| match (key.as_str(), value) {
+                (HEADER_KEY, _) => 1,
+                (PROPERTIES_KEY, Value::Object(properties)) => {
+                    properties.values().map(count_header_keys).sum()
+                }
+                (key, _) if DATA_KEYS.contains(&key) => 0,
+                (_, value) => count_header_keys(value),
+            };
+            members.iter().map(count).sum()
+        }
+        _ => 0,
+    }
+}
+
+fn find_value<'t>(arguments: &'t RawValue, path: &[String]) -> Option<&'t RawValue> {
+    path.iter().try_fold(arguments, |object, key| {
+        let mut members: HashMap<String, &RawValue> = serde_json::from_str(object.get()).ok()?;
+        members.remove(key)
+    })
+}
+
+/// Returns the value of the header. `null` has none.
+fn header_text(value: &RawValue) -> Option<String> {
+    let json = value.get();
+    match json.as_bytes().first()? {
+        b'"' => {
+            let text: String = serde_json::from_str(json).ok()?;
+            Some(encode_header_value(&text).into_owned())
+        }
+        b't' | b'f' | b'-' | b'0'..=b'9' => Some(json.to_owned()),
+        _ => None,
+    }
+}

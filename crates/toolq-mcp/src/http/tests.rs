@@ -1,0 +1,126 @@
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::client::ClientSession;
+use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
+
+fn raw(json: &Value) -> Box<RawValue> {
+    RawValue::from_string(json.to_string()).unwrap()
+}
+
+/// The examples of the specification.
+#[test]
+fn values_are_plain_or_base64() {
+    for (text, value) in [
+        ("us-west1", "us-west1"),
+        ("", ""),
+        ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+        (" padded ", "=?base64?IHBhZGRlZCA=?="),
+        ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+        ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+    ] {
+        assert_eq!(encode_header_value(text), value);
+        assert_eq!(decode_header_value(value).as_deref(), Some(text));
+    }
+    assert_eq!(decode_header_value("=?base64?*?="), None);
+}
+
+#[test]
+fn arguments_are_repeated_in_headers() {
+    let schema = json!({"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "n": {"type": "integer", "x-mcp-header": "N"},
+        "deep": {"type": "object", "properties": {"yes": {"type": "boolean", "x-mcp-header": "Yes"}}},
+        "none": {"type": "string", "x-mcp-header": "None"},
+        "missing": {"type": "string", "x-mcp-header": "Missing"},
+        "x-mcp-header": {"type": "string"},
+        "plain": {"type": "string", "default": {"x-mcp-header": 1}},
+    }});
+    let headers = ParamHeaders::from_schema(&raw(&schema)).unwrap();
+    let arguments =
+        r#"{"region": "Zürich", "n": 12345678901234567890, "deep": {"yes": true}, "none": null}"#;
+    let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+    let mut found = headers.of_arguments(&arguments);
+    found.sort();
+    let expected = [
+        ("mcp-param-n", "12345678901234567890"),
+        ("mcp-param-region", "=?base64?WsO8cmljaA==?="),
+        ("mcp-param-yes", "true"),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
+}
+
+#[test]
+fn a_header_that_is_not_allowed_refuses_its_tool() {
+    let property = |property: Value| json!({"type": "object", "properties": {"a": property}});
+    for schema in [
+        property(json!({"type": "string", "x-mcp-header": ""})),
+        property(json!({"type": "string", "x-mcp-header": "a b"})),
+        property(json!({"type": "string", "x-mcp-header": 1})),
+        property(json!({"type": "number", "x-mcp-header": "A"})),
+        property(json!({"x-mcp-header": "A"})),
+        property(json!({"type": "array", "items": {"type": "string", "x-mcp-header": "A"}})),
+        json!({"properties": {}, "anyOf": [property(json!({"type": "string", "x-mcp-header": "A"}))]}),
+        json!({"properties": {
+            "a": {"type": "string", "x-mcp-header": "A"},
+            "b": {"type": "string", "x-mcp-header": "a"},
+        }}),
+    ] {
+        assert!(
+            ParamHeaders::from_schema(&raw(&schema)).is_err(),
+            "{schema}"
+        );
+    }
+}
+
+fn session() -> ClientSession {
+    let client = Implementation {
+        name: "test".to_owned(),
+        version: "1".to_owned(),
+    };
+    ClientSession::new(ProtocolPreference::Auto, client)
+}
+
+#[test]
+fn messages_have_the_headers_of_their_era() {
+    let mut session = session();
+    let discover = OutgoingMessage::split(&session.take_output()).remove(0);
+    assert_eq!(discover.request, Some(0));
+    let tools = HashMap::new();
+    let text = |message: &OutgoingMessage, version| {
+        let headers = message.headers(version, &tools);
+        let lines = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"));
+        lines.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        text(&discover, None),
+        "mcp-protocol-version: 2026-07-28, mcp-method: server/discover"
+    );
+    session.give_up_probe();
+    let initialize = OutgoingMessage::split(&session.take_output()).remove(0);
+    assert_eq!(text(&initialize, None), "");
+    session.receive(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
+    let call = session.call_tool("ä", raw(&json!({"a": 1})), None);
+    session.cancel_call(call, "late");
+    let messages = OutgoingMessage::split(&session.take_output());
+    let [initialized, call, cancelled] = &messages[..] else {
+        panic!("{messages:?}");
+    };
+    let legacy = Some(ProtocolVersion::V2025_06_18);
+    for message in [initialized, call, cancelled] {
+        assert_eq!(text(message, legacy), "mcp-protocol-version: 2025-06-18");
+    }
+    assert_eq!(cancelled.cancels, call.request);
+    assert_eq!(
+        text(call, Some(ProtocolVersion::LATEST)),
+        "mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: =?base64?w6Q=?="
+    );
+}

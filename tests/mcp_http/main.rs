@@ -1,0 +1,57 @@
+//! Tools of MCP servers over streamable HTTP, in both eras of the protocol.
+
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
+
+mod failures;
+mod scripted_server;
+mod sessions;
+#[path = "../support/mod.rs"]
+mod support;
+mod tools;
+
+use scripted_server::ScriptedServer;
+use serde_json::{Value, json};
+use support::{CliSandbox, model_response};
+
+const TOKEN: &str = "hunter-22-hunter";
+
+/// Returns a sandbox with these calls. Each tool of the server exists twice: as a `read`, and as a `write` named `pay_…`.
+fn sandbox(server: &ScriptedServer, calls: &[(&str, Value)]) -> CliSandbox {
+    sandbox_with(server, "", calls)
+}
+
+fn sandbox_with(server: &ScriptedServer, keys: &str, calls: &[(&str, Value)]) -> CliSandbox {
+    let mut tools = format!(
+        "version: 1\nservers:\n  s:\n    url: \"{}\"\n    headers: {{Authorization: \"Bearer ${{TOKEN}}\"}}\n{keys}tools:\n",
+        server.url
+    );
+    let names = [
+        "echo",
+        "progress",
+        "break_off",
+        "no_response",
+        "page",
+        "long_document",
+        "long_event",
+        "hang",
+        "busy",
+        "show_token",
+        "redirect",
+        "regional",
+    ];
+    for name in names {
+        let timeout = if name == "hang" { "500ms" } else { "120s" };
+        let keys = format!(
+            "input_schema: {{type: object}}, timeout: {timeout}, on_doubt: continue, mcp: {{server: s, tool: {name}}}"
+        );
+        tools += &format!("  {name}: {{effect: read, {keys}}}\n  pay_{name}: {{{keys}}}\n");
+    }
+    CliSandbox::new()
+        .tools(&tools)
+        .env("TOKEN", TOKEN)
+        .stdin(model_response(calls))
+}
+
+fn no_input(tools: &[&'static str]) -> Vec<(&'static str, Value)> {
+    tools.iter().map(|tool| (*tool, json!({}))).collect()
+}

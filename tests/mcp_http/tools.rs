@@ -1,0 +1,153 @@
+//! Lists, calls, progress and headers.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::scripted_server::{LEGACY, MODERN, Script, ScriptedServer};
+use crate::{TOKEN, no_input, sandbox, sandbox_with};
+
+#[test]
+fn calls_are_answered_in_both_eras_and_both_forms() {
+    for script in [MODERN, LEGACY] {
+        for streams in [false, true] {
+            let server = ScriptedServer::start(Script { streams, ..script });
+            let input = json!({"n": 1});
+            let calls = [
+                ("echo", input.clone()),
+                ("echo", input.clone()),
+                ("pay_echo", input),
+            ];
+            let output = sandbox(&server, &calls).run(&["run", "-q"]).assert_exit(0);
+            let expected = (r#"{"n":1}"#.to_owned(), false);
+            assert_eq!(output.result_texts(), vec![expected; 3]);
+            let methods = server.methods();
+            let expected = if script.is_modern {
+                &["server/discover", "tools/list", "tools/call"][..]
+            } else {
+                &[
+                    "server/discover",
+                    "initialize",
+                    "notifications/initialized",
+                    "tools/call",
+                ]
+            };
+            assert_eq!(methods[..expected.len()], *expected);
+            assert_eq!(server.calls().len(), 3, "{methods:?}");
+            let ends_session = methods.last().unwrap() == "DELETE";
+            assert_eq!(ends_session, !script.is_modern, "{methods:?}");
+        }
+    }
+}
+
+/// `protocol` says which era it is, so that nothing else is tried.
+#[test]
+fn a_revision_can_be_fixed() {
+    for (script, revision, first) in [
+        (LEGACY, "2025-11-25", "initialize"),
+        (MODERN, "2026-07-28", "server/discover"),
+    ] {
+        let server = ScriptedServer::start(script);
+        let keys = format!("    protocol: {revision}\n");
+        let sandbox = sandbox_with(&server, &keys, &no_input(&["echo"]));
+        let output = sandbox.run(&["run", "-q"]).assert_exit(0);
+        assert_eq!(output.result_texts(), [("{}".to_owned(), false)]);
+        assert_eq!(server.methods()[0], first);
+    }
+    let server = ScriptedServer::start(LEGACY);
+    let keys = "    protocol: 2026-07-28\n";
+    let output = sandbox_with(&server, keys, &no_input(&["echo"])).run(&["run", "-q"]);
+    let (text, is_error) = &output.result_texts()[0];
+    assert!(*is_error && text.contains("no session"), "{text}");
+    assert_eq!(server.methods(), ["server/discover"]);
+}
+
+#[test]
+fn every_call_has_its_key_and_every_request_the_headers() {
+    for script in [MODERN, LEGACY] {
+        let server = ScriptedServer::start(script);
+        sandbox(&server, &no_input(&["pay_echo"]))
+            .run(&["run", "-q"])
+            .assert_exit(0);
+        for request in server.requests() {
+            assert_eq!(request.headers["authorization"], format!("Bearer {TOKEN}"));
+        }
+        let calls = server.calls();
+        let key = &calls[0].message["params"]["_meta"]["dev.toolq/idempotency-key"];
+        assert_eq!(key.as_str().map(str::len), Some(64), "{:?}", calls[0]);
+    }
+}
+
+#[test]
+fn arguments_are_repeated_in_the_headers_that_a_tool_asks_for() {
+    let server = ScriptedServer::start(MODERN);
+    let calls = [
+        ("regional", json!({"region": "us-west1"})),
+        ("regional", json!({})),
+    ];
+    let output = sandbox(&server, &calls).run(&["run", "-q"]).assert_exit(0);
+    let texts = output.result_texts();
+    assert_eq!(texts[0].0, r#"{"region":"us-west1"}"#);
+    assert!(texts.iter().all(|(_, is_error)| !is_error), "{texts:?}");
+}
+
+#[test]
+fn progress_reaches_the_events_and_not_the_result() {
+    for script in [MODERN, LEGACY] {
+        let server = ScriptedServer::start(script);
+        let output = sandbox(&server, &no_input(&["progress"]))
+            .run(&["run", "-q", "--events", "events.ndjson"])
+            .assert_exit(0);
+        assert_eq!(output.result_texts(), [("done".to_owned(), false)]);
+        let events = output.file("events.ndjson").unwrap();
+        assert!(
+            events.contains("step 1") && events.contains("step 2"),
+            "{events}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_in_a_header_appears_nowhere() {
+    let server = ScriptedServer::start(MODERN);
+    let sandbox = sandbox(&server, &no_input(&["show_token"]));
+    let log = sandbox.path().join("log.jsonl");
+    let output = sandbox
+        .run(&["run", "--log", "log.jsonl", "-vv"])
+        .assert_exit(0);
+    assert_eq!(
+        output.result_texts(),
+        [("Bearer [masked]".to_owned(), false)]
+    );
+    let log = fs::read_to_string(log).unwrap();
+    for text in [&output.stdout, &output.stderr, &log] {
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+}
+
+#[test]
+fn servers_can_be_listed_and_locked() {
+    for script in [MODERN, LEGACY] {
+        let server = ScriptedServer::start(script);
+        let sandbox = sandbox(&server, &[]);
+        let mut lock = sandbox.command(&["servers", "lock"]);
+        let locked = lock.output().unwrap();
+        assert!(locked.status.success(), "{locked:?}");
+        let stderr = String::from_utf8(locked.stderr).unwrap();
+        // A server of the legacy era doesn't know what the header means.
+        assert_eq!(
+            stderr.contains("the tool odd is left out"),
+            script.is_modern,
+            "{stderr}"
+        );
+        let lock = fs::read_to_string(sandbox.path().join("tools.lock")).unwrap();
+        assert!(lock.contains("\"regional\""), "{lock}");
+        let output = sandbox.run(&["servers"]).assert_exit(0);
+        assert!(
+            output.stdout.contains("locked") || output.stdout.contains("ok"),
+            "{}",
+            output.stdout
+        );
+        assert!(server.calls().is_empty());
+    }
+}
