@@ -44,7 +44,8 @@ fn sandbox_with(server: &ScriptedServer, keys: &str, calls: &[(&str, Value)]) ->
         let keys = format!(
             "input_schema: {{type: object}}, timeout: {timeout}, on_doubt: continue, mcp: {{server: s, tool: {name}}}"
         );
-        tools += &format!("  {name}: {{effect: read, {keys}}}\n  pay_{name}: {{{keys}}}\n");
+        let entries = format!("  {name}: {{effect: read, {keys}}}\n  pay_{name}: {{{keys}}}\n");
+        tools.push_str(&entries);
     }
     CliSandbox::new()
         .tools(&tools)

@@ -151,3 +151,61 @@ fn servers_can_be_listed_and_locked() {
         assert!(server.calls().is_empty());
     }
 }
+
+#[test]
+fn mistakes_in_the_file_are_errors_with_a_hint() {
+    let server = ScriptedServer::start(MODERN);
+    for (keys, problem) in [
+        ("    command: [cat]\n", "has both `command` and `url`"),
+        ("    restarts: 1\n", "`restarts` has no meaning"),
+    ] {
+        let output = sandbox_with(&server, keys, &[])
+            .run(&["check"])
+            .assert_exit(1);
+        assert!(
+            output.stderr.contains(problem),
+            "{problem}:\n{}",
+            output.stderr
+        );
+    }
+    for (from, to, problem) in [
+        ("Authorization", "Mcp-Session-Id", "is set by toolq itself"),
+        ("Authorization", "A b", "isn't a valid header name"),
+        (
+            server.url.as_str(),
+            "ftp://127.0.0.1/",
+            "neither http nor https",
+        ),
+        (server.url.as_str(), "http://127.0.0.1/{x}", "`x`"),
+        (
+            &format!("url: \"{}\"", server.url),
+            "command: [cat]",
+            "`headers` has no meaning",
+        ),
+    ] {
+        let sandbox = sandbox(&server, &[]);
+        let tools = fs::read_to_string(sandbox.path().join("tools.yaml")).unwrap();
+        let tools = tools.replacen(from, to, 1);
+        let output = sandbox.tools(&tools).run(&["check"]).assert_exit(1);
+        assert!(
+            output.stderr.contains(problem),
+            "{problem}:\n{}",
+            output.stderr
+        );
+    }
+    assert!(server.requests().is_empty());
+}
+
+/// The value of a variable in the query of the address is a secret, too, and a missing one fails the call.
+#[test]
+fn variables_of_an_address_are_filled_in() {
+    let server = ScriptedServer::start(MODERN);
+    let sandbox = sandbox(&server, &no_input(&["echo"]));
+    let tools = fs::read_to_string(sandbox.path().join("tools.yaml")).unwrap();
+    let with_key = format!("{}?key=${{KEY}}", server.url);
+    let sandbox = sandbox.tools(&tools.replace(&server.url, &with_key));
+    let output = sandbox.run(&["run", "-q"]).assert_exit(0);
+    let (text, is_error) = &output.result_texts()[0];
+    assert!(*is_error && text.contains("KEY"), "{text}");
+    assert!(server.requests().is_empty());
+}
