@@ -6,7 +6,8 @@ use clap::{Args, ValueHint};
 
 #[derive(Debug, Args)]
 pub struct InitArguments {
-    /// Existing declarations to import: a request with `tools`, an array of tools, or an MCP `tools/list` result
+    /// What to import: a request with `tools`, an array of tools, an MCP `tools/list` result, or the servers of a `.mcp.json`,
+    /// `mcp.json` or Codex's `config.toml`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,
     /// Overwrite the file if it exists

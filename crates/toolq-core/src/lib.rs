@@ -7,6 +7,7 @@
 
 pub mod answer;
 pub mod check;
+pub mod client_config;
 pub mod json;
 pub mod json_schema;
 pub mod os;

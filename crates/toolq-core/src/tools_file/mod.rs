@@ -18,5 +18,5 @@ pub use agent_tools::select_agent_tools;
 pub use keys::generate_tools_schema;
 pub use lints::find_warnings;
 pub use resolve::{ParsedToolsFile, parse_locked_tools_file, parse_tools_file};
-pub use write::starter_tools_file;
+pub use write::{servers_tools_file, starter_tools_file};
 pub use yaml::{YamlContent, parse_yaml};

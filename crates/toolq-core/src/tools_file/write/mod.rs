@@ -1,6 +1,8 @@
-//! Generates a starter tools.yaml from existing tool declarations.
+//! Generates a starter tools.yaml from existing tool declarations, or from the servers that another program knows.
 
 mod exact_json;
+mod servers;
 mod starter;
 
+pub use servers::servers_tools_file;
 pub use starter::starter_tools_file;

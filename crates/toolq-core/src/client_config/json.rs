@@ -1,0 +1,208 @@
+//! Configurations in JSON: `mcpServers` (Claude, Cursor) and `servers` (VS Code), with comments.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client_config::servers::{ClientConfig, ConfiguredCommand, ConfiguredServer};
+
+/// A server in `.mcp.json` or `mcp.json`.
+#[derive(Debug, Deserialize)]
+struct JsonServer {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, Option<Value>>,
+    cwd: Option<String>,
+    url: Option<String>,
+    #[serde(rename = "envFile")]
+    env_file: Option<String>,
+    #[serde(default)]
+    disabled: bool,
+}
+
+/// Reads the servers of a configuration. Returns `None` if the text is something else.
+///
+/// # Errors
+/// The configuration can't be read. Says why.
+pub fn read_json_config(text: &str) -> Option<Result<ClientConfig, String>> {
+    let document: Value = serde_json::from_str(&blank_comments(text)).ok()?;
+    let servers = ["mcpServers", "servers"].map(|key| document.get(key));
+    let servers = servers.into_iter().flatten().next()?.as_object()?;
+    let mut config = ClientConfig::default();
+    for (name, server) in servers {
+        let read = serde_json::from_value(server.clone());
+        match read {
+            Ok(server) => add_server(&mut config, name, server),
+            Err(error) => return Some(Err(format!("the server {name:?} can't be read: {error}"))),
+        }
+    }
+    Some(Ok(config))
+}
+
+fn add_server(config: &mut ClientConfig, name: &str, server: JsonServer) {
+    let Some(program) = server.command.filter(|_| !server.disabled) else {
+        config.leave_out(name, server.disabled, server.url.is_some());
+        return;
+    };
+    if let Some(file) = server.env_file {
+        config.notes.push(format!(
+            "the server {name:?} takes variables from {file}: set them in the environment, and name them under `pass_env`"
+        ));
+    }
+    let env = server.env.into_iter().filter_map(|(variable, value)| {
+        let value = match value? {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Some((variable, value))
+    });
+    let command = ConfiguredCommand {
+        argv: std::iter::once(program).chain(server.args).collect(),
+        env: env.collect(),
+        pass_env: Vec::new(),
+        cwd: server.cwd,
+    };
+    config.add(
+        name,
+        ConfiguredServer {
+            command,
+            ..ConfiguredServer::default()
+        },
+    );
+}
+
+/// Replaces comments and trailing commas, which editors allow in their files, by spaces.
+fn blank_comments(text: &str) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' => string_len(rest),
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            c => c.len_utf8(),
+        };
+        let token = &rest[..length];
+        rest = &rest[length..];
+        match c {
+            '/' if length > 1 => {}
+            '}' | ']' => {
+                let last = blanked.trim_end().len();
+                if blanked[..last].ends_with(',') {
+                    blanked.truncate(last - 1);
+                }
+                blanked.push(c);
+            }
+            _ => blanked.push_str(token),
+        }
+    }
+    blanked
+}
+
+/// Returns the length of the JSON string at the start of `text`.
+fn string_len(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (index, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !is_escaped => return index + 1,
+            '\\' => is_escaped = !is_escaped,
+            _ => is_escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> ClientConfig {
+        read_json_config(text).unwrap().unwrap()
+    }
+
+    #[test]
+    fn servers_of_claude_and_cursor_become_entries_without_secrets() {
+        let config = read(
+            r#"{"mcpServers": {
+                "files": {"command": "npx", "args": ["-y", "server-filesystem@1", "."]},
+                "github": {"type": "stdio", "command": "docker", "args": ["run", "-i", "-e", "GITHUB_TOKEN", "image:1"],
+                    "env": {"GITHUB_TOKEN": "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "LOG": "debug", "N": 3, "HOST": "${HOST:-localhost}", "KEY": "${MY_KEY:-hunter2hunter2}"}},
+                "search": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}},
+                "old": {"command": "old", "disabled": true},
+                "paid": {"command": "paid", "args": ["--api-key", "hunter2", "--token=hunter2", "--format={x}", "${HOME}/x"]}
+            }}"#,
+        );
+        assert_eq!(
+            config.servers["files"].command.argv,
+            ["npx", "-y", "server-filesystem@1", "."]
+        );
+        let env: Vec<(&str, &str)> = config.servers["github"]
+            .command
+            .env
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        let expected = [
+            ("GITHUB_TOKEN", "${GITHUB_TOKEN}"),
+            ("HOST", "${HOST:-localhost}"),
+            ("KEY", "${MY_KEY}"),
+            ("LOG", "debug"),
+            ("N", "3"),
+        ];
+        assert_eq!(env, expected);
+        let argv = &config.servers["paid"].command.argv;
+        let expected = [
+            "paid",
+            "--api-key",
+            "REPLACE_ME",
+            "--token=REPLACE_ME",
+            "--format={{x}",
+            "REPLACE_ME",
+        ];
+        assert_eq!(argv, &expected);
+        assert_eq!(config.servers.len(), 3);
+        assert_eq!(config.notes.len(), 3, "{:?}", config.notes);
+        let all = format!("{config:?}");
+        for secret in ["hunter2", "ghp_", "Bearer x"] {
+            assert!(!all.contains(secret), "{secret}: {all}");
+        }
+    }
+
+    #[test]
+    fn the_file_of_an_editor_may_have_comments_and_inputs() {
+        let config = read(
+            r#"{
+              // what to ask for
+              "inputs": [{"type": "promptString", "id": "api-key", "password": true},],
+              "servers": { /* one */
+                "web": {"type": "stdio", "command": "uvx", "args": ["--from", "a//b", "web"],
+                    "env": {"API_KEY": "${input:api-key}", "HOME_DIR": "${env:HOME}"}, "cwd": "${workspaceFolder}/sub", "envFile": ".env",},
+              },
+            }"#,
+        );
+        let web = &config.servers["web"].command;
+        assert_eq!(web.argv, ["uvx", "--from", "a//b", "web"]);
+        assert_eq!(web.env["API_KEY"], "${API_KEY}");
+        assert_eq!(web.env["HOME_DIR"], "${HOME}");
+        assert_eq!(web.cwd.as_deref(), Some("./sub"));
+        assert!(config.notes[0].contains(".env"), "{:?}", config.notes);
+    }
+
+    #[test]
+    fn other_documents_are_left_to_other_readers() {
+        for text in [
+            "{}",
+            "[]",
+            r#"{"tools": []}"#,
+            "nothing",
+            r#"{"servers": [1]}"#,
+        ] {
+            assert_eq!(read_json_config(text), None, "{text}");
+        }
+        let broken = read_json_config(r#"{"mcpServers": {"a": {"command": 1}}}"#).unwrap();
+        assert!(broken.unwrap_err().contains("\"a\""));
+    }
+}
