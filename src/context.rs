@@ -99,7 +99,11 @@ impl CommandContext {
             Some(parent) => current_dir.join(parent),
             None => current_dir.clone(),
         };
-        let loaded = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, lock);
+        let mut loaded = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, lock);
+        if let Some(tools) = loaded.tools.as_mut().filter(|_| !is_stdin) {
+            let files = [path.to_owned(), ToolsLock::path_beside(path)];
+            tools.own_files = files.map(|file| current_dir.join(file)).into();
+        }
         Ok(ToolsFile {
             path: path.to_owned(),
             text,

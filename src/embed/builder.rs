@@ -93,6 +93,7 @@ impl ToolqBuilder {
         };
         if let Some(log) = &log {
             settings.output_dir = Some(log.blob_dir().to_owned());
+            settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
             settings.task_id = log.task_id();
         }
         let session = EmbeddedSession::new(
@@ -149,8 +150,14 @@ fn load_tools(path: &Path) -> Result<(ToolsConfig, Vec<String>), Error> {
     let lock = ToolsLock::read(path)
         .map_err(|why| unreadable(io::Error::new(io::ErrorKind::InvalidData, why)))?;
     let ParsedToolsFile {
-        tools, problems, ..
+        mut tools,
+        problems,
+        ..
     } = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, LockUse::from(&lock));
+    if let Some(tools) = &mut tools {
+        let files = [path.to_owned(), ToolsLock::path_beside(path)];
+        tools.own_files = files.map(|file| current_dir.join(file)).into();
+    }
     let located = |severity: Severity| {
         let text = &text;
         let problems = problems

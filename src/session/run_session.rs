@@ -90,6 +90,7 @@ impl<'a> RunSession<'a> {
         let engine = Engine::new(EngineSettings {
             jobs,
             output_dir: sinks.output_dir(),
+            log_files: sinks.log_files(),
             task_id: task_id.unwrap_or_else(random_task_id),
             budget_limits: settings.budgets,
             agent_history: resume.agent_history(),

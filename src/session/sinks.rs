@@ -74,6 +74,13 @@ impl RunSinks {
         self.log.as_ref().map(|log| log.blob_dir().to_owned())
     }
 
+    /// Returns the files and directories of the log, if there is one.
+    pub fn log_files(&self) -> Vec<PathBuf> {
+        let log = self.log.iter();
+        log.flat_map(|log| [log.path().to_owned(), log.blob_dir().to_owned()])
+            .collect()
+    }
+
     /// Returns the screen to suspend while something else is written to the terminal.
     pub fn screen(&self) -> Option<ProgressScreen> {
         match &self.display {

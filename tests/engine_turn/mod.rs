@@ -334,6 +334,7 @@ impl TestTurn {
                 concurrency: jobs,
                 root: std::env::temp_dir(),
                 dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests"),
+                own_files: Vec::new(),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
                 prices: toolq_core::types::PriceTable::default(),

@@ -7,13 +7,16 @@ use crate::control::Suspendable;
 use crate::http::HttpRunner;
 use crate::mcp::{McpRunner, ServerNotice};
 use crate::settings::EngineSettings;
+use std::path::PathBuf;
 use std::sync::Arc;
-use toolq_core::check::recheck_paths;
+use toolq_core::check::{PathLimits, recheck_paths};
 use toolq_core::types::{Backing, Invocation, Outcome, ToolsConfig};
 
 /// Runs attempts of all kinds of backings in tools.yaml.
 pub(crate) struct BackendRunner {
     tools: Arc<ToolsConfig>,
+    /// Those of the tools file, and the session log.
+    own_files: Vec<PathBuf>,
     commands: CommandRunner,
     requests: HttpRunner,
     agents: AgentRunner,
@@ -24,6 +27,7 @@ impl BackendRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
             tools: Arc::clone(&settings.tools),
+            own_files: [&*settings.tools.own_files, &*settings.log_files].concat(),
             commands: CommandRunner::new(settings),
             requests: HttpRunner::new(settings),
             agents: AgentRunner::new(settings),
@@ -46,7 +50,11 @@ impl BackendRunner {
         let job = Arc::clone(&attempt.job);
         let accepted = &job.accepted;
         // An earlier call of the turn may have made a symlink since the call was checked.
-        if let Err(rejection) = recheck_paths(accepted, &self.tools.root) {
+        let limits = PathLimits {
+            root: &self.tools.root,
+            own_files: &self.own_files,
+        };
+        if let Err(rejection) = recheck_paths(accepted, limits) {
             return Outcome::Rejected(rejection).into();
         }
         if attempt.is_probe {

@@ -110,10 +110,10 @@ impl CallChecker {
         let compiled = &self.schemas[index];
         let input = call.input.as_ref().map_err(rejection::unreadable_input)?;
         let valid = self.validate_input(tool, compiled, input)?;
-        let outside_paths =
-            path_confinement::find_outside_paths(tool, &valid.input, &self.tools.root);
-        if !outside_paths.is_empty() {
-            return Err(rejection::path_outside_root(outside_paths));
+        let limits = self.tools.path_limits();
+        let refused_paths = path_confinement::find_refused_paths(tool, &valid.input, limits);
+        if !refused_paths.is_empty() {
+            return Err(rejection::path_outside_root(refused_paths));
         }
         let invocation =
             invocation::build_invocation(tool, &valid.input).map_err(rejection::invalid_input)?;

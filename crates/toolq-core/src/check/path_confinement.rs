@@ -8,34 +8,65 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::check::fill::path_texts::{
     PathText, command_path_texts, mcp_path_texts, value_path_texts,
 };
+use crate::check::own_files::find_own_file;
 use crate::check::path_bounds::PathBounds;
 use crate::check::rejection;
 use crate::json::Input;
-use crate::types::{AcceptedCall, Backing, CommandBacking, ProblemDetail, Rejection, Tool};
+use crate::types::{
+    AcceptedCall, Backing, CommandBacking, Effect, ProblemDetail, Rejection, Tool, ToolsConfig,
+};
 
 /// The message for every refused path; a cause may follow.
 const REFUSAL: &str = "Path must be within working directory";
 
+/// Where the paths of calls may lead.
+#[derive(Debug, Clone, Copy)]
+pub struct PathLimits<'a> {
+    /// The directory that they must stay inside.
+    pub root: &'a Path,
+    /// Files and directories in it that only calls of `read` tools may be given.
+    pub own_files: &'a [PathBuf],
+}
+
+impl ToolsConfig {
+    /// Returns where the paths of calls may lead.
+    pub fn path_limits(&self) -> PathLimits<'_> {
+        PathLimits {
+            root: &self.root,
+            own_files: &self.own_files,
+        }
+    }
+}
+
 /// Judges the paths of a call that was accepted earlier once more.
 ///
 /// # Errors
-/// The rejection of the call, because a path leads outside of `root` now.
-pub fn recheck_paths(accepted: &AcceptedCall, root: &Path) -> Result<(), Rejection> {
-    let details = find_outside_paths(&accepted.tool, &accepted.input, root);
+/// The rejection of the call, because a path leads outside of `root` or to one of toolq's own files now.
+pub fn recheck_paths(accepted: &AcceptedCall, limits: PathLimits<'_>) -> Result<(), Rejection> {
+    let details = find_refused_paths(&accepted.tool, &accepted.input, limits);
     if details.is_empty() {
         return Ok(());
     }
     Err(rejection::path_outside_root(details))
 }
 
-/// Finds the inputs named in `paths` that lead outside `root`, or whose target can't be determined. Relative paths
-/// start in the directory where the tool's program runs.
-pub(crate) fn find_outside_paths(tool: &Tool, input: &Input, root: &Path) -> Vec<ProblemDetail> {
+/// Finds the inputs named in `paths` that lead outside the root, whose target can't be determined, or that lead a tool with
+/// effects to one of toolq's own files. Relative paths start in the directory where the tool's program runs.
+pub(crate) fn find_refused_paths(
+    tool: &Tool,
+    input: &Input,
+    PathLimits { root, own_files }: PathLimits<'_>,
+) -> Vec<ProblemDetail> {
+    let own_files = if tool.effect == Effect::Read {
+        &[]
+    } else {
+        own_files
+    };
     let command = match &tool.backing {
         Some(Backing::Command(command)) => Some(command),
         _ => None,
@@ -62,21 +93,33 @@ pub(crate) fn find_outside_paths(tool: &Tool, input: &Input, root: &Path) -> Vec
     let mut details: Vec<ProblemDetail> = Vec::new();
     for path in path_texts(tool, command, input) {
         let PathText { pointer, text, .. } = path;
-        let verdict = match text {
-            Some(text) if path.is_guess => bounds.check_guess(&text),
-            Some(text) => bounds.check_path(&text),
+        let verdict = match &text {
+            Some(text) if path.is_guess => bounds.check_guess(text),
+            Some(text) => bounds.check_path(text),
             None => Err("it isn't a string"),
         };
-        let Err(cause) = verdict else { continue };
-        let message = match cause {
-            "" => REFUSAL.to_owned(),
-            cause => format!("{REFUSAL} ({cause})"),
+        let text = text.unwrap_or_default();
+        let message = match verdict {
+            Err("") => REFUSAL.to_owned(),
+            Err(cause) => format!("{REFUSAL} ({cause})"),
+            Ok(()) => match find_own_file(&text, base, own_files) {
+                Some(file) => refuse_own_file(file),
+                None => continue,
+            },
         };
         if details.iter().all(|detail| detail.path != pointer) {
             details.push(ProblemDetail::new(pointer, message));
         }
     }
     details
+}
+
+/// Says why a tool with effects can't have the path of this file.
+fn refuse_own_file(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    format!(
+        "Path must not lead to {name}, which belongs to toolq: only tools that read may open it"
+    )
 }
 
 /// Whether a directory that exists isn't in `root`: a call may have replaced it with a symlink.

@@ -72,6 +72,7 @@ pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
         root: PathBuf::from("/root"),
         dir: PathBuf::from("/root"),
         servers: Vec::new(),
+        own_files: Vec::new(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),

@@ -44,6 +44,7 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         dir: root.clone(),
         root,
         servers: Vec::new(),
+        own_files: Vec::new(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),

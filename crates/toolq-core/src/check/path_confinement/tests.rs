@@ -28,17 +28,24 @@ fn command_backing(argument: &str, root: &Path) -> CommandBacking {
     }
 }
 
+fn within(root: &Path) -> PathLimits<'_> {
+    PathLimits {
+        root,
+        own_files: &[],
+    }
+}
+
 /// Returns the pointers of the refused inputs. The inputs `p`, `q` and `list` are paths.
 fn refused(command: CommandBacking, input: &Value, root: &Path) -> Vec<String> {
     let mut tool = tool_with_backing(Backing::Command(command));
     tool.paths = ["p", "q", "list"].map(|name| vec![name.to_owned()]).into();
     let input = Input::parse(&input.to_string()).unwrap();
-    let details = find_outside_paths(&tool, &input, root);
+    let details = find_refused_paths(&tool, &input, within(root));
     details.into_iter().map(|detail| detail.path).collect()
 }
 
 /// A root with `docs/` and `src/`, and links to a directory outside: `out`, `docs/out`, `out.txt` and `docs/out.md`.
-fn sandbox() -> (tempfile::TempDir, std::path::PathBuf) {
+fn sandbox() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
     for name in ["root/docs", "root/src", "outside"] {
@@ -211,7 +218,7 @@ fn a_working_directory_stays_inside_the_root() {
         };
         let tool = tool_with_backing(Backing::Command(command));
         let input = Input::parse("{}").unwrap();
-        let details = find_outside_paths(&tool, &input, &root);
+        let details = find_refused_paths(&tool, &input, within(&root));
         assert_eq!(!details.is_empty(), is_refused, "{cwd}");
     }
 }
@@ -226,10 +233,10 @@ fn a_path_is_judged_again_before_the_call_starts() {
     let Verdict::Accepted(accepted) = &checked.verdict else {
         unreachable!()
     };
-    assert!(recheck_paths(accepted, &root).is_ok());
+    assert!(recheck_paths(accepted, within(&root)).is_ok());
     std::fs::remove_dir(root.join("src")).unwrap();
     symlink(dir.path().join("outside"), root.join("src")).unwrap();
-    let details = recheck_paths(accepted, &root).unwrap_err().details;
+    let details = recheck_paths(accepted, within(&root)).unwrap_err().details;
     assert_eq!(details[0].path, "/p");
 }
 
@@ -246,7 +253,7 @@ fn a_path_that_is_also_passed_on_as_data_is_judged_as_it_is() {
         let mut tool = tool_with_backing(Backing::Command(command));
         tool.paths = vec![vec!["o".to_owned(), "p".to_owned()]];
         let input = Input::parse(r#"{"o": {"p": "../../x", "q": 1}}"#).unwrap();
-        find_outside_paths(&tool, &input, &root).len()
+        find_refused_paths(&tool, &input, within(&root)).len()
     };
     for (argument, stdin, count) in [
         ("", StdinSource::None, 0),
@@ -302,10 +309,47 @@ tools:
         ("../../x", true),
     ] {
         let input = Input::parse(&json!({ "p": value }).to_string()).unwrap();
-        let details = find_outside_paths(&tools.tools[0], &input, &root);
+        let details = find_refused_paths(&tools.tools[0], &input, within(&root));
         assert_eq!(!details.is_empty(), is_refused, "{value}");
     }
     symlink("../../outside", root.join("src/link")).unwrap();
     let input = Input::parse(r#"{"p": "link"}"#).unwrap();
-    assert!(!find_outside_paths(&tools.tools[0], &input, &root).is_empty());
+    assert!(!find_refused_paths(&tools.tools[0], &input, within(&root)).is_empty());
+}
+
+/// What says what may run isn't for a model to write. Reading it is harmless.
+#[test]
+fn only_a_tool_that_reads_gets_the_path_of_an_own_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    std::fs::write(root.join("tools.yaml"), "").unwrap();
+    symlink("tools.yaml", root.join("link")).unwrap();
+    let own_files = [root.join("tools.yaml"), root.join("tools.lock")];
+    let limits = PathLimits {
+        root: &root,
+        own_files: &own_files,
+    };
+    let mut tool = tool_with_backing(Backing::Command(command_backing("{p}", &root)));
+    tool.paths = vec![vec!["p".to_owned()]];
+    for effect in [Effect::Read, Effect::Idempotent, Effect::Write] {
+        tool.effect = effect;
+        for (path, is_own) in [
+            ("tools.yaml", true),
+            ("link", true),
+            ("tools.lock", true),
+            ("a", false),
+        ] {
+            let input = Input::parse(&json!({ "p": path }).to_string()).unwrap();
+            let details = find_refused_paths(&tool, &input, limits);
+            let is_refused = is_own && effect != Effect::Read;
+            assert_eq!(details.len(), usize::from(is_refused), "{effect:?} {path}");
+            if let Some(detail) = details.first() {
+                assert!(
+                    detail.message.contains("belongs to toolq"),
+                    "{}",
+                    detail.message
+                );
+            }
+        }
+    }
 }

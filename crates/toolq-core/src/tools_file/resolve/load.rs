@@ -124,6 +124,7 @@ fn resolve_tools_file(
         tools,
         root,
         dir: context.dir.to_owned(),
+        own_files: Vec::new(),
         messages,
         formats: file.formats.value().copied().unwrap_or_default(),
         prices: prices::resolve_prices(&file.prices, context.diagnostics),

@@ -78,6 +78,7 @@ fn tools() -> ToolsConfig {
         concurrency: NonZeroUsize::MIN,
         root: PathBuf::new(),
         dir: PathBuf::new(),
+        own_files: Vec::new(),
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
         prices: crate::types::PriceTable::default(),
