@@ -204,6 +204,41 @@ fn a_server_ends_with_the_run_even_where_commands_may_leave_processes() {
     });
 }
 
+/// What says what may run, and what is on record, isn't for a model to write.
+#[test]
+fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
+    let tools = TOOLS.replace(
+        "  fail: *read",
+        r#"  open: {input_schema: {type: object}, effect: read, paths: [p], mcp: {server: notes, tool: read}}
+  save: {input_schema: {type: object}, paths: [p], mcp: {server: notes, tool: read}}
+  append: {input_schema: {type: object, properties: {p: {type: string}}, required: [p]}, paths: [p], on_failure: continue, command: [touch, "{p}"]}
+  fail: *read"#,
+    );
+    let paths = [
+        "tools.yaml",
+        "link",
+        "tools.lock",
+        "log.jsonl",
+        "log.jsonl.d/x",
+        "a.txt",
+    ];
+    let calls: Vec<(&str, Value)> = ["open", "save", "append"]
+        .iter()
+        .flat_map(|tool| paths.iter().map(|path| (*tool, json!({ "p": path }))))
+        .collect();
+    let sandbox = sandbox(&calls).tools(&tools);
+    std::os::unix::fs::symlink("tools.yaml", sandbox.path().join("link")).unwrap();
+    let output = sandbox.run(&["run", "-q", "--log", "log.jsonl"]);
+    let results = output.result_texts();
+    for ((tool, input), (text, is_error)) in calls.iter().zip(&results) {
+        let is_refused = *tool != "open" && input["p"] != "a.txt";
+        assert_eq!(*is_error, is_refused, "{tool} {input}: {text}");
+        assert_eq!(text.contains("belongs to toolq"), is_refused, "{text}");
+    }
+    assert_eq!(lines(output.dir.path(), "calls").len(), paths.len() + 1);
+    assert_eq!(output.file("a.txt").as_deref(), Some(""));
+}
+
 #[test]
 fn errors_of_the_server_are_results_and_images_stay_images() {
     let calls = ["fail", "refuse", "picture", "count", "read"].map(|tool| (tool, json!({})));
@@ -218,6 +253,78 @@ fn errors_of_the_server_are_results_and_images_stay_images() {
     );
     assert_eq!(text(3), r#"{"n":12345678901234567890.10}"#);
     assert_eq!(text(4), "one\ntwo");
+}
+
+/// What a model can't read as it is stays beside the log. The text says where.
+#[test]
+fn sounds_resources_and_images_without_room_are_kept_beside_the_log() {
+    let large = "QUJD".repeat(30_000);
+    let content = json!([
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "image", "data": large, "mimeType": "image/png"},
+        {"type": "image", "data": "PHN2Zy8+", "mimeType": "image/svg+xml"},
+        {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "file:///a.pdf", "mimeType": "application/pdf", "blob": "JVBERg=="}},
+        {"type": "resource_link", "uri": "file:///b.txt", "name": "b"},
+        {"type": "audio", "data": "no base64", "mimeType": "audio/wav"},
+    ]);
+    let result = json!({ "content": content }).to_string();
+    let server = SERVER.replace(
+        "*'\"name\":\"picture\"'*)",
+        "*'\"name\":\"picture\"'*|*'\"name\":\"plain\"'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\\n' \"$id\" \"$(cat content.json)\" ;;\n    *never*)",
+    );
+    let tools = TOOLS.replace("  fail: *read", "  plain: *read\n  fail: *read");
+    let calls = [("picture", json!({})), ("plain", json!({}))];
+    let script = r#""$TOOLQ" run -q --log log.jsonl && "$TOOLQ" -q log verify log.jsonl >&2"#;
+    let output = sandbox(&calls)
+        .tools(&tools)
+        .program("server", &server)
+        .file("content.json", &result)
+        .run_shell(script)
+        .assert_exit(0);
+    let results = output.results();
+    let blocks = results[0]["content"].as_array().unwrap();
+    assert_eq!(blocks[0]["source"]["data"], "AAAA");
+    let text = |index: usize| blocks[index]["text"].as_str().unwrap();
+    let saved = |index: usize, what: &str| {
+        let rest = text(index)
+            .strip_prefix(what)
+            .unwrap_or_else(|| panic!("{}", text(index)));
+        let path = rest
+            .strip_prefix(", saved in ")
+            .unwrap()
+            .strip_suffix(']')
+            .unwrap();
+        (
+            fs::read(output.dir.path().join(path)).unwrap(),
+            path.to_owned(),
+        )
+    };
+    assert_eq!(
+        saved(1, "[an image of type image/png, 87.8 KiB").0,
+        b"ABC".repeat(30_000)
+    );
+    assert_eq!(
+        saved(2, "[an image of type image/svg+xml, 6 bytes").0,
+        b"<svg/>"
+    );
+    let (sound, path) = saved(3, "[a sound of type audio/wav, 4 bytes");
+    assert_eq!(sound, b"RIFF");
+    assert!(
+        path.contains("log.jsonl.d/") && path.strip_suffix(".wav").is_some(),
+        "{path}"
+    );
+    assert_eq!(
+        saved(4, "[the binary resource file:///a.pdf, 4 bytes").0,
+        b"%PDF"
+    );
+    assert_eq!(text(5), "[a link to file:///b.txt, b]");
+    assert_eq!(text(6), "[a sound of type audio/wav that can't be decoded]");
+    let plain = results[1]["content"].as_str().unwrap();
+    assert!(
+        plain.starts_with("[an image of type image/png, 3 bytes, saved in "),
+        "{plain}"
+    );
 }
 
 #[test]
@@ -444,6 +551,37 @@ fn nothing_of_a_server_survives_a_killed_run() {
     wait_until("nothing is left", || {
         !pids.iter().any(|pid| is_running(pid))
     });
+}
+
+/// What another program is configured with runs here, too, with secrets from the environment alone.
+#[test]
+fn servers_of_another_program_are_imported_and_run() {
+    let config = r#"{"mcpServers": {
+        "notes": {"command": "./server", "args": ["--", "{x}"], "env": {"SERVER_TOKEN": "s3cr3t-in-the-file", "MODE": "fast"}},
+        "far": {"url": "https://mcp.example.com/"}
+    }}"#;
+    let script = r#""$TOOLQ" init --from .mcp.json -c imported.yaml &&
+        printf 'tools:\n  die: {input_schema: {type: object}, effect: read, mcp: {server: notes}}\n' >> imported.yaml &&
+        "$TOOLQ" run -q -c imported.yaml"#;
+    let server = SERVER.replace("out of cheese", "$MODE $* $SERVER_TOKEN");
+    let output = sandbox(&[("die", json!({}))])
+        .program("server", &server)
+        .file(".mcp.json", config)
+        .env("SERVER_TOKEN", "s3cr3t-canary-value")
+        .run_shell(script)
+        .assert_exit(0);
+    let results = output.result_texts();
+    assert!(results[0].0.contains("fast -- {x} [masked]"), "{results:?}");
+    let imported = output.file("imported.yaml").unwrap();
+    assert!(imported.contains("${SERVER_TOKEN}"), "{imported}");
+    assert!(!imported.contains("s3cr3t"), "{imported}");
+    assert!(
+        output
+            .stderr
+            .contains("\"far\" is left out: it is served over HTTP"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

@@ -210,6 +210,7 @@ fn replay_exchange(
         jobs: tools.concurrency,
         tools,
         output_dir: None,
+        log_files: Vec::new(),
         supervisor_program: None,
         confinement: None,
         environment: std::sync::Arc::new(environment),

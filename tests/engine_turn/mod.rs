@@ -344,6 +344,7 @@ impl TestTurn {
             }),
             jobs,
             output_dir: self.outputs,
+            log_files: Vec::new(),
             supervisor_program: (!self.unsupervised).then(|| env!("CARGO_BIN_EXE_toolq").into()),
             confinement: None,
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),

@@ -92,12 +92,14 @@ pub(crate) fn list_blob_files(blob_dir: &Path) -> io::Result<Option<Vec<(PathBuf
     Ok(Some(blobs))
 }
 
-/// Returns whether `name` is that of a blob, of a saved output, or of either while it is being written.
+/// Returns whether `name` is that of a blob, of a saved output or attachment, or of one of them while it is being written.
 fn is_blob_file_name(name: &str) -> bool {
-    let digest = name
-        .strip_suffix(".part")
-        .or(name.strip_suffix(".txt"))
-        .unwrap_or(name);
+    let is_extension =
+        |text: &str| text.len() <= 4 && text.chars().all(|c| c.is_ascii_alphanumeric());
+    let digest = match name.split_once('.') {
+        Some((digest, extension)) if is_extension(extension) => digest,
+        _ => name,
+    };
     let unfinished = name
         .strip_prefix('.')
         .and_then(|name| name.strip_suffix(".part"));

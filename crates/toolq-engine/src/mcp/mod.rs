@@ -1,6 +1,7 @@
 //! MCP backings: call the tools of servers, each of which serves many calls: a program, or one that runs elsewhere.
 
 mod announcement;
+mod attachments;
 mod connection;
 mod http_endpoint;
 mod http_exchange;

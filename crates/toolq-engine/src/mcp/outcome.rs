@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
+use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, describe_loss};
 use crate::output::OutputCollector;
 use toolq_core::types::{
@@ -14,6 +15,10 @@ use toolq_mcp::{CallToolResult, ContentBlock};
 
 /// What a call is told that came with a session which the server no longer knows.
 const SESSION_EXPIRED: &str = "The server no longer knew the session, and refused the call without running it. The next call begins another session.";
+/// The types of images that models read.
+const MODEL_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// How much the form of a block adds to its content, at most.
+const BLOCK_BYTES: u64 = 100;
 
 /// Returns the outcome of a call of a tool with this effect. `was_sent` says whether the server may have seen the call.
 pub(crate) fn outcome_of_reply(
@@ -21,6 +26,7 @@ pub(crate) fn outcome_of_reply(
     server: &str,
     (effect, was_sent): (Effect, bool),
     mut output: OutputCollector,
+    attachments: &Attachments,
     start_failure: impl FnOnce(i32) -> Outcome,
 ) -> Outcome {
     let failed_with = |mut output: OutputCollector, text: &str, ending| {
@@ -32,9 +38,12 @@ pub(crate) fn outcome_of_reply(
     };
     let failed = |output, text: &str| failed_with(output, text, CallEnding::ServerError);
     match reply {
-        CallReply::Answered(Ok(result)) if result.is_error => failed(output, &text_of(&result)),
+        CallReply::Answered(Ok(result)) if result.is_error => {
+            failed(output, &text_of(&result, attachments))
+        }
         CallReply::Answered(Ok(result)) => {
-            output.push(document_of(&result, output.kind()).as_bytes());
+            let document = document_of(&result, &output, attachments);
+            output.push(document.as_bytes());
             output.into_outcome(CallEnding::Answered, String::new)
         }
         CallReply::Answered(Err(error)) => failed(output, &error.to_string()),
@@ -105,36 +114,63 @@ pub(crate) fn transport_error(server: &str, was_sent: bool, detail: String) -> T
 }
 
 /// Returns the answer in the form that the tool's `output` declares.
-fn document_of(result: &CallToolResult, kind: OutputKind) -> String {
-    match (kind, &result.structured_content) {
+fn document_of(
+    result: &CallToolResult,
+    output: &OutputCollector,
+    attachments: &Attachments,
+) -> String {
+    match (output.kind(), &result.structured_content) {
         (OutputKind::Json, Some(json)) => json.get().to_owned(),
-        (OutputKind::Content, _) => {
-            let blocks = result.content.iter().map(|block| match block {
-                ContentBlock::Image { data, mime_type } => json!({
-                    "type": "image",
-                    "source": {"type": "base64", "media_type": mime_type, "data": data},
-                }),
-                other => json!({"type": "text", "text": text_of_block(other)}),
-            });
-            blocks.collect::<serde_json::Value>().to_string()
-        }
+        (OutputKind::Content, _) => blocks_of(result, output.max_shown(), attachments),
         (OutputKind::Text, Some(json)) if result.content.is_empty() => json.get().to_owned(),
-        (OutputKind::Text | OutputKind::Json, _) => text_of(result),
+        (OutputKind::Text | OutputKind::Json, _) => text_of(result, attachments),
     }
 }
 
+/// Returns the blocks as a model reads them. An image for which there is no room, or of a type that no model reads, becomes a
+/// line of text.
+fn blocks_of(result: &CallToolResult, max_bytes: u64, attachments: &Attachments) -> String {
+    let mut room = max_bytes;
+    let blocks = result.content.iter().map(|block| {
+        if let ContentBlock::Image { data, mime_type } = block
+            && MODEL_IMAGE_TYPES.contains(&&**mime_type)
+        {
+            let image = json!({
+                "type": "image",
+                "source": {"type": "base64", "media_type": mime_type, "data": data},
+            });
+            let bytes = data.len() as u64 + BLOCK_BYTES;
+            if let Some(rest) = room.checked_sub(bytes) {
+                room = rest;
+                return image;
+            }
+        }
+        let text = text_of_block(block, attachments);
+        room = room.saturating_sub(text.len() as u64 + BLOCK_BYTES);
+        json!({"type": "text", "text": text})
+    });
+    blocks.collect::<serde_json::Value>().to_string()
+}
+
 /// Returns the text blocks, each on lines of its own.
-fn text_of(result: &CallToolResult) -> String {
-    let texts: Vec<String> = result.content.iter().map(text_of_block).collect();
+fn text_of(result: &CallToolResult, attachments: &Attachments) -> String {
+    let blocks = result.content.iter();
+    let texts: Vec<String> = blocks
+        .map(|block| text_of_block(block, attachments))
+        .collect();
     texts.join("\n")
 }
 
-/// Returns a block as text. What can't be shown as text is named.
-fn text_of_block(block: &ContentBlock) -> String {
+/// Returns a block as text. What isn't text is kept beside the log, and named.
+fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> String {
     match block {
         ContentBlock::Text { text } => text.clone(),
-        ContentBlock::Image { mime_type, .. } => format!("[an image of type {mime_type}]"),
-        ContentBlock::Audio { mime_type, .. } => format!("[a sound of type {mime_type}]"),
+        ContentBlock::Image { data, mime_type } => {
+            attachments.keep(&format!("an image of type {mime_type}"), mime_type, data)
+        }
+        ContentBlock::Audio { data, mime_type } => {
+            attachments.keep(&format!("a sound of type {mime_type}"), mime_type, data)
+        }
         ContentBlock::ResourceLink { uri, name, .. } => {
             let mut text = format!("[a link to {uri}");
             if !name.is_empty() {
@@ -142,9 +178,14 @@ fn text_of_block(block: &ContentBlock) -> String {
             }
             text + "]"
         }
-        ContentBlock::Resource { resource } => match &resource.text {
-            Some(text) => text.clone(),
-            None => format!("[the binary resource {}]", resource.uri),
+        ContentBlock::Resource { resource } => match (&resource.text, &resource.blob) {
+            (Some(text), _) => text.clone(),
+            (None, Some(blob)) => {
+                let mime_type = resource.mime_type.as_deref().unwrap_or_default();
+                let what = format!("the binary resource {}", resource.uri);
+                attachments.keep(&what, mime_type, blob)
+            }
+            (None, None) => format!("[the resource {}]", resource.uri),
         },
         ContentBlock::Unknown => "[content of an unknown type]".to_owned(),
     }

@@ -131,7 +131,7 @@ impl ServerProcess {
         // What it wrote last is in the pipe. A process that it left may hold the other end, but is killed below.
         self.drain_stderr(Duration::ZERO).await;
         let exit = self.child.close(Leftovers::Kill, control).await;
-        let (bytes, path) = self.saved_stderr.finish();
+        let (bytes, path) = self.saved_stderr.finish("txt");
         (exit, SavedStderr { bytes, path })
     }
 

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::sync::Arc;
 
 use tokio::time::timeout;
 
 use crate::backends::BackendRunner;
 use crate::command::{ChildExit, ChildProcess, ProxiedEnds};
 use crate::control::RunControl;
+use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::CallReply;
 use crate::mcp::outcome::outcome_of_reply;
 use crate::mcp::process::{read_chunk, write_some};
@@ -130,5 +132,11 @@ pub fn outcome_of_answer(
     let output = OutputCollector::for_response(tool, outputs, &settings.mask, None);
     let start_failure = |_| Outcome::NoBacking;
     let sent = (Effect::Read, true);
-    outcome_of_reply(CallReply::Answered(result), "", sent, output, start_failure)
+    let attachments = Attachments {
+        dir: outputs.cloned(),
+        max_bytes: tool.max_saved,
+        mask: Arc::clone(&settings.mask),
+    };
+    let reply = CallReply::Answered(result);
+    outcome_of_reply(reply, "", sent, output, &attachments, start_failure)
 }

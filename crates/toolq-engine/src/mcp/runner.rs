@@ -19,6 +19,7 @@ use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::{HttpClients, SendGuard};
+use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
 use crate::mcp::http_endpoint::HttpEndpoint;
 use crate::mcp::http_transport::HttpTransport;
@@ -170,7 +171,14 @@ impl McpRunner {
                 };
                 let retry_after = reply.retry_after();
                 let effect = (tool.effect, was_sent);
-                let outcome = outcome_of_reply(reply, &server.name, effect, output, start_failure);
+                let attachments = Attachments {
+                    dir: self.outputs.clone(),
+                    max_bytes: tool.max_saved,
+                    mask: Arc::clone(&self.mask),
+                };
+                let name = &server.name;
+                let outcome =
+                    outcome_of_reply(reply, name, effect, output, &attachments, start_failure);
                 let outcome = match violation {
                     Some(problem) => refuse_output(outcome, self.mask.apply(&problem).into_owned()),
                     None => outcome,

@@ -80,6 +80,11 @@ impl OutputCollector {
         self.kind
     }
 
+    /// Returns how many bytes the model can be shown.
+    pub(crate) fn max_shown(&self) -> u64 {
+        self.limits.max_shown
+    }
+
     /// Counts every byte with `counter`.
     pub(crate) fn with_counter(self, counter: OutputCounter) -> Self {
         Self {

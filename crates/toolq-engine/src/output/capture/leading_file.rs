@@ -42,8 +42,8 @@ impl LeadingFile {
         masked.push(bytes, |bytes| save(bytes, dir, *max_bytes, file));
     }
 
-    /// Returns how many bytes came, and the file if there is one.
-    pub(crate) fn finish(mut self) -> (u64, Option<PathBuf>) {
+    /// Returns how many bytes came, and the file, if there is one, with this extension.
+    pub(crate) fn finish(mut self, extension: &str) -> (u64, Option<PathBuf>) {
         let Self {
             masked,
             dir,
@@ -52,7 +52,7 @@ impl LeadingFile {
             ..
         } = &mut self;
         masked.finish(|bytes| save(bytes, dir, *max_bytes, file));
-        let path = self.file.and_then(|file| file.persist().ok());
+        let path = self.file.and_then(|file| file.persist_as(extension).ok());
         (self.total_bytes, path)
     }
 }

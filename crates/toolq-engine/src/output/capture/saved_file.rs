@@ -53,7 +53,13 @@ impl SavedFile {
 
     /// Gives the file its final name, the SHA-256 of its contents, and returns its path.
     pub(super) fn persist(self) -> io::Result<PathBuf> {
-        let path = self.dir.join(format!("{}.txt", hex_digest(self.digest)));
+        self.persist_as("txt")
+    }
+
+    /// Like [`Self::persist`], with another extension.
+    pub(super) fn persist_as(self, extension: &str) -> io::Result<PathBuf> {
+        let name = format!("{}.{extension}", hex_digest(self.digest));
+        let path = self.dir.join(name);
         self.file.persist(&path)?;
         Ok(path)
     }

@@ -1,0 +1,56 @@
+//! Keeps what a server answered that isn't text, beside the log. The model reads a line that says where.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use data_encoding::BASE64;
+
+use crate::output::LeadingFile;
+use redact::Mask;
+use toolq_core::text::format_bytes;
+
+/// Where the contents of a call's answer are kept.
+#[derive(Debug)]
+pub(crate) struct Attachments {
+    /// `None` keeps nothing.
+    pub(crate) dir: Option<PathBuf>,
+    /// How large one of them may be.
+    pub(crate) max_bytes: u64,
+    pub(crate) mask: Arc<Mask>,
+}
+
+impl Attachments {
+    /// Keeps content in base64, and returns the line that stands for it. `what` names it: `a sound of type audio/wav`.
+    pub(crate) fn keep(&self, what: &str, mime_type: &str, base64: &str) -> String {
+        let Ok(bytes) = BASE64.decode(base64.as_bytes()) else {
+            return format!("[{what} that can't be decoded]");
+        };
+        let size = format_bytes(bytes.len() as u64);
+        if bytes.len() as u64 > self.max_bytes {
+            return format!("[{what}, {size}, more than max_saved]");
+        }
+        let mut file = LeadingFile::new(self.dir.clone(), self.max_bytes, Arc::clone(&self.mask));
+        file.push(&bytes);
+        match file.finish(extension_of(mime_type)).1 {
+            Some(path) => format!("[{what}, {size}, saved in {}]", path.display()),
+            None => format!("[{what}, {size}, not saved]"),
+        }
+    }
+}
+
+/// Returns the usual extension of files of this type.
+fn extension_of(mime_type: &str) -> &'static str {
+    match mime_type {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/ogg" => "ogg",
+        "application/pdf" => "pdf",
+        "application/zip" => "zip",
+        _ => "bin",
+    }
+}
