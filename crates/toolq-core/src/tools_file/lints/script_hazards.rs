@@ -11,7 +11,11 @@ const NAMING_BUILTINS: [&str; 7] = [
 ];
 
 /// Whether `script` runs one of `values`, or a part of it. They are the names of parameters, such as `1` or `QUERY`.
+/// A script that is nothing but `eval "$QUERY"` doesn't count: there, running the value is what the author wants.
 pub(crate) fn runs_any_value(script: &str, values: &BTreeSet<String>) -> bool {
+    if is_only_eval(script) {
+        return false;
+    }
     // The lines of a here-document aren't commands.
     if script.replace("<<<", "").contains("<<") {
         return false;
@@ -31,6 +35,12 @@ pub(crate) fn runs_any_value(script: &str, values: &BTreeSet<String>) -> bool {
     commands
         .iter()
         .any(|words| command_runs_value(words, &values))
+}
+
+fn is_only_eval(script: &str) -> bool {
+    let name = script.trim().strip_prefix("eval \"$");
+    let name = name.and_then(|rest| rest.strip_suffix('"'));
+    name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
 fn command_runs_value(words: &[ShellWord], values: &BTreeSet<String>) -> bool {
@@ -124,6 +134,7 @@ mod tests {
             "printf '%s' \"${1:-x}\"",
             "cat <<END\n$1\nEND",
             "echo $(( ($1 + 1) * 2 ))",
+            "eval \"$QUERY\"",
             "(( $1 > 2 )) && echo a",
         ] {
             assert!(!runs_value(script), "{script}");
