@@ -517,6 +517,44 @@ fn a_server_that_nobody_calls_is_ended_and_started_again() {
     assert!(output.stderr.contains(r#"["idle",1]"#), "{}", output.stderr);
 }
 
+/// A server that was idle and ends only when it is told to, or after 4 s by SIGKILL. A call that needs it again waits
+/// within its own timeout, and calls of another server don't wait at all.
+#[test]
+fn a_server_that_takes_long_to_end_holds_up_only_its_own_calls() {
+    let slow_end = "trap '' TERM; echo eof >> ends; until [ -e released ]; do sleep 0.05; done; echo released >> ends";
+    let server = SERVER.replace("echo eof >> ends", slow_end);
+    let other = SERVER.replace(">> ends", ">> other_ends");
+    let other = other.replace(">> starts", ">> other_starts");
+    let tools = TOOLS
+        .replace(
+            "  notes:\n",
+            "  other: {command: {argv: [./other]}}\n  notes:\n    idle: 50ms\n",
+        )
+        .replace(
+            "  fail: *read",
+            "  wait: {input_schema: {type: object}, command: [sh, -c, 'until [ -e ends ]; do sleep 0.05; done']}
+  release: {input_schema: {type: object}, command: [touch, released]}
+  impatient: {input_schema: {type: object}, effect: read, timeout: 300ms, mcp: {server: notes, tool: read}}
+  other: {input_schema: {type: object}, effect: read, mcp: {server: other}}
+  fail: *read",
+        );
+    let calls = ["read", "wait", "impatient", "other", "release"].map(|tool| (tool, json!({})));
+    let output = sandbox(&calls)
+        .tools(&tools)
+        .program("server", &server)
+        .program("other", &other)
+        .run(&["run", "-q"]);
+    let results = output.result_texts();
+    assert!(
+        results[2].0.contains("not ready within 300ms"),
+        "{results:?}"
+    );
+    assert_eq!(results[3], ("one\ntwo".to_owned(), false));
+    let dir = output.dir.path();
+    assert_eq!(lines(dir, "ends"), ["eof", "released"], "{results:?}");
+    assert_eq!(lines(dir, "starts").len(), 1, "nobody needs it any more");
+}
+
 /// A call that takes long is no lack of calls.
 #[test]
 fn a_server_with_a_call_is_not_idle() {

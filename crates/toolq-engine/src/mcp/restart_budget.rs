@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(crate) const RESTART_WINDOW: Duration = Duration::from_mins(10);
 
 /// The restarts of a server.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RestartBudget {
     /// When it was started again after it had ended by itself.
     restarts: Vec<Instant>,

@@ -1,72 +1,44 @@
-//! Runs MCP backings: starts a server or connects to it at its first call, hands it the call, and waits for the answer
-//! within the call's timeout.
+//! Runs MCP backings: hands a call to its server, and waits for the answer. The call's timeout counts from the start,
+//! while the server starts, too.
 
-use std::collections::HashMap;
-use std::mem;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Mutex, oneshot};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::sync::oneshot;
 
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
-use crate::http::{HttpClients, SendGuard};
+use crate::http::SendGuard;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
-use crate::mcp::http_endpoint::HttpEndpoint;
-use crate::mcp::http_transport::HttpTransport;
-use crate::mcp::notices::{ServerNotice, ServerNotices};
+use crate::mcp::notices::ServerNotice;
 use crate::mcp::outcome::{outcome_of_reply, refuse_output, transport_error};
 use crate::mcp::output_schemas::OutputSchemas;
-use crate::mcp::process::ServerProcess;
-use crate::mcp::restart_budget::{RESTART_WINDOW, RestartBudget};
-use crate::mcp::server_life::ServerLife;
-use crate::mcp::transport::Transport;
+use crate::mcp::server_connections::ServerConnections;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_json;
 use crate::progress::ProgressSender;
 use crate::settings::EngineSettings;
-use crate::timing::SERVER_GRACE;
 use redact::Mask;
 use toolq_core::os::Environment;
-use toolq_core::text::{format_count, format_duration};
+use toolq_core::text::format_duration;
 use toolq_core::types::{
     Backing, CallOutput, DoubtCause, Effect, McpBacking, McpInvocation, Outcome, ServerConfig,
-    ServerTransport,
 };
-
-/// How long all servers together may take to end: each first ends by itself, then after SIGTERM, then by SIGKILL.
-const END_TIMEOUT: Duration = SERVER_GRACE.saturating_mul(3);
 
 /// Calls the tools of the servers of a tools.yaml.
 pub(crate) struct McpRunner {
     environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
-    clients: HttpClients,
-    /// By the server's name. Locked while a server starts, so that it starts once.
-    connections: Mutex<HashMap<String, OpenConnection>>,
+    connections: ServerConnections,
     next_ticket: AtomicU64,
     output_schemas: OutputSchemas,
-    notices: ServerNotices,
-}
-
-/// A connection, and how to learn that its server has ended.
-struct OpenConnection {
-    connection: ServerConnection,
-    ended: mpsc::Receiver<()>,
-    task: JoinHandle<()>,
-    /// How often the server was started before.
-    earlier_starts: u32,
-    restart_budget: RestartBudget,
 }
 
 /// A call that was handed to its server.
@@ -79,6 +51,8 @@ struct SentCall {
 
 /// How a call ended.
 enum CallEnd {
+    /// It can't be handed to its server.
+    NotSent(Outcome),
     Replied(CallReply),
     TimedOut,
     Cancelled,
@@ -99,11 +73,9 @@ impl McpRunner {
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
-            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
-            connections: Mutex::default(),
+            connections: ServerConnections::new(settings),
             next_ticket: AtomicU64::new(0),
             output_schemas: OutputSchemas::default(),
-            notices: ServerNotices::default(),
         }
     }
 
@@ -132,36 +104,37 @@ impl McpRunner {
             .with_counter(output_counter);
         let mut timed_out = pin!(control.sleep(limit.duration));
         let mut cancelled = pin!(cancelled(cancel, &control));
-        let mut is_repeated = false;
-        let (sent, end) = loop {
-            let sent = self.send(
-                invocation,
-                backing,
-                (&idempotency_key, &progress),
-                (&control, commands),
-            );
-            let mut sent = match sent.await {
-                Ok(sent) => sent,
-                Err(outcome) => return outcome.into(),
+        let (mut sent, mut is_repeated) = (None, false);
+        let end = loop {
+            let reply = async {
+                let call_context = (&*idempotency_key, &progress);
+                let sending = self.send(invocation, backing, call_context, (&control, commands));
+                let sent: &mut SentCall = sent.insert(sending.await?);
+                Ok((&mut sent.reply)
+                    .await
+                    .unwrap_or_else(|_| CallReply::lost()))
             };
             let end = tokio::select! {
                 // An answer that has come counts.
                 biased;
-                reply = &mut sent.reply => CallEnd::Replied(reply.unwrap_or_else(|_| CallReply::lost())),
+                reply = reply => reply.map_or_else(CallEnd::NotSent, CallEnd::Replied),
                 () = &mut timed_out => CallEnd::TimedOut,
                 () = &mut cancelled => CallEnd::Cancelled,
             };
             // The server says that it has refused the call, but a `write` isn't sent twice on anybody's word.
             let may_repeat = !is_repeated && tool.effect != Effect::Write;
             match end {
-                CallEnd::Replied(CallReply::SessionExpired) if may_repeat => is_repeated = true,
-                end => break (sent, end),
+                CallEnd::Replied(CallReply::SessionExpired) if may_repeat => {
+                    (sent, is_repeated) = (None, true);
+                }
+                end => break end,
             }
         };
         let server = &backing.server;
         match end {
+            CallEnd::NotSent(outcome) => outcome.into(),
             CallEnd::Replied(reply) => {
-                let was_sent = sent.guard.is_sent();
+                let was_sent = sent.is_some_and(|sent| sent.guard.is_sent());
                 let start_failure = |errno| commands.server_start_failure(server, errno);
                 let violation = match &reply {
                     CallReply::Answered(Ok(result)) if !result.is_error => self
@@ -190,11 +163,12 @@ impl McpRunner {
             }
             CallEnd::TimedOut => {
                 let limit = limit.configured;
-                let was_sent = sent.give_up(format!("timed out after {}", format_duration(limit)));
+                let reason = format!("timed out after {}", format_duration(limit));
+                let was_sent = sent.is_some_and(|sent| sent.give_up(reason));
                 timeout_outcome((&server.name, limit), (tool.effect, was_sent), output).into()
             }
             CallEnd::Cancelled => {
-                let was_sent = sent.give_up("cancelled".to_owned());
+                let was_sent = sent.is_some_and(|sent| sent.give_up("cancelled".to_owned()));
                 let cancel_point = match (was_sent, tool.effect) {
                     (false, _) => CancelPoint::BeforeStart,
                     (true, Effect::Write) => CancelPoint::Unknown,
@@ -256,106 +230,24 @@ impl McpRunner {
         })
     }
 
-    /// Returns the connection to a server. Its program is started if it isn't running.
+    /// As [`ServerConnections::connect`].
     pub(crate) async fn connect(
         &self,
         server: &ServerConfig,
         control: &RunControl,
         commands: &CommandRunner,
     ) -> Result<ServerConnection, Outcome> {
-        let mut connections = self.connections.lock().await;
-        let (mut earlier_starts, mut restart_budget) = (0, RestartBudget::default());
-        match connections.get_mut(&server.name) {
-            Some(open) if !open.connection.has_ended() => return Ok(open.connection.clone()),
-            Some(open) => {
-                if open.connection.was_idle() {
-                    // There are never two.
-                    let _ = timeout(END_TIMEOUT, &mut open.task).await;
-                } else if server.program().is_some() {
-                    let restart = open
-                        .restart_budget
-                        .count_restart(server.restarts, Instant::now());
-                    restart.map_err(|restarts| refuse_restart(server, restarts))?;
-                }
-                earlier_starts = open.earlier_starts + 1;
-                restart_budget = mem::take(&mut open.restart_budget);
-            }
-            None => {}
-        }
-        let transport = match &server.transport {
-            ServerTransport::Program(program) => {
-                let (child, pipes) = commands.start_server(program).await?;
-                let (outputs, mask) = (self.outputs.clone(), Arc::clone(&self.mask));
-                let process = ServerProcess::new(child, pipes, outputs, mask);
-                Transport::Program(Box::new(process))
-            }
-            ServerTransport::Endpoint(endpoint) => {
-                let endpoint =
-                    HttpEndpoint::resolve(server, endpoint, &self.clients, &self.environment)?;
-                Transport::Endpoint(Box::new(HttpTransport::new(endpoint)))
-            }
-        };
-        let life = ServerLife::begin(server, earlier_starts, self.notices.clone());
-        let (sender, ended) = mpsc::channel();
-        let (connection, task) = ServerConnection::open(
-            server,
-            transport,
-            control.clone(),
-            Arc::clone(&self.mask),
-            (life, sender),
-        );
-        let open = OpenConnection {
-            connection: connection.clone(),
-            ended,
-            task,
-            earlier_starts,
-            restart_budget,
-        };
-        connections.insert(server.name.clone(), open);
-        Ok(connection)
+        self.connections.connect(server, control, commands).await
     }
 
     /// Returns what happened to servers since this was last asked.
     pub(crate) fn take_notices(&self) -> Vec<ServerNotice> {
-        self.notices.take()
+        self.connections.take_notices()
     }
 
     /// Ends all servers, and waits until they have ended.
     pub(crate) fn close(&self) {
-        let Ok(mut connections) = self.connections.try_lock() else {
-            return;
-        };
-        let (senders, ended): (Vec<_>, Vec<_>) = connections
-            .drain()
-            .map(|(_, open)| (open.connection, open.ended))
-            .unzip();
-        drop(senders);
-        // On a runtime of one thread, the servers can't end while this thread waits. The supervisor kills them then.
-        let can_wait = Handle::try_current().map_or(true, |runtime| {
-            runtime.runtime_flavor() == RuntimeFlavor::MultiThread
-        });
-        if can_wait {
-            wait_for_ends(&ended);
-        }
-    }
-}
-
-/// Returns the outcome of a call of a server that has ended too often.
-fn refuse_restart(server: &ServerConfig, restarts: u32) -> Outcome {
-    let detail = format!(
-        "it has ended {} within {}, and isn't started again for now",
-        format_count(restarts + 1, "time"),
-        format_duration(RESTART_WINDOW)
-    );
-    Outcome::TransportFailed(transport_error(&server.name, false, detail))
-}
-
-/// Waits until all servers have ended, or for as long as they may take.
-fn wait_for_ends(ended: &[mpsc::Receiver<()>]) {
-    let deadline = Instant::now() + END_TIMEOUT;
-    for end in ended {
-        // A task that is gone has ended its server, too.
-        let _ = end.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        self.connections.close();
     }
 }
 

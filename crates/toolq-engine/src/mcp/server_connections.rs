@@ -1,0 +1,202 @@
+//! The connections to the servers of a run. Each server has a slot of its own, so that only its own calls wait while it
+//! starts or ends.
+
+use std::collections::HashMap;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::command::CommandRunner;
+use crate::control::RunControl;
+use crate::http::HttpClients;
+use crate::mcp::connection::ServerConnection;
+use crate::mcp::http_endpoint::HttpEndpoint;
+use crate::mcp::http_transport::HttpTransport;
+use crate::mcp::notices::{ServerNotice, ServerNotices};
+use crate::mcp::outcome::transport_error;
+use crate::mcp::process::ServerProcess;
+use crate::mcp::restart_budget::{RESTART_WINDOW, RestartBudget};
+use crate::mcp::server_life::ServerLife;
+use crate::mcp::transport::Transport;
+use crate::settings::EngineSettings;
+use crate::timing::SERVER_GRACE;
+use redact::Mask;
+use toolq_core::os::Environment;
+use toolq_core::text::{format_count, format_duration};
+use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
+
+/// How long all servers together may take to end: each first ends by itself, then after SIGTERM, then by SIGKILL.
+const END_TIMEOUT: Duration = SERVER_GRACE.saturating_mul(3);
+
+/// Starts servers or connects to them, each when it is first needed.
+pub(crate) struct ServerConnections {
+    environment: Arc<Environment>,
+    mask: Arc<Mask>,
+    outputs: Option<PathBuf>,
+    clients: HttpClients,
+    /// By the server's name. Locked only to find a slot.
+    slots: Mutex<HashMap<String, Arc<ServerSlot>>>,
+    notices: ServerNotices,
+}
+
+/// The connection to one server. Locked while the server starts, so that it starts once, and while the one before it ends.
+type ServerSlot = tokio::sync::Mutex<Option<OpenConnection>>;
+
+/// A connection, and how to learn that its server has ended.
+struct OpenConnection {
+    connection: ServerConnection,
+    ended: mpsc::Receiver<()>,
+    task: JoinHandle<()>,
+    /// How often the server was started before.
+    earlier_starts: u32,
+    restart_budget: RestartBudget,
+}
+
+impl ServerConnections {
+    pub(crate) fn new(settings: &EngineSettings) -> Self {
+        Self {
+            environment: Arc::clone(&settings.environment),
+            mask: Arc::clone(&settings.mask),
+            outputs: settings.output_dir.clone(),
+            clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
+            slots: Mutex::default(),
+            notices: ServerNotices::default(),
+        }
+    }
+
+    /// Returns the connection to a server. `commands` starts its program if it isn't running. If the future is dropped,
+    /// the next call starts the server.
+    ///
+    /// # Errors
+    /// The outcome of the call that needs it, because the server can't be started.
+    pub(crate) async fn connect(
+        &self,
+        server: &ServerConfig,
+        control: &RunControl,
+        commands: &CommandRunner,
+    ) -> Result<ServerConnection, Outcome> {
+        let slot = self.slot(&server.name);
+        let mut slot = slot.lock().await;
+        let (mut earlier_starts, mut restart_budget) = (0, RestartBudget::default());
+        if let Some(open) = slot.as_mut() {
+            if !open.connection.has_ended() {
+                return Ok(open.connection.clone());
+            }
+            open.prepare_restart(server).await?;
+            earlier_starts = open.earlier_starts + 1;
+            restart_budget = open.restart_budget.clone();
+        }
+        let transport = self.open_transport(server, commands).await?;
+        let life = ServerLife::begin(server, earlier_starts, self.notices.clone());
+        let (sender, ended) = mpsc::channel();
+        let (connection, task) = ServerConnection::open(
+            server,
+            transport,
+            control.clone(),
+            Arc::clone(&self.mask),
+            (life, sender),
+        );
+        *slot = Some(OpenConnection {
+            connection: connection.clone(),
+            ended,
+            task,
+            earlier_starts,
+            restart_budget,
+        });
+        Ok(connection)
+    }
+
+    fn slot(&self, server: &str) -> Arc<ServerSlot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(server.to_owned()).or_default())
+    }
+
+    async fn open_transport(
+        &self,
+        server: &ServerConfig,
+        commands: &CommandRunner,
+    ) -> Result<Transport, Outcome> {
+        match &server.transport {
+            ServerTransport::Program(program) => {
+                let (child, pipes) = commands.start_server(program).await?;
+                let (outputs, mask) = (self.outputs.clone(), Arc::clone(&self.mask));
+                let process = ServerProcess::new(child, pipes, outputs, mask);
+                Ok(Transport::Program(Box::new(process)))
+            }
+            ServerTransport::Endpoint(endpoint) => {
+                let endpoint =
+                    HttpEndpoint::resolve(server, endpoint, &self.clients, &self.environment)?;
+                Ok(Transport::Endpoint(Box::new(HttpTransport::new(endpoint))))
+            }
+        }
+    }
+
+    /// Returns what happened to servers since this was last asked.
+    pub(crate) fn take_notices(&self) -> Vec<ServerNotice> {
+        self.notices.take()
+    }
+
+    /// Ends all servers, and waits until they have ended.
+    pub(crate) fn close(&self) {
+        let slots = mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
+        // A slot that is locked belongs to a call that was dropped, and its server ends with it.
+        let (senders, ended): (Vec<_>, Vec<_>) = slots
+            .values()
+            .filter_map(|slot| slot.try_lock().ok()?.take())
+            .map(|open| (open.connection, open.ended))
+            .unzip();
+        drop(senders);
+        // On a runtime of one thread, the servers can't end while this thread waits. The supervisor kills them then.
+        let can_wait = Handle::try_current().map_or(true, |runtime| {
+            runtime.runtime_flavor() == RuntimeFlavor::MultiThread
+        });
+        if can_wait {
+            wait_for_ends(&ended);
+        }
+    }
+}
+
+impl OpenConnection {
+    /// Waits until an idle server has ended, and counts the restart of one that has ended by itself.
+    ///
+    /// # Errors
+    /// The server has ended too often.
+    async fn prepare_restart(&mut self, server: &ServerConfig) -> Result<(), Outcome> {
+        if self.connection.was_idle() {
+            // There are never two. Once it has ended, it isn't waited for again.
+            if !self.task.is_finished() {
+                let _ = timeout(END_TIMEOUT, &mut self.task).await;
+            }
+        } else if server.program().is_some() {
+            let restart = self
+                .restart_budget
+                .count_restart(server.restarts, Instant::now());
+            restart.map_err(|restarts| refuse_restart(server, restarts))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the outcome of a call of a server that has ended too often.
+fn refuse_restart(server: &ServerConfig, restarts: u32) -> Outcome {
+    let detail = format!(
+        "it has ended {} within {}, and isn't started again for now",
+        format_count(restarts + 1, "time"),
+        format_duration(RESTART_WINDOW)
+    );
+    Outcome::TransportFailed(transport_error(&server.name, false, detail))
+}
+
+/// Waits until all servers have ended, or for as long as they may take.
+fn wait_for_ends(ended: &[mpsc::Receiver<()>]) {
+    let deadline = Instant::now() + END_TIMEOUT;
+    for end in ended {
+        // A task that is gone has ended its server, too.
+        let _ = end.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    }
+}
