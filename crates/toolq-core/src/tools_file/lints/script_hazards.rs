@@ -63,8 +63,15 @@ fn command_runs_value(words: &[ShellWord], values: &BTreeSet<String>) -> bool {
                     .iter()
                     .any(|word| word.begins_with_parameter(values))
         }
-        _ => is_program_or_code(words, values),
+        name => !is_syntax_check(name, &words[1..]) && is_program_or_code(words, values),
     }
+}
+
+/// Whether this is `sh -n FILE`, which reads a script without running it.
+fn is_syntax_check(name: &str, arguments: &[ShellWord]) -> bool {
+    let options = arguments.iter().map(ShellWord::plain_text);
+    let mut options = options.take_while(|text| text.starts_with('-'));
+    matches!(name, "sh" | "bash" | "dash" | "ksh" | "zsh") && options.any(|option| option == "-n")
 }
 
 /// Whether a value is the program that this command runs, or code for it.
@@ -98,6 +105,7 @@ mod tests {
             "eval \"echo $1\"",
             ". \"$1\"",
             "sh -c \"$1\"",
+            "sh \"$1\" -n",
             "sh -c \"ls ${1}\"",
             "sh -c \"$QUERY\"",
             "echo \"$(sh -c \"$1\")\"",
@@ -135,6 +143,7 @@ mod tests {
             "cat <<END\n$1\nEND",
             "echo $(( ($1 + 1) * 2 ))",
             "eval \"$QUERY\"",
+            "sh -n \"$1\" && echo ok",
             "(( $1 > 2 )) && echo a",
         ] {
             assert!(!runs_value(script), "{script}");
