@@ -426,6 +426,37 @@ fn what_is_wrong_with_a_call_is_a_result_and_what_is_no_call_is_an_error() {
     assert_eq!(client.leave().code, Some(0));
 }
 
+/// A model may have read a secret and repeat it anywhere. Ids go back unchanged: the client finds its requests by them.
+#[test]
+fn errors_repeat_no_secret() {
+    const SECRET: &str = "s3cr3t-canary";
+    let mut client = Client::initialized(&[]);
+    let named = |name: &str| json!({"name": name, "arguments": {}});
+    let version = |date: &str| json!({"_meta": {"io.modelcontextprotocol/protocolVersion": date}});
+    let requests = [
+        ("tools/call", named(SECRET)),
+        (SECRET, json!({})),
+        ("tools/list", json!({"cursor": SECRET})),
+        ("tools/call", json!({"name": "echo", "_meta": SECRET})),
+        ("tools/list", version(SECRET)),
+    ];
+    for (number, (method, params)) in requests.iter().enumerate() {
+        let answer = client.ask(number, method, params);
+        let error = answer["error"].to_string();
+        assert!(!error.contains(SECRET), "{method} {params}: {error}");
+        assert!(error.contains("[masked]"), "{method} {params}: {error}");
+    }
+    let unknown = client.ask(SECRET, "tools/call", &named("ech0"));
+    assert_eq!(unknown["error"]["message"], "unknown tool ech0");
+    let (text, is_error) = client.result(SECRET, "echo", &json!({"text": 1, SECRET: SECRET}));
+    assert!(is_error && !text.contains(SECRET), "{text}");
+    client.send_line(SECRET);
+    let ended = client.leave();
+    assert!(!ended.stderr.contains(SECRET), "{}", ended.stderr);
+    let log = json!(ended.log()).to_string();
+    assert!(!log.contains(SECRET), "{log}");
+}
+
 #[test]
 fn lines_that_are_no_messages_disturb_nothing() {
     let mut client = Client::initialized(&[]);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use redact::Mask;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -53,6 +54,20 @@ impl RpcError {
                 Self::UNSUPPORTED_PROTOCOL_VERSION,
                 format!("unsupported protocol version {requested}"),
             )
+        }
+    }
+
+    /// Returns the error without secrets.
+    #[must_use]
+    pub(crate) fn masked(self, mask: &Mask) -> Self {
+        let masked_data = |data: Box<RawValue>| {
+            let masked = mask.apply_to_json(data.get()).into_owned();
+            RawValue::from_string(masked).ok()
+        };
+        Self {
+            code: self.code,
+            message: mask.apply(&self.message).into_owned(),
+            data: self.data.and_then(masked_data),
         }
     }
 

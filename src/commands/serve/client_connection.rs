@@ -32,9 +32,10 @@ struct OpenCall {
 }
 
 impl ClientConnection {
-    pub(crate) fn new(catalog: Arc<ToolCatalog>, output: ClientOutput) -> Self {
+    /// `mask` is for the errors of the protocol; answers and progress are masked before they come here.
+    pub(crate) fn new(catalog: Arc<ToolCatalog>, mask: Arc<Mask>, output: ClientOutput) -> Self {
         Self {
-            protocol: ServerSession::new(catalog),
+            protocol: ServerSession::new(catalog).with_mask(mask),
             open_calls: HashMap::new(),
             next_turn: 0,
             output,

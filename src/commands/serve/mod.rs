@@ -82,7 +82,8 @@ async fn serve_client(
     let catalog = Arc::new(served_tools::build_catalog(served)?);
     let (control, screen) = (session.engine.control(), session.sinks.screen());
     let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
-    let connection = Mutex::new(ClientConnection::new(catalog, output.clone()));
+    let connection = ClientConnection::new(catalog, Arc::clone(&session.mask), output.clone());
+    let connection = Mutex::new(connection);
     let (sender, turns) = mpsc::unbounded_channel();
     let RunSession {
         context,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use redact::Mask;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -23,6 +24,7 @@ use crate::server::request::{
 #[derive(Debug)]
 pub struct ServerSession {
     catalog: Arc<ToolCatalog>,
+    mask: Arc<Mask>,
     /// What `initialize` agreed on. A modern client never sends it.
     legacy_version: Option<ProtocolVersion>,
     next_call: u64,
@@ -46,12 +48,20 @@ impl ServerSession {
     pub fn new(catalog: Arc<ToolCatalog>) -> Self {
         Self {
             catalog,
+            mask: Arc::default(),
             legacy_version: None,
             next_call: 0,
             running: BTreeMap::new(),
             outbox: Outbox::default(),
             noise_lines: 0,
         }
+    }
+
+    /// Masks secrets in errors, which repeat what the client sent. Ids and progress tokens go back unchanged, because the
+    /// client finds its requests by them. The results of calls are sent as they are.
+    #[must_use]
+    pub fn with_mask(self, mask: Arc<Mask>) -> Self {
+        Self { mask, ..self }
     }
 
     /// Returns the bytes that are to be sent now.
@@ -110,6 +120,7 @@ impl ServerSession {
     /// Answers a call that can't be made at all.
     pub fn refuse_call(&mut self, call: CallId, error: RpcError) {
         if let Some(running) = self.running.remove(&call) {
+            let error = error.masked(&self.mask);
             self.outbox.error(Some(&running.request), error);
         }
     }
@@ -151,7 +162,7 @@ impl ServerSession {
         match self.serve_request(id, method, params) {
             Ok(event) => event,
             Err(error) => {
-                self.outbox.error(Some(id), error);
+                self.outbox.error(Some(id), error.masked(&self.mask));
                 None
             }
         }
