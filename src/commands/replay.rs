@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
 use crate::context::CommandContext;
-use crate::input::files;
+use crate::input::{TemporaryFileError, files};
 use crate::output::{CommandError, Exit, StdoutError};
 use crate::replay::{
     ExecutePolicy, FileStamp, FindRecordingsError, RecordingEdit, RecordingReplayer, Relocation,
@@ -314,6 +314,13 @@ fn below_root_warning(count: usize) -> String {
 
 /// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.
 fn unwritten_report(error: std::io::Error) -> CommandError {
+    let inner = error.get_ref();
+    let cause = inner.and_then(|inner| inner.downcast_ref::<TemporaryFileError>());
+    if let Some(cause) = cause {
+        let message = format!("a report can't be written: {cause}");
+        return CommandError::new(Exit::Output, message)
+            .with_hint("set TMPDIR to a directory in which you can create files");
+    }
     StdoutError::from(error).into()
 }
 

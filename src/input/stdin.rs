@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::input::create_temporary_file;
 use crate::output::CommandError;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -50,7 +51,7 @@ pub fn spool() -> Result<File, CommandError> {
     if is_regular {
         return Ok(stdin);
     }
-    let spooled = tempfile::tempfile().and_then(|mut file| {
+    let spooled = create_temporary_file().and_then(|mut file| {
         io::copy(&mut stdin, &mut file)?;
         Ok(file)
     });

@@ -146,6 +146,39 @@ pub fn replay_with_tools(
     })
 }
 
+/// A relative TMPDIR is below the directory in which toolq was started, for toolq and for the programs of the calls.
+#[test]
+fn a_relative_tmpdir_holds_the_copy() {
+    for dir in ["exists", "missing"] {
+        let sandbox = sandbox()
+            .tools(&TOOLS.replace("version: 1", "version: 1\nroot: root"))
+            .file("exists/other", "")
+            .file(
+                "recording.jsonl",
+                shell("cat poem; echo $TMPDIR; : > $TMPDIR/x", "?"),
+            )
+            .env("TMPDIR", dir);
+        let temp = sandbox.path().join(dir).display().to_string();
+        let arguments = [
+            "replay",
+            "--on-copy",
+            "--keep",
+            "--json",
+            "-",
+            "recording.jsonl",
+        ];
+        let ran = sandbox.run(&arguments).assert_exit(1);
+        if ran.stderr.contains("calls can't find the copy") || ran.stderr.contains("none runs") {
+            eprint_uncaptured(format_args!("skipped: no namespaces: {}\n", ran.stderr));
+            return;
+        }
+        let kept = format!("the copy on which recording.jsonl was replayed: {temp}/toolq-copy-");
+        assert!(ran.stderr.contains(&kept), "{dir}: {}", ran.stderr);
+        let text = format!("so much depends\\n{temp}");
+        assert!(ran.stdout.contains(&text), "{dir}: {}", ran.stdout);
+    }
+}
+
 #[test]
 fn writes_take_effect_on_the_copy_and_nowhere_else() {
     let sandbox = sandbox();

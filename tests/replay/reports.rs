@@ -257,6 +257,15 @@ fn an_unwritable_report_is_an_error() {
             .run(&["replay", "r.jsonl", "--json", "/dev/full"])
             .assert_exit(74);
     }
+    // What differs is kept in a temporary file until the counts are known.
+    let no_temp_dir = sandbox()
+        .file("r.jsonl", recording.replace("upon", "on"))
+        .env("TMPDIR", "nowhere");
+    let ran = no_temp_dir
+        .run(&["replay", "r.jsonl", "--json", "-"])
+        .assert_exit(74);
+    let names_cause = ran.stderr.contains("TMPDIR") && ran.stderr.contains("nowhere");
+    assert!(names_cause, "{}", ran.stderr);
     // Without a stdout, nothing runs, rather than that the report is lost.
     for report in ["--json", "--junit", "--markdown"] {
         let ran = sandbox().run_shell(&format!(

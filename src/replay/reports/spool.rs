@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 
+use crate::input::create_temporary_file;
+
 /// Text that is kept in an unlinked file until what precedes it is known.
 #[derive(Default)]
 pub(crate) struct TextSpool(Option<BufWriter<File>>);
@@ -12,7 +14,7 @@ impl TextSpool {
     pub(super) fn push(&mut self, text: &str) -> io::Result<()> {
         let file = match &mut self.0 {
             Some(file) => file,
-            none => none.insert(BufWriter::new(tempfile::tempfile()?)),
+            none => none.insert(BufWriter::new(create_temporary_file()?)),
         };
         file.write_all(text.as_bytes())
     }
