@@ -128,6 +128,26 @@ fn events_and_log_must_be_different_files() {
     }
 }
 
+#[test]
+fn a_log_that_events_name_is_not_created() {
+    for events in ["new.jsonl", "./new.jsonl", "dir/../new.jsonl", "link"] {
+        let toolq = toolq().file("dir/other", "");
+        std::os::unix::fs::symlink("dir/../new.jsonl", toolq.path().join("link")).unwrap();
+        let ran = toolq.run(&[
+            "run",
+            "--events",
+            events,
+            "--log",
+            "new.jsonl",
+            "input.json",
+        ]);
+        let ran = ran.assert_exit(2);
+        let is_explained = ran.stderr.contains("it is the session log");
+        assert!(is_explained, "{events}: {}", ran.stderr);
+        assert_eq!(ran.file("new.jsonl"), None, "{events}");
+    }
+}
+
 /// A run doesn't wait for the reader of a named pipe, which may open it late or never.
 #[test]
 fn a_named_pipe_is_written_once_it_has_a_reader() {

@@ -12,6 +12,10 @@ use rustix::io::{FdFlags, fcntl_getfd};
 use crate::output::CommandError;
 
 const STDOUT_IS_TAKEN: &str = "stdout is reserved for results";
+const LOG_IS_TAKEN: &str = "it is the session log, which may contain only records";
+
+/// How many symbolic links are followed, as on Linux.
+const MAX_LINKS: usize = 40;
 
 /// Opens `target`, a path or `fd:N`. `log` is the path of the session log, if one was named.
 ///
@@ -39,6 +43,9 @@ fn open_path(path: &Path, log: Option<&Path>) -> Result<Box<dyn Write + Send>, S
         let (path, opened) = (path.to_owned(), None);
         return Ok(Box::new(NamedPipe { path, file: opened }));
     }
+    if log.is_some_and(|log| is_same_new_file(path, log)) {
+        return Err(LOG_IS_TAKEN.to_owned());
+    }
     let file = OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(|error| error.to_string())?;
     reject_results_and_log(&file, log)?;
@@ -64,10 +71,29 @@ fn reject_results_and_log(file: &File, log: Option<&Path>) -> Result<(), String>
     reject_stdout(&metadata)?;
     match log_metadata {
         Some(log) if (log.dev(), log.ino()) == (metadata.dev(), metadata.ino()) => {
-            Err("it is the session log, which may contain only records".to_owned())
+            Err(LOG_IS_TAKEN.to_owned())
         }
         _ => Ok(()),
     }
+}
+
+/// Returns whether opening both paths would create the same file.
+fn is_same_new_file(path: &Path, log: &Path) -> bool {
+    let new = new_file(path);
+    new.is_some() && new == new_file(log)
+}
+
+/// Returns the path of the file that opening `path` would create: where symbolic links lead, in an existing directory.
+fn new_file(path: &Path) -> Option<PathBuf> {
+    let mut path = std::path::absolute(path).ok()?;
+    for _ in 0..MAX_LINKS {
+        let dir = path.parent()?.canonicalize().ok()?;
+        match fs::read_link(&path) {
+            Ok(target) => path = dir.join(target),
+            Err(_) => return Some(dir.join(path.file_name()?)),
+        }
+    }
+    None
 }
 
 /// Duplicates a descriptor. The copy shares its file offset with the shell's.
