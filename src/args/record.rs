@@ -10,7 +10,7 @@ use crate::args::values::SyncFlag;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RecordArguments {
-    /// Mask the value of this environment variable in the log; may be repeated
+    /// Mask the value of this environment variable in the log; can be repeated
     #[arg(long, value_name = "NAME")]
     pub secret: Vec<String>,
     #[arg(

@@ -38,7 +38,7 @@ pub(super) fn lock_servers(
     }
     let path = ToolsLock::path_beside(&context.tools_path);
     if lock == old && path.exists() {
-        let note = format!("{} is as it was", path.display());
+        let note = format!("{} is unchanged", path.display());
         context.stderr.print_note(&note);
     } else {
         write_lock(&path, &lock)?;
@@ -49,7 +49,7 @@ pub(super) fn lock_servers(
     Ok(exit)
 }
 
-/// Locks a server. Returns `false` if it can't be asked, or isn't what it was and nobody has accepted that.
+/// Locks a server. Returns `false` if it can't be asked, or has changed and nobody has accepted that.
 fn lock_server(
     reply: &SurveyReply,
     lock: &mut ToolsLock,
@@ -75,7 +75,8 @@ fn lock_server(
     if !changes.is_empty() {
         stdout::write_line(&render_changes(name, &changes).join("\n"))?;
         if !arguments.update {
-            let warning = format!("{name} isn't what was locked; --update accepts the change");
+            let warning =
+                format!("{name} has changed since it was locked; --update accepts the changes");
             context.stderr.print_warning(&warning);
             return Ok(false);
         }
