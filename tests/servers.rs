@@ -596,7 +596,7 @@ fn nothing_of_a_server_survives_a_killed_run() {
 fn servers_of_another_program_are_imported_and_run() {
     let config = r#"{"mcpServers": {
         "notes": {"command": "./server", "args": ["--", "{x}"], "env": {"SERVER_TOKEN": "s3cr3t-in-the-file", "MODE": "fast"}},
-        "far": {"url": "https://mcp.example.com/"}
+        "far": {"type": "sse", "url": "https://mcp.example.com/"}
     }}"#;
     let script = r#""$TOOLQ" init --from .mcp.json -c imported.yaml &&
         printf 'tools:\n  die: {input_schema: {type: object}, effect: read, mcp: {server: notes}}\n' >> imported.yaml &&
@@ -616,7 +616,7 @@ fn servers_of_another_program_are_imported_and_run() {
     assert!(
         output
             .stderr
-            .contains("\"far\" is left out: it is served over HTTP"),
+            .contains("\"far\" is left out: it has the transport `sse`"),
         "{}",
         output.stderr
     );

@@ -125,6 +125,42 @@ fn a_secret_in_a_header_appears_nowhere() {
     }
 }
 
+/// What another program is configured with is reached from here, too, with secrets from the environment alone.
+#[test]
+fn servers_of_another_program_are_imported_and_called() {
+    let server = ScriptedServer::start(MODERN);
+    let servers = json!({"s": {"type": "http", "url": server.url, "headers": {
+        "Authorization": "Bearer s3cr3t-in-the-file",
+        "Accept": "application/json",
+        "X-Region": "eu",
+    }}});
+    let sandbox = sandbox(&server, &no_input(&["show_token"]));
+    let sandbox = sandbox
+        .file(".mcp.json", &json!({ "mcpServers": servers }).to_string())
+        .env("S_AUTHORIZATION", TOKEN);
+    let script = r#""$TOOLQ" init --from .mcp.json -c imported.yaml &&
+        printf 'tools:\n  show_token: {input_schema: {type: object}, effect: read, mcp: {server: s}}\n' >> imported.yaml &&
+        "$TOOLQ" run -q -c imported.yaml"#;
+    let output = sandbox.run_shell(script).assert_exit(0);
+    assert_eq!(
+        output.result_texts(),
+        [("Bearer [masked]".to_owned(), false)]
+    );
+    assert!(
+        output.stderr.contains("S_AUTHORIZATION"),
+        "{}",
+        output.stderr
+    );
+    let imported = output.file("imported.yaml").unwrap();
+    assert!(!imported.contains("s3cr3t"), "{imported}");
+    let regions = server
+        .requests()
+        .into_iter()
+        .filter_map(|mut request| request.headers.remove("x-region"));
+    assert!(regions.clone().count() > 0);
+    assert!(regions.clone().all(|region| region == "eu"));
+}
+
 #[test]
 fn servers_can_be_listed_and_locked() {
     for script in [MODERN, LEGACY] {

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::client_config::servers::{ClientConfig, ConfiguredCommand, ConfiguredServer};
+use crate::client_config::endpoint::ConfiguredEndpoint;
+use crate::client_config::servers::{
+    ClientConfig, ConfiguredCommand, ConfiguredServer, ConfiguredTransport,
+};
 
 #[derive(Debug, Deserialize)]
 struct CodexConfig {
@@ -24,6 +27,12 @@ struct CodexServer {
     env_vars: Vec<PassedVariable>,
     cwd: Option<String>,
     url: Option<String>,
+    bearer_token_env_var: Option<String>,
+    #[serde(default)]
+    http_headers: BTreeMap<String, String>,
+    /// Headers whose values are in these variables.
+    #[serde(default)]
+    env_http_headers: BTreeMap<String, String>,
     startup_timeout_sec: Option<f64>,
     tool_timeout_sec: Option<f64>,
     #[serde(default = "enabled")]
@@ -59,9 +68,36 @@ pub fn read_codex_config(text: &str) -> Result<ClientConfig, String> {
 }
 
 fn add_server(config: &mut ClientConfig, name: &str, server: CodexServer) {
-    let Some(program) = server.command.filter(|_| server.enabled) else {
-        config.leave_out(name, !server.enabled, server.url.is_some());
-        return;
+    if !server.enabled {
+        return config.leave_out(name, "it is disabled");
+    }
+    let transport = match (server.command, server.url) {
+        (Some(program), _) => {
+            let pass_env = server.env_vars.into_iter().map(|variable| match variable {
+                PassedVariable::Name(name) | PassedVariable::Table { name } => name,
+            });
+            let command = ConfiguredCommand {
+                argv: std::iter::once(program).chain(server.args).collect(),
+                env: server.env,
+                pass_env: pass_env.collect(),
+                cwd: server.cwd,
+            };
+            ConfiguredTransport::Program { command }
+        }
+        (None, Some(url)) => {
+            let mut headers = server.http_headers;
+            for (header, variable) in server.env_http_headers {
+                headers.insert(header, format!("${{{variable}}}"));
+            }
+            if let Some(variable) = server.bearer_token_env_var {
+                headers.insert(
+                    "Authorization".to_owned(),
+                    format!("Bearer ${{{variable}}}"),
+                );
+            }
+            ConfiguredTransport::Endpoint(ConfiguredEndpoint { url, headers })
+        }
+        (None, None) => return config.leave_out(name, "it has neither `command` nor `url`"),
     };
     if !server.disabled_tools.is_empty() {
         config.notes.push(format!(
@@ -69,18 +105,9 @@ fn add_server(config: &mut ClientConfig, name: &str, server: CodexServer) {
             server.disabled_tools.join(", ")
         ));
     }
-    let pass_env = server.env_vars.into_iter().map(|variable| match variable {
-        PassedVariable::Name(name) | PassedVariable::Table { name } => name,
-    });
     let timeout = server.tool_timeout_sec.map(duration_text);
-    let command = ConfiguredCommand {
-        argv: std::iter::once(program).chain(server.args).collect(),
-        env: server.env,
-        pass_env: pass_env.collect(),
-        cwd: server.cwd,
-    };
     let configured = ConfiguredServer {
-        command,
+        transport,
         startup: server.startup_timeout_sec.map(duration_text),
         tools: server.enabled_tools,
         defaults: timeout.map(|timeout| BTreeMap::from([("timeout".to_owned(), timeout)])),
@@ -122,6 +149,9 @@ LOG = "debug"
 [mcp_servers.far]
 url = "https://mcp.example.com/mcp"
 bearer_token_env_var = "FAR_TOKEN"
+http_headers = { "X-Region" = "eu", "X-Api-Key" = "hunter2-hunter2" }
+env_http_headers = { "X-User" = "FAR_USER" }
+tool_timeout_sec = 5
 
 [mcp_servers.off]
 command = "off"
@@ -135,15 +165,26 @@ disabled_tools = ["drop"]
         )
         .unwrap();
         let docs = &config.servers["docs"];
-        assert_eq!(docs.command.argv, ["npx", "-y", "docs@1"]);
-        assert_eq!(docs.command.pass_env, ["HOME_REGION", "TOKEN_FILE"]);
-        assert_eq!(docs.command.env["API_KEY"], "${API_KEY}");
-        assert_eq!(docs.command.env["LOG"], "debug");
+        assert_eq!(docs.command().argv, ["npx", "-y", "docs@1"]);
+        assert_eq!(docs.command().pass_env, ["HOME_REGION", "TOKEN_FILE"]);
+        assert_eq!(docs.command().env["API_KEY"], "${API_KEY}");
+        assert_eq!(docs.command().env["LOG"], "debug");
         assert_eq!(docs.startup.as_deref(), Some("20s"));
         assert_eq!(docs.defaults.as_ref().unwrap()["timeout"], "500ms");
         assert_eq!(docs.tools.as_ref().unwrap(), &["search", "read_*"]);
-        assert_eq!(config.servers["some"].command.cwd, None);
-        assert_eq!(config.servers.len(), 2);
+        assert_eq!(config.servers["some"].command().cwd, None);
+        let far = config.servers["far"].endpoint();
+        assert_eq!(far.url, "https://mcp.example.com/mcp");
+        let headers = [
+            ("Authorization", "Bearer ${FAR_TOKEN}"),
+            ("X-Api-Key", "${FAR_X_API_KEY}"),
+            ("X-Region", "eu"),
+            ("X-User", "${FAR_USER}"),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(far.headers, headers.into());
+        assert!(config.servers["far"].defaults.is_some());
+        assert_eq!(config.servers.len(), 3);
         assert_eq!(config.notes.len(), 4, "{:?}", config.notes);
         assert!(!format!("{config:?}").contains("hunter2"));
     }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client_config::servers::{ClientConfig, ConfiguredCommand, ConfiguredServer};
+use crate::client_config::endpoint::ConfiguredEndpoint;
+use crate::client_config::servers::{
+    ClientConfig, ConfiguredCommand, ConfiguredServer, ConfiguredTransport,
+};
 
 /// A server in `.mcp.json` or `mcp.json`.
 #[derive(Debug, Deserialize)]
@@ -17,6 +20,10 @@ struct JsonServer {
     env: BTreeMap<String, Option<Value>>,
     cwd: Option<String>,
     url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, Option<Value>>,
+    #[serde(rename = "type")]
+    transport: Option<String>,
     #[serde(rename = "envFile")]
     env_file: Option<String>,
     #[serde(default)]
@@ -43,35 +50,49 @@ pub fn read_json_config(text: &str) -> Option<Result<ClientConfig, String>> {
 }
 
 fn add_server(config: &mut ClientConfig, name: &str, server: JsonServer) {
-    let Some(program) = server.command.filter(|_| !server.disabled) else {
-        config.leave_out(name, server.disabled, server.url.is_some());
-        return;
-    };
-    if let Some(file) = server.env_file {
-        config.notes.push(format!(
-            "the server {name:?} takes variables from {file}: set them in the environment, and name them under `pass_env`"
-        ));
+    if server.disabled {
+        return config.leave_out(name, "it is disabled");
     }
-    let env = server.env.into_iter().filter_map(|(variable, value)| {
-        let value = match value? {
+    let transport = match (server.command, server.url) {
+        (Some(program), _) => {
+            if let Some(file) = server.env_file {
+                config.notes.push(format!(
+                    "the server {name:?} takes variables from {file}: set them in the environment, and name them under `pass_env`"
+                ));
+            }
+            let command = ConfiguredCommand {
+                argv: std::iter::once(program).chain(server.args).collect(),
+                env: texts(server.env),
+                pass_env: Vec::new(),
+                cwd: server.cwd,
+            };
+            ConfiguredTransport::Program { command }
+        }
+        (None, Some(_)) if server.transport.as_deref() == Some("sse") => {
+            return config.leave_out(
+                name,
+                "it has the transport `sse`, which toolq doesn't support: the server may have streamable HTTP at another address",
+            );
+        }
+        (None, Some(url)) => ConfiguredTransport::Endpoint(ConfiguredEndpoint {
+            url,
+            headers: texts(server.headers),
+        }),
+        (None, None) => return config.leave_out(name, "it has neither `command` nor `url`"),
+    };
+    config.add(name, ConfiguredServer::new(transport));
+}
+
+/// Returns the values that aren't null, as text.
+fn texts(values: BTreeMap<String, Option<Value>>) -> BTreeMap<String, String> {
+    let texts = values.into_iter().filter_map(|(name, value)| {
+        let text = match value? {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        Some((variable, value))
+        Some((name, text))
     });
-    let command = ConfiguredCommand {
-        argv: std::iter::once(program).chain(server.args).collect(),
-        env: env.collect(),
-        pass_env: Vec::new(),
-        cwd: server.cwd,
-    };
-    config.add(
-        name,
-        ConfiguredServer {
-            command,
-            ..ConfiguredServer::default()
-        },
-    );
+    texts.collect()
 }
 
 /// Replaces comments and trailing commas, which editors allow in their files, by spaces.
@@ -130,17 +151,19 @@ mod tests {
                 "files": {"command": "npx", "args": ["-y", "server-filesystem@1", "."]},
                 "github": {"type": "stdio", "command": "docker", "args": ["run", "-i", "-e", "GITHUB_TOKEN", "image:1"],
                     "env": {"GITHUB_TOKEN": "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "LOG": "debug", "N": 3, "HOST": "${HOST:-localhost}", "KEY": "${MY_KEY:-hunter2hunter2}"}},
-                "search": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}},
+                "search": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x", "X-Region": "eu", "X-Level": 3}},
+                "stream": {"type": "sse", "url": "https://mcp.example.com/sse"},
+                "empty": {},
                 "old": {"command": "old", "disabled": true},
                 "paid": {"command": "paid", "args": ["--api-key", "hunter2", "--token=hunter2", "--format={x}", "${HOME}/x"]}
             }}"#,
         );
         assert_eq!(
-            config.servers["files"].command.argv,
+            config.servers["files"].command().argv,
             ["npx", "-y", "server-filesystem@1", "."]
         );
         let env: Vec<(&str, &str)> = config.servers["github"]
-            .command
+            .command()
             .env
             .iter()
             .map(|(name, value)| (&**name, &**value))
@@ -153,7 +176,7 @@ mod tests {
             ("N", "3"),
         ];
         assert_eq!(env, expected);
-        let argv = &config.servers["paid"].command.argv;
+        let argv = &config.servers["paid"].command().argv;
         let expected = [
             "paid",
             "--api-key",
@@ -163,8 +186,17 @@ mod tests {
             "REPLACE_ME",
         ];
         assert_eq!(argv, &expected);
-        assert_eq!(config.servers.len(), 3);
-        assert_eq!(config.notes.len(), 3, "{:?}", config.notes);
+        let search = config.servers["search"].endpoint();
+        assert_eq!(search.url, "https://mcp.example.com/mcp");
+        let headers = [
+            ("Authorization", "Bearer ${SEARCH_AUTHORIZATION}"),
+            ("X-Level", "3"),
+            ("X-Region", "eu"),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(search.headers, headers.into());
+        assert_eq!(config.servers.len(), 4);
+        assert_eq!(config.notes.len(), 5, "{:?}", config.notes);
         let all = format!("{config:?}");
         for secret in ["hunter2", "ghp_", "Bearer x"] {
             assert!(!all.contains(secret), "{secret}: {all}");
@@ -183,7 +215,7 @@ mod tests {
               },
             }"#,
         );
-        let web = &config.servers["web"].command;
+        let web = config.servers["web"].command();
         assert_eq!(web.argv, ["uvx", "--from", "a//b", "web"]);
         assert_eq!(web.env["API_KEY"], "${API_KEY}");
         assert_eq!(web.env["HOME_DIR"], "${HOME}");

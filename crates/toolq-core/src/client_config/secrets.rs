@@ -2,7 +2,7 @@
 //! in a file that many can read.
 
 /// Parts of names whose values are secret.
-const SECRET_WORDS: [&str; 14] = [
+const SECRET_WORDS: [&str; 15] = [
     "token",
     "key",
     "secret",
@@ -11,6 +11,7 @@ const SECRET_WORDS: [&str; 14] = [
     "passphrase",
     "pwd",
     "auth",
+    "authorization",
     "credential",
     "cookie",
     "session",

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::client_config::endpoint::ConfiguredEndpoint;
 use crate::client_config::secrets::{is_secret_option, looks_secret};
-use crate::template::is_variable_name;
+use crate::client_config::templates::{env_template, escape_placeholders, resolve_references};
 
 /// What stands for an argument that isn't copied.
 const REPLACED_ARGUMENT: &str = "REPLACE_ME";
@@ -20,10 +21,11 @@ pub struct ClientConfig {
 }
 
 /// A server, as the entry in tools.yaml has it.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct ConfiguredServer {
-    /// The program.
-    pub command: ConfiguredCommand,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub transport: ConfiguredTransport,
     /// How long it may take to be ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup: Option<String>,
@@ -33,6 +35,19 @@ pub struct ConfiguredServer {
     /// What its tools have in common.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<BTreeMap<String, String>>,
+}
+
+/// How a server is reached.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ConfiguredTransport {
+    /// By starting a program.
+    Program {
+        /// The program.
+        command: ConfiguredCommand,
+    },
+    /// Over HTTP.
+    Endpoint(ConfiguredEndpoint),
 }
 
 /// `command` of a server.
@@ -51,21 +66,37 @@ pub struct ConfiguredCommand {
     pub cwd: Option<String>,
 }
 
+impl ConfiguredServer {
+    /// A server of which nothing is known but how it is reached.
+    pub(super) fn new(transport: ConfiguredTransport) -> Self {
+        Self {
+            transport,
+            startup: None,
+            tools: None,
+            defaults: None,
+        }
+    }
+}
+
 impl ClientConfig {
     /// Notes that a server can't be added.
-    pub(super) fn leave_out(&mut self, name: &str, is_disabled: bool, has_url: bool) {
-        let why = match (is_disabled, has_url) {
-            (true, _) => "it is disabled",
-            (false, true) => "it is served over HTTP",
-            (false, false) => "it has no `command`",
-        };
+    pub(super) fn leave_out(&mut self, name: &str, why: &str) {
         let note = format!("the server {name:?} is left out: {why}");
         self.notes.push(note);
     }
 
     /// Adds a server whose values are as the configuration has them. Secrets aren't copied.
     pub(super) fn add(&mut self, name: &str, mut server: ConfiguredServer) {
-        let command = &mut server.command;
+        match &mut server.transport {
+            ConfiguredTransport::Program { command } => self.remove_secrets(name, command),
+            ConfiguredTransport::Endpoint(endpoint) => {
+                self.notes.extend(endpoint.remove_secrets(name));
+            }
+        }
+        self.servers.insert(free_name(name), server);
+    }
+
+    fn remove_secrets(&mut self, name: &str, command: &mut ConfiguredCommand) {
         for (variable, value) in &mut command.env {
             *value = env_template(variable, value);
         }
@@ -102,7 +133,25 @@ impl ClientConfig {
                 "an argument of the server {name:?} may be secret or names a variable: it is {REPLACED_ARGUMENT} now. Every user of the machine can see arguments, so pass it in a variable, under `env`, if the program takes it there"
             ));
         }
-        self.servers.insert(free_name(name), server);
+    }
+}
+
+#[cfg(test)]
+impl ConfiguredServer {
+    /// The program of a server that has one.
+    pub(super) fn command(&self) -> &ConfiguredCommand {
+        match &self.transport {
+            ConfiguredTransport::Program { command } => command,
+            ConfiguredTransport::Endpoint(endpoint) => panic!("no program: {endpoint:?}"),
+        }
+    }
+
+    /// The address and the headers of a server that is reached over HTTP.
+    pub(super) fn endpoint(&self) -> &ConfiguredEndpoint {
+        match &self.transport {
+            ConfiguredTransport::Program { command } => panic!("no address: {command:?}"),
+            ConfiguredTransport::Endpoint(endpoint) => endpoint,
+        }
     }
 }
 
@@ -112,75 +161,6 @@ fn free_name(name: &str) -> String {
         "lock" => "lock_server".to_owned(),
         name => name.to_owned(),
     }
-}
-
-/// Returns the template for a variable. A value that may be a secret comes from toolq's own environment.
-fn env_template(variable: &str, value: &str) -> String {
-    let value = resolve_references(value);
-    if value.starts_with("${") && value.ends_with('}') && value.matches("${").count() == 1 {
-        let inner = &value[2..value.len() - 1];
-        let (name, default) = inner.split_once(":-").unwrap_or((inner, ""));
-        if is_variable_name(name) {
-            let keeps_default = !default.is_empty() && !looks_secret(variable, default);
-            return if keeps_default {
-                value
-            } else {
-                format!("${{{name}}}")
-            };
-        }
-    }
-    if looks_secret(variable, &value) || value.contains("${") {
-        return format!("${{{variable}}}");
-    }
-    escape_placeholders(&value)
-}
-
-/// Doubles braces that would be placeholders in tools.yaml.
-fn escape_placeholders(text: &str) -> String {
-    let mut escaped = String::new();
-    for (index, c) in text.char_indices() {
-        if c == '{' && is_placeholder(&text[index + 1..]) {
-            escaped.push('{');
-        }
-        escaped.push(c);
-    }
-    escaped
-}
-
-/// Whether what follows a brace makes it a placeholder: `name}`, `a.b?}`, `list...}`.
-fn is_placeholder(rest: &str) -> bool {
-    let inner = rest.split_once('}').map(|(inner, _)| inner);
-    let name = inner.map(|inner| inner.trim_end_matches(['?', '.']));
-    name.is_some_and(|name| {
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        !name.is_empty() && name.chars().all(is_part)
-    })
-}
-
-/// Replaces what only other programs know: `${workspaceFolder}`, `${env:NAME}`, `${input:name}`.
-fn resolve_references(text: &str) -> String {
-    let mut resolved = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else {
-            break;
-        };
-        let reference = &rest[start + 2..start + length];
-        resolved.push_str(&rest[..start]);
-        match reference.split_once(':') {
-            None if reference == "workspaceFolder" => resolved.push('.'),
-            Some(("env", name)) => resolved += &["${", name, "}"].concat(),
-            Some(("input", name)) => {
-                let is_word = |c: char| c.is_ascii_alphanumeric();
-                let name = name.to_ascii_uppercase();
-                let name = name.replace(|c: char| !is_word(c), "_");
-                resolved += &["${", &name, "}"].concat();
-            }
-            _ => resolved.push_str(&rest[start..=start + length]),
-        }
-        rest = &rest[start + length + 1..];
-    }
-    resolved + rest
 }
 
 /// Whether an argument can't be copied: it may be a secret, or needs a variable, which no argument can have.

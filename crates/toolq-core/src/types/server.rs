@@ -38,6 +38,9 @@ pub enum ServerTransport {
     Endpoint(ServerEndpoint),
 }
 
+/// Headers that the protocol or its transport defines, beside those that begin with `mcp-`.
+const PROTOCOL_HEADERS: [&str; 4] = ["accept", "content-length", "content-type", "last-event-id"];
+
 /// The address of a server, and the headers of every request to it.
 #[derive(Debug, Clone)]
 pub struct ServerEndpoint {
@@ -45,6 +48,14 @@ pub struct ServerEndpoint {
     pub url: Template,
     /// Header names are lowercase.
     pub headers: Vec<(String, Template)>,
+}
+
+impl ServerEndpoint {
+    /// Whether the protocol or its transport defines this header, so that `headers` can't set it.
+    pub fn defines_header(name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        name.starts_with("mcp-") || PROTOCOL_HEADERS.contains(&&*name)
+    }
 }
 
 impl ServerConfig {

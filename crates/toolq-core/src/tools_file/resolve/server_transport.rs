@@ -9,9 +9,6 @@ use crate::tools_file::resolve::url_template::resolve_fixed_url;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{CommandBacking, Leftovers, ServerEndpoint, ServerTransport, StdinSource};
 
-/// Headers that the protocol or its transport defines, beside those that begin with `mcp-`.
-const PROTOCOL_HEADERS: [&str; 4] = ["accept", "content-length", "content-type", "last-event-id"];
-
 /// Resolves `command`, or `url` with `headers`. Returns `None` if the server can't be reached.
 pub(crate) fn resolve_transport(
     name: &str,
@@ -80,8 +77,7 @@ fn resolve_endpoint(
 ) -> ServerEndpoint {
     let url = resolve_fixed_url(url, TemplatePolicy::WITH_VARIABLES, context);
     for (name, header) in server.headers.entries() {
-        let lower = name.to_ascii_lowercase();
-        if lower.starts_with("mcp-") || PROTOCOL_HEADERS.contains(&&*lower) {
+        if ServerEndpoint::defines_header(name) {
             context.diagnostics.error(
                 header.key_span,
                 format!("`{name}` is set by toolq itself"),
