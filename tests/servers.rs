@@ -233,7 +233,10 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
     for ((tool, input), (text, is_error)) in calls.iter().zip(&results) {
         let is_refused = *tool != "open" && input["p"] != "a.txt";
         assert_eq!(*is_error, is_refused, "{tool} {input}: {text}");
-        assert_eq!(text.contains("belongs to toolq"), is_refused, "{text}");
+        for part in ["belongs to toolq", "own rules and records"] {
+            assert_eq!(text.contains(part), is_refused, "{text}");
+        }
+        assert!(!text.contains("relative path"), "{text}");
     }
     assert_eq!(lines(output.dir.path(), "calls").len(), paths.len() + 1);
     assert_eq!(output.file("a.txt").as_deref(), Some(""));

@@ -111,10 +111,7 @@ impl CallChecker {
         let input = call.input.as_ref().map_err(rejection::unreadable_input)?;
         let valid = self.validate_input(tool, compiled, input)?;
         let limits = self.tools.path_limits();
-        let refused_paths = path_confinement::find_refused_paths(tool, &valid.input, limits);
-        if !refused_paths.is_empty() {
-            return Err(rejection::path_outside_root(refused_paths));
-        }
+        path_confinement::check_paths(tool, &valid.input, limits)?;
         let invocation =
             invocation::build_invocation(tool, &valid.input).map_err(rejection::invalid_input)?;
         let probe =

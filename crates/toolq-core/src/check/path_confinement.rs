@@ -48,20 +48,19 @@ impl ToolsConfig {
 /// # Errors
 /// The rejection of the call, because a path leads outside of `root` or to one of toolq's own files now.
 pub fn recheck_paths(accepted: &AcceptedCall, limits: PathLimits<'_>) -> Result<(), Rejection> {
-    let details = find_refused_paths(&accepted.tool, &accepted.input, limits);
-    if details.is_empty() {
-        return Ok(());
-    }
-    Err(rejection::path_outside_root(details))
+    check_paths(&accepted.tool, &accepted.input, limits)
 }
 
-/// Finds the inputs named in `paths` that lead outside the root, whose target can't be determined, or that lead a tool with
-/// effects to one of toolq's own files. Relative paths start in the directory where the tool's program runs.
-pub(crate) fn find_refused_paths(
+/// Judges the inputs named in `paths`. Relative paths start in the directory where the tool's program runs.
+///
+/// # Errors
+/// The rejection of the call, because paths lead outside of `root`, their target can't be determined, or they lead a tool
+/// with effects to one of toolq's own files.
+pub(crate) fn check_paths(
     tool: &Tool,
     input: &Input,
     PathLimits { root, own_files }: PathLimits<'_>,
-) -> Vec<ProblemDetail> {
+) -> Result<(), Rejection> {
     let own_files = if tool.effect == Effect::Read {
         &[]
     } else {
@@ -76,21 +75,22 @@ pub(crate) fn find_refused_paths(
         _ => command.map_or(root, |command| &command.cwd),
     };
     if base != root && leads_outside(base, root) {
-        return vec![ProblemDetail::new(
+        return Err(rejection::path_outside_root(vec![ProblemDetail::new(
             "",
             "the tool's working directory leads outside of `root`",
-        )];
+        )]));
     }
     if tool.paths.is_empty() {
-        return Vec::new();
+        return Ok(());
     }
     let Some(bounds) = PathBounds::new(root, base) else {
-        return vec![ProblemDetail::new(
+        return Err(rejection::path_outside_root(vec![ProblemDetail::new(
             "",
             format!("{REFUSAL} (which can't be read)"),
-        )];
+        )]));
     };
     let mut details: Vec<ProblemDetail> = Vec::new();
+    let mut leads_outside_root = false;
     for path in path_texts(tool, command, input) {
         let PathText { pointer, text, .. } = path;
         let verdict = match &text {
@@ -99,6 +99,7 @@ pub(crate) fn find_refused_paths(
             None => Err("it isn't a string"),
         };
         let text = text.unwrap_or_default();
+        leads_outside_root |= verdict.is_err();
         let message = match verdict {
             Err("") => REFUSAL.to_owned(),
             Err(cause) => format!("{REFUSAL} ({cause})"),
@@ -111,7 +112,14 @@ pub(crate) fn find_refused_paths(
             details.push(ProblemDetail::new(pointer, message));
         }
     }
-    details
+    if details.is_empty() {
+        return Ok(());
+    }
+    Err(if leads_outside_root {
+        rejection::path_outside_root(details)
+    } else {
+        rejection::own_file(details)
+    })
 }
 
 /// Says why a tool with effects can't have the path of this file.

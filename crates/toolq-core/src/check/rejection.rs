@@ -77,6 +77,14 @@ pub(crate) fn path_outside_root(details: Vec<ProblemDetail>) -> Rejection {
     }
 }
 
+/// Rejects a call of a tool with effects, whose paths lead to toolq's own files.
+pub(crate) fn own_file(details: Vec<ProblemDetail>) -> Rejection {
+    Rejection {
+        reason: RejectionReason::OwnFile,
+        details,
+    }
+}
+
 /// Rejects an input that violates the schema, or with a value that isn't allowed where the tool's templates put it.
 pub(crate) fn invalid_input(details: Vec<ProblemDetail>) -> Rejection {
     Rejection {

@@ -137,6 +137,8 @@ pub enum RejectionReason {
     ResponseRefused,
     /// A path leads outside the root.
     PathOutsideRoot,
+    /// A path leads a tool with effects to one of toolq's own files.
+    OwnFile,
     /// The call would nest agents deeper than `max_depth` allows.
     TooDeep,
     /// The calling agent runs concurrently with other calls, and this call isn't concurrency-safe.
@@ -153,7 +155,7 @@ impl RejectionReason {
             Self::DuplicateId => Status::DuplicateId,
             Self::Truncated | Self::StreamAborted => Status::Truncated,
             Self::ResponseRefused => Status::ResponseRefused,
-            Self::PathOutsideRoot => Status::PathOutsideRoot,
+            Self::PathOutsideRoot | Self::OwnFile => Status::PathOutsideRoot,
             Self::TooDeep => Status::TooDeep,
             Self::NotConcurrencySafe => Status::NotConcurrencySafe,
         }

@@ -17,7 +17,8 @@ pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
         RejectionReason::UnknownTool => MessageKey::UnknownTool,
         RejectionReason::InvalidInput
         | RejectionReason::InvalidArguments
-        | RejectionReason::PathOutsideRoot => MessageKey::InvalidInput,
+        | RejectionReason::PathOutsideRoot
+        | RejectionReason::OwnFile => MessageKey::InvalidInput,
         RejectionReason::UnusableTool => MessageKey::Unavailable,
         RejectionReason::DuplicateId
         | RejectionReason::Truncated
@@ -54,6 +55,11 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
             name,
             details,
             "use a relative path inside the working directory.",
+        ),
+        RejectionReason::OwnFile => explain_invalid_input(
+            name,
+            details,
+            "no tool can change toolq's own rules and records. Use another path, or tell the user what you want to change there.",
         ),
         RejectionReason::DuplicateId => ErrorText::new(
             format!("Not executed: {first}."),

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{accepted_call, sample_template, tool_with_backing};
 use crate::tools_file::parse_tools_file;
-use crate::types::{ArgumentTemplate, CommandLimits, Leftovers, StdinSource, Verdict};
+use crate::types::{
+    ArgumentTemplate, CommandLimits, Leftovers, RejectionReason, StdinSource, Verdict,
+};
 
 fn command_backing(argument: &str, root: &Path) -> CommandBacking {
     CommandBacking {
@@ -35,12 +37,18 @@ fn within(root: &Path) -> PathLimits<'_> {
     }
 }
 
+/// Returns what is wrong with the paths of a call.
+fn refused_details(tool: &Tool, input: &Input, limits: PathLimits<'_>) -> Vec<ProblemDetail> {
+    let rejection = check_paths(tool, input, limits).err();
+    rejection.map_or_else(Vec::new, |rejection| rejection.details)
+}
+
 /// Returns the pointers of the refused inputs. The inputs `p`, `q` and `list` are paths.
 fn refused(command: CommandBacking, input: &Value, root: &Path) -> Vec<String> {
     let mut tool = tool_with_backing(Backing::Command(command));
     tool.paths = ["p", "q", "list"].map(|name| vec![name.to_owned()]).into();
     let input = Input::parse(&input.to_string()).unwrap();
-    let details = find_refused_paths(&tool, &input, within(root));
+    let details = refused_details(&tool, &input, within(root));
     details.into_iter().map(|detail| detail.path).collect()
 }
 
@@ -218,7 +226,7 @@ fn a_working_directory_stays_inside_the_root() {
         };
         let tool = tool_with_backing(Backing::Command(command));
         let input = Input::parse("{}").unwrap();
-        let details = find_refused_paths(&tool, &input, within(&root));
+        let details = refused_details(&tool, &input, within(&root));
         assert_eq!(!details.is_empty(), is_refused, "{cwd}");
     }
 }
@@ -253,7 +261,7 @@ fn a_path_that_is_also_passed_on_as_data_is_judged_as_it_is() {
         let mut tool = tool_with_backing(Backing::Command(command));
         tool.paths = vec![vec!["o".to_owned(), "p".to_owned()]];
         let input = Input::parse(r#"{"o": {"p": "../../x", "q": 1}}"#).unwrap();
-        find_refused_paths(&tool, &input, within(&root)).len()
+        refused_details(&tool, &input, within(&root)).len()
     };
     for (argument, stdin, count) in [
         ("", StdinSource::None, 0),
@@ -309,12 +317,12 @@ tools:
         ("../../x", true),
     ] {
         let input = Input::parse(&json!({ "p": value }).to_string()).unwrap();
-        let details = find_refused_paths(&tools.tools[0], &input, within(&root));
+        let details = refused_details(&tools.tools[0], &input, within(&root));
         assert_eq!(!details.is_empty(), is_refused, "{value}");
     }
     symlink("../../outside", root.join("src/link")).unwrap();
     let input = Input::parse(r#"{"p": "link"}"#).unwrap();
-    assert!(!find_refused_paths(&tools.tools[0], &input, within(&root)).is_empty());
+    assert!(!refused_details(&tools.tools[0], &input, within(&root)).is_empty());
 }
 
 /// What says what may run isn't for a model to write. Reading it is harmless.
@@ -340,9 +348,13 @@ fn only_a_tool_that_reads_gets_the_path_of_an_own_file() {
             ("a", false),
         ] {
             let input = Input::parse(&json!({ "p": path }).to_string()).unwrap();
-            let details = find_refused_paths(&tool, &input, limits);
+            let rejection = check_paths(&tool, &input, limits).err();
             let is_refused = is_own && effect != Effect::Read;
-            assert_eq!(details.len(), usize::from(is_refused), "{effect:?} {path}");
+            assert_eq!(rejection.is_some(), is_refused, "{effect:?} {path}");
+            let reason = rejection.as_ref().map(|rejection| rejection.reason);
+            let expected = is_refused.then_some(RejectionReason::OwnFile);
+            assert_eq!(reason, expected, "{effect:?} {path}");
+            let details = rejection.map_or_else(Vec::new, |rejection| rejection.details);
             if let Some(detail) = details.first() {
                 assert!(
                     detail.message.contains("belongs to toolq"),
