@@ -14,6 +14,7 @@ mod process;
 mod proxied_server;
 mod restart_budget;
 mod runner;
+mod sent_call;
 mod server_connections;
 mod server_life;
 mod transport;

@@ -1,12 +1,14 @@
 //! Turns a server's answer into the outcome of a call.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, describe_loss};
 use crate::output::OutputCollector;
+use toolq_core::text::format_duration;
 use toolq_core::types::{
     CallEnding, CallOutput, DoubtCause, Effect, Outcome, OutputKind, ResultContent, TransportCause,
     TransportError, TransportPhase,
@@ -188,5 +190,29 @@ fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> String {
             (None, None) => format!("[the resource {}]", resource.uri),
         },
         ContentBlock::Unknown => "[content of an unknown type]".to_owned(),
+    }
+}
+
+/// Returns the outcome of a call without an answer in time. A `write` call that the server may have seen is in doubt.
+pub(crate) fn timeout_outcome(
+    (server, limit): (&str, Duration),
+    (effect, was_sent): (Effect, bool),
+    output: OutputCollector,
+) -> Outcome {
+    if !was_sent {
+        let detail = format!("not ready within {}", format_duration(limit));
+        return Outcome::TransportFailed(transport_error(server, false, detail));
+    }
+    let output = output.into_output(String::new());
+    if effect == Effect::Write {
+        return Outcome::InDoubt {
+            cause: DoubtCause::TimedOut(limit),
+            output,
+        };
+    }
+    Outcome::TimedOut {
+        no_calls_started: false,
+        limit,
+        output,
     }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -17,8 +16,9 @@ use crate::http::SendGuard;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
 use crate::mcp::notices::ServerNotice;
-use crate::mcp::outcome::{outcome_of_reply, refuse_output, transport_error};
+use crate::mcp::outcome::{outcome_of_reply, refuse_output, timeout_outcome, transport_error};
 use crate::mcp::output_schemas::OutputSchemas;
+use crate::mcp::sent_call::SentCall;
 use crate::mcp::server_connections::ServerConnections;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_json;
@@ -28,7 +28,7 @@ use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    Backing, CallOutput, DoubtCause, Effect, McpBacking, McpInvocation, Outcome, ServerConfig,
+    Backing, CallOutput, Effect, McpBacking, McpInvocation, Outcome, ServerConfig,
 };
 
 /// Calls the tools of the servers of a tools.yaml.
@@ -41,14 +41,6 @@ pub(crate) struct McpRunner {
     output_schemas: OutputSchemas,
 }
 
-/// A call that was handed to its server.
-struct SentCall {
-    connection: ServerConnection,
-    ticket: u64,
-    guard: SendGuard,
-    reply: oneshot::Receiver<CallReply>,
-}
-
 /// How a call ended.
 enum CallEnd {
     /// It can't be handed to its server.
@@ -56,15 +48,6 @@ enum CallEnd {
     Replied(CallReply),
     TimedOut,
     Cancelled,
-}
-
-impl SentCall {
-    /// Tells the server that nobody waits any more. Returns whether it may have seen the call. If not, it never will.
-    fn give_up(&self, reason: String) -> bool {
-        let was_sent = !self.guard.try_cancel();
-        self.connection.cancel(self.ticket, reason);
-        was_sent
-    }
 }
 
 impl McpRunner {
@@ -248,29 +231,5 @@ impl McpRunner {
     /// Ends all servers, and waits until they have ended.
     pub(crate) fn close(&self) {
         self.connections.close();
-    }
-}
-
-/// Returns the outcome of a call without an answer in time. A `write` call that the server may have seen is in doubt.
-fn timeout_outcome(
-    (server, limit): (&str, Duration),
-    (effect, was_sent): (Effect, bool),
-    output: OutputCollector,
-) -> Outcome {
-    if !was_sent {
-        let detail = format!("not ready within {}", format_duration(limit));
-        return Outcome::TransportFailed(transport_error(server, false, detail));
-    }
-    let output = output.into_output(String::new());
-    if effect == Effect::Write {
-        return Outcome::InDoubt {
-            cause: DoubtCause::TimedOut(limit),
-            output,
-        };
-    }
-    Outcome::TimedOut {
-        no_calls_started: false,
-        limit,
-        output,
     }
 }

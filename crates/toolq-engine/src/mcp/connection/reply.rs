@@ -1,0 +1,116 @@
+//! What a call waits for, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use super::ListReply;
+use crate::http::SendGuard;
+use crate::progress::ProgressSender;
+use toolq_core::types::{ToolDrift, ToolLock, TransportError};
+use toolq_mcp::CallToolResult;
+use toolq_mcp::client::CallError;
+
+/// How many of the last lines of a server's stderr stand in the failure of a call.
+const MAX_LAST_LINES: usize = 10;
+
+/// A call that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct PendingCall {
+    /// Tells the calls of a connection apart.
+    pub(crate) ticket: u64,
+    /// The tool's name at the server.
+    pub(crate) tool: String,
+    /// What the tool has to be like. Otherwise, it isn't called.
+    pub(crate) lock: Option<Arc<ToolLock>>,
+    pub(crate) arguments: Box<RawValue>,
+    pub(crate) idempotency_key: String,
+    pub(crate) progress: ProgressSender,
+    /// Marked before the first byte of the call can reach the server.
+    pub(crate) guard: SendGuard,
+    pub(crate) reply: oneshot::Sender<CallReply>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum CallReply {
+    /// The server answered.
+    Answered(Result<CallToolResult, CallError>),
+    /// The tool isn't what was locked, so the server didn't get the call.
+    Drifted(ToolDrift),
+    /// There is no connection: why, with the end of the server's stderr.
+    Lost { detail: String, stderr: String },
+    /// There is no complete response to the call's request. Other calls may go on.
+    Failed(TransportError),
+    /// The response to the call's request has a status that is an error.
+    Status {
+        status: u16,
+        retry_after: Option<Duration>,
+        text: String,
+    },
+    /// The server no longer knows the session, and refused the call.
+    SessionExpired,
+    /// The server's program couldn't be started. Holds the operating system's error number.
+    NotStarted(i32),
+}
+
+impl CallReply {
+    /// The reply of a connection whose task is gone.
+    pub(crate) fn lost() -> Self {
+        Self::Lost {
+            detail: "the connection is gone".to_owned(),
+            stderr: String::new(),
+        }
+    }
+
+    /// Returns how long the server asks to wait before the call is made again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Says in one line why there is no answer.
+    pub(crate) fn describe(&self, start_failure: impl FnOnce(i32) -> String) -> String {
+        match self {
+            Self::NotStarted(errno) => start_failure(*errno),
+            Self::Lost { detail, stderr } => describe_loss(detail, stderr),
+            Self::Failed(error) => error.detail.clone(),
+            Self::Status { text, .. } => text.clone(),
+            Self::Answered(_) | Self::Drifted(_) | Self::SessionExpired => String::new(),
+        }
+    }
+}
+
+/// Says why a connection is lost, with the last lines of the server's stderr. Runtimes end their reports with lines that say
+/// little, so one isn't enough.
+pub(crate) fn describe_loss(detail: &str, stderr: &str) -> String {
+    let lines = stderr.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
+    match lines.as_slice() {
+        [] => detail.to_owned(),
+        [line] => format!("{detail}: {line}"),
+        lines => {
+            let first = lines.len().saturating_sub(MAX_LAST_LINES);
+            let last_lines = lines[first..].join("\n");
+            format!("{detail}. Its stderr ends with:\n{last_lines}")
+        }
+    }
+}
+
+pub(super) fn reply_to_all(
+    calls: Vec<PendingCall>,
+    listeners: Vec<oneshot::Sender<ListReply>>,
+    reply: impl Fn() -> CallReply,
+) {
+    for listener in listeners {
+        let _ = listener.send(Err(reply()));
+    }
+    for call in calls {
+        // A call that has timed out meanwhile waits for nothing.
+        let _ = call.reply.send(reply());
+    }
+}

@@ -1,0 +1,164 @@
+//! Serves the calls of a connection until it ends, and says why it did.
+
+use std::mem;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::reply::reply_to_all;
+use super::{CallReply, ConnectionRequest, ConnectionTask, PendingCall, lock};
+use crate::command::ChildExit;
+use crate::timing::PROBE_TIMEOUT;
+use toolq_core::text::format_duration;
+use toolq_core::types::{CallEnding, ServerEndCause, TransportError};
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum ConnectionEnd {
+    /// The server has ended, or closed its stdout.
+    ServerEnded,
+    /// Nobody calls any more.
+    RunEnded,
+    /// Nobody has called for a while.
+    Idle,
+    /// The connection can't go on. Says why.
+    Failed(String),
+}
+
+impl ConnectionEnd {
+    fn describe(&self) -> &str {
+        match self {
+            Self::ServerEnded => "the server has ended",
+            Self::RunEnded => "the run has ended",
+            Self::Idle => "the server had no calls",
+            Self::Failed(why) => why,
+        }
+    }
+}
+
+impl ConnectionTask {
+    /// Serves calls until the server is gone or nobody calls any more.
+    pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<ConnectionRequest>) {
+        let end = self.serve(&mut requests).await;
+        requests.close();
+        while let Ok(request) = requests.try_recv() {
+            match request {
+                ConnectionRequest::Call(call) => self.waiting.push(call),
+                ConnectionRequest::ListTools(reply) => self.listeners.push(reply),
+                ConnectionRequest::Cancel { .. } => {}
+            }
+        }
+        let listeners = mem::take(&mut self.listeners);
+        let calls = self.waiting.into_iter().chain(self.running.into_values());
+        let calls: Vec<PendingCall> = calls.collect();
+        let stderr = self.transport.read_stderr_tail().await;
+        let stderr = self.mask.apply(&stderr).into_owned();
+        let detail = self.mask.apply(end.describe()).into_owned();
+        let lost = |detail: String| CallReply::Lost {
+            detail,
+            stderr: stderr.clone(),
+        };
+        let has_exited = self.transport.has_exited().await;
+        let (mut calls, mut listeners) = (calls, listeners);
+        if !has_exited {
+            // Nobody waits until it has.
+            let (calls, listeners) = (mem::take(&mut calls), mem::take(&mut listeners));
+            reply_to_all(calls, listeners, || match &self.failure {
+                Some(error) => CallReply::Failed(TransportError {
+                    detail: detail.clone(),
+                    ..error.clone()
+                }),
+                None => lost(detail.clone()),
+            });
+        }
+        let strays = self.session.strays();
+        let (exit, saved_stderr) = self.transport.end(&self.control).await;
+        let cause = match &end {
+            ConnectionEnd::RunEnded => (ServerEndCause::RunEnded, None),
+            ConnectionEnd::Idle => (ServerEndCause::Idle, None),
+            ConnectionEnd::ServerEnded => {
+                (ServerEndCause::Exited, Some(describe_exit(&exit, &detail)))
+            }
+            ConnectionEnd::Failed(_) => (ServerEndCause::GivenUp, Some(detail.clone())),
+        };
+        self.life.record_end(cause, &exit, strays, saved_stderr);
+        reply_to_all(calls, listeners, || match exit {
+            ChildExit::NotStarted(errno) => CallReply::NotStarted(errno),
+            _ => lost(describe_exit(&exit, &detail)),
+        });
+    }
+
+    /// Serves calls, and returns why the connection ends.
+    async fn serve(
+        &mut self,
+        requests: &mut mpsc::UnboundedReceiver<ConnectionRequest>,
+    ) -> ConnectionEnd {
+        let begin = Instant::now();
+        let mut is_probing = true;
+        loop {
+            self.transport.send(self.session.take_output());
+            let idle = self.idle.filter(|_| self.is_unused());
+            tokio::select! {
+                request = requests.recv() => match request {
+                    Some(ConnectionRequest::Call(call)) => self.begin_call(call),
+                    Some(ConnectionRequest::Cancel { ticket, reason }) => self.cancel_call(ticket, &reason),
+                    Some(ConnectionRequest::ListTools(reply)) => self.begin_listing(reply),
+                    None => return ConnectionEnd::RunEnded,
+                },
+                incoming = self.transport.next() => {
+                    let Some(incoming) = incoming else {
+                        return ConnectionEnd::ServerEnded;
+                    };
+                    for item in incoming {
+                        if let Err(why) = self.receive(item) {
+                            return ConnectionEnd::Failed(why);
+                        }
+                    }
+                }
+                () = sleep_until(begin + PROBE_TIMEOUT), if is_probing && self.identity.is_none() => {
+                    is_probing = false;
+                    self.session.give_up_probe();
+                }
+                () = sleep_until(begin + self.startup), if !self.is_ready => {
+                    let startup = format_duration(self.startup);
+                    let why = format!("the server wasn't ready after {startup}");
+                    return ConnectionEnd::Failed(why);
+                }
+                () = sleep_until(self.last_use + idle.unwrap_or_default()), if idle.is_some() => {
+                    let mut was_idle = lock(&self.was_idle);
+                    if requests.is_empty() {
+                        *was_idle = true;
+                        return ConnectionEnd::Idle;
+                    }
+                }
+                () = self.control.wait_for_kill() => {
+                    return ConnectionEnd::Failed("the run was killed".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Returns whether nobody waits for anything.
+    fn is_unused(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty() && self.listeners.is_empty()
+    }
+}
+
+/// Says what the server ended with, or `otherwise` if that isn't known.
+fn describe_exit(exit: &ChildExit, otherwise: &str) -> String {
+    match exit {
+        ChildExit::Exited { ending, .. } => describe_ending(*ending),
+        ChildExit::NotStarted(_) | ChildExit::Unknown => otherwise.to_owned(),
+    }
+}
+
+fn describe_ending(ending: CallEnding) -> String {
+    match ending {
+        CallEnding::ExitCode(code) => format!("the server exited with code {code}"),
+        CallEnding::Signal(signal) => format!("the server was killed by signal {signal}"),
+        CallEnding::LimitExceeded(limit) => {
+            format!("the server exceeded limits.{}", limit.name())
+        }
+        _ => "the server has ended".to_owned(),
+    }
+}

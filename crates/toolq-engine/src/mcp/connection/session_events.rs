@@ -1,0 +1,99 @@
+//! What the messages of a server mean to a connection: its announcement, and the answers to its calls.
+
+use std::mem;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{CallReply, ConnectionTask, ListReply};
+use crate::mcp::announcement::ServerAnnouncement;
+use crate::mcp::process::ServerLine;
+use crate::mcp::transport::Incoming;
+use crate::progress::Progress;
+use toolq_mcp::client::{SessionEvent, ToolList};
+
+impl ConnectionTask {
+    /// # Errors
+    /// Why the connection can't go on.
+    pub(super) fn receive(&mut self, incoming: Incoming) -> Result<(), String> {
+        let events = match incoming {
+            Incoming::Line(ServerLine::Whole(line)) => self.session.receive(&line),
+            Incoming::Line(ServerLine::TooLong(start, bytes)) => {
+                self.session.receive_too_long(&start, bytes)
+            }
+            Incoming::Http(event) => self.receive_http(event)?,
+        };
+        for event in events {
+            match event {
+                SessionEvent::Ready(identity) => {
+                    let needs_tools = self.transport.agree_on(identity.version);
+                    self.identity = Some(identity);
+                    if needs_tools || self.is_locked || !self.listeners.is_empty() {
+                        self.session.list_tools();
+                    } else {
+                        self.begin_waiting_calls();
+                    }
+                }
+                SessionEvent::HandshakeFailed(error) => return Err(error.to_string()),
+                SessionEvent::ToolsListed(list) => {
+                    let list =
+                        list.map_err(|error| format!("its tools can't be listed: {error}"))?;
+                    self.take_list(list);
+                }
+                SessionEvent::CallEnded { call, result } => {
+                    if let Some(pending) = self.running.remove(&call) {
+                        self.last_use = Instant::now();
+                        let _ = pending.reply.send(CallReply::Answered(result));
+                    }
+                }
+                SessionEvent::Progress {
+                    call,
+                    progress,
+                    total,
+                    message,
+                } => {
+                    if let Some(pending) = self.running.get(&call) {
+                        pending.progress.send(Progress {
+                            message: message.map(|text| self.mask.apply(&text).into_owned()),
+                            fraction: total.map(|total| (progress / total).clamp(0.0, 1.0)),
+                            ..Progress::default()
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_listing(&mut self, reply: oneshot::Sender<ListReply>) {
+        if let Some(announcement) = &self.announcement {
+            let _ = reply.send(Ok(Arc::clone(announcement)));
+            return;
+        }
+        // A server that is ready and not locked hasn't been asked yet.
+        if self.is_ready && self.listeners.is_empty() {
+            self.session.list_tools();
+        }
+        self.listeners.push(reply);
+    }
+
+    fn take_list(&mut self, mut list: ToolList) {
+        self.transport.learn_tools(&mut list);
+        let announcement = ServerAnnouncement::new(self.identity.as_ref(), list, &self.mask);
+        let announcement = Arc::new(announcement);
+        for listener in self.listeners.drain(..) {
+            let _ = listener.send(Ok(Arc::clone(&announcement)));
+        }
+        self.announcement = Some(announcement);
+        self.begin_waiting_calls();
+    }
+
+    fn begin_waiting_calls(&mut self) {
+        self.is_ready = true;
+        self.life.record_ready(self.identity.as_ref(), &self.mask);
+        for call in mem::take(&mut self.waiting) {
+            self.begin_call(call);
+        }
+    }
+}
