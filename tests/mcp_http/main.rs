@@ -9,7 +9,7 @@ mod sessions;
 mod support;
 mod tools;
 
-use scripted_server::ScriptedServer;
+use scripted_server::{ScriptedServer, TOOLS};
 use serde_json::{Value, json};
 use support::{CliSandbox, model_response};
 
@@ -25,21 +25,7 @@ fn sandbox_with(server: &ScriptedServer, keys: &str, calls: &[(&str, Value)]) ->
         "version: 1\nservers:\n  s:\n    url: \"{}\"\n    headers: {{Authorization: \"Bearer ${{TOKEN}}\"}}\n{keys}tools:\n",
         server.url
     );
-    let names = [
-        "echo",
-        "progress",
-        "break_off",
-        "no_response",
-        "page",
-        "long_document",
-        "long_event",
-        "hang",
-        "busy",
-        "show_token",
-        "redirect",
-        "regional",
-    ];
-    for name in names {
+    for name in TOOLS.into_iter().chain(["regional"]) {
         let timeout = if name == "hang" { "500ms" } else { "120s" };
         let keys = format!(
             "input_schema: {{type: object}}, timeout: {timeout}, on_doubt: continue, mcp: {{server: s, tool: {name}}}"

@@ -301,21 +301,23 @@ fn refuse_modern(request: &SeenRequest) -> Option<Reply> {
     Some(Reply::Http(status, error.to_string()))
 }
 
+/// The tools of every server.
+pub const TOOLS: [&str; 11] = [
+    "echo",
+    "progress",
+    "break_off",
+    "no_response",
+    "page",
+    "long_document",
+    "long_event",
+    "hang",
+    "busy",
+    "show_token",
+    "redirect",
+];
+
 fn tools() -> Value {
-    let names = [
-        "echo",
-        "progress",
-        "break_off",
-        "no_response",
-        "page",
-        "long_document",
-        "long_event",
-        "hang",
-        "busy",
-        "show_token",
-        "redirect",
-    ];
-    let mut tools: Vec<Value> = names
+    let mut tools: Vec<Value> = TOOLS
         .iter()
         .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
         .collect();

@@ -1,6 +1,6 @@
 //! Sessions of the legacy era that the server forgets.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::sandbox;
 use crate::scripted_server::{LEGACY, Script, ScriptedServer};
@@ -50,4 +50,25 @@ fn a_session_that_is_never_known_ends_the_call() {
         .assert_exit(0);
     assert!(output.result_texts()[0].1);
     assert_eq!(server.calls().len(), 2);
+}
+
+/// The run goes on when a session ends, so its record must not say that the run had ended.
+#[test]
+fn the_end_of_a_forgotten_session_says_why() {
+    let server = ScriptedServer::start(FORGETFUL);
+    let calls = [1, 2].map(|n| ("echo", json!({"n": n})));
+    let output = sandbox(&server, &calls)
+        .run(&["run", "-q", "--log", "log.jsonl"])
+        .assert_exit(0);
+    let log = output.file("log.jsonl").unwrap();
+    let ends: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|record: &Value| record["type"] == "server_end")
+        .collect();
+    let forgotten = &ends[0]["metadata"];
+    assert_eq!(forgotten["cause"], "given_up", "{ends:?}");
+    let error = forgotten["error"].as_str().unwrap();
+    assert!(error.contains("no longer knew the session"), "{error}");
+    assert_eq!(ends[1]["metadata"]["cause"], "run_ended", "{ends:?}");
 }

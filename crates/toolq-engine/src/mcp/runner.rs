@@ -28,7 +28,7 @@ use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    Backing, CallOutput, Effect, McpBacking, McpInvocation, Outcome, ServerConfig,
+    Backing, CallOutput, Effect, McpBacking, McpInvocation, Outcome, ServerConfig, Tool,
 };
 
 /// Calls the tools of the servers of a tools.yaml.
@@ -39,6 +39,18 @@ pub(crate) struct McpRunner {
     connections: ServerConnections,
     next_ticket: AtomicU64,
     output_schemas: OutputSchemas,
+}
+
+/// A call, and what is needed to send it.
+struct Exchange<'a> {
+    invocation: &'a McpInvocation,
+    backing: &'a McpBacking,
+    /// The idempotency key, and where the server's progress goes.
+    context: (&'a str, &'a ProgressSender),
+    control: &'a RunControl,
+    commands: &'a CommandRunner,
+    /// Whether the call may be sent again.
+    may_repeat: bool,
 }
 
 /// How a call ended.
@@ -85,70 +97,30 @@ impl McpRunner {
         };
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
             .with_counter(output_counter);
-        let mut timed_out = pin!(control.sleep(limit.duration));
-        let mut cancelled = pin!(cancelled(cancel, &control));
-        let (mut sent, mut is_repeated) = (None, false);
-        let end = loop {
-            let reply = async {
-                let call_context = (&*idempotency_key, &progress);
-                let sending = self.send(invocation, backing, call_context, (&control, commands));
-                let sent: &mut SentCall = sent.insert(sending.await?);
-                Ok((&mut sent.reply)
-                    .await
-                    .unwrap_or_else(|_| CallReply::lost()))
-            };
-            let end = tokio::select! {
-                // An answer that has come counts.
-                biased;
-                reply = reply => reply.map_or_else(CallEnd::NotSent, CallEnd::Replied),
-                () = &mut timed_out => CallEnd::TimedOut,
-                () = &mut cancelled => CallEnd::Cancelled,
-            };
+        let exchange = Exchange {
+            invocation,
+            backing,
+            context: (&idempotency_key, &progress),
+            control: &control,
+            commands,
             // The server says that it has refused the call, but a `write` isn't sent twice on anybody's word.
-            let may_repeat = !is_repeated && tool.effect != Effect::Write;
-            match end {
-                CallEnd::Replied(CallReply::SessionExpired) if may_repeat => {
-                    (sent, is_repeated) = (None, true);
-                }
-                end => break end,
-            }
+            may_repeat: tool.effect != Effect::Write,
         };
-        let server = &backing.server;
+        let timed_out = control.sleep(limit.duration);
+        let cancelled = cancelled(cancel, &control);
+        let (end, sent) = self.exchange(&exchange, timed_out, cancelled).await;
         match end {
             CallEnd::NotSent(outcome) => outcome.into(),
             CallEnd::Replied(reply) => {
                 let was_sent = sent.is_some_and(|sent| sent.guard.is_sent());
-                let start_failure = |errno| commands.server_start_failure(server, errno);
-                let violation = match &reply {
-                    CallReply::Answered(Ok(result)) if !result.is_error => self
-                        .output_schemas
-                        .find_violation(backing.lock.as_deref(), result),
-                    _ => None,
-                };
-                let retry_after = reply.retry_after();
-                let effect = (tool.effect, was_sent);
-                let attachments = Attachments {
-                    dir: self.outputs.clone(),
-                    max_bytes: tool.max_saved,
-                    mask: Arc::clone(&self.mask),
-                };
-                let name = &server.name;
-                let outcome =
-                    outcome_of_reply(reply, name, effect, output, &attachments, start_failure);
-                let outcome = match violation {
-                    Some(problem) => refuse_output(outcome, self.mask.apply(&problem).into_owned()),
-                    None => outcome,
-                };
-                AttemptResult::Finished {
-                    outcome,
-                    retry_after,
-                }
+                self.finish_reply(reply, (tool, backing), was_sent, output, commands)
             }
             CallEnd::TimedOut => {
                 let limit = limit.configured;
                 let reason = format!("timed out after {}", format_duration(limit));
                 let was_sent = sent.is_some_and(|sent| sent.give_up(reason));
-                timeout_outcome((&server.name, limit), (tool.effect, was_sent), output).into()
+                let server = &backing.server.name;
+                timeout_outcome((server, limit), (tool.effect, was_sent), output).into()
             }
             CallEnd::Cancelled => {
                 let was_sent = sent.is_some_and(|sent| sent.give_up("cancelled".to_owned()));
@@ -165,17 +137,90 @@ impl McpRunner {
         }
     }
 
+    /// Sends the call and waits for its reply, until it times out or is canceled. If the server has forgotten the session,
+    /// the call is sent once more where it may be. Returns how the call ended, and what was handed to the server.
+    async fn exchange(
+        &self,
+        exchange: &Exchange<'_>,
+        timed_out: impl Future<Output = ()>,
+        cancelled: impl Future<Output = ()>,
+    ) -> (CallEnd, Option<SentCall>) {
+        let (mut timed_out, mut cancelled) = (pin!(timed_out), pin!(cancelled));
+        let (mut sent, mut is_repeated) = (None, false);
+        loop {
+            let reply = async {
+                let sent: &mut SentCall = sent.insert(self.send(exchange).await?);
+                Ok((&mut sent.reply)
+                    .await
+                    .unwrap_or_else(|_| CallReply::lost()))
+            };
+            let end = tokio::select! {
+                // An answer that has come counts.
+                biased;
+                reply = reply => reply.map_or_else(CallEnd::NotSent, CallEnd::Replied),
+                () = &mut timed_out => CallEnd::TimedOut,
+                () = &mut cancelled => CallEnd::Cancelled,
+            };
+            match end {
+                CallEnd::Replied(CallReply::SessionExpired)
+                    if exchange.may_repeat && !is_repeated =>
+                {
+                    (sent, is_repeated) = (None, true);
+                }
+                end => return (end, sent),
+            }
+        }
+    }
+
+    /// Makes the outcome of a call out of the server's reply.
+    fn finish_reply(
+        &self,
+        reply: CallReply,
+        (tool, backing): (&Tool, &McpBacking),
+        was_sent: bool,
+        output: OutputCollector,
+        commands: &CommandRunner,
+    ) -> AttemptResult {
+        let server = &backing.server;
+        let start_failure = |errno| commands.server_start_failure(server, errno);
+        let violation = match &reply {
+            CallReply::Answered(Ok(result)) if !result.is_error => self
+                .output_schemas
+                .find_violation(backing.lock.as_deref(), result),
+            _ => None,
+        };
+        let retry_after = reply.retry_after();
+        let effect = (tool.effect, was_sent);
+        let attachments = Attachments {
+            dir: self.outputs.clone(),
+            max_bytes: tool.max_saved,
+            mask: Arc::clone(&self.mask),
+        };
+        let name = &server.name;
+        let outcome = outcome_of_reply(reply, name, effect, output, &attachments, start_failure);
+        let outcome = match violation {
+            Some(problem) => refuse_output(outcome, self.mask.apply(&problem).into_owned()),
+            None => outcome,
+        };
+        AttemptResult::Finished {
+            outcome,
+            retry_after,
+        }
+    }
+
     /// Hands the call to its server.
     ///
     /// # Errors
     /// The outcome of the call, because the server can't be started or a variable isn't set.
-    async fn send(
-        &self,
-        invocation: &McpInvocation,
-        backing: &McpBacking,
-        (idempotency_key, progress): (&str, &ProgressSender),
-        (control, commands): (&RunControl, &CommandRunner),
-    ) -> Result<SentCall, Outcome> {
+    async fn send(&self, exchange: &Exchange<'_>) -> Result<SentCall, Outcome> {
+        let Exchange {
+            invocation,
+            backing,
+            context: (idempotency_key, progress),
+            control,
+            commands,
+            ..
+        } = *exchange;
         let server = &backing.server;
         let arguments = resolve_json(&invocation.arguments, &self.environment)?;
         let arguments = RawValue::from_string(arguments)

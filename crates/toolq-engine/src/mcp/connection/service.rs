@@ -1,6 +1,7 @@
 //! Serves the calls of a connection until it ends, and says why it did.
 
 use std::mem;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -103,6 +104,10 @@ impl ConnectionTask {
                     Some(ConnectionRequest::Call(call)) => self.begin_call(call),
                     Some(ConnectionRequest::Cancel { ticket, reason }) => self.cancel_call(ticket, &reason),
                     Some(ConnectionRequest::ListTools(reply)) => self.begin_listing(reply),
+                    None if self.is_expired.load(Ordering::SeqCst) => {
+                        let why = "the server no longer knew the session".to_owned();
+                        return ConnectionEnd::Failed(why);
+                    }
                     None => return ConnectionEnd::RunEnded,
                 },
                 incoming = self.transport.next() => {
