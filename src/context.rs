@@ -119,6 +119,21 @@ impl CommandContext {
         self.load_tools_file().map(|(tools, _)| tools)
     }
 
+    /// Like [`load_tools`](Self::load_tools), but the value of one more variable is a secret.
+    ///
+    /// # Errors
+    /// As [`load_tools`](Self::load_tools).
+    pub fn load_tools_with_secret(
+        &self,
+        variable: Option<&str>,
+    ) -> Result<ToolsConfig, CommandError> {
+        let mut file = self.read_tools_file()?;
+        if let Some(tools) = &mut file.loaded.tools {
+            tools.secrets.extend(variable.map(str::to_owned));
+        }
+        self.require_tools(file).map(|(tools, _)| tools)
+    }
+
     /// Like [`load_tools`](Self::load_tools), but also returns the file, for the source locations.
     ///
     /// # Errors

@@ -114,7 +114,8 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             confinement: None,
-            prints_results: true,
+            // Over HTTP, nothing goes to stdout.
+            prints_results: arguments.http.is_none(),
         }
     }
 

@@ -1,12 +1,13 @@
 //! The arguments of `toolq serve`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{BudgetFlags, WatchFlags};
-use crate::args::values::{McpClient, SyncFlag, parse_jobs};
+use crate::args::values::{McpClient, SyncFlag, parse_http_address, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -29,6 +30,15 @@ pub struct ServeArguments {
     /// Which calls' records must reach the disk before toolq continues
     #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub sync: SyncFlag,
+    /// Serve over HTTP at IP:PORT, path /mcp, instead of over stdin and stdout; port 0 is any free one
+    #[arg(long, value_name = "ADDR", value_parser = parse_http_address)]
+    pub http: Option<SocketAddr>,
+    /// Environment variable with the token that every HTTP request must have; required unless ADDR is a loopback address
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub token_env: Option<String>,
+    /// Also answer web pages of this origin, and requests to its host; can be repeated [default: those on this machine]
+    #[arg(long, value_name = "URL", requires = "http")]
+    pub origin: Vec<String>,
     /// Print what to write into the configuration of this client so that it starts the server, and end
     #[arg(long, value_name = "CLIENT")]
     pub print: Option<McpClient>,

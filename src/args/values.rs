@@ -1,5 +1,6 @@
 //! The values of enumerated options, and what each means to the rest of the program.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
@@ -189,6 +190,16 @@ impl From<FormFlag> for AnswerForm {
             FormFlag::ResultLines => Self::ResultLines,
         }
     }
+}
+
+/// Parses the value of `--http`. Names aren't resolved: what a name means may change.
+pub fn parse_http_address(text: &str) -> Result<SocketAddr, &'static str> {
+    let text = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    text.parse()
+        .map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080")
 }
 
 /// Parses the value of `--jobs`.

@@ -101,6 +101,14 @@ pub fn parse_messages(line: &[u8]) -> Result<Vec<Message<'_>>, NotMessage> {
 }
 
 impl<'t> Message<'t> {
+    /// Returns the parameters. A response has none.
+    pub(crate) fn params(&self) -> Option<&'t RawValue> {
+        match self {
+            Self::Request { params, .. } | Self::Notification { params, .. } => *params,
+            Self::Response { .. } => None,
+        }
+    }
+
     fn from_members(members: MessageMembers<'t>) -> Result<Self, NotMessage> {
         let MessageMembers {
             id,

@@ -22,6 +22,8 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// The message isn't JSON.
+    pub const PARSE_ERROR: i64 = -32700;
     /// The message isn't a request.
     pub const INVALID_REQUEST: i64 = -32600;
     /// The request's parameters can't be used, or name something unknown.

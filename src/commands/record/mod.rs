@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::args::RecordArguments as Arguments;
 use crate::commands::record::call_recorder::CallRecorder;
-use crate::commands::serve::client_output::ClientOutput;
+use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::context::CommandContext;
 use crate::input::{ChunkReader, stdin};
 use crate::output::stdout;

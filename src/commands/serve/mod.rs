@@ -1,54 +1,67 @@
-//! `toolq serve`: the tools of tools.yaml as an MCP server over stdin and stdout.
+//! `toolq serve`: the tools of tools.yaml as an MCP server, on stdin and stdout or over HTTP.
 //!
 //! Each call is a turn of its own, in the same session, engine and log in which `run` answers messages. So nothing runs
-//! here that isn't checked, limited and recorded as there.
+//! here that isn't checked, limited and recorded as there. A `transport` brings messages to a `served_client`, which speaks
+//! the protocol; its calls are `open_calls` until the engine has answered them.
 
 mod answer_content;
+mod call_delivery;
 mod call_progress;
 mod client_configuration;
-mod client_connection;
-pub(crate) mod client_output;
-mod client_requests;
+mod http;
+mod open_calls;
+mod served_client;
 mod served_tools;
+pub(crate) mod stdio;
+mod transport;
 
 use std::fs::File;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
+use toolq_mcp::server::ServerSession;
 
 use crate::args::ServeArguments as Arguments;
-use crate::commands::serve::client_connection::{
-    AnswerSender, ClientConnection, ProgressSink, lock,
-};
-use crate::commands::serve::client_output::ClientOutput;
-use crate::commands::serve::client_requests::ClientRequests;
+use crate::commands::serve::call_delivery::{AnswerSender, ProgressSink};
+use crate::commands::serve::http::{HttpListener, HttpTransport};
+use crate::commands::serve::open_calls::OpenCalls;
+use crate::commands::serve::stdio::PipeTransport;
+use crate::commands::serve::stdio::client_output::ClientOutput;
+use crate::commands::serve::transport::ClientTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
+use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
 
-/// How long calls may go on after the client has closed stdin. Clients wait two seconds before they send SIGTERM.
+/// How long calls may go on after the last client has left. Clients wait two seconds before they send SIGTERM.
 const END_OF_INPUT_GRACE: Duration = Duration::from_secs(1);
-
-/// How long a client may take to read the last answers.
-const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 /// How often a client that wants to know hears that its calls are still running. Many give up after a minute of silence.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What clients are going to be connected by.
+enum Endpoint {
+    /// Stdin; the other half is stdout.
+    Pipe(File),
+    Http(HttpListener),
+}
 
 /// Serves the tools until the client closes stdin, or a signal comes.
 ///
 /// # Errors
 /// tools.yaml or a flag is invalid, or the log can't be used: then nothing ran.
 pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    stdout::check_open()?;
-    let tools = Arc::new(context.load_tools()?);
+    if arguments.http.is_none() {
+        stdout::check_open()?;
+    }
+    let tools = Arc::new(context.load_tools_with_secret(arguments.token_env.as_deref())?);
     let served = served_tools::select_tools(&tools, arguments, context)?;
     if let Some(client) = arguments.print {
         let configuration =
@@ -58,72 +71,99 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         context.stderr.print_note(&note);
         return Ok(Exit::Ok);
     }
+    let endpoint = open_endpoint(arguments, context)?;
+    let settings = SessionSettings::of_serve(arguments, &context.environment);
+    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
+    let result = session.block_on(async |session| serve(session, &served, endpoint).await);
+    let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
+    result.map_err(|failure| CommandError { exit, ..failure })?;
+    Ok(exit)
+}
+
+/// Takes stdin, or begins to listen, so that whatever is wrong with it is known before anything runs.
+fn open_endpoint(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Endpoint, CommandError> {
+    if let Some(listener) = HttpListener::open(arguments, context)? {
+        return Ok(Endpoint::Http(listener));
+    }
     let input = stdin::take()?;
     if stdin::is_terminal() {
         context.stderr.print_note(
             "waiting for the messages of an MCP client on stdin; a client usually starts this command itself",
         );
     }
-    let settings = SessionSettings::of_serve(arguments, &context.environment);
-    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
-    let result = session.block_on(async |session| serve_client(session, &served, input).await);
-    let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    Ok(exit)
+    Ok(Endpoint::Pipe(input))
 }
 
-/// Serves one client until it leaves.
-async fn serve_client(
+/// Serves clients until none can come any more.
+async fn serve(
     session: &mut RunSession<'_>,
     served: &[Arc<Tool>],
-    input: File,
+    endpoint: Endpoint,
 ) -> Result<(), CommandError> {
     describe_tools(session, served).await;
     let catalog = Arc::new(served_tools::build_catalog(served)?);
-    let (control, screen) = (session.engine.control(), session.sinks.screen());
-    let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
-    let connection = ClientConnection::new(catalog, Arc::clone(&session.mask), output.clone());
-    let connection = Mutex::new(connection);
-    let (sender, turns) = mpsc::unbounded_channel();
-    let RunSession {
-        context,
-        engine,
-        sinks,
-        checker,
-        mask,
-        ..
-    } = session;
-    let mut requests = ClientRequests::new(input, &connection, checker, &context.stderr, sender);
-    let mut sink = ProgressSink::new(sinks, &connection, mask);
-    let mut delivery = AnswerSender::new(&connection);
-    let calls = engine.run_concurrent_turns(turns, &mut sink, &mut delivery);
-    let mut calls = pin!(with_heartbeats(calls, &connection));
-    let read = tokio::select! {
-        biased;
-        () = &mut calls => return Ok(()),
-        read = requests.forward(&control, &output) => read,
-    };
-    requests.close();
-    if timeout(END_OF_INPUT_GRACE, &mut calls).await.is_err() {
-        control.halt(HaltCause::ClientLeft);
-        calls.await;
-    }
-    match timeout(OUTPUT_GRACE, output.wait_until_written()).await {
-        Ok(()) => read,
-        Err(_) => Err(CommandError::new(
-            Exit::Output,
-            "the client doesn't read its answers",
-        )),
+    let mask = Arc::clone(&session.mask);
+    match endpoint {
+        Endpoint::Pipe(input) => {
+            let (control, screen) = (session.engine.control(), session.sinks.screen());
+            let output = ClientOutput::start(control, screen).map_err(CommandError::usage)?;
+            let protocol = ServerSession::new(catalog).with_mask(mask);
+            let context = session.context;
+            let transport = PipeTransport::new(input, output, protocol, &context.stderr);
+            serve_clients(session, transport, Some("-")).await
+        }
+        Endpoint::Http(listener) => {
+            let transport = HttpTransport::start(listener, catalog, mask)?;
+            serve_clients(session, transport, None).await
+        }
     }
 }
 
-/// Runs `calls` to their end, and tells the client in the meantime that they are still running.
-async fn with_heartbeats(calls: impl Future<Output = ()>, connection: &Mutex<ClientConnection>) {
-    let mut calls = pin!(calls);
+/// Runs the calls that come by `transport`. `input` is what the log names as their input.
+async fn serve_clients(
+    session: &mut RunSession<'_>,
+    mut transport: impl ClientTransport,
+    input: Option<&str>,
+) -> Result<(), CommandError> {
+    let control = session.engine.control();
+    let (sender, turns) = mpsc::unbounded_channel();
+    let checker = CallChecker::new(Arc::clone(&session.tools));
+    let calls = Arc::new(OpenCalls::new(checker, input.map(str::to_owned), sender));
+    let mut sink = ProgressSink {
+        sinks: &mut session.sinks,
+        calls: &calls,
+        mask: &session.mask,
+    };
+    let mut delivery = AnswerSender(&calls);
+    let running = session
+        .engine
+        .run_concurrent_turns(turns, &mut sink, &mut delivery);
+    let mut running = pin!(with_heartbeats(running, &calls));
+    let received = tokio::select! {
+        biased;
+        () = &mut running => return Ok(()),
+        received = transport.receive(&calls, &control) => received,
+    };
+    calls.close();
+    transport.report_end();
+    if timeout(END_OF_INPUT_GRACE, &mut running).await.is_err() {
+        control.halt(HaltCause::ClientLeft);
+        running.await;
+    }
+    transport.finish().await?;
+    received
+}
+
+/// Runs `calls` to their end, and tells clients in the meantime that they are still running.
+async fn with_heartbeats(running: impl Future<Output = ()>, calls: &OpenCalls) {
+    let mut running = pin!(running);
     loop {
         tokio::select! {
-            () = &mut calls => return,
-            () = sleep(HEARTBEAT_INTERVAL) => lock(connection).send_heartbeats(),
+            () = &mut running => return,
+            () = sleep(HEARTBEAT_INTERVAL) => calls.send_heartbeats(),
         }
     }
 }

@@ -24,6 +24,7 @@ struct ParamHeader {
     name: String,
     /// The keys that lead to the argument.
     path: Vec<String>,
+    is_integer: bool,
 }
 
 impl ParamHeaders {
@@ -49,6 +50,12 @@ impl ParamHeaders {
             Some(header) => Err(format!("two arguments have the header {}", header.name)),
             None => Ok(Self(headers)),
         }
+    }
+
+    /// Returns the names of all headers, in lowercase, and whether their arguments are integers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, bool)> {
+        let headers = self.0.iter();
+        headers.map(|header| (header.name.as_str(), header.is_integer))
     }
 
     /// Returns the names and values of the headers of a call with these arguments.
@@ -77,6 +84,7 @@ fn find_headers(
             found.push(ParamHeader {
                 name: header_name(name, property)?,
                 path: path.clone(),
+                is_integer: property.get("type") == Some(&Value::from("integer")),
             });
         }
         find_headers(property, path, found)?;

@@ -1,7 +1,8 @@
 //! The tools that a server lists.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use crate::http::ParamHeaders;
 use crate::protocol::{Implementation, ProtocolEra};
 use crate::tool::Tool;
 
@@ -26,6 +27,19 @@ impl ToolCatalog {
             legacy_tools: tools.iter().map(Tool::to_legacy).collect(),
             tools,
         }
+    }
+
+    /// Returns the headers that the tools ask for over HTTP, by the names of the tools.
+    ///
+    /// # Errors
+    /// The name of a tool that can't be called over HTTP, and why.
+    pub fn param_headers(&self) -> Result<HashMap<String, ParamHeaders>, (String, String)> {
+        let headers = self.tools.iter().map(|tool| {
+            let headers = ParamHeaders::from_schema(&tool.input_schema);
+            let headers = headers.map_err(|why| (tool.name.clone(), why))?;
+            Ok((tool.name.clone(), headers))
+        });
+        headers.collect()
     }
 
     /// Returns the server's name and version.

@@ -2,8 +2,8 @@
 
 mod catalog;
 mod event;
-mod request;
-mod session;
+pub(crate) mod request;
+pub(crate) mod session;
 
 #[cfg(test)]
 mod tests;

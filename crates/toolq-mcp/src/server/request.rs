@@ -10,6 +10,9 @@ use crate::rpc_error::RpcError;
 use crate::server::catalog::ToolCatalog;
 use crate::tool::Tool;
 
+/// The requests of the modern era that a server serves.
+pub(crate) const MODERN_METHODS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
+
 /// How long clients may keep lists, in milliseconds. The catalog doesn't change while the server runs, but a client can't
 /// know when the next one starts.
 const LIST_TTL_MS: u64 = 60_000;
@@ -25,9 +28,11 @@ pub(crate) struct CommonParams<'t> {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct RequestMeta<'t> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-    protocol_version: Option<String>,
+    pub(crate) protocol_version: Option<String>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
     client_capabilities: Option<&'t RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow)]
+    client_info: Option<&'t RawValue>,
     #[serde(rename = "progressToken", borrow)]
     pub(crate) progress_token: Option<&'t RawValue>,
 }
@@ -186,6 +191,12 @@ impl RequestMeta<'_> {
             return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
         }
         Ok(Some(version))
+    }
+
+    /// Returns the name of the client, if it has one.
+    pub(crate) fn client_name(&self) -> Option<String> {
+        let info = serde_json::from_str(self.client_info?.get());
+        info.ok().map(|client: Implementation| client.name)
     }
 }
 

@@ -75,6 +75,11 @@ impl ServerSession {
         self.noise_lines
     }
 
+    /// Returns the version on which `initialize` agreed, if the client sent it.
+    pub fn legacy_version(&self) -> Option<ProtocolVersion> {
+        self.legacy_version
+    }
+
     /// Returns the calls without an answer, oldest first.
     pub fn running_calls(&self) -> impl Iterator<Item = CallId> {
         self.running.keys().copied()
@@ -82,10 +87,15 @@ impl ServerSession {
 
     /// Takes a line from the client.
     pub fn receive(&mut self, line: &[u8]) -> Vec<ServerEvent> {
-        let Ok(messages) = parse_messages(line) else {
-            self.noise_lines += 1;
-            return Vec::new();
-        };
+        if let Ok(messages) = parse_messages(line) {
+            return self.receive_messages(messages);
+        }
+        self.noise_lines += 1;
+        Vec::new()
+    }
+
+    /// Takes messages that were read already.
+    pub fn receive_messages(&mut self, messages: Vec<Message<'_>>) -> Vec<ServerEvent> {
         let mut events = Vec::new();
         for message in messages {
             events.extend(match message {
@@ -280,7 +290,9 @@ impl ServerSession {
 }
 
 /// Reads parameters that must be there.
-fn read_params<'t, P: Deserialize<'t>>(params: Option<&'t RawValue>) -> Result<P, RpcError> {
+pub(crate) fn read_params<'t, P: Deserialize<'t>>(
+    params: Option<&'t RawValue>,
+) -> Result<P, RpcError> {
     let json = params.map_or("{}", RawValue::get);
     serde_json::from_str(json).map_err(|error| {
         let message = format!("the parameters can't be read: {error}");
@@ -289,7 +301,7 @@ fn read_params<'t, P: Deserialize<'t>>(params: Option<&'t RawValue>) -> Result<P
 }
 
 /// Reads parameters that may be left out.
-fn read_optional_params<'t, P: Deserialize<'t> + Default>(
+pub(crate) fn read_optional_params<'t, P: Deserialize<'t> + Default>(
     params: Option<&'t RawValue>,
 ) -> Result<P, RpcError> {
     match params {

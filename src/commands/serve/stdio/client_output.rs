@@ -8,6 +8,7 @@ use std::thread;
 
 use tokio::sync::Notify;
 
+use crate::commands::serve::served_client::ReplyChannel;
 use crate::output::stdout;
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
@@ -70,11 +71,6 @@ impl ClientOutput {
         let _ = self.sender.send(lines);
     }
 
-    /// Returns whether so much waits for the client that what it can do without is left out.
-    pub(crate) fn is_full(&self) -> bool {
-        self.pending.count.load(SeqCst) > MAX_PENDING_BYTES
-    }
-
     /// Waits until the client has read enough to be listened to again.
     pub(crate) async fn wait_for_room(&self) {
         self.wait_until_at_most(MAX_PENDING_BYTES).await;
@@ -93,5 +89,16 @@ impl ClientOutput {
             }
             written.await;
         }
+    }
+}
+
+impl ReplyChannel for ClientOutput {
+    fn send(&self, lines: Vec<u8>) -> bool {
+        Self::send(self, lines);
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.pending.count.load(SeqCst) > MAX_PENDING_BYTES
     }
 }

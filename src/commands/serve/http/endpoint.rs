@@ -1,0 +1,175 @@
+//! What a request is, by its method, its path and its headers.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::Semaphore;
+use toolq_mcp::RpcError;
+use toolq_mcp::http::{ParamHeaders, PostError, SESSION_ID_HEADER};
+use toolq_mcp::server::ToolCatalog;
+
+use crate::commands::serve::http::PATH;
+use crate::commands::serve::http::access::AccessPolicy;
+use crate::commands::serve::http::cross_origin::{allow_origin, answer_preflight};
+use crate::commands::serve::http::reply::{ResponseBody, empty_body, full_body};
+use crate::commands::serve::http::sessions::Sessions;
+use crate::commands::serve::open_calls::OpenCalls;
+use redact::Mask;
+
+/// The methods that are answered. A GET would be a stream of requests to the client, and there are none.
+pub(super) const METHODS: HeaderValue = HeaderValue::from_static("POST, DELETE, OPTIONS");
+
+/// How much memory the bodies that are being read may take, in KiB.
+const BODY_MEMORY_KIB: usize = 64 << 10;
+
+/// Everything that requests have in common, before calls can begin.
+pub(super) struct Endpoint {
+    access: AccessPolicy,
+    pub(super) catalog: Arc<ToolCatalog>,
+    /// The headers that tools ask for.
+    pub(super) param_headers: HashMap<String, ParamHeaders>,
+    pub(super) mask: Arc<Mask>,
+}
+
+/// An endpoint whose calls can begin.
+pub(super) struct OpenEndpoint {
+    pub(super) settings: Endpoint,
+    pub(super) calls: Arc<OpenCalls>,
+    pub(super) sessions: Sessions,
+    pub(super) body_memory: Semaphore,
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        access: AccessPolicy,
+        catalog: Arc<ToolCatalog>,
+        param_headers: HashMap<String, ParamHeaders>,
+        mask: Arc<Mask>,
+    ) -> Self {
+        Self {
+            access,
+            catalog,
+            param_headers,
+            mask,
+        }
+    }
+
+    pub(super) fn with_calls(self, calls: Arc<OpenCalls>) -> OpenEndpoint {
+        OpenEndpoint {
+            settings: self,
+            calls,
+            sessions: Sessions::default(),
+            body_memory: Semaphore::new(BODY_MEMORY_KIB),
+        }
+    }
+}
+
+impl OpenEndpoint {
+    /// Answers a request that came to the address `local`.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        local: SocketAddr,
+        peer: IpAddr,
+    ) -> Response<ResponseBody> {
+        let (request, body) = request.into_parts();
+        let origin = match self.settings.access.check_source(&request, local) {
+            Ok(origin) => origin,
+            Err(error) => return self.refuse(error.status, error.message),
+        };
+        let mut response = match self.settings.access.check_token(&request.headers) {
+            // Browsers ask without the token.
+            _ if request.method == Method::OPTIONS && origin.is_some() => {
+                answer_preflight(&request.headers)
+            }
+            Ok(()) => self.answer_allowed(&request, body, peer).await,
+            Err(error) => {
+                let mut response = self.refuse(error.status, error.message);
+                let scheme = HeaderValue::from_static("Bearer realm=\"toolq\"");
+                response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+                response
+            }
+        };
+        if let Some(origin) = origin {
+            allow_origin(&mut response, origin);
+        }
+        response
+    }
+
+    async fn answer_allowed(
+        &self,
+        request: &Parts,
+        body: Incoming,
+        peer: IpAddr,
+    ) -> Response<ResponseBody> {
+        if request.uri.path() != PATH {
+            let why = format!("there is nothing at this path; the server is at {PATH}");
+            return self.refuse(StatusCode::NOT_FOUND, why);
+        }
+        match request.method {
+            Method::POST => match self.answer_post(request, body, peer).await {
+                Ok(response) => response,
+                Err(error) => self.refuse_post(&error),
+            },
+            Method::DELETE if request.headers.contains_key(SESSION_ID_HEADER) => {
+                self.end_session(request)
+            }
+            _ => {
+                let why = "messages are sent with POST".to_owned();
+                let mut response = self.refuse(StatusCode::METHOD_NOT_ALLOWED, why);
+                response.headers_mut().insert(ALLOW, METHODS);
+                response
+            }
+        }
+    }
+
+    /// Ends a session as its client asks, and the calls that it waits for.
+    fn end_session(&self, request: &Parts) -> Response<ResponseBody> {
+        let id = request.headers.get(SESSION_ID_HEADER);
+        let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+        match self.sessions.remove(id) {
+            Some(client) => {
+                client.leave(&self.calls);
+                let mut response = Response::new(empty_body());
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                response
+            }
+            None => self.refuse_post(&unknown_session()),
+        }
+    }
+
+    /// Ends sessions that nobody uses any more.
+    pub(super) fn drop_idle_sessions(&self) {
+        self.sessions.drop_idle(&self.calls);
+    }
+
+    fn refuse(&self, status: StatusCode, message: String) -> Response<ResponseBody> {
+        let error = PostError::new(status.as_u16(), RpcError::INVALID_REQUEST, message);
+        self.refuse_post(&error)
+    }
+
+    fn refuse_post(&self, error: &PostError) -> Response<ResponseBody> {
+        let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
+        json_response(status, error.to_json(&self.settings.mask))
+    }
+}
+
+/// The specification's answer to a session that has ended: the client begins a new one.
+pub(super) fn unknown_session() -> PostError {
+    let why = "there is no such session; it may have ended, so begin a new one with initialize";
+    PostError::new(404, RpcError::INVALID_REQUEST, why)
+}
+
+pub(super) fn json_response(status: StatusCode, json: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = Response::new(full_body(json));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,98 @@
+//! Clients over streamable HTTP: each message is a POST to one path, and its response has the answer.
+//!
+//! `connections` accepts sockets; `endpoint` decides by method, path and headers what a request is, with `access` and
+//! `cross_origin`; `post` reads messages and answers them by a `reply`. Clients of the legacy era are in `sessions`.
+
+mod access;
+mod connections;
+mod cross_origin;
+mod endpoint;
+mod listener;
+mod post;
+mod reply;
+mod sessions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use toolq_mcp::server::ToolCatalog;
+
+use crate::commands::serve::http::connections::Connections;
+use crate::commands::serve::http::endpoint::Endpoint;
+pub(crate) use crate::commands::serve::http::listener::HttpListener;
+use crate::commands::serve::open_calls::OpenCalls;
+use crate::commands::serve::transport::ClientTransport;
+use crate::output::{CommandError, StderrWriter};
+use redact::Mask;
+use toolq_engine::RunControl;
+
+/// The path of all requests.
+const PATH: &str = "/mcp";
+
+/// How long clients may take to read the last answers.
+const OUTPUT_GRACE: Duration = Duration::from_secs(2);
+
+/// Serves clients over HTTP.
+pub(crate) struct HttpTransport {
+    socket: TcpListener,
+    endpoint: Option<Endpoint>,
+    connections: Connections,
+}
+
+impl HttpTransport {
+    /// Begins to take requests, and says on stderr where. `mask` is for errors of the protocol.
+    ///
+    /// # Errors
+    /// A tool can't be called over HTTP, or the socket can't be used.
+    pub(crate) fn start(
+        listener: HttpListener,
+        catalog: Arc<ToolCatalog>,
+        mask: Arc<Mask>,
+    ) -> Result<Self, CommandError> {
+        let param_headers = catalog.param_headers().map_err(|(tool, why)| {
+            CommandError::usage(format!("{tool} can't be called over HTTP: {why}")).with_hint(
+                "correct `x-mcp-header` in its input_schema, or leave the tool out with `--only`",
+            )
+        })?;
+        let address = listener.address;
+        let socket = TcpListener::from_std(listener.socket).map_err(CommandError::usage)?;
+        // Even with -q: with port 0, nobody could find the server otherwise.
+        StderrWriter::write_text(&format!("serving on http://{address}{PATH}\n"));
+        Ok(Self {
+            socket,
+            endpoint: Some(Endpoint::new(listener.access, catalog, param_headers, mask)),
+            connections: Connections::new(),
+        })
+    }
+}
+
+impl ClientTransport for HttpTransport {
+    /// Handles requests until the run is stopped.
+    async fn receive(
+        &mut self,
+        calls: &Arc<OpenCalls>,
+        control: &RunControl,
+    ) -> Result<(), CommandError> {
+        let Some(endpoint) = self.endpoint.take() else {
+            return Ok(());
+        };
+        let endpoint = Arc::new(endpoint.with_calls(Arc::clone(calls)));
+        tokio::select! {
+            biased;
+            () = control.wait_for_external_halt() => {}
+            () = self.connections.accept_all(&self.socket, &endpoint) => {}
+        }
+        Ok(())
+    }
+
+    fn report_end(&self) {}
+
+    async fn finish(self) -> Result<(), CommandError> {
+        drop(self.socket);
+        // A client that doesn't read its answers keeps only itself waiting.
+        let _ = timeout(OUTPUT_GRACE, self.connections.close()).await;
+        Ok(())
+    }
+}

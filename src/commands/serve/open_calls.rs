@@ -1,0 +1,274 @@
+//! The calls that clients wait for, by the numbers of their turns: each call is a turn of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+use toolq_mcp::CallToolResult;
+use toolq_mcp::server::{CallId, ToolCall};
+
+use crate::commands::serve::answer_content::{call_result, refusal};
+use crate::commands::serve::call_progress::CallProgress;
+use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
+use toolq_core::check::CallChecker;
+use toolq_core::json::Input;
+use toolq_core::types::{AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Turn, TurnOrigin};
+use toolq_engine::TurnRequest;
+
+/// How many calls of all clients may be open at once. Each holds its arguments.
+const MAX_OPEN_CALLS: usize = 1024;
+
+/// The calls without an answer, and the way of new ones to the engine.
+pub(crate) struct OpenCalls {
+    checker: CallChecker,
+    /// What the log names as the input of the calls.
+    input: Option<String>,
+    table: Mutex<CallTable>,
+}
+
+struct CallTable {
+    calls: HashMap<usize, OpenCall>,
+    next_turn: usize,
+    /// `None` once no more calls are taken.
+    turns: Option<mpsc::UnboundedSender<TurnRequest>>,
+}
+
+/// A call without an answer.
+struct OpenCall {
+    client: Arc<ServedClient>,
+    id: CallId,
+    reply: Arc<dyn ReplyChannel>,
+    wants_progress: bool,
+    /// Whether its tool has an output schema.
+    is_json: bool,
+    progress: CallProgress,
+}
+
+/// A message about how far a call is.
+struct ProgressReport {
+    client: Arc<ServedClient>,
+    id: CallId,
+    reply: Arc<dyn ReplyChannel>,
+    numbers: (f64, Option<f64>),
+}
+
+impl OpenCalls {
+    /// Calls are checked by `checker` and sent to `turns`. `input` is what the log names as their input.
+    pub(crate) fn new(
+        checker: CallChecker,
+        input: Option<String>,
+        turns: mpsc::UnboundedSender<TurnRequest>,
+    ) -> Self {
+        Self {
+            checker,
+            input,
+            table: Mutex::new(CallTable {
+                calls: HashMap::new(),
+                next_turn: 0,
+                turns: Some(turns),
+            }),
+        }
+    }
+
+    /// Checks a call and passes it on.
+    ///
+    /// # Errors
+    /// The answer to a call that isn't even tried.
+    pub(crate) fn begin(
+        &self,
+        client: &Arc<ServedClient>,
+        call: &ToolCall,
+        reply: &Arc<dyn ReplyChannel>,
+    ) -> Result<(), CallToolResult> {
+        let tool = self.checker.tool(&call.name);
+        let open = OpenCall {
+            client: Arc::clone(client),
+            id: call.call,
+            reply: Arc::clone(reply),
+            wants_progress: call.wants_progress,
+            is_json: tool.is_some_and(|tool| tool.output_schema.is_some()),
+            progress: CallProgress::default(),
+        };
+        let number = self.lock().insert(open)?;
+        let origin = TurnOrigin {
+            input: self.input.clone(),
+            message_id: Some(call.request_id.trim_matches('"').to_owned()),
+            model: None,
+        };
+        // Schemas take time, so the table isn't locked meanwhile.
+        let turn = one_call_turn(number, call, origin.clone());
+        let checked = self.checker.check_turn(turn);
+        let mut table = self.lock();
+        for call in checked {
+            let (call, origin) = (Box::new(call), origin.clone());
+            table.send(TurnRequest::Run { call, origin });
+        }
+        if table.turns.is_none() {
+            table.calls.remove(&number);
+            return Err(ending());
+        }
+        Ok(())
+    }
+
+    /// Stops a call that its client no longer waits for.
+    pub(crate) fn cancel(&self, client: &Arc<ServedClient>, id: CallId) {
+        self.cancel_where(|call| call.id == id && Arc::ptr_eq(&call.client, client));
+    }
+
+    /// Stops all calls of a client.
+    pub(crate) fn cancel_all(&self, client: &Arc<ServedClient>) {
+        self.cancel_where(|call| Arc::ptr_eq(&call.client, client));
+    }
+
+    fn cancel_where(&self, is_canceled: impl Fn(&OpenCall) -> bool) {
+        let mut table = self.lock();
+        let calls = table.calls.iter();
+        let canceled = calls.filter_map(|(turn, call)| is_canceled(call).then_some(*turn));
+        for turn in canceled.collect::<Vec<_>>() {
+            table.calls.remove(&turn);
+            table.send(TurnRequest::Cancel(turn));
+        }
+    }
+
+    /// Takes no more calls, so that the engine ends with those that are open.
+    pub(crate) fn close(&self) {
+        self.lock().turns = None;
+    }
+
+    /// Returns whether a client has calls without an answer.
+    pub(crate) fn has_calls_of(&self, client: &Arc<ServedClient>) -> bool {
+        let table = self.lock();
+        let mut calls = table.calls.values();
+        calls.any(|call| Arc::ptr_eq(&call.client, client))
+    }
+
+    /// Answers the call of a turn. Returns whether its client got the answer.
+    pub(crate) fn answer(&self, turn: usize, answer: &CallAnswer) -> bool {
+        let Some(call) = self.lock().calls.remove(&turn) else {
+            return false;
+        };
+        let result = call_result(answer, call.is_json);
+        let lines = call.client.answer_call(call.id, &result);
+        !lines.is_empty() && call.reply.send(lines)
+    }
+
+    /// Tells clients that their calls are still running: many give up a call of which they hear nothing.
+    pub(crate) fn send_heartbeats(&self) {
+        let mut table = self.lock();
+        let calls = table.calls.values_mut();
+        let reports: Vec<_> = calls.filter_map(|call| call.advance(None)).collect();
+        drop(table);
+        for report in reports {
+            report.send(None);
+        }
+    }
+
+    /// Tells the client of a call how far it is. Calls of agents aren't the client's own.
+    pub(crate) fn report_progress(
+        &self,
+        call: &CallRef,
+        fraction: Option<f64>,
+        message: Option<&str>,
+    ) {
+        if call.parent.is_some() {
+            return;
+        }
+        let mut table = self.lock();
+        let open = table.calls.get_mut(&call.turn);
+        let report = open.and_then(|open| open.advance(fraction));
+        drop(table);
+        if let Some(report) = report {
+            report.send(message);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CallTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallTable {
+    /// Gives a call the number of its turn.
+    ///
+    /// # Errors
+    /// The answer to a call beyond what the client, or all of them, may have.
+    fn insert(&mut self, call: OpenCall) -> Result<usize, CallToolResult> {
+        if self.turns.is_none() {
+            return Err(ending());
+        }
+        let identity = &call.client.identity;
+        let most = identity.max_open_calls();
+        let calls = self.calls.values();
+        if calls
+            .filter(|open| open.client.identity == *identity)
+            .count()
+            >= most
+        {
+            let text = format!("Not executed: {most} calls are open. Wait for one of them.");
+            return Err(refusal(text));
+        }
+        if self.calls.len() >= MAX_OPEN_CALLS {
+            let text = format!(
+                "Not executed: {MAX_OPEN_CALLS} calls of all clients are open. Try again later."
+            );
+            return Err(refusal(text));
+        }
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        self.calls.insert(turn, call);
+        Ok(turn)
+    }
+
+    fn send(&self, request: TurnRequest) {
+        if let Some(turns) = &self.turns {
+            // The receiver is only gone once the run has ended.
+            let _ = turns.send(request);
+        }
+    }
+}
+
+impl OpenCall {
+    /// Returns the next message about how far the call is, if the client wants it and reads what it gets.
+    fn advance(&mut self, fraction: Option<f64>) -> Option<ProgressReport> {
+        (self.wants_progress && !self.reply.is_full()).then(|| ProgressReport {
+            client: Arc::clone(&self.client),
+            id: self.id,
+            reply: Arc::clone(&self.reply),
+            numbers: self.progress.advance(fraction),
+        })
+    }
+}
+
+impl ProgressReport {
+    fn send(self, message: Option<&str>) {
+        let lines = self.client.report_progress(self.id, self.numbers, message);
+        if !lines.is_empty() {
+            self.reply.send(lines);
+        }
+    }
+}
+
+/// The answer to a call that comes when the server is about to end.
+fn ending() -> CallToolResult {
+    refusal("Not executed: the server is ending.".to_owned())
+}
+
+fn one_call_turn(number: usize, call: &ToolCall, origin: TurnOrigin) -> Turn {
+    Turn {
+        number,
+        calls: vec![Call {
+            turn: number,
+            position: 0,
+            id: format!("call_{number}"),
+            name: call.name.clone(),
+            input: Input::parse(call.arguments.get()),
+            parent: None,
+        }],
+        answered_count: 0,
+        answer_form: AnswerForm::Block,
+        ending: ResponseEnding::Complete,
+        started_positions: Vec::new(),
+        in_doubt_positions: Vec::new(),
+        origin,
+    }
+}

@@ -1,0 +1,127 @@
+//! A client, whatever it is connected by: its side of the protocol, and what its messages lead to.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolq_mcp::server::{CallId, ServerEvent, ServerSession};
+use toolq_mcp::{CallToolResult, ProtocolVersion};
+
+use crate::commands::serve::open_calls::OpenCalls;
+
+/// How many calls may be open at once on stdin and stdout, where there is only one client.
+const MAX_OPEN_CALLS_OF_PIPE: usize = 256;
+/// How many calls of one client may be open at once where there are others.
+const MAX_OPEN_CALLS_OF_ONE: usize = 64;
+
+/// Whose calls count together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ClientIdentity {
+    /// The client on stdin and stdout.
+    Pipe,
+    /// A session of the legacy era over HTTP.
+    Session(String),
+    /// Requests of the modern era stand alone. Those from one address whose clients have one name count together.
+    Address {
+        ip: IpAddr,
+        client_name: Option<String>,
+    },
+}
+
+/// Takes the messages that the client gets about one of its requests.
+pub(crate) trait ReplyChannel: Send + Sync {
+    /// Sends whole lines, without waiting. Returns whether somebody is still there to read them.
+    fn send(&self, lines: Vec<u8>) -> bool;
+
+    /// Returns whether what the client can do without is left out, as while too much waits for it.
+    fn is_full(&self) -> bool;
+}
+
+/// A client of this server.
+pub(crate) struct ServedClient {
+    pub(crate) identity: ClientIdentity,
+    protocol: Mutex<ServerSession>,
+}
+
+impl ClientIdentity {
+    /// Returns how many of its calls may be open at once.
+    pub(crate) fn max_open_calls(&self) -> usize {
+        match self {
+            Self::Pipe => MAX_OPEN_CALLS_OF_PIPE,
+            Self::Session(_) | Self::Address { .. } => MAX_OPEN_CALLS_OF_ONE,
+        }
+    }
+}
+
+impl ServedClient {
+    pub(crate) fn new(identity: ClientIdentity, protocol: ServerSession) -> Self {
+        Self {
+            identity,
+            protocol: Mutex::new(protocol),
+        }
+    }
+
+    /// Lets `receive` hand messages to the protocol, begins and cancels the calls that they ask for, and sends what there is
+    /// to say at once. Answers and progress go to `reply`, too.
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        calls: &OpenCalls,
+        reply: &Arc<dyn ReplyChannel>,
+        receive: impl FnOnce(&mut ServerSession) -> Vec<ServerEvent>,
+    ) {
+        // Locked until the calls have begun, so that nothing else can cancel them before.
+        let mut protocol = self.lock();
+        for event in receive(&mut protocol) {
+            match event {
+                ServerEvent::CallTool(call) => {
+                    if let Err(refusal) = calls.begin(self, &call, reply) {
+                        protocol.answer_call(call.call, &refusal);
+                    }
+                }
+                ServerEvent::CancelCall { call, .. } => calls.cancel(self, call),
+            }
+        }
+        let output = protocol.take_output();
+        if !output.is_empty() {
+            reply.send(output);
+        }
+    }
+
+    /// Ends the calls of a client that is gone.
+    pub(crate) fn leave(self: &Arc<Self>, calls: &OpenCalls) {
+        let _protocol = self.lock();
+        calls.cancel_all(self);
+    }
+
+    /// Returns the answer to a call, or nothing if it was canceled.
+    pub(crate) fn answer_call(&self, call: CallId, result: &CallToolResult) -> Vec<u8> {
+        let mut protocol = self.lock();
+        protocol.answer_call(call, result);
+        protocol.take_output()
+    }
+
+    /// Returns a message that says how far a call is.
+    pub(crate) fn report_progress(
+        &self,
+        call: CallId,
+        (progress, total): (f64, Option<f64>),
+        message: Option<&str>,
+    ) -> Vec<u8> {
+        let mut protocol = self.lock();
+        protocol.report_progress(call, progress, total, message);
+        protocol.take_output()
+    }
+
+    /// Returns how many lines of the client weren't messages.
+    pub(crate) fn noise_lines(&self) -> u64 {
+        self.lock().noise_lines()
+    }
+
+    /// Returns the version that `initialize` agreed on.
+    pub(crate) fn legacy_version(&self) -> Option<ProtocolVersion> {
+        self.lock().legacy_version()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ServerSession> {
+        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
