@@ -466,10 +466,27 @@ fn content_blocks_are_checked() {
         } => assert_eq!(blocks.len(), 2),
         other => panic!("{other:?}"),
     }
+    let of_mcp = r#"[{"type":"image","mimeType":"image/png","data":"AA=="},{"type":"audio","mimeType":"audio/wav","data":"AA=="},{"type":"resource","resource":{"uri":"a:b","text":"c"}},{"type":"resource_link","uri":"a:b","name":"c"}]"#;
+    match blocks(of_mcp).outcome() {
+        Outcome::Succeeded {
+            content: ResultContent::Blocks(blocks),
+            ..
+        } => assert_eq!(
+            (blocks.len(), blocks[0].get()),
+            (
+                4,
+                r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#
+            )
+        ),
+        other => panic!("{other:?}"),
+    }
     for bad in [
         "{}",
         "[1]",
         r#"[{"type":"tool_use"}]"#,
+        r#"[{"type":"audio","source":{}}]"#,
+        r#"[{"type":"resource","resource":{"uri":"a:b"}}]"#,
+        r#"[{"type":"resource_link","uri":"a:b"}]"#,
         r#"[{"type":"text"}]"#,
         r#"[{"type":"text","text":1}]"#,
         r#"[{"type":"text","text":"\ud800"}]"#,

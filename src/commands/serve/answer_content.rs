@@ -9,7 +9,7 @@ use toolq_core::types::{CallAnswer, ResultContent};
 /// The key of the status in `_meta`: the same word as in the session log.
 const STATUS_KEY: &str = "dev.toolq/status";
 
-/// A content block as `output: content` has it.
+/// A content block of Anthropic. Those of MCP go out as they are.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum AnswerBlock {
@@ -88,7 +88,11 @@ fn content_block(block: &RawValue) -> ContentBlock {
                 source: MediaSource::Url { url },
             },
         ) => text(url),
-        Ok(AnswerBlock::Image { .. }) | Err(_) => text(block.get().to_owned()),
+        Ok(AnswerBlock::Image { .. }) => text(block.get().to_owned()),
+        Err(_) => match serde_json::from_str(block.get()) {
+            Ok(ContentBlock::Unknown) | Err(_) => text(block.get().to_owned()),
+            Ok(block) => block,
+        },
     }
 }
 
@@ -107,6 +111,9 @@ mod tests {
             r#"{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"BBBB"}}"#,
             r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"b"}}"#,
             r#"{"type":"search_result","n":12345678901234567890.10}"#,
+            r#"{"type":"audio","mimeType":"audio/wav","data":"CCCC"}"#,
+            r#"{"type":"resource","resource":{"uri":"a:b","mimeType":"text/plain","text":"c"}}"#,
+            r#"{"type":"resource_link","uri":"a:c","name":"c"}"#,
         ];
         let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
         let answer = CallAnswer {
@@ -129,5 +136,9 @@ mod tests {
         assert_eq!(content[3]["resource"]["blob"], "BBBB");
         assert_eq!(content[4]["text"], "b");
         assert_eq!(content[5]["text"], blocks[5]);
+        for index in 6..9 {
+            let block: serde_json::Value = serde_json::from_str(blocks[index]).unwrap();
+            assert_eq!(content[index], block);
+        }
     }
 }

@@ -70,9 +70,13 @@ pub fn find_mismatches(
     if rules.compare == Compare::None {
         return Vec::new();
     }
+    let (recorded_content, actual_content) = (
+        answer::content_for_model(&recorded.content),
+        answer::content_for_model(&actual.content),
+    );
     let (before, after) = (
-        ComparedContent::new(&recorded.content),
-        ComparedContent::new(&actual.content),
+        ComparedContent::new(&recorded_content),
+        ComparedContent::new(&actual_content),
     );
     if recorded
         .is_error

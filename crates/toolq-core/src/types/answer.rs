@@ -6,12 +6,13 @@ use serde_json::value::RawValue;
 
 use crate::types::status::Status;
 
-/// The content of a result, as a model receives it.
+/// The content of a result.
 #[derive(Debug, Clone)]
 pub enum ResultContent {
     /// Plain text.
     Text(String),
-    /// Anthropic content blocks: text, image, document.
+    /// Content blocks: text, image and document as Anthropic has them; audio, resource and link as MCP has them. A
+    /// model reads the latter as text.
     Blocks(Vec<Box<RawValue>>),
 }
 

@@ -222,7 +222,7 @@ pub enum OutputKind {
     Text,
     /// Must parse as JSON, and is passed on in compact form.
     Json,
-    /// Anthropic content blocks.
+    /// Content blocks of Anthropic or MCP.
     Content,
 }
 

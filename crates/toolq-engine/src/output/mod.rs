@@ -2,6 +2,7 @@
 
 mod capture;
 mod collector;
+mod content_block;
 mod output_schema;
 mod parser;
 

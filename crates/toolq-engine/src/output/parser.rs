@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::output::capture::{CaptureLimits, DocumentCapture, TextCapture};
+use crate::output::content_block::{anthropic_image, is_content_block};
 use crate::output::output_schema;
 use redact::Mask;
 use toolq_core::json::{InvalidInput, JsonText, check_json, pointer_tokens};
@@ -82,11 +83,12 @@ impl OutputParser<'_> {
         let blocks = blocks.into_iter().enumerate().map(|(index, block)| {
             if !is_content_block(block) {
                 return Err(format!(
-                    "/{index} is not a content block of type text, image or document"
+                    "/{index} is not a content block of type text, image, document, audio, resource or resource_link"
                 ));
             }
             check_block(block).map_err(|fault| format!("/{index}{fault}"))?;
-            let compact = strip_whitespace(block.get());
+            let compact =
+                anthropic_image(block).unwrap_or_else(|| strip_whitespace(block.get()));
             let masked = self.mask.apply_to_json(&compact).into_owned();
             // An enclosing mask of the whole block would be a string.
             RawValue::from_string(masked)
@@ -100,20 +102,6 @@ impl OutputParser<'_> {
 
 fn parse_json(text: &str) -> Result<&RawValue, String> {
     serde_json::from_str(text).map_err(|error| format!("the output is not valid JSON: {error}"))
-}
-
-/// Returns whether a `tool_result` may contain this block.
-fn is_content_block(block: JsonText<'_>) -> bool {
-    let has = |name: &str, kind: &str| {
-        let value = block.object().and_then(|block| block.get(name));
-        value.is_some_and(|value| value.kind() == kind)
-    };
-    let kind = block.object().and_then(|block| block.get_text("type"));
-    match kind.as_deref() {
-        Some("text") => has("text", "a string"),
-        Some("image" | "document") => has("source", "an object"),
-        _ => false,
-    }
 }
 
 /// Refuses what is also refused in an input. The block becomes part of a message with the results of other calls, and

@@ -143,7 +143,7 @@ fn description_schema(_: &mut SchemaGenerator) -> Schema {
 /// Returns the schema of a call's result.
 fn answer_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "What the model reads: text, or an array of Anthropic content blocks.",
+        "description": "What the model reads: text, or an array of content blocks. It reads those of types that only MCP has as text.",
         "type": ["string", "array"],
         "items": {"type": "object"},
     })

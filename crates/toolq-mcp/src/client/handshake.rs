@@ -137,6 +137,11 @@ impl Handshake {
                     let server_info = result.meta.and_then(|meta| meta.server_info);
                     self.choose_version(result.supported_versions, server_info, outbox)
                 }
+                // Some older servers answer every method that they don't know with an empty result.
+                Err(_) if self.preference == ProtocolPreference::Auto => {
+                    self.give_up_probe(outbox);
+                    HandshakeStep::Waiting
+                }
                 Err(error) => invalid_answer("server/discover", &error),
             },
             Err(error) if error.code == RpcError::UNSUPPORTED_PROTOCOL_VERSION => {

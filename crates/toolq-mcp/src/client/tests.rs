@@ -111,7 +111,7 @@ fn a_modern_server_is_ready_after_one_answer() {
 }
 
 #[test]
-fn any_other_error_or_silence_means_a_legacy_server() {
+fn any_other_error_an_empty_result_or_silence_means_a_legacy_server() {
     for code in [-32601, -32602, -32600, -32700, -32000, 0, 404] {
         let mut client = TestClient::new(ProtocolPreference::Auto);
         client.sent();
@@ -124,6 +124,10 @@ fn any_other_error_or_silence_means_a_legacy_server() {
         assert_eq!(ready, "ready 2025-06-18 old");
         assert_eq!(client.sent()[0]["method"], "notifications/initialized");
     }
+    let mut polite = TestClient::new(ProtocolPreference::Auto);
+    polite.sent();
+    polite.receive(json!({"id": 0, "result": {}}));
+    assert_eq!(polite.sent()[0]["method"], "initialize");
     let mut silent = TestClient::new(ProtocolPreference::Auto);
     silent.sent();
     silent.session.give_up_probe();

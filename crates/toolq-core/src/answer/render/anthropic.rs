@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::answer::render::model_content::content_for_model;
 use crate::types::{CallAnswer, ResultContent};
 
 /// The user message that carries the results.
@@ -43,12 +44,12 @@ pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
     }
 }
 
-/// Text as a string, blocks verbatim.
+/// Text as a string, and blocks as a model reads them.
 pub(super) struct ToolResultContent<'a>(pub(super) &'a ResultContent);
 
 impl Serialize for ToolResultContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        match &*content_for_model(self.0) {
             ResultContent::Text(text) => serializer.serialize_str(text),
             ResultContent::Blocks(blocks) => blocks.serialize(serializer),
         }

@@ -2,7 +2,9 @@
 
 mod anthropic;
 mod forms;
+mod model_content;
 mod openai;
 mod results;
 
 pub use forms::{content_as_text, render_answers};
+pub use model_content::content_for_model;

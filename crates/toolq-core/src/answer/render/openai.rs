@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::answer::render::model_content::mcp_block_text;
 use crate::json::{JsonText, ParsedObject};
 use crate::text::format_bytes;
 use crate::types::{CallAnswer, ResultContent};
@@ -102,6 +103,9 @@ fn output_content(content: &ResultContent) -> OutputContent<'_> {
 
 /// Returns the text of a block, or a label for a block that isn't text.
 fn block_text(block: &RawValue) -> Cow<'_, str> {
+    if let Some(text) = mcp_block_text(block) {
+        return Cow::Owned(text);
+    }
     let object = JsonText::from(block).object();
     let text = object.as_ref().and_then(|object| object.get_text("text"));
     text.unwrap_or_else(|| Cow::Owned(omitted_block_label(object.as_ref())))
