@@ -31,6 +31,8 @@ enum FigureKind {
     Memory,
     /// MB that toolq processes per second of CPU time; the value is the size of the input in MB.
     Throughput(f64),
+    /// Calls that toolq answers per second; the value is the number of calls.
+    CallRate(f64),
 }
 
 impl PerformanceBar {
@@ -72,6 +74,11 @@ impl PerformanceBar {
         Self::new(FigureKind::Throughput(megabytes), bound)
     }
 
+    /// Requires at least `bound` calls per second, in a run of `calls` calls.
+    pub fn call_rate(calls: u32, bound: f64) -> Self {
+        Self::new(FigureKind::CallRate(calls.into()), bound)
+    }
+
     fn new(kind: FigureKind, bound: f64) -> Self {
         Self {
             kind,
@@ -93,6 +100,7 @@ impl PerformanceBar {
             FigureKind::OwnTime => ours.ms(),
             FigureKind::Memory => ours.usage.peak_memory_mb,
             FigureKind::Throughput(megabytes) => megabytes / ours.usage.cpu_time.as_secs_f64(),
+            FigureKind::CallRate(calls) => calls / ours.time.as_secs_f64(),
         }
     }
 
@@ -106,6 +114,7 @@ impl PerformanceBar {
             FigureKind::OwnTime => format!("{figure:.1} ms"),
             FigureKind::Memory => format!("{figure:.0} MB"),
             FigureKind::Throughput(_) => format!("{figure:.0} MB/s"),
+            FigureKind::CallRate(_) => format!("{figure:.0} calls/s"),
         }
     }
 
@@ -120,17 +129,24 @@ impl PerformanceBar {
     }
 
     fn reaches(&self, figure: f64, bound: f64) -> bool {
-        match self.kind {
-            FigureKind::Rate | FigureKind::Throughput(_) => figure >= bound,
-            _ => figure <= bound,
+        if self.kind.is_more_better() {
+            figure >= bound
+        } else {
+            figure <= bound
         }
+    }
+}
+
+impl FigureKind {
+    fn is_more_better(self) -> bool {
+        matches!(self, Self::Rate | Self::Throughput(_) | Self::CallRate(_))
     }
 }
 
 /// Formats the bound for the table, such as `≥ 0.80 ×, aim 0.95 ×`.
 impl fmt::Display for PerformanceBar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let relation = if matches!(self.kind, FigureKind::Rate | FigureKind::Throughput(_)) {
+        let relation = if self.kind.is_more_better() {
             "≥"
         } else {
             "≤"

@@ -13,6 +13,8 @@ use crate::Result;
 pub struct BenchContext {
     /// Number of measured rounds of each row.
     pub rounds: usize,
+    /// Directory in which MCP servers are installed. Empty if there is none.
+    pub mcp_kit: PathBuf,
     dir: TempDir,
 }
 
@@ -21,9 +23,10 @@ impl BenchContext {
     ///
     /// # Errors
     /// It can't be created.
-    pub fn new(rounds: usize) -> Result<Self> {
+    pub fn new(rounds: usize, mcp_kit: PathBuf) -> Result<Self> {
         Ok(Self {
             rounds,
+            mcp_kit,
             dir: TempDir::new()?,
         })
     }

@@ -48,6 +48,34 @@ pub struct RoundMedians {
     pub cpu_ratio: Option<f64>,
 }
 
+impl ComparisonLine {
+    /// Returns the line of a figure that the row has measured itself, of toolq alone.
+    pub fn measured(work: &'static str, bar: PerformanceBar, figure: f64) -> Self {
+        let medians = RoundMedians {
+            ours: figure,
+            theirs: None,
+            figure,
+            cpu_ratio: None,
+        };
+        Self {
+            work,
+            against: "–",
+            bar,
+            outcome: ComparisonOutcome::Measured(medians),
+        }
+    }
+
+    /// Returns the line of a baseline that isn't measured; `hint` says what to install.
+    pub fn skipped(work: &'static str, baseline: &Baseline, hint: &'static str) -> Self {
+        Self {
+            work,
+            against: baseline.rival_name(),
+            bar: baseline.bar,
+            outcome: ComparisonOutcome::NotInstalled(hint),
+        }
+    }
+}
+
 impl Baseline {
     /// Compares with another program.
     pub fn new(program: BenchProgram, bar: PerformanceBar) -> Self {
@@ -60,6 +88,10 @@ impl Baseline {
     /// Measures toolq alone.
     pub fn absolute(bar: PerformanceBar) -> Self {
         Self { program: None, bar }
+    }
+
+    fn rival_name(&self) -> &'static str {
+        self.program.as_ref().map_or("–", |program| program.name)
     }
 }
 
@@ -95,6 +127,27 @@ pub fn compare_rounds(
         .collect())
 }
 
+/// As [`compare_rounds`], but nothing is run if a rival isn't installed, since toolq needs the same.
+///
+/// # Errors
+/// A program failed, or didn't do its work.
+pub fn compare_if_installed(
+    work: &'static str,
+    rounds: usize,
+    toolq: &BenchProgram,
+    baselines: &[Baseline],
+) -> Result<Vec<ComparisonLine>> {
+    let mut rivals = baselines.iter().filter_map(|line| line.program.as_ref());
+    match rivals.find_map(BenchProgram::missing_hint) {
+        None => compare_rounds(work, rounds, toolq, baselines),
+        Some(hint) => {
+            let lines = baselines.iter();
+            let lines = lines.map(|line| ComparisonLine::skipped(work, line, hint));
+            Ok(lines.collect())
+        }
+    }
+}
+
 impl<'a> BaselineRunner<'a> {
     fn new(baseline: &'a Baseline) -> Self {
         Self {
@@ -116,15 +169,14 @@ impl<'a> BaselineRunner<'a> {
 
     /// Summarizes the rounds. `ours` doesn't include the warm-up round.
     fn to_line(&self, work: &'static str, ours: &[RunSample]) -> ComparisonLine {
-        let Baseline { program, bar } = self.baseline;
         let outcome = match self.missing_hint {
             Some(hint) => ComparisonOutcome::NotInstalled(hint),
             None => ComparisonOutcome::Measured(self.to_medians(ours)),
         };
         ComparisonLine {
             work,
-            against: program.as_ref().map_or("–", |program| program.name),
-            bar: *bar,
+            against: self.baseline.rival_name(),
+            bar: self.baseline.bar,
             outcome,
         }
     }

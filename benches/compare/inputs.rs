@@ -19,6 +19,11 @@ pub fn call_input(number: usize) -> String {
     )
 }
 
+/// Returns the input of call `number` for the `echo` of servers that are used to test MCP clients.
+pub fn echo_input(number: usize) -> String {
+    format!(r#"{{"message":"Who wrote note {number}, and \"why\"?"}}"#)
+}
+
 /// Writes one input per line, for programs that know nothing about models.
 pub fn write_inputs(out: &mut impl Write, calls: usize) -> Result<()> {
     (0..calls).try_for_each(|number| writeln!(out, "{}", call_input(number)))
@@ -26,11 +31,21 @@ pub fn write_inputs(out: &mut impl Write, calls: usize) -> Result<()> {
 
 /// Writes a response with `calls` calls of `tool`.
 pub fn write_response(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
+    write_response_of(out, &[tool], calls, call_input)
+}
+
+/// Writes a response with `calls` calls of these tools in turn. `input` returns the input of each.
+pub fn write_response_of(
+    out: &mut impl Write,
+    tools: &[&str],
+    calls: usize,
+    input: fn(usize) -> String,
+) -> Result<()> {
     write!(
         out,
         r#"{{"id":"msg_bench","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":["#
     )?;
-    write_call_blocks(out, tool, calls)?;
+    write_call_blocks(out, tools, calls, input)?;
     write!(
         out,
         r#"],"stop_reason":"tool_use","stop_sequence":null,"usage":{{"input_tokens":2051,"output_tokens":{calls}}}}}"#
@@ -61,7 +76,7 @@ pub fn write_transcript(
         )?;
     }
     write!(out, r#"{{"role":"assistant","content":["#)?;
-    write_call_blocks(out, tool, calls)?;
+    write_call_blocks(out, &[tool], calls, call_input)?;
     write!(out, "]}}]}}")
 }
 
@@ -147,10 +162,16 @@ pub fn write_tools_file(out: &mut impl Write, count: usize) -> Result<()> {
     })
 }
 
-fn write_call_blocks(out: &mut impl Write, tool: &str, calls: usize) -> Result<()> {
+fn write_call_blocks(
+    out: &mut impl Write,
+    tools: &[&str],
+    calls: usize,
+    input: fn(usize) -> String,
+) -> Result<()> {
     (0..calls).try_for_each(|number| {
         let comma = if number == 0 { "" } else { "," };
-        let input = call_input(number);
+        let tool = tools[number % tools.len()];
+        let input = input(number);
         write!(
             out,
             r#"{comma}{{"type":"tool_use","id":"toolu_{number:08}","name":"{tool}","input":{input}}}"#

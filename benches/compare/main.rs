@@ -12,6 +12,7 @@ mod bench_program;
 mod comparison;
 mod floors;
 mod inputs;
+mod locked_servers;
 #[path = "../../tests/log/log_builder.rs"]
 mod log_builder;
 mod log_timing;
@@ -22,6 +23,7 @@ mod table;
 
 use std::error::Error;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -42,6 +44,9 @@ struct BenchArguments {
     /// Number of measured rounds of each row, after a warm-up round
     #[arg(long, value_name = "N", default_value = "7")]
     rounds: NonZeroUsize,
+    /// Directory in which `../shared/mcp/setup.sh` has installed MCP servers [default: rows with them are skipped]
+    #[arg(long, value_name = "DIR", env = "MCP_KIT")]
+    mcp_kit: Option<PathBuf>,
     /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
@@ -59,7 +64,10 @@ fn main() -> Result<ExitCode> {
 
 /// Runs the selected rows. Fails if a bar is missed or a row can't be run.
 fn run_rows(arguments: &BenchArguments) -> Result<ExitCode> {
-    let bench = BenchContext::new(arguments.rounds.get())?;
+    let bench = BenchContext::new(
+        arguments.rounds.get(),
+        arguments.mcp_kit.clone().unwrap_or_default(),
+    )?;
     let is_selected = |name: &str| {
         arguments.names.is_empty() || arguments.names.iter().any(|word| name.contains(&**word))
     };

@@ -8,7 +8,7 @@ use crate::bench_program::BenchProgram;
 
 const REPOSITORY_DIR: &str = env!("CARGO_MANIFEST_DIR");
 /// How to install what only `benches/setup` installs.
-const SETUP_HINT: &str = "run benches/setup";
+pub const SETUP_HINT: &str = "run benches/setup";
 
 /// Returns toolq, with the tools of the benchmarks.
 pub fn toolq() -> BenchProgram {
@@ -68,6 +68,16 @@ pub fn node(name: &'static str, script: &str, module: &str) -> BenchProgram {
         .env("NODE_PATH", bench_env_path("node_modules"))
         .arg(benches_path("floors").join(script))
         .require(["-e", &format!("require('{module}')")], SETUP_HINT)
+}
+
+/// Returns the least that an MCP server can be, which `benches/setup` compiles.
+pub fn mcp_floor_server() -> PathBuf {
+    bench_env_path("mcp-server")
+}
+
+/// Returns the least that an MCP client can be, which `benches/setup` compiles.
+pub fn mcp_floor_client() -> BenchProgram {
+    BenchProgram::new("raw client", bench_env_path("mcp-client"))
 }
 
 /// Returns the path of a file in `benches`.

@@ -5,6 +5,8 @@ mod echo;
 mod posts;
 mod spawn;
 mod synced;
+mod tool_client;
+mod tools_server;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -14,6 +16,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use crate::Result;
+
+pub use tools_server::TOOL_NAMES;
+use tools_server::ToolsServerOptions;
 
 /// The subcommand that runs a floor.
 #[derive(Debug, Subcommand)]
@@ -60,6 +65,21 @@ pub enum FloorProgram {
     },
     /// Serve HTTP, echoing the body of each request
     Echo,
+    /// Serve tools by MCP, echoing the arguments of each call
+    ToolsServer(ToolsServerOptions),
+    /// Call a tool of an MCP server with each line of a file
+    ToolClient {
+        /// Number of calls without an answer at any time
+        #[arg(long, default_value = "16")]
+        in_flight: usize,
+        /// The tool
+        tool: String,
+        /// The inputs of the calls, one per line
+        lines: PathBuf,
+        /// The server
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 impl FloorCommand {
@@ -83,6 +103,13 @@ impl FloorCommand {
             } => synced::run(times, &file, &command),
             FloorProgram::Posts { address, lines } => posts::run(address, &lines),
             FloorProgram::Echo => echo::run(),
+            FloorProgram::ToolsServer(options) => tools_server::run(&options),
+            FloorProgram::ToolClient {
+                in_flight,
+                tool,
+                lines,
+                command,
+            } => tool_client::run(in_flight, &tool, &lines, &command),
         }
     }
 }

@@ -4,8 +4,11 @@ mod durable;
 mod http;
 mod lines;
 mod log;
+mod mcp_calls;
 mod recording;
 mod resume;
+mod serve;
+mod servers;
 mod sleep;
 mod spawn;
 mod startup;
@@ -36,4 +39,12 @@ pub const ALL_ROWS: &[(&str, RowFn)] = &[
     ("wide", wide::one_turn),
     ("log", log::many_records),
     ("resume", resume::finished_calls),
+    ("mcp-floor", mcp_calls::floor_server),
+    ("mcp-locked", mcp_calls::locked_server),
+    ("mcp-everything", mcp_calls::real_server),
+    ("mcp-starts", servers::six_starts),
+    ("mcp-long-line", servers::long_line),
+    ("mcp-lock", servers::locked_tools),
+    ("serve-start", serve::first_answers),
+    ("serve-calls", serve::command_calls),
 ];
