@@ -177,24 +177,20 @@ impl ServerLine {
 /// Reads what is there. Returns `None`, and closes the pipe, at its end.
 pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
     let reader = pipe.as_mut()?;
-    let mut bytes = vec![0; READ_CHUNK_BYTES];
-    let read = loop {
-        match reader.try_read(&mut bytes) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if reader.readable().await.is_err() {
-                    break 0;
-                }
-            }
-            Ok(read) => break read,
-            Err(_) => break 0,
+    loop {
+        // Nothing is allocated for a pipe that has nothing, since all are asked again whenever one has something.
+        if reader.readable().await.is_err() {
+            break;
         }
-    };
-    if read == 0 {
-        *pipe = None;
-        return None;
+        let mut bytes = Vec::with_capacity(READ_CHUNK_BYTES);
+        match reader.try_read_buf(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(read) if read > 0 => return Some(bytes),
+            Ok(_) | Err(_) => break,
+        }
     }
-    bytes.truncate(read);
-    Some(bytes)
+    *pipe = None;
+    None
 }
 
 /// Writes as much as the pipe takes. A server that has closed its stdin gets nothing more; its exit tells the rest.

@@ -101,9 +101,13 @@ impl ConnectionTask {
             let idle = self.idle.filter(|_| self.is_unused());
             tokio::select! {
                 request = requests.recv() => match request {
-                    Some(ConnectionRequest::Call(call)) => self.begin_call(call),
-                    Some(ConnectionRequest::Cancel { ticket, reason }) => self.cancel_call(ticket, &reason),
-                    Some(ConnectionRequest::ListTools(reply)) => self.begin_listing(reply),
+                    Some(request) => {
+                        self.handle_request(request);
+                        // Calls that have come together leave together.
+                        while let Ok(request) = requests.try_recv() {
+                            self.handle_request(request);
+                        }
+                    }
                     None if self.is_expired.load(Ordering::SeqCst) => {
                         let why = "the server no longer knew the session".to_owned();
                         return ConnectionEnd::Failed(why);
@@ -140,6 +144,14 @@ impl ConnectionTask {
                     return ConnectionEnd::Failed("the run was killed".to_owned());
                 }
             }
+        }
+    }
+
+    fn handle_request(&mut self, request: ConnectionRequest) {
+        match request {
+            ConnectionRequest::Call(call) => self.begin_call(call),
+            ConnectionRequest::Cancel { ticket, reason } => self.cancel_call(ticket, &reason),
+            ConnectionRequest::ListTools(reply) => self.begin_listing(reply),
         }
     }
 
