@@ -46,9 +46,9 @@ impl RpcError {
         }
     }
 
-    /// Says which versions a server speaks, to a client that asked for another one.
+    /// Says which versions a request can name, to a client that named another one: the same as `server/discover` does.
     pub(crate) fn unsupported_version(requested: &str) -> Self {
-        let supported = ProtocolVersion::ALL.map(ProtocolVersion::as_str);
+        let supported = [ProtocolVersion::LATEST.as_str()];
         let data = serde_json::json!({"supported": supported, "requested": requested});
         Self {
             data: serde_json::value::to_raw_value(&data).ok(),
