@@ -76,8 +76,9 @@ fn inheritable_privileges_of_the_superuser_are_given_up() {
     ran.assert_exit(0);
 }
 
-/// Tries a Unix socket, a datagram, a socket to the host of a virtual machine, and a key, and prints what works.
-const REACH_OUT: &str = "import ctypes, socket
+/// Tries a Unix socket, a datagram, a socket to the host of a virtual machine, a key, and ways around a filter of system
+/// calls, and prints what works.
+const REACH_OUT: &str = "import ctypes, mmap, os, socket
 def attempt(name, action):
     try: action()
     except OSError: return
@@ -86,17 +87,35 @@ attempt('unix', lambda: socket.socket(socket.AF_UNIX))
 attempt('udp', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
 attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
 attempt('pair', socket.socketpair)
-libc = ctypes.CDLL(None)
-print('no key' if libc.syscall(KEYCTL, 0, -3, 0) < 0 else 'key')";
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *args):
+    print(name if libc.syscall(*args) >= 0 else 'no %s: %d' % (name, ctypes.get_errno()))
+call('key', KEYCTL, 0, -3, 0)
+# socket(AF_VSOCK, SOCK_STREAM, 0) by the number for programs with short pointers.
+call('x32', 0x40000000 + SOCKET, 40, 1, 0)
+ring = ctypes.create_string_buffer(120)
+call('ring', 425, 1, ring)
+# getpid() by the number for 32-bit programs: mov eax, 20; int 0x80; ret
+if os.uname().machine == 'x86_64' and os.fork() == 0:
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(bytes.fromhex('b814000000cd80c3'))
+    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+    os._exit(0)
+try: print('32-bit' if os.wait()[1] == 0 else 'no 32-bit')
+except OSError: print('no 32-bit')";
+/// What the last tries end with: EPERM for a key, ENOSYS for the foreign number, EPERM for a ring, SIGSYS.
+const REFUSED: &str = "no key: 1\nno x32: 38\nno ring: 1\nno 32-bit";
 
 fn reach_out() -> Option<String> {
-    let keyctl = match std::env::consts::ARCH {
-        "x86_64" => "250",
-        "aarch64" => "219",
+    let (keyctl, socket) = match std::env::consts::ARCH {
+        "x86_64" => ("250", "41"),
+        "aarch64" => ("219", "198"),
         _ => return None,
     };
     let has_python = std::process::Command::new("python3").arg("-V").output();
-    let script = REACH_OUT.replace("KEYCTL", keyctl);
+    let script = REACH_OUT
+        .replace("KEYCTL", keyctl)
+        .replace("SOCKET", socket);
     has_python
         .is_ok()
         .then(|| format!("python3 -c \"{script}\""))
@@ -109,9 +128,9 @@ fn what_no_namespace_confines_can_not_be_reached() {
         eprint_uncaptured(format_args!("skipped: no python3\n"));
         return;
     };
-    let expected = "unix\nudp\npair\nno key";
+    let expected = format!("unix\nudp\npair\n{REFUSED}");
     if let Some(CopyReplay { ran, .. }) =
-        replay_on_copy(sandbox(), &[&shell(&script, expected)], &[])
+        replay_on_copy(sandbox(), &[&shell(&script, &expected)], &[])
     {
         ran.assert_exit(0);
     }
@@ -129,7 +148,8 @@ fn without_namespaces_no_service_can_be_reached() {
         "properties: {script: {type: string}, dir: {type: string}}}\n    paths: [dir]",
     );
     let input = json!({"script": script, "dir": "."});
-    let recording = recorded_turn(&[("s", "shell", input, ok_result("pair\nno key"))]);
+    let result = ok_result(format!("pair\n{REFUSED}"));
+    let recording = recorded_turn(&[("s", "shell", input, result)]);
     let sandbox = sandbox().env("TOOLQ_FAILPOINT", "confine.before:1:error");
     let CopyReplay { ran, .. } = replay_with_tools(&tools, sandbox, &[&recording], &[]).unwrap();
     if ran.stderr.contains("so none runs") {

@@ -1,5 +1,5 @@
-//! Refuses system calls that reach beyond namespaces and Landlock: sockets to what isn't in the network namespace, and the
-//! keys of the user. This file contains unsafe code.
+//! Refuses system calls that reach beyond namespaces and Landlock: sockets to what isn't in the network namespace, the keys
+//! of the user, and every way around this filter. This file contains unsafe code.
 
 use std::io;
 use std::mem::offset_of;
@@ -33,10 +33,20 @@ impl AllowedSockets {
     }
 }
 
-/// Keys belong to the user, and a session's also to the shell in which toolq runs.
-const KEY_CALLS: [libc::c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl];
+/// Keys belong to the user, and a session's also to the shell in which toolq runs. What is asked for through an `io_uring`,
+/// such as a socket, is no system call, so no filter sees it.
+const REFUSED_CALLS: [libc::c_long; 4] = [
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_io_uring_setup,
+];
 
-/// The architecture whose system calls are filtered. A program for another one, such as a 32-bit program, isn't.
+/// From here on, `x86_64` has the same calls again, for programs with short pointers (x32), with other numbers.
+const FIRST_X32_NUMBER: u32 = 0x4000_0000;
+
+/// The architecture whose system calls are filtered. A program for another one, such as a 32-bit program, is killed: its
+/// calls have other numbers.
 const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xC000_003E)
 } else if cfg!(target_arch = "aarch64") {
@@ -47,6 +57,7 @@ const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const JUMP_IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// Filters the system calls of this process, which must be unable to gain privileges, and of all that it starts. Socket
@@ -84,10 +95,13 @@ fn filter_program(architecture: u32, families: &[libc::c_int]) -> io::Result<Vec
     let mut program = vec![
         load(offset_of!(seccomp_data, arch))?,
         skip_one_if_equal(architecture),
-        permit(),
+        instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
         load(offset_of!(seccomp_data, nr))?,
+        skip_one_if_below(FIRST_X32_NUMBER),
+        // As from a kernel without them.
+        refuse(libc::ENOSYS),
     ];
-    for call in KEY_CALLS {
+    for call in REFUSED_CALLS {
         program.push(skip_one_unless_equal(number(call)?));
         program.push(refuse(libc::EPERM));
     }
@@ -119,6 +133,13 @@ fn skip_one_unless_equal(value: u32) -> sock_filter {
     sock_filter {
         jf: 1,
         ..instruction(JUMP_IF_EQUAL, value)
+    }
+}
+
+fn skip_one_if_below(value: u32) -> sock_filter {
+    sock_filter {
+        jf: 1,
+        ..instruction(JUMP_IF_AT_LEAST, value)
     }
 }
 
