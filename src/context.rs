@@ -14,7 +14,7 @@ use toolq_core::os::Environment;
 use toolq_core::tools_file;
 use toolq_core::tools_file::ParsedToolsFile;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::{FileProblem, Severity, ToolsConfig};
+use toolq_core::types::{FileProblem, Severity, ToolsConfig, mask_variables};
 
 /// The settings shared by all commands.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct ToolsFile {
     pub path: PathBuf,
     pub text: String,
     pub loaded: ParsedToolsFile,
+    /// The secrets that the file names.
+    pub mask: Mask,
 }
 
 impl CommandContext {
@@ -48,7 +50,8 @@ impl CommandContext {
         }
     }
 
-    /// Reads and parses tools.yaml. Its problems are returned as part of the file, not as an error.
+    /// Reads and parses tools.yaml, and starts masking its secrets in messages. Its problems are returned as part of the
+    /// file, not as an error.
     ///
     /// # Errors
     /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
@@ -104,14 +107,17 @@ impl CommandContext {
             let files = [path.to_owned(), ToolsLock::path_beside(path)];
             tools.own_files = files.map(|file| current_dir.join(file)).into();
         }
+        let mask = mask_variables(&loaded.secrets, &self.environment);
+        StderrWriter::set_mask(&mask);
         Ok(ToolsFile {
             path: path.to_owned(),
             text,
             loaded,
+            mask,
         })
     }
 
-    /// Loads tools.yaml and starts masking its secrets in messages. Warnings are left to `check`.
+    /// Loads tools.yaml. Warnings are left to `check`.
     ///
     /// # Errors
     /// The file can't be read or has errors, which are printed.
@@ -144,9 +150,6 @@ impl CommandContext {
 
     /// Takes the tools from a file, or prints its errors.
     fn require_tools(&self, mut file: ToolsFile) -> Result<(ToolsConfig, ToolsFile), CommandError> {
-        if let Some(tools) = &file.loaded.tools {
-            StderrWriter::set_mask(&self.build_mask(tools));
-        }
         if self.verbose {
             self.stderr
                 .print_note(&format!("tools from {}", file.path.display()));
@@ -175,6 +178,7 @@ impl CommandContext {
                 problems,
                 &file.path.display().to_string(),
                 &file.text,
+                &file.mask,
                 DiagnosticStyle {
                     color: self.stderr.is_colored(),
                     is_unicode: self.stderr.is_unicode,

@@ -11,6 +11,7 @@ use miette::{
 };
 
 use crate::output::line_col::LineCol;
+use redact::Mask;
 use toolq_core::text::{escape, is_hidden};
 use toolq_core::types::{FileProblem, Severity, Span};
 
@@ -46,19 +47,22 @@ impl DiagnosticStyle {
     }
 }
 
-/// Renders the problems of a file with the content `text`.
+/// Renders the problems of a file with the content `text`, without the secrets in it.
 pub fn render(
     problems: &[FileProblem],
     file_name: &str,
     text: &str,
+    mask: &Mask,
     style: DiagnosticStyle,
 ) -> String {
+    let text = &*mask.cover(text);
     let handler = GraphicalReportHandler::new_themed(style.theme())
         .with_width(style.width)
         .with_links(false);
     let mut rendered = String::new();
     let mut position = LineCol::default();
     for problem in problems {
+        let problem = &mask_problem(problem, mask);
         let advanced = position.advance_to(text, problem.span.start);
         position = advanced.unwrap_or(position);
         let source = DiagnosticSource {
@@ -77,6 +81,16 @@ pub fn render(
         rendered.push('\n');
     }
     rendered
+}
+
+fn mask_problem(problem: &FileProblem, mask: &Mask) -> FileProblem {
+    let masked = |text: &str| mask.apply(text).into_owned();
+    FileProblem {
+        message: masked(&problem.message),
+        label: masked(&problem.label),
+        hint: problem.hint.as_deref().map(masked),
+        ..problem.clone()
+    }
 }
 
 /// A file as miette's source code. Only the line of one problem is shown.

@@ -282,3 +282,24 @@ fn secrets_of_several_lines_or_other_bytes_are_masked() {
         );
     }
 }
+
+/// A file that names a variable may hold its value by mistake.
+#[test]
+fn an_excerpt_shows_no_secret_even_of_a_broken_file() {
+    for (rest, exit) in [
+        // A file that is read as a whole, one with errors, and one that is no YAML.
+        ("descripton: t0p-s3cret-value}}", 1),
+        ("timout: t0p-s3cret-value, effect: reed}}", 1),
+        ("command: [t0p-s3cret-value}}", 1),
+    ] {
+        let tools = format!("version: 1\nsecrets: [TOKEN]\ntools: {{a: {{{rest}\n");
+        let output = CliSandbox::new()
+            .tools(&tools)
+            .env("TOKEN", "t0p-s3cret-value")
+            .run(&["check"])
+            .assert_exit(exit);
+        let stderr = &output.stderr;
+        assert!(!stderr.contains("s3cret"), "{stderr}");
+        assert!(stderr.contains("[masked]********"), "{stderr}");
+    }
+}

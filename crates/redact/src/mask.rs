@@ -17,7 +17,7 @@ use crate::scanner::SecretScanner;
 use crate::secret_parts::parts_of_secret;
 use crate::spellings;
 use crate::spellings::{SecretSpelling, SpellingEdges};
-use crate::stream::PendingText;
+use crate::stream::{MaskedPart, PendingText};
 
 /// The replacement for a secret.
 pub(crate) const MASKED: &str = "[masked]";
@@ -84,9 +84,36 @@ impl Mask {
             return Cow::Borrowed(text);
         }
         let mut masked = Vec::with_capacity(text.len());
-        let mut emit = |bytes: &[u8]| masked.extend_from_slice(bytes);
+        let mut emit = |part: MaskedPart<'_>| masked.extend_from_slice(part.shown());
         PendingText::from_text(text).release(&mut scanner, usize::MAX, &mut emit);
         Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
+    }
+
+    /// Returns the text with every secret covered by `[masked]` and as many `*` as it takes to keep its length, so that
+    /// offsets into the text stay valid. Line breaks stay, too.
+    pub fn cover<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let patterns = match &self.scope {
+            MaskScope::Secrets(patterns) => patterns,
+            MaskScope::Everything => return Cow::Owned(cover_all(text)),
+            MaskScope::Nothing => return Cow::Borrowed(text),
+        };
+        let mut scanner = SecretScanner::new(patterns);
+        scanner.push(patterns, text.as_bytes());
+        scanner.finish(patterns);
+        if scanner.is_clean() {
+            return Cow::Borrowed(text);
+        }
+        let mut covered = Vec::with_capacity(text.len());
+        let mut emit = |part: MaskedPart<'_>| {
+            if let MaskedPart::Text { start, bytes } = part {
+                cover_bytes(&text.as_bytes()[covered.len()..start], &mut covered);
+                covered.extend_from_slice(bytes);
+            }
+        };
+        PendingText::from_text(text).release(&mut scanner, usize::MAX, &mut emit);
+        cover_bytes(&text.as_bytes()[covered.len()..], &mut covered);
+        // A secret may be a part of a character.
+        Cow::Owned(String::from_utf8(covered).unwrap_or_else(|_| cover_all(text)))
     }
 
     /// Masks a JSON text and keeps it valid JSON: a secret that wasn't inside a string, a number for example, becomes a
@@ -129,6 +156,21 @@ impl Mask {
             Some(found) => without_digit(found.start),
         }
     }
+}
+
+fn cover_all(text: &str) -> String {
+    let mut covered = Vec::with_capacity(text.len());
+    cover_bytes(text.as_bytes(), &mut covered);
+    String::from_utf8_lossy(&covered).into_owned()
+}
+
+/// Adds as many bytes as `secret` has.
+fn cover_bytes(secret: &[u8], covered: &mut Vec<u8>) {
+    let mut cover = MASKED.bytes().chain(std::iter::repeat(b'*'));
+    covered.extend(secret.iter().map(|byte| match byte {
+        b'\n' | b'\r' => *byte,
+        _ => cover.next().unwrap_or(b'*'),
+    }));
 }
 
 impl MaskScope {

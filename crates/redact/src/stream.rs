@@ -63,7 +63,7 @@ impl MaskedStream {
         let until = scanner
             .safe_until(patterns)
             .saturating_sub(MAX_BYTES_BEFORE);
-        pending.release(scanner, until, &mut emit);
+        pending.release(scanner, until, &mut |part| emit(part.shown()));
         self.scanned_bytes = scan_end - pending.discard_released(scan_end);
     }
 
@@ -76,7 +76,26 @@ impl MaskedStream {
         scanner.push(patterns, &self.pending.bytes[self.scanned_bytes..]);
         scanner.finish(patterns);
         self.scanned_bytes = self.pending.bytes.len();
-        self.pending.release(scanner, usize::MAX, &mut emit);
+        self.pending
+            .release(scanner, usize::MAX, &mut |part| emit(part.shown()));
+    }
+}
+
+/// A part of a masked text.
+pub(crate) enum MaskedPart<'t> {
+    /// Text without secrets, and where it starts.
+    Text { start: usize, bytes: &'t [u8] },
+    /// A secret, up to the next text.
+    Secret,
+}
+
+impl<'t> MaskedPart<'t> {
+    /// Returns what is shown of it.
+    pub(crate) fn shown(self) -> &'t [u8] {
+        match self {
+            Self::Text { bytes, .. } => bytes,
+            Self::Secret => MASKED.as_bytes(),
+        }
     }
 }
 
@@ -103,7 +122,7 @@ impl PendingText {
         &mut self,
         scanner: &mut SecretScanner,
         until: usize,
-        emit: &mut dyn FnMut(&[u8]),
+        emit: &mut dyn FnMut(MaskedPart<'_>),
     ) {
         let end = self.offset + self.bytes.len();
         while let Some(secret_match) = scanner.take_match_before(until) {
@@ -117,8 +136,8 @@ impl PendingText {
             }
             // A match that starts in a replaced range is covered by the replacement; only its end is new.
             if secret_match.start >= self.released_until {
-                emit(self.slice(self.released_until, secret.start));
-                emit(MASKED.as_bytes());
+                emit(self.text_part(secret.start));
+                emit(MaskedPart::Secret);
             }
             self.released_until = self.released_until.max(secret.end);
         }
@@ -127,8 +146,16 @@ impl PendingText {
         let until = until
             .min(end)
             .min(next_match.saturating_sub(MAX_BYTES_BEFORE));
-        emit(self.slice(self.released_until, until));
+        emit(self.text_part(until));
         self.released_until = self.released_until.max(until);
+    }
+
+    /// Returns what follows the released text, up to `until`.
+    fn text_part(&self, until: usize) -> MaskedPart<'_> {
+        MaskedPart::Text {
+            start: self.released_until,
+            bytes: self.slice(self.released_until, until),
+        }
     }
 
     /// Returns the text from `start` to `end`, as far as it is still held.

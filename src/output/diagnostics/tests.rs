@@ -9,7 +9,13 @@ use toolq_core::tools_file::parse_tools_file;
 
 fn render_tools_file(text: &str) -> String {
     let loaded = parse_tools_file(text, Path::new("/srv"), Path::new("/srv"));
-    render(&loaded.problems, "tools.yaml", text, style(false, 100))
+    render(
+        &loaded.problems,
+        "tools.yaml",
+        text,
+        &Mask::default(),
+        style(false, 100),
+    )
 }
 
 fn style(color: bool, width: usize) -> DiagnosticStyle {
@@ -28,7 +34,13 @@ fn an_ascii_locale_gets_ascii() {
         is_unicode: false,
         ..style(false, 100)
     };
-    let rendered = render(&loaded.problems, "tools.yaml", text, ascii);
+    let rendered = render(
+        &loaded.problems,
+        "tools.yaml",
+        text,
+        &Mask::default(),
+        ascii,
+    );
     assert!(
         rendered.is_ascii() && rendered.contains("timout"),
         "{rendered}"
@@ -136,7 +148,7 @@ fn a_multiline_span_is_cut_at_its_first_line() {
     let text = "a: |\n  one\n  two\n";
     let span = Span { start: 7, len: 9 };
     let problem = FileProblem::warning(span, "two lines", "this").with_hint("none");
-    assert_snapshot!(render(&[problem], "f", text, style(false, 80)), @r##"
+    assert_snapshot!(render(&[problem], "f", text, &Mask::default(), style(false, 80)), @r##"
      ⚠ two lines
       ╭─[f:2:3]
     2 │   one
@@ -151,7 +163,7 @@ fn a_multiline_span_is_cut_at_its_first_line() {
 fn lines_may_end_in_crlf() {
     let text = "a: 1\r\nb: 2\r\nc: 3\r\n";
     let problem = FileProblem::error(Span { start: 6, len: 1 }, "two", "");
-    assert_snapshot!(render(&[problem], "f", text, style(false, 80)), @r"
+    assert_snapshot!(render(&[problem], "f", text, &Mask::default(), style(false, 80)), @r"
      × two
       ╭─[f:2:1]
     2 │ b: 2
@@ -163,14 +175,22 @@ fn lines_may_end_in_crlf() {
 #[test]
 fn the_message_survives_a_span_outside_the_text() {
     let problem = FileProblem::error(Span { start: 99, len: 3 }, "lost", "");
-    assert!(render(&[problem], "f", "a", style(false, 80)).contains("lost"));
+    assert!(render(&[problem], "f", "a", &Mask::default(), style(false, 80)).contains("lost"));
 }
 
 #[test]
 fn color_is_the_callers_choice() {
     let problem = FileProblem::error(Span::default(), "red", "");
-    let escaped =
-        |color| render(std::slice::from_ref(&problem), "f", "a", style(color, 80)).contains('\x1b');
+    let escaped = |color| {
+        render(
+            std::slice::from_ref(&problem),
+            "f",
+            "a",
+            &Mask::default(),
+            style(color, 80),
+        )
+        .contains('\x1b')
+    };
     assert!(escaped(true) && !escaped(false));
 }
 
@@ -213,4 +233,22 @@ fn control_characters_of_a_file_are_not_printed() {
         assert!(rendered.chars().all(is_shown), "{rendered:?}");
         assert!(rendered.contains(shown), "{rendered}");
     }
+}
+
+/// The columns and the caret stay where they are in the file.
+#[test]
+fn a_secret_in_a_line_is_covered() {
+    let text = "a: t0p-s3cret-value, b: tru\n";
+    let at = text.find("tru").unwrap();
+    let span = Span { start: at, len: 3 };
+    let mut problem = FileProblem::error(span, "`t0p-s3cret-value`", "not t0p-s3cret-value");
+    problem.hint = Some("no t0p-s3cret-value".to_owned());
+    let mask = Mask::new(["t0p-s3cret-value"]);
+    let rendered = render(&[problem], "f", text, &mask, style(false, 80));
+    assert!(rendered.contains("f:1:25"), "{rendered}");
+    assert!(
+        rendered.contains("a: [masked]********, b: tru"),
+        "{rendered}"
+    );
+    assert!(!rendered.contains("s3cret"), "{rendered}");
 }

@@ -354,3 +354,17 @@ fn a_mask_without_an_automaton_hides_everything() {
         assert_eq!(passed, masked.as_bytes());
     }
 }
+
+#[test]
+fn a_covered_text_keeps_its_length_and_its_lines() {
+    let mask = Mask::new(["s3cr3t", "longer-s3cr3t/é", "one-line\nother-line"]);
+    for (text, covered) in [
+        ("a s3cr3t b", "a [maske b"),
+        ("é longer-s3cr3t/é.", "é [masked]********."),
+        ("one-line\r\nother-line", "[masked]\r\n[masked]**"),
+        ("nothing", "nothing"),
+    ] {
+        assert_eq!(mask.cover(text), covered);
+        assert_eq!(mask.cover(text).len(), text.len());
+    }
+}

@@ -10,6 +10,7 @@ mod argv;
 mod keys;
 mod lints;
 mod resolve;
+mod secret_names;
 mod spanned;
 mod write;
 mod yaml;

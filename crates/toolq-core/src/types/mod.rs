@@ -72,6 +72,7 @@ pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{
     DescribeCommand, DescribeResult, FormatPolicy, OutputKind, StatusTemplates, Tool, ToolsConfig,
+    mask_variables,
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolLock};

@@ -59,10 +59,14 @@ impl ToolsConfig {
 
     /// Builds the mask over the values of `secrets`.
     pub fn build_mask(&self, environment: &Environment) -> Mask {
-        let names = self.secrets.iter();
-        let values = names.filter_map(|name| environment.get_os(name));
-        Mask::new(values.map(OsStr::as_bytes))
+        mask_variables(&self.secrets, environment)
     }
+}
+
+/// Builds the mask over the values of environment variables.
+pub fn mask_variables(names: &[String], environment: &Environment) -> Mask {
+    let values = names.iter().filter_map(|name| environment.get_os(name));
+    Mask::new(values.map(OsStr::as_bytes))
 }
 
 /// A named entry of tools.yaml, with the file's defaults applied.

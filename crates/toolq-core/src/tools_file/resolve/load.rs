@@ -32,6 +32,7 @@ use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::tool;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::resolve::tool_rules::ToolRules;
+use crate::tools_file::secret_names::guess_secret_names;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::{YamlNode, parse_yaml};
 use crate::tools_lock::LockUse;
@@ -48,6 +49,8 @@ pub struct ParsedToolsFile {
     pub tools: Option<ToolsConfig>,
     /// In the order of the file.
     pub problems: Vec<FileProblem>,
+    /// Names of the environment variables whose values mustn't be shown, not even in excerpts of a file with errors.
+    pub secrets: Vec<String>,
     /// The nodes of the file with their positions, or `None` if the text isn't valid YAML.
     pub tree: Option<YamlNode>,
 }
@@ -71,6 +74,7 @@ pub fn parse_locked_tools_file(
             return ParsedToolsFile {
                 tools: None,
                 problems,
+                secrets: guess_secret_names(text),
                 tree: None,
             };
         }
@@ -85,7 +89,12 @@ pub fn parse_locked_tools_file(
         };
         resolve_tools_file((file, lock), text, current_dir, &mut context)
     });
+    let secrets = match &tools {
+        Some(tools) => tools.secrets.clone(),
+        None => guess_secret_names(text),
+    };
     ParsedToolsFile {
+        secrets,
         tools: tools.filter(|_| !diagnostics.has_errors()),
         problems: diagnostics.into_sorted(),
         tree: Some(tree),
