@@ -464,6 +464,25 @@ fn a_server_that_fails_is_named_and_the_others_are_locked() {
     );
 }
 
+/// A lock without servers would look as if somebody had looked at them.
+#[test]
+fn a_lock_of_nothing_is_not_written_and_a_failing_server_keeps_its_own() {
+    let script = r#"
+        mv server elsewhere
+        "$TOOLQ" servers lock && exit 9
+        test ! -e tools.lock || exit 8
+        mv elsewhere server
+        "$TOOLQ" -q servers lock || exit 7
+        cp tools.lock before
+        mv server elsewhere
+        "$TOOLQ" servers lock --update && exit 6
+        cmp before tools.lock"#;
+    let output = sandbox().run_shell(script).assert_exit(0);
+    for line in ["tools.lock is not written", "tools.lock is unchanged"] {
+        assert!(output.stderr.contains(line), "{line}: {}", output.stderr);
+    }
+}
+
 #[test]
 fn what_a_server_says_is_printed_without_secrets_and_control_characters() {
     let mut tools = announced();

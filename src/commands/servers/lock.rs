@@ -37,8 +37,14 @@ pub(super) fn lock_servers(
         }
     }
     let path = ToolsLock::path_beside(&context.tools_path);
-    if lock == old && path.exists() {
-        let note = format!("{} is unchanged", path.display());
+    if lock == old {
+        // A lock without servers would only say that all of them are missing from it.
+        let state = if path.exists() {
+            "unchanged"
+        } else {
+            "not written"
+        };
+        let note = format!("{} is {state}", path.display());
         context.stderr.print_note(&note);
     } else {
         write_lock(&path, &lock)?;
