@@ -7,6 +7,7 @@ mod background_writer;
 mod event_line;
 mod fanout;
 mod ndjson;
+mod server_line;
 pub(crate) mod target;
 
 pub(crate) use fanout::EventFanout;

@@ -1,6 +1,6 @@
 //! `--events`: events as JSON lines, one object per event.
 //!
-//! Every event has `type` and `timestamp` (milliseconds since 1970). Events of a turn have `turn`. Events of a call
+//! Every event has `type` and `timestamp` (milliseconds since 1970). Events of a turn have `turn`, those of a server `server`. Events of a call
 //! also have `tool_use_id` and `tool_name`, and, as their last member, `state`: what is known of the call so far.
 //!
 //! ```text
@@ -21,6 +21,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::events::background_writer::BackgroundWriter;
 use crate::events::event_line::{BatchCallLine, EventCallState, EventLine};
+use crate::events::server_line::ServerLine;
 use crate::terminal::outcome_label;
 use crate::terminal::{CallLabels, PROBING_LABEL, PartialCallLabels};
 use redact::Mask;
@@ -91,9 +92,9 @@ impl NdjsonSink {
             | Event::AgentMessage { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
-            | Event::Described { .. }
-            | Event::ServerStarted(_)
-            | Event::ServerEnded(_) => {}
+            | Event::Described { .. } => {}
+            Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
+            Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
             Event::Probing { call } => {
                 self.on_status(call, Some(Cow::Borrowed(PROBING_LABEL)), None);
             }
@@ -362,6 +363,11 @@ impl NdjsonSink {
             state: self.calls.get(&call.key()).map(|call| &call.state),
             ..line
         }
+    }
+
+    fn write_server_line(&self, line: ServerLine<'_>) {
+        let line = line.finished(self.clock.now_ms(), &self.mask);
+        self.writer.enqueue_json(&line);
     }
 
     fn write_line(&self, line: EventLine<'_>) {
