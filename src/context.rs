@@ -57,7 +57,19 @@ impl CommandContext {
     /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
     pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
         let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock))
+        self.read_locked_tools_file(LockUse::from(&lock), None)
+    }
+
+    /// Like [`read_tools_file`](Self::read_tools_file), but the value of one more variable is a secret.
+    ///
+    /// # Errors
+    /// As [`read_tools_file`](Self::read_tools_file).
+    pub fn read_tools_file_with_secret(
+        &self,
+        variable: Option<&str>,
+    ) -> Result<ToolsFile, CommandError> {
+        let lock = self.read_lock()?;
+        self.read_locked_tools_file(LockUse::from(&lock), variable)
     }
 
     /// Reads tools.lock, if there is one.
@@ -74,12 +86,16 @@ impl CommandContext {
     /// As [`load_tools`](Self::load_tools).
     pub fn load_servers(&self) -> Result<(Arc<ToolsConfig>, ToolsLock), CommandError> {
         let lock = self.read_lock()?.unwrap_or_default();
-        let file = self.read_locked_tools_file(LockUse::Rewrite(&lock))?;
+        let file = self.read_locked_tools_file(LockUse::Rewrite(&lock), None)?;
         let (tools, _) = self.require_tools(file)?;
         Ok((Arc::new(tools), lock))
     }
 
-    fn read_locked_tools_file(&self, lock: LockUse<'_>) -> Result<ToolsFile, CommandError> {
+    fn read_locked_tools_file(
+        &self,
+        lock: LockUse<'_>,
+        secret: Option<&str>,
+    ) -> Result<ToolsFile, CommandError> {
         let is_stdin = self.tools_path == Path::new("-");
         let (path, bytes) = if is_stdin {
             (Path::new("stdin"), stdin::read_to_end()?)
@@ -107,6 +123,10 @@ impl CommandContext {
             let files = [path.to_owned(), ToolsLock::path_beside(path)];
             tools.own_files = files.map(|file| current_dir.join(file)).into();
         }
+        loaded.secrets.extend(secret.map(str::to_owned));
+        if let Some(tools) = &mut loaded.tools {
+            tools.secrets.extend(secret.map(str::to_owned));
+        }
         let mask = mask_variables(&loaded.secrets, &self.environment);
         StderrWriter::set_mask(&mask);
         Ok(ToolsFile {
@@ -133,10 +153,7 @@ impl CommandContext {
         &self,
         variable: Option<&str>,
     ) -> Result<ToolsConfig, CommandError> {
-        let mut file = self.read_tools_file()?;
-        if let Some(tools) = &mut file.loaded.tools {
-            tools.secrets.extend(variable.map(str::to_owned));
-        }
+        let file = self.read_tools_file_with_secret(variable)?;
         self.require_tools(file).map(|(tools, _)| tools)
     }
 

@@ -370,15 +370,10 @@ fn a_result_with_an_output_schema_is_structured_content_and_the_same_text() {
 #[test]
 fn a_legacy_client_sees_only_structured_objects() {
     let mut client = Client::initialized(&[]);
-    let output_schema = |listed: &Value, name: &str| {
-        let mut tools = listed["result"]["tools"].as_array().unwrap().iter();
-        let tool = tools.find(|tool| tool["name"] == name).unwrap();
-        tool.get("outputSchema").cloned()
-    };
     let legacy = client.ask(1, "tools/list", &json!({}));
-    assert_eq!(output_schema(&legacy, "erase"), None);
+    assert_eq!(listed_output_schema(&legacy, "erase"), None);
     assert_eq!(
-        output_schema(&legacy, "scale").unwrap()["required"],
+        listed_output_schema(&legacy, "scale").unwrap()["required"],
         json!(["kg"])
     );
     client.call(2, "erase", &json!({}));
@@ -387,7 +382,7 @@ fn a_legacy_client_sees_only_structured_objects() {
     assert_eq!(answer["result"].get("structuredContent"), None);
     let listed = client.ask(3, "tools/list", &modern(&json!({})));
     assert_eq!(
-        output_schema(&listed, "erase"),
+        listed_output_schema(&listed, "erase"),
         Some(json!({"type": "array"}))
     );
     let call = modern(&json!({"name": "erase", "arguments": {}}));
@@ -680,6 +675,123 @@ tools:
     wait_until_gone(&pids);
     assert_eq!(client.result(2, "say", &json!({"text": "ho"})).0, "ho");
     assert_eq!(client.leave().rest, [""; 0]);
+}
+
+/// A server whose tools have output schemas. It answers with the arguments of the call.
+const STRUCTURED_SERVER: &str = r#"#!/bin/sh
+schema='"inputSchema":{"type":"object"},"outputSchema"'
+while read -r line; do
+  rest=${line#*'"id":'}
+  id=${rest%%,*}
+  case $line in
+  *'"method":"initialize"'*)
+    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+  *'"method":"tools/list"'*)
+    result='{"tools":[{"name":"weigh",'$schema':{"type":"object","properties":{"kg":{"type":["number","string"]}},"required":["kg"]}},{"name":"list",'$schema':{"type":"array"}}]}' ;;
+  *'"method":"tools/call"'*)
+    rest=${line#*'"arguments":'}
+    case $rest in
+    *'"array"'*) content=',"structuredContent": [ 1.50, 2 ]' ;;
+    *'"none"'*) content= ;;
+    *'"long"'*) content=',"structuredContent":{"kg":1,"more":"'$(printf '%0200d' 0)'"}' ;;
+    *'"secret"'*) content=',"structuredContent":{"kg":"'$S_TOKEN'"}' ;;
+    *) content=',"structuredContent": { "kg": 1.50 }' ;;
+    esac
+    result='{"content":[{"type":"text","text":"some kilograms"}]'$content'}' ;;
+  *)
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
+    continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+const STRUCTURED_TOOLS: &str = r#"
+version: 1
+servers:
+  s: {command: {argv: [./server], env: {S_TOKEN: "${S_TOKEN}"}}, prefix: "", defaults: {max_output: 100}}
+tools:
+  weigh_as_json: {effect: read, output: json, mcp: {server: s, tool: weigh, arguments: {}}, input_schema: {type: object}}
+  weigh: {effect: read, mcp: {server: s}}
+"#;
+
+fn structured_client() -> Client {
+    let sandbox = CliSandbox::new()
+        .tools(STRUCTURED_TOOLS)
+        .program("server", STRUCTURED_SERVER)
+        .env("S_TOKEN", "s3cr3t-canary");
+    let locked = sandbox.command(&["-q", "servers", "lock"]).output();
+    assert!(locked.unwrap().status.success());
+    let mut client = Client::start(sandbox, &["serve", "-q"]);
+    client.initialize();
+    client
+}
+
+fn listed_output_schema(listed: &Value, name: &str) -> Option<Value> {
+    let mut tools = listed["result"]["tools"].as_array().unwrap().iter();
+    let tool = tools.find(|tool| tool["name"] == name).unwrap();
+    tool.get("outputSchema").cloned()
+}
+
+#[test]
+fn the_structured_content_of_another_server_passes_through() {
+    let mut client = structured_client();
+    let listed = client.ask(1, "tools/list", &json!({}));
+    for name in ["weigh", "weigh_as_json"] {
+        let schema = listed_output_schema(&listed, name).unwrap();
+        assert_eq!(schema["required"], json!(["kg"]), "{name}");
+    }
+    client.call(2, "weigh", &json!({}));
+    let line = client.messages.recv_timeout(PATIENCE).unwrap();
+    assert!(
+        line.contains(r#""structuredContent":{"kg":1.50}"#)
+            && line.contains(r#""text":"some kilograms""#)
+            && line.contains(r#""isError":false"#),
+        "{line}"
+    );
+    client.call(3, "weigh_as_json", &json!({}));
+    let answer = client.receive();
+    assert_eq!(answer["result"]["structuredContent"]["kg"], json!(1.5));
+    assert_eq!(text_of(&answer).0, r#"{"kg":1.50}"#);
+    client.call(4, "weigh", &json!({"x": "secret"}));
+    let answer = client.receive();
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"kg": "[masked]"})
+    );
+}
+
+/// Clients refuse a result without the structured content that the list has promised.
+#[test]
+fn a_result_without_its_promised_structured_content_is_an_error_with_its_text() {
+    let mut client = structured_client();
+    for kind in ["none", "long"] {
+        client.call(kind, "weigh", &json!({"x": kind}));
+        let answer = client.receive();
+        let (text, is_error) = text_of(&answer);
+        assert!(
+            is_error && text.contains("sent no structured content"),
+            "{answer}"
+        );
+        assert_eq!(answer["result"]["content"][1]["text"], "some kilograms");
+        assert_eq!(answer["result"].get("structuredContent"), None);
+    }
+}
+
+#[test]
+fn a_legacy_client_gets_no_array_of_another_server() {
+    let mut client = structured_client();
+    let listed = client.ask(1, "tools/list", &json!({}));
+    assert_eq!(listed_output_schema(&listed, "list"), None);
+    client.call(2, "list", &json!({"x": "array"}));
+    let answer = client.receive();
+    assert_eq!(text_of(&answer), ("some kilograms".to_owned(), false));
+    assert_eq!(answer["result"].get("structuredContent"), None);
+    let listed = client.ask(3, "tools/list", &modern(&json!({})));
+    assert!(listed_output_schema(&listed, "list").is_some());
+    let call = modern(&json!({"name": "list", "arguments": {"x": "array"}}));
+    let answer = client.ask(4, "tools/call", &call);
+    assert_eq!(answer["result"]["structuredContent"], json!([1.5, 2]));
 }
 
 #[test]

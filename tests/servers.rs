@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::CliSandbox;
+use support::{CliSandbox, parse_json_lines};
 
 /// A server that notes its pid, its starts, every call and its end. What a call does depends on the tool's name.
 const SERVER: &str = r#"#!/bin/sh
@@ -278,13 +278,24 @@ fn sounds_resources_and_images_without_room_are_kept_beside_the_log() {
     );
     let tools = TOOLS.replace("  fail: *read", "  plain: *read\n  fail: *read");
     let calls = [("picture", json!({})), ("plain", json!({}))];
-    let script = r#""$TOOLQ" run -q --log log.jsonl && "$TOOLQ" -q log verify log.jsonl >&2"#;
+    let script = r#""$TOOLQ" run -q --log log.jsonl && "$TOOLQ" -q log verify log.jsonl >&2 || exit 9
+        for file in log.jsonl.d/*.wav; do echo damage > "$file"; done
+        "$TOOLQ" -q log verify log.jsonl >&2 && exit 8
+        for file in log.jsonl.d/*.wav; do printf RIFF > "$file"; done"#;
     let output = sandbox(&calls)
         .tools(&tools)
         .program("server", &server)
         .file("content.json", &result)
         .run_shell(script)
         .assert_exit(0);
+    let log = parse_json_lines(&output.file("log.jsonl").unwrap());
+    let mut ends = log.iter().filter(|record| record["type"] == "tool_result");
+    let end = ends.find(|end| end["metadata"]["tool_name"] == "picture");
+    let named = end.unwrap()["metadata"]["attachments"].clone();
+    let extensions: Vec<&str> = (named.as_array().unwrap().iter())
+        .filter_map(|name| name.as_str()?.rsplit('.').next())
+        .collect();
+    assert_eq!(extensions, ["png", "svg", "wav", "pdf"]);
     let results = output.results();
     let blocks = results[0]["content"].as_array().unwrap();
     assert_eq!(blocks[0]["source"]["data"], "AAAA");
@@ -328,6 +339,41 @@ fn sounds_resources_and_images_without_room_are_kept_beside_the_log() {
         plain.starts_with("[an image of type image/png, 3 bytes, saved in "),
         "{plain}"
     );
+}
+
+#[test]
+fn events_say_when_a_server_is_ready_and_when_it_has_ended() {
+    for (tool, cause, exit) in [("read", "run_ended", 0), ("die", "exited", 3)] {
+        let output = sandbox(&[(tool, json!({}))])
+            .run(&["run", "-q", "--events", "events"])
+            .assert_exit(0);
+        let events = parse_json_lines(&output.file("events").unwrap());
+        let is_of_server = |event: &&Value| event.get("server").is_some();
+        let events: Vec<&Value> = events.iter().filter(is_of_server).collect();
+        let (start, end) = (events[0], events[1]);
+        assert_eq!(
+            (&start["type"], &start["server"], &start["protocol"]),
+            (
+                &json!("server_started"),
+                &json!("notes"),
+                &json!("2025-11-25")
+            )
+        );
+        assert!(
+            start["ready_ms"].is_u64() && start.get("turn").is_none(),
+            "{start}"
+        );
+        assert_eq!(
+            (&end["type"], &end["cause"], &end["exit"], &end["calls"]),
+            (
+                &json!("server_ended"),
+                &json!(cause),
+                &json!(exit),
+                &json!(1)
+            )
+        );
+        assert_eq!(end["error"].is_string(), tool == "die", "{end}");
+    }
 }
 
 #[test]

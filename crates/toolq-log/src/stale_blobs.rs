@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use crate::error::LogError;
 use crate::open::{is_default_log_name, list_matching_files};
 use crate::prune::{PruneOptions, PruneResult};
-use crate::records::is_sha256_hex;
+use crate::records::{is_file_extension, is_sha256_hex};
 
 /// Returns the directories `LOG.d` in `sessions_dir` whose log has a default name and no longer exists.
 ///
@@ -94,10 +94,8 @@ pub(crate) fn list_blob_files(blob_dir: &Path) -> io::Result<Option<Vec<(PathBuf
 
 /// Returns whether `name` is that of a blob, of a saved output or attachment, or of one of them while it is being written.
 fn is_blob_file_name(name: &str) -> bool {
-    let is_extension =
-        |text: &str| text.len() <= 4 && text.chars().all(|c| c.is_ascii_alphanumeric());
     let digest = match name.split_once('.') {
-        Some((digest, extension)) if is_extension(extension) => digest,
+        Some((digest, extension)) if is_file_extension(extension) => digest,
         _ => name,
     };
     let unfinished = name

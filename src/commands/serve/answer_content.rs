@@ -9,6 +9,10 @@ use toolq_core::types::{CallAnswer, ResultContent};
 /// The key of the status in `_meta`: the same word as in the session log.
 const STATUS_KEY: &str = "dev.toolq/status";
 
+/// What a client reads if a server hasn't sent the structured content that its tool's schema promises.
+const MISSING_STRUCTURED_CONTENT: &str = "The tool has done its work, but its server sent no structured content that fits into `max_output`, which clients \
+     require here. What it answered:";
+
 /// A content block of Anthropic. Those of MCP go out as they are.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -26,31 +30,54 @@ enum MediaSource {
     Url { url: String },
 }
 
-/// Returns the result with this answer. If its text `is_json`, as an output schema describes it, it is the structured
-/// content, too.
-pub(crate) fn call_result(answer: &CallAnswer, is_json: bool) -> CallToolResult {
-    let content = match &answer.content {
-        ResultContent::Text(text) => vec![ContentBlock::Text { text: text.clone() }],
+/// Where the structured content of a tool's results comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StructuredSource {
+    /// The list promises none.
+    None,
+    /// The text, which the tool's own output schema describes.
+    Text,
+    /// What the tool's server has sent beside the text.
+    Server,
+}
+
+/// Returns the result with this answer. Clients refuse a result without the structured content that they were promised,
+/// so such a result is an error that says so.
+pub(crate) fn call_result(answer: &CallAnswer, source: StructuredSource) -> CallToolResult {
+    let mut content = match &answer.content {
+        ResultContent::Text(text) => vec![text_block(text.clone())],
         ResultContent::Blocks(blocks) => blocks.iter().map(|block| content_block(block)).collect(),
     };
     let status = answer.report.status.as_str().into();
-    let json = match content.first() {
-        Some(ContentBlock::Text { text }) if is_json && !answer.is_error => Some(text.clone()),
+    let structured_content = match (source, content.first()) {
+        _ if answer.is_error => None,
+        (StructuredSource::Text, Some(ContentBlock::Text { text })) => {
+            RawValue::from_string(text.clone()).ok()
+        }
+        (StructuredSource::Server, _) => answer.structured.clone(),
         _ => None,
     };
+    let lacks_promised = source == StructuredSource::Server && structured_content.is_none();
+    if lacks_promised && !answer.is_error {
+        content.insert(0, text_block(MISSING_STRUCTURED_CONTENT.to_owned()));
+    }
     CallToolResult {
         meta: [(STATUS_KEY.to_owned(), status)].into_iter().collect(),
         content,
-        structured_content: json.and_then(|json| RawValue::from_string(json).ok()),
-        is_error: answer.is_error,
+        structured_content,
+        is_error: answer.is_error || lacks_promised,
     }
+}
+
+fn text_block(text: String) -> ContentBlock {
+    ContentBlock::Text { text }
 }
 
 /// Returns a result that says why a call wasn't even tried.
 pub(crate) fn refusal(text: String) -> CallToolResult {
     CallToolResult {
         meta: serde_json::Map::new(),
-        content: vec![ContentBlock::Text { text }],
+        content: vec![text_block(text)],
         structured_content: None,
         is_error: true,
     }
@@ -58,9 +85,8 @@ pub(crate) fn refusal(text: String) -> CallToolResult {
 
 /// A block that MCP can't express is given as its JSON, so that nothing is lost.
 fn content_block(block: &RawValue) -> ContentBlock {
-    let text = |text: String| ContentBlock::Text { text };
     match serde_json::from_str(block.get()) {
-        Ok(AnswerBlock::Text { text: content }) => text(content),
+        Ok(AnswerBlock::Text { text: content }) => text_block(content),
         Ok(AnswerBlock::Image {
             source: MediaSource::Base64 { media_type, data },
         }) => ContentBlock::Image {
@@ -79,7 +105,7 @@ fn content_block(block: &RawValue) -> ContentBlock {
         },
         Ok(AnswerBlock::Document {
             source: MediaSource::Text { data },
-        }) => text(data),
+        }) => text_block(data),
         Ok(
             AnswerBlock::Image {
                 source: MediaSource::Url { url },
@@ -87,10 +113,10 @@ fn content_block(block: &RawValue) -> ContentBlock {
             | AnswerBlock::Document {
                 source: MediaSource::Url { url },
             },
-        ) => text(url),
-        Ok(AnswerBlock::Image { .. }) => text(block.get().to_owned()),
+        ) => text_block(url),
+        Ok(AnswerBlock::Image { .. }) => text_block(block.get().to_owned()),
         Err(_) => match serde_json::from_str(block.get()) {
-            Ok(ContentBlock::Unknown) | Err(_) => text(block.get().to_owned()),
+            Ok(ContentBlock::Unknown) | Err(_) => text_block(block.get().to_owned()),
             Ok(block) => block,
         },
     }
@@ -121,12 +147,13 @@ mod tests {
             tool_name: "t".to_owned(),
             content: ResultContent::Blocks(blocks.map(raw).into()),
             is_error: true,
+            structured: None,
             report: CallReport {
                 status: Status::Failed,
                 ..CallReport::default()
             },
         };
-        let result = serde_json::to_value(call_result(&answer, false)).unwrap();
+        let result = serde_json::to_value(call_result(&answer, StructuredSource::None)).unwrap();
         assert_eq!(result["isError"], true);
         assert_eq!(result["_meta"]["dev.toolq/status"], "failed");
         let content = result["content"].as_array().unwrap();

@@ -7,12 +7,14 @@ use tokio::sync::mpsc;
 use toolq_mcp::CallToolResult;
 use toolq_mcp::server::{CallId, ToolCall};
 
-use crate::commands::serve::answer_content::{call_result, refusal};
+use crate::commands::serve::answer_content::{StructuredSource, call_result, refusal};
 use crate::commands::serve::call_progress::CallProgress;
 use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
-use toolq_core::types::{AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Turn, TurnOrigin};
+use toolq_core::types::{
+    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, Turn, TurnOrigin,
+};
 use toolq_engine::TurnRequest;
 
 /// How many calls of all clients may be open at once. Each holds its arguments.
@@ -39,8 +41,7 @@ struct OpenCall {
     id: CallId,
     reply: Arc<dyn ReplyChannel>,
     wants_progress: bool,
-    /// Whether its tool has an output schema.
-    is_json: bool,
+    structured: StructuredSource,
     progress: CallProgress,
 }
 
@@ -86,7 +87,7 @@ impl OpenCalls {
             id: call.call,
             reply: Arc::clone(reply),
             wants_progress: call.wants_progress,
-            is_json: tool.is_some_and(|tool| tool.output_schema.is_some()),
+            structured: structured_source(call, tool.map(|tool| &**tool)),
             progress: CallProgress::default(),
         };
         let number = self.lock().insert(open)?;
@@ -147,7 +148,7 @@ impl OpenCalls {
         let Some(call) = self.lock().calls.remove(&turn) else {
             return false;
         };
-        let result = call_result(answer, call.is_json);
+        let result = call_result(answer, call.structured);
         let lines = call.client.answer_call(call.id, &result);
         !lines.is_empty() && call.reply.send(lines)
     }
@@ -251,6 +252,15 @@ impl ProgressReport {
 /// The answer to a call that comes when the server is about to end.
 fn ending() -> CallToolResult {
     refusal("Not executed: the server is ending.".to_owned())
+}
+
+fn structured_source(call: &ToolCall, tool: Option<&Tool>) -> StructuredSource {
+    let has_own_schema = tool.is_some_and(|tool| tool.output_schema.is_some());
+    match (call.expects_structured_content, has_own_schema) {
+        (false, _) => StructuredSource::None,
+        (true, true) => StructuredSource::Text,
+        (true, false) => StructuredSource::Server,
+    }
 }
 
 fn one_call_turn(number: usize, call: &ToolCall, origin: TurnOrigin) -> Turn {

@@ -30,3 +30,6 @@ pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;
 pub use schema_errors::find_schema_errors;
 pub(crate) use type_errors::TypeError;
+
+/// Where the files of a server's schema are looked for: a schema of a server must not refer to files, so there are none.
+pub const NO_SCHEMA_DIRECTORY: &str = "/dev/null";

@@ -158,6 +158,7 @@ pub fn success_outcome(text: &str) -> Outcome {
             ..CaptureStats::default()
         },
         ending: CallEnding::ExitCode(0),
+        structured: None,
     }
 }
 
@@ -168,6 +169,7 @@ pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
         tool_name: call.tool_name.clone(),
         content: ResultContent::Text(text.to_owned()),
         is_error,
+        structured: None,
         report: CallReport::default(),
     }
 }

@@ -37,6 +37,8 @@ pub struct CallAnswer {
     pub content: ResultContent,
     /// Whether the model receives the result as an error.
     pub is_error: bool,
+    /// The content as JSON, for MCP clients, if the tool belongs to a server that describes it.
+    pub structured: Option<Box<RawValue>>,
     /// How it came about. The model doesn't read it.
     pub report: CallReport,
 }

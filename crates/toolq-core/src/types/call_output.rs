@@ -1,6 +1,6 @@
 //! What a call wrote, and how that was captured.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a call that failed or was stopped wrote until then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +23,9 @@ pub struct CaptureStats {
     /// Byte offset in the text where they were left out.
     pub cut_offset: usize,
     /// The file that holds the whole output (up to `max_saved`), if the text was cut.
-    pub saved_path: Option<PathBuf>,
+    pub saved_path: Option<Box<Path>>,
+    /// The files that hold what a server answered and isn't text.
+    pub attachments: Box<[PathBuf]>,
     /// Whether invalid UTF-8 was replaced by U+FFFD.
     pub lossy: bool,
     /// Number of processes that the program left running and that were killed.

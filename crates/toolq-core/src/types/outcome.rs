@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use crate::types::agent::AgentFailure;
 use crate::types::answer::ResultContent;
 use crate::types::backing::LimitKind;
@@ -25,6 +27,8 @@ pub enum Outcome {
         captured: CaptureStats,
         /// How the process or request ended.
         ending: CallEnding,
+        /// The same as JSON, if the tool belongs to a server that describes such content.
+        structured: Option<Box<RawValue>>,
     },
     /// The program exited with an unsuccessful code or was killed by a signal, or the response had an error status.
     Failed {

@@ -1,5 +1,6 @@
 //! Keeps what a server answered that isn't text, beside the log. The model reads a line that says where.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +10,9 @@ use crate::output::LeadingFile;
 use redact::Mask;
 use toolq_core::text::format_bytes;
 
+/// How many files one answer may leave: a record of the log names them all.
+const MAX_ATTACHMENTS: usize = 256;
+
 /// Where the contents of a call's answer are kept.
 #[derive(Debug)]
 pub(crate) struct Attachments {
@@ -17,6 +21,8 @@ pub(crate) struct Attachments {
     /// How large one of them may be.
     pub(crate) max_bytes: u64,
     pub(crate) mask: Arc<Mask>,
+    /// What has been kept, in order.
+    pub(crate) kept: RefCell<Vec<PathBuf>>,
 }
 
 impl Attachments {
@@ -29,10 +35,20 @@ impl Attachments {
         if bytes.len() as u64 > self.max_bytes {
             return format!("[{what}, {size}, more than max_saved]");
         }
+        if self.kept.borrow().len() >= MAX_ATTACHMENTS {
+            return format!("[{what}, {size}, not saved: there are too many]");
+        }
         let mut file = LeadingFile::new(self.dir.clone(), self.max_bytes, Arc::clone(&self.mask));
         file.push(&bytes);
         match file.finish(extension_of(mime_type)).1 {
-            Some(path) => format!("[{what}, {size}, saved in {}]", path.display()),
+            Some(path) => {
+                let line = format!("[{what}, {size}, saved in {}]", path.display());
+                let mut kept = self.kept.borrow_mut();
+                if !kept.contains(&path) {
+                    kept.push(path);
+                }
+                line
+            }
             None => format!("[{what}, {size}, not saved]"),
         }
     }

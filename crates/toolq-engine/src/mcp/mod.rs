@@ -9,7 +9,6 @@ mod http_transport;
 mod lister;
 mod notices;
 mod outcome;
-mod output_schemas;
 mod process;
 mod proxied_server;
 mod restart_budget;
@@ -17,6 +16,7 @@ mod runner;
 mod sent_call;
 mod server_connections;
 mod server_life;
+mod structured_content;
 mod transport;
 
 pub use announcement::ServerAnnouncement;

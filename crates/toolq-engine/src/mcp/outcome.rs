@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, describe_loss};
@@ -39,7 +40,7 @@ pub(crate) fn outcome_of_reply(
         }
     };
     let failed = |output, text: &str| failed_with(output, text, CallEnding::ServerError);
-    match reply {
+    let mut outcome = match reply {
         CallReply::Answered(Ok(result)) if result.is_error => {
             failed(output, &text_of(&result, attachments))
         }
@@ -60,7 +61,11 @@ pub(crate) fn outcome_of_reply(
             failed_with(output, &text, CallEnding::HttpStatus(status))
         }
         CallReply::SessionExpired => failed(output, SESSION_EXPIRED),
+    };
+    if let Some(captured) = outcome.captured_mut() {
+        captured.attachments = attachments.kept.take().into();
     }
+    outcome
 }
 
 /// Returns the outcome of a call whose connection broke. A `write` call that the server may have seen is in doubt.
@@ -76,12 +81,24 @@ fn lost_outcome(error: TransportError, effect: Effect, output: CallOutput) -> Ou
     }
 }
 
+/// Adds the structured content to the outcome of a call, if it ended well.
+pub(crate) fn add_structured_content(
+    mut outcome: Outcome,
+    content: Option<Box<RawValue>>,
+) -> Outcome {
+    if let Outcome::Succeeded { structured, .. } = &mut outcome {
+        *structured = content;
+    }
+    outcome
+}
+
 /// Returns the outcome of a call that ended well, but whose structured content isn't what its tool declares.
 pub(crate) fn refuse_output(outcome: Outcome, problem: String) -> Outcome {
     let Outcome::Succeeded {
         content,
         captured,
         ending,
+        structured: _,
     } = outcome
     else {
         return outcome;

@@ -1,5 +1,6 @@
 //! A server with which somebody else speaks, as `toolq record` watches one.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
@@ -136,6 +137,7 @@ pub fn outcome_of_answer(
         dir: outputs.cloned(),
         max_bytes: tool.max_saved,
         mask: Arc::clone(&settings.mask),
+        kept: RefCell::default(),
     };
     let reply = CallReply::Answered(result);
     outcome_of_reply(reply, "", sent, output, &attachments, start_failure)

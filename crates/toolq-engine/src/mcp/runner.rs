@@ -1,6 +1,7 @@
 //! Runs MCP backings: hands a call to its server, and waits for the answer. The call's timeout counts from the start,
 //! while the server starts, too.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use crate::http::SendGuard;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
 use crate::mcp::notices::ServerNotice;
-use crate::mcp::outcome::{outcome_of_reply, refuse_output, timeout_outcome, transport_error};
-use crate::mcp::output_schemas::OutputSchemas;
+use crate::mcp::outcome::{
+    add_structured_content, outcome_of_reply, refuse_output, timeout_outcome, transport_error,
+};
 use crate::mcp::sent_call::SentCall;
 use crate::mcp::server_connections::ServerConnections;
+use crate::mcp::structured_content::StructuredContentReader;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_json;
 use crate::progress::ProgressSender;
@@ -38,7 +41,7 @@ pub(crate) struct McpRunner {
     outputs: Option<PathBuf>,
     connections: ServerConnections,
     next_ticket: AtomicU64,
-    output_schemas: OutputSchemas,
+    structured_content: StructuredContentReader,
 }
 
 /// A call, and what is needed to send it.
@@ -70,7 +73,7 @@ impl McpRunner {
             outputs: settings.output_dir.clone(),
             connections: ServerConnections::new(settings),
             next_ticket: AtomicU64::new(0),
-            output_schemas: OutputSchemas::default(),
+            structured_content: StructuredContentReader::new(Arc::clone(&settings.mask)),
         }
     }
 
@@ -183,11 +186,12 @@ impl McpRunner {
     ) -> AttemptResult {
         let server = &backing.server;
         let start_failure = |errno| commands.server_start_failure(server, errno);
-        let violation = match &reply {
-            CallReply::Answered(Ok(result)) if !result.is_error => self
-                .output_schemas
-                .find_violation(backing.lock.as_deref(), result),
-            _ => None,
+        let structured = match &reply {
+            CallReply::Answered(Ok(result)) if !result.is_error => {
+                self.structured_content
+                    .read(backing.lock.as_deref(), result, tool.max_output)
+            }
+            _ => Ok(None),
         };
         let retry_after = reply.retry_after();
         let effect = (tool.effect, was_sent);
@@ -195,12 +199,13 @@ impl McpRunner {
             dir: self.outputs.clone(),
             max_bytes: tool.max_saved,
             mask: Arc::clone(&self.mask),
+            kept: RefCell::default(),
         };
         let name = &server.name;
         let outcome = outcome_of_reply(reply, name, effect, output, &attachments, start_failure);
-        let outcome = match violation {
-            Some(problem) => refuse_output(outcome, self.mask.apply(&problem).into_owned()),
-            None => outcome,
+        let outcome = match structured {
+            Ok(structured) => add_structured_content(outcome, structured),
+            Err(problem) => refuse_output(outcome, problem),
         };
         AttemptResult::Finished {
             outcome,

@@ -142,6 +142,7 @@ impl OutputCollector {
                     content,
                     captured,
                     ending,
+                    structured: None,
                 };
             }
             OutputCapture::Document(document) => document,
@@ -163,6 +164,7 @@ impl OutputCollector {
                     ..captured
                 },
                 ending,
+                structured: None,
             },
             Err(problem) => {
                 let max_shown = self.limits.max_shown.min(MAX_BAD_OUTPUT_BYTES);

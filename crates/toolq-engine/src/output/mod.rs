@@ -9,3 +9,4 @@ mod parser;
 pub(crate) use capture::{LeadingFile, TailCapture};
 pub(crate) use collector::OutputCollector;
 pub(crate) use output_schema::find_violation;
+pub(crate) use parser::strip_whitespace;

@@ -141,7 +141,7 @@ fn lookup_member<'v>(value: JsonText<'v>, key: &str) -> Result<Option<JsonText<'
 }
 
 /// Returns the JSON without whitespace between its tokens.
-fn strip_whitespace(json: &str) -> String {
+pub(crate) fn strip_whitespace(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);
     for c in json.chars() {

@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 use crate::open::blob_dir_for;
 use crate::read::Corruption;
 use crate::records::{
-    BlobError, CallEndRecord, CallRecord, Record, RecordKind, ServerEndRecord, is_sha256_hex,
-    open_regular_file, read_error_text,
+    BlobError, CallEndRecord, CallRecord, Record, RecordKind, ServerEndRecord, is_file_extension,
+    is_sha256_hex, open_regular_file, read_error_text,
 };
 
 /// How much of a saved output is read at a time, in bytes.
@@ -29,7 +29,7 @@ impl Record<'_> {
             problem,
         };
         let invalid = |error: Corruption| blob_error("of the metadata", error.to_string());
-        let (mut input_before, mut saved) = (None, None);
+        let (mut input_before, mut saved) = (None, Vec::new());
         match &self.kind {
             RecordKind::ToolCall => {
                 let call: CallRecord<'_> = self.parse_metadata().map_err(invalid)?;
@@ -37,11 +37,12 @@ impl Record<'_> {
             }
             RecordKind::ServerEnd => {
                 let end: ServerEndRecord<'_> = self.parse_metadata().map_err(invalid)?;
-                saved = end.stderr_saved;
+                saved.extend(end.stderr_saved);
             }
             kind if kind.ends_call() => {
                 let end: CallEndRecord<'_> = self.parse_metadata().map_err(invalid)?;
-                saved = end.saved;
+                saved.extend(end.saved);
+                saved.extend(end.attachments);
             }
             _ => {}
         }
@@ -51,7 +52,7 @@ impl Record<'_> {
             content.load(log)?;
             file_count += 1;
         }
-        if let Some(saved) = &saved {
+        for saved in &saved {
             // The log may be read from another directory than it was written from, so only the file name counts.
             let name = saved.rsplit('/').next().unwrap_or(saved);
             check_saved_output(&dir, name).map_err(|problem| blob_error(name, problem))?;
@@ -61,10 +62,13 @@ impl Record<'_> {
     }
 }
 
-/// Verifies a saved output, which is named after its digest. It is read in chunks, since it may be large.
+/// Verifies a saved output or an attachment, which is named after its digest. It is read in chunks, since it may be large.
 fn check_saved_output(dir: &Path, name: &str) -> Result<(), String> {
-    let Some(digest) = name.strip_suffix(".txt").filter(|name| is_sha256_hex(name)) else {
-        return Err("doesn't have a name that toolq generates".to_owned());
+    let digest = match name.split_once('.') {
+        Some((digest, extension)) if is_file_extension(extension) && is_sha256_hex(digest) => {
+            digest
+        }
+        _ => return Err("doesn't have a name that toolq generates".to_owned()),
     };
     let (mut file, _) = open_regular_file(dir, name)?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; READ_CHUNK_BYTES]);

@@ -144,6 +144,11 @@ pub(crate) fn is_sha256_hex(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+/// Returns whether `text` has the form of the extension of a saved file.
+pub(crate) fn is_file_extension(text: &str) -> bool {
+    text.len() <= 4 && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
 fn read_blob(dir: &Path, stored: &StoredBlob) -> Result<Box<RawValue>, String> {
     let (file, found_bytes) = open_regular_file(dir, &stored.file)?;
     if found_bytes != stored.bytes {

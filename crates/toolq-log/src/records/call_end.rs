@@ -1,6 +1,7 @@
 //! Metadata of the records that end a call: `tool_result`, `tool_skipped` and `tool_in_doubt`.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -51,6 +52,9 @@ pub struct CallEndRecord<'a> {
     /// The file that holds the whole output.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<Cow<'a, str>>,
+    /// The names of the files in `LOG.d` that hold what a server answered and isn't text.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Cow<'a, str>>,
     /// Whether invalid UTF-8 in the output was replaced by U+FFFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lossy: Option<bool>,
@@ -93,6 +97,8 @@ impl<'a> CallEndRecord<'a> {
     ) -> Self {
         let captured = outcome.captured();
         let saved = captured.and_then(|captured| captured.saved_path.as_deref());
+        let attachments = captured.map(|captured| captured.attachments.iter());
+        let attachments = attachments.into_iter().flatten();
         let captured_count = |count: fn(&_) -> u64| captured.map(count).filter(|count| *count > 0);
         Self {
             tool_use_id: recorded_text(&call.tool_use_id, mask),
@@ -106,6 +112,10 @@ impl<'a> CallEndRecord<'a> {
             bytes: captured.map(|captured| captured.total_bytes),
             cut_bytes: captured_count(|captured| captured.cut_bytes),
             saved: saved.map(|path| mask.apply(&path.to_string_lossy()).into_owned().into()),
+            attachments: attachments
+                .filter_map(|path| path.file_name())
+                .map(OsStr::to_string_lossy)
+                .collect(),
             lossy: captured
                 .is_some_and(|captured| captured.lossy)
                 .then_some(true),

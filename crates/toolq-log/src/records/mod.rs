@@ -24,7 +24,8 @@ use std::time::Duration;
 
 pub use agent::{AgentUsageRecord, ModelResponseRecord};
 pub(crate) use blob::{
-    BLOB_REF_PREFIX, BlobError, is_sha256_hex, open_regular_file, read_error_text,
+    BLOB_REF_PREFIX, BlobError, is_file_extension, is_sha256_hex, open_regular_file,
+    read_error_text,
 };
 pub use blob::{RecordContent, StoredBlob};
 pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};

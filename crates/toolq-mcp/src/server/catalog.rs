@@ -1,6 +1,6 @@
 //! The tools that a server lists.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::http::ParamHeaders;
 use crate::protocol::{Implementation, ProtocolEra};
@@ -14,14 +14,17 @@ pub struct ToolCatalog {
     tools: Vec<Tool>,
     /// The tools as clients of the legacy era may see them.
     legacy_tools: Vec<Tool>,
-    names: HashSet<String>,
+    /// Where each tool is, by its name.
+    positions: HashMap<String, usize>,
 }
 
 impl ToolCatalog {
     /// Creates a catalog of `tools`, which are listed in this order. `instructions` tells the model how to use them.
     pub fn new(server: Implementation, instructions: Option<String>, tools: Vec<Tool>) -> Self {
         Self {
-            names: tools.iter().map(|tool| tool.name.clone()).collect(),
+            positions: (tools.iter().enumerate())
+                .map(|(position, tool)| (tool.name.clone(), position))
+                .collect(),
             server,
             instructions,
             legacy_tools: tools.iter().map(Tool::to_legacy).collect(),
@@ -60,8 +63,8 @@ impl ToolCatalog {
         }
     }
 
-    /// Returns whether there is a tool of this name.
-    pub(crate) fn contains(&self, name: &str) -> bool {
-        self.names.contains(name)
+    /// Returns the tool of this name, as clients of an era may see it.
+    pub(crate) fn tool(&self, name: &str, era: ProtocolEra) -> Option<&Tool> {
+        self.tools(era).get(*self.positions.get(name)?)
     }
 }

@@ -33,4 +33,6 @@ pub struct ToolCall {
     pub arguments: Box<RawValue>,
     /// Whether the client wants to know how far the call is.
     pub wants_progress: bool,
+    /// Whether the client has been promised structured content: the list has an output schema for it.
+    pub expects_structured_content: bool,
 }

@@ -239,10 +239,11 @@ impl ServerSession {
         progress_token: Option<Box<RawValue>>,
         params: CallToolParams,
     ) -> Result<ServerEvent, RpcError> {
-        if !self.catalog.contains(&params.name) {
+        let Some(tool) = self.catalog.tool(&params.name, version.era()) else {
             let message = format!("unknown tool {}", params.name);
             return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
-        }
+        };
+        let expects_structured_content = tool.output_schema.is_some();
         if self.find_call(id.as_json()).is_some() {
             let message = "a call with this id is still running";
             return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
@@ -265,6 +266,7 @@ impl ServerSession {
             name: params.name,
             arguments: params.arguments.unwrap_or_else(empty_object),
             wants_progress,
+            expects_structured_content,
         }))
     }
 

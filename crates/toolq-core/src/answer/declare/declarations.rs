@@ -3,10 +3,13 @@
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::answer::declare::markdown;
-use crate::types::{Effect, Tool, ToolsConfig};
+use crate::json_schema::{NO_SCHEMA_DIRECTORY, find_schema_errors};
+use crate::types::{Backing, Effect, Tool, ToolsConfig};
 
 /// A format of tool declarations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,14 +96,28 @@ fn openai_responses_declaration(tool: &Tool) -> Value {
     declaration
 }
 
+/// Returns the schema of the tool's own output, or else of the structured content that its server answers with.
+fn output_schema(tool: &Tool) -> Option<&Value> {
+    let own = tool.output_schema.as_ref().map(|schema| schema.source());
+    own.or_else(|| match &tool.backing {
+        Some(Backing::Mcp(backing)) => {
+            let schema = backing.lock.as_ref()?.definition.output_schema.as_ref()?;
+            // One that can't be used describes nothing to clients, either.
+            let problems = find_schema_errors(schema, Path::new(NO_SCHEMA_DIRECTORY));
+            problems.is_empty().then_some(schema)
+        }
+        _ => None,
+    })
+}
+
 /// Returns the declaration of a tool for an MCP client. MCP expresses a tool's effect as hints.
 pub fn mcp_declaration(tool: &Tool) -> Value {
     let title = tool.display_name.as_ref().unwrap_or(&tool.name);
     let mut declaration = json!({"name": tool.name, "title": title});
     add_description(&mut declaration, tool);
     declaration["inputSchema"] = tool.input_schema().clone();
-    if let Some(schema) = &tool.output_schema {
-        declaration["outputSchema"] = schema.source().clone();
+    if let Some(schema) = output_schema(tool) {
+        declaration["outputSchema"] = schema.clone();
     }
     declaration["annotations"] = json!({
         "readOnlyHint": tool.effect == Effect::Read,

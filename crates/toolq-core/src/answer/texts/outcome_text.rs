@@ -56,11 +56,16 @@ pub fn build_answer(
         _ => ResultContent::Text(render_error(call, tool, outcome, messages)),
     };
     let content = leftovers::append_notice(content, outcome, tool);
+    let structured = match outcome {
+        Outcome::Succeeded { structured, .. } => structured.clone(),
+        _ => None,
+    };
     CallAnswer {
         tool_use_id: call.id.clone(),
         tool_name: call.name.clone(),
         content: mask_content(content, mask),
         is_error: outcome.is_error(),
+        structured,
         report: CallReport {
             status: outcome.status(),
             error: outcome.is_error().then(|| error_summary(outcome, mask)),

@@ -6,15 +6,12 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 
-use crate::json_schema::find_schema_errors;
+use crate::json_schema::{NO_SCHEMA_DIRECTORY, find_schema_errors};
 use crate::tools_file::keys::{Defaults, McpFile, ServerFile, ToolFile, ToolsFile};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_lock::{LockUse, ToolsLock};
 use crate::types::{Effect, HintPolicy, ServerLock, Span, ToolLock};
-
-/// A schema of a server must not refer to files, so there are none where they are looked for.
-const NO_DIRECTORY: &str = "/dev/null";
 
 /// What a file and its lock say about the tools of servers.
 pub(crate) struct ServerTools<'f> {
@@ -241,7 +238,7 @@ fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
 
 /// Returns why a server's schema can't be used.
 pub(crate) fn find_schema_problem(schema: &Value) -> Option<String> {
-    let errors = find_schema_errors(schema, Path::new(NO_DIRECTORY));
+    let errors = find_schema_errors(schema, Path::new(NO_SCHEMA_DIRECTORY));
     if let Some(error) = errors.into_iter().next() {
         return Some(
             format!("{} {}", error.pointer, error.message)

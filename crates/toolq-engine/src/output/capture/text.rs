@@ -84,7 +84,10 @@ impl TextCapture {
             cut_bytes: window_text.cut,
             cut_offset: window_text.cut_at,
             // If the file couldn't be written, none was saved, and the text says so.
-            saved_path: self.retained.file.and_then(|file| file.persist().ok()),
+            saved_path: (self.retained.file)
+                .and_then(|file| file.persist().ok())
+                .map(PathBuf::into_boxed_path),
+            attachments: Box::default(),
             lossy: window_text.lossy,
             killed_leftovers: 0,
         };

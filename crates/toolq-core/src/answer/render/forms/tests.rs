@@ -20,6 +20,7 @@ fn answer(id: &str, content: ResultContent) -> CallAnswer {
         tool_name: "tool".to_owned(),
         content,
         is_error: false,
+        structured: None,
         report: CallReport::default(),
     }
 }

@@ -1,5 +1,7 @@
 //! Verbatim results, and marks in truncated ones.
 
+use std::path::Path;
+
 use super::*;
 
 fn succeeded(content: ResultContent, captured: CaptureStats) -> Outcome {
@@ -7,6 +9,7 @@ fn succeeded(content: ResultContent, captured: CaptureStats) -> Outcome {
         content,
         captured,
         ending: CallEnding::ExitCode(0),
+        structured: None,
     }
 }
 
@@ -15,7 +18,8 @@ fn captured_with_cut(saved: Option<&str>, bytes: u64) -> CaptureStats {
         total_bytes: bytes,
         cut_bytes: 1_234_567,
         cut_offset: 5,
-        saved_path: saved.map(Into::into),
+        saved_path: saved.map(|path| Path::new(path).into()),
+        attachments: Box::default(),
         lossy: false,
         killed_leftovers: 0,
     }
