@@ -1,6 +1,6 @@
 //! The result of `tools/call`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ pub struct CallToolResult {
     /// What programs may want to know about it. Keys have a prefix.
     #[serde(rename = "_meta", default, skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
-    /// The answer for the model, in order.
-    #[serde(default)]
+    /// The answer for the model, in order. A block that can't be read is an unknown one.
+    #[serde(default, deserialize_with = "read_blocks")]
     pub content: Vec<ContentBlock>,
     /// The answer as JSON, as the tool's output schema describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,4 +85,12 @@ pub struct ResourceContents {
     /// Its bytes in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
+}
+
+/// Reads each block alone, so that one without its parts doesn't take the others with it.
+fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentBlock>, D::Error> {
+    let blocks = Vec::<Box<RawValue>>::deserialize(deserializer)?;
+    let read =
+        |block: &RawValue| serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown);
+    Ok(blocks.iter().map(|block| read(block)).collect())
 }

@@ -11,7 +11,7 @@ use std::mem;
 use memchr::memchr;
 
 /// How much of an overlong line is kept. Enough to find the id of the request that it answers.
-const KEPT_BYTES: usize = 4 << 10;
+pub(crate) const KEPT_BYTES: usize = 4 << 10;
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]

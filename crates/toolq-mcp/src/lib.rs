@@ -23,6 +23,7 @@ mod outbox;
 mod protocol;
 mod rpc_error;
 pub mod server;
+mod text_repair;
 mod tool;
 
 pub use call_observer::{CallObserver, ObservedAnswer, ObservedCall};

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::framing::KEPT_BYTES;
 use crate::rpc_error::RpcError;
 
 /// The id of a request: a string or an integer, kept as JSON so that it's echoed as it came.
@@ -25,15 +26,21 @@ impl RequestId {
         &self.0
     }
 
-    /// Returns the id if it is one that we may have given.
+    /// Returns the id if it is one that we may have given. Some servers make a text or a float of it.
     pub(crate) fn as_number(&self) -> Option<u64> {
-        self.as_json().parse().ok()
+        let json = self.as_json();
+        let text = json
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'));
+        let digits = text.unwrap_or(json);
+        digits.strip_suffix(".0").unwrap_or(digits).parse().ok()
     }
 
-    /// Reads an id. `null` isn't one, nor is a number with a fraction.
+    /// Reads an id. `null` isn't one, nor is a number with a fraction other than `.0`.
     fn from_raw(raw: &RawValue) -> Option<Self> {
         let json = raw.get();
         let digits = json.strip_prefix('-').unwrap_or(json);
+        let digits = digits.strip_suffix(".0").unwrap_or(digits);
         let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         (is_integer || json.starts_with('"')).then(|| Self(raw.to_owned()))
     }
@@ -83,7 +90,8 @@ struct MessageMembers<'t> {
     params: Option<&'t RawValue>,
     #[serde(borrow)]
     result: Option<&'t RawValue>,
-    error: Option<RpcError>,
+    #[serde(borrow)]
+    error: Option<&'t RawValue>,
 }
 
 /// Reads a line: one message, or a batch of them as in revision 2025-03-26.
@@ -126,7 +134,7 @@ impl<'t> Message<'t> {
             (Some(method), None, ..) => Ok(Self::Notification { method, params }),
             (None, id, _, Some(error)) => Ok(Self::Response {
                 id,
-                result: Err(error),
+                result: Err(RpcError::from_raw(error)),
             }),
             (None, Some(id), Some(result), None) => Ok(Self::Response {
                 id: Some(id),
@@ -137,9 +145,30 @@ impl<'t> Message<'t> {
     }
 }
 
+/// Finds out which request a line answers that isn't a message, and what is wrong with it. Returns `None` for a line that
+/// doesn't even begin like an answer.
+pub(crate) fn find_broken_answer(line: &[u8]) -> Option<(u64, String)> {
+    let start = &line[..line.len().min(KEPT_BYTES)];
+    if find_member(start, b"\"jsonrpc\"").is_none() || find_member(start, b"\"method\"").is_some() {
+        return None;
+    }
+    let id = find_response_id(start)?;
+    let error = serde_json::from_slice::<MessageMembers<'_>>(line).err();
+    let reason = error.map(|error| error.to_string());
+    Some((
+        id,
+        reason.unwrap_or_else(|| "it has neither a result nor an error".to_owned()),
+    ))
+}
+
 /// Finds the id of a response of which only the beginning is known. Returns `None` if the id isn't in it, or isn't a
 /// number.
 pub(crate) fn find_response_id(start: &[u8]) -> Option<u64> {
+    leading_number(find_member(start, b"\"id\"")?)
+}
+
+/// Finds a member of an object of which only the beginning is known. Returns its value, and all that follows.
+fn find_member<'b>(start: &'b [u8], key: &[u8]) -> Option<&'b [u8]> {
     let mut depth = 0_u32;
     let mut position = 0;
     while position < start.len() {
@@ -148,9 +177,9 @@ pub(crate) fn find_response_id(start: &[u8]) -> Option<u64> {
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
                 let end = string_end(start, position)?;
-                let is_key = || start[end..].trim_ascii_start().first() == Some(&b':');
-                if depth == 1 && &start[position..end] == b"\"id\"" && is_key() {
-                    return leading_number(start[end..].trim_ascii_start()[1..].trim_ascii_start());
+                let rest = start[end..].trim_ascii_start();
+                if depth == 1 && &start[position..end] == key && rest.first() == Some(&b':') {
+                    return Some(rest[1..].trim_ascii_start());
                 }
                 position = end;
                 continue;

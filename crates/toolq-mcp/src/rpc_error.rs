@@ -46,6 +46,19 @@ impl RpcError {
         }
     }
 
+    /// Reads an error. One in another form is kept as text, with the code 0: it ends its request all the same.
+    pub(crate) fn from_raw(raw: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct ErrorMessage {
+            message: String,
+        }
+        serde_json::from_str(raw.get()).unwrap_or_else(|_| {
+            let message = serde_json::from_str(raw.get()).map(|error: ErrorMessage| error.message);
+            let message = message.or_else(|_| serde_json::from_str(raw.get()));
+            Self::new(0, message.unwrap_or_else(|_| raw.get().to_owned()))
+        })
+    }
+
     /// Says which versions a request can name, to a client that named another one: the same as `server/discover` does.
     pub(crate) fn unsupported_version(requested: &str) -> Self {
         let supported = [ProtocolVersion::LATEST.as_str()];

@@ -21,6 +21,8 @@ use toolq_mcp::{ProtocolEra, ProtocolVersion};
 
 /// How many parts of responses may wait to be handled. A server that sends more has to wait.
 const MAX_WAITING_PARTS: usize = 16;
+/// How many requests may be under way before the server's own ones get no more answers.
+const MAX_WAITING_TASKS: usize = 64;
 
 /// A connection to a server that runs elsewhere.
 pub(crate) struct HttpTransport {
@@ -150,6 +152,13 @@ impl HttpTransport {
             _ = deleted => {}
             () = control.wait_for_kill() => {}
         }
+    }
+
+    /// Returns whether so many requests wait that the server's own ones get no more answers. In the modern era, a server must
+    /// not make any.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.version.map(ProtocolVersion::era) == Some(ProtocolEra::Modern)
+            || self.tasks.len() >= MAX_WAITING_TASKS
     }
 
     /// Forgets the session, which the server doesn't know any more.

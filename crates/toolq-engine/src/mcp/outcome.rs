@@ -14,6 +14,7 @@ use toolq_core::types::{
     CallEnding, CallOutput, DoubtCause, Effect, Outcome, OutputKind, ResultContent, TransportCause,
     TransportError, TransportPhase,
 };
+use toolq_mcp::client::CallError;
 use toolq_mcp::{CallToolResult, ContentBlock};
 
 /// What a call is told that came with a session which the server no longer knows.
@@ -49,6 +50,10 @@ pub(crate) fn outcome_of_reply(
             output.push(document.as_bytes());
             output.into_outcome(CallEnding::Answered, String::new)
         }
+        CallReply::Answered(Err(error)) if effect == Effect::Write && is_unreadable(&error) => {
+            let error = transport_error(server, true, error.to_string());
+            lost_outcome(error, effect, output.into_output(String::new()))
+        }
         CallReply::Answered(Err(error)) => failed(output, &error.to_string()),
         CallReply::Drifted(drift) => Outcome::ToolDrifted(drift),
         CallReply::NotStarted(errno) => start_failure(errno),
@@ -56,7 +61,12 @@ pub(crate) fn outcome_of_reply(
             let error = transport_error(server, was_sent, describe_loss(&detail, &stderr));
             lost_outcome(error, effect, output.into_output(stderr))
         }
-        CallReply::Failed(error) => lost_outcome(error, effect, output.into_output(String::new())),
+        CallReply::Failed(mut error) => {
+            if !was_sent {
+                error.phase = TransportPhase::Connect;
+            }
+            lost_outcome(error, effect, output.into_output(String::new()))
+        }
         CallReply::Status { status, text, .. } => {
             failed_with(output, &text, CallEnding::HttpStatus(status))
         }
@@ -66,6 +76,16 @@ pub(crate) fn outcome_of_reply(
         captured.attachments = attachments.kept.take().into();
     }
     outcome
+}
+
+/// Returns whether an answer says nothing about what the call did.
+fn is_unreadable(error: &CallError) -> bool {
+    match error {
+        CallError::InvalidAnswer(_) | CallError::TooLong(_) | CallError::UnknownResultType(_) => {
+            true
+        }
+        CallError::Refused(_) | CallError::InputRequired => false,
+    }
 }
 
 /// Returns the outcome of a call whose connection broke. A `write` call that the server may have seen is in doubt.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::time::timeout;
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::command::{ChildExit, ChildProcess, ParentEnds};
 use crate::control::RunControl;
@@ -16,7 +17,7 @@ use crate::output::LeadingFile;
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
 use redact::Mask;
 use toolq_core::types::Leftovers;
-use toolq_mcp::{Frame, LineFramer};
+use toolq_mcp::{Frame, LineFramer, parse_messages};
 
 /// How many bytes are read at once.
 const READ_CHUNK_BYTES: usize = 64 << 10;
@@ -26,6 +27,8 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 const STDERR_TAIL_BYTES: usize = 4 << 10;
 /// How much of the beginning of stderr is kept beside the log.
 const MAX_SAVED_STDERR_BYTES: u64 = 1 << 20;
+/// How much may wait for a program to read it before its own requests get no more answers.
+const MAX_UNSENT_BYTES: usize = 16 << 20;
 
 /// A running server.
 pub(crate) struct ServerProcess {
@@ -37,6 +40,8 @@ pub(crate) struct ServerProcess {
     stderr: Option<Receiver>,
     status: Option<Receiver>,
     framer: LineFramer,
+    /// Until when it is listened to, since it has closed its stdin.
+    read_until: Option<Instant>,
     stderr_tail: Vec<u8>,
     saved_stderr: LeadingFile,
 }
@@ -65,6 +70,7 @@ impl ServerProcess {
             stderr: Some(pipes.stderr),
             status: Some(pipes.status),
             framer: LineFramer::new(MAX_LINE_BYTES),
+            read_until: None,
             stderr_tail: Vec::new(),
             saved_stderr: LeadingFile::new(outputs, MAX_SAVED_STDERR_BYTES, mask),
         }
@@ -79,31 +85,61 @@ impl ServerProcess {
         }
     }
 
-    /// Serves the pipes until lines have come. Returns `None` once stdout is closed or the program has exited. Cancel
-    /// safe.
+    /// Returns whether the program hasn't read what it was sent for so long that it shouldn't be sent more.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.unsent.len() > MAX_UNSENT_BYTES
+    }
+
+    /// Serves the pipes for a while. Returns the lines that have come, perhaps none, and `None` once stdout or stdin is
+    /// closed or the program has exited. Cancel safe.
     pub(crate) async fn next_lines(&mut self) -> Option<Vec<ServerLine>> {
-        loop {
-            tokio::select! {
-                // What a program printed before it exited counts.
-                biased;
-                chunk = read_chunk(&mut self.stdout) => {
-                    let mut lines = Vec::new();
-                    let take = |frame: Frame<'_>| lines.push(ServerLine::from_frame(&frame));
-                    match chunk {
-                        Some(bytes) => self.framer.push(&bytes, take),
-                        None => return None,
-                    }
-                    if !lines.is_empty() {
-                        return Some(lines);
-                    }
+        self.stdout.as_ref()?;
+        let last_read = self.read_until.unwrap_or_else(Instant::now);
+        tokio::select! {
+            // What a program printed before it exited counts. It gets its messages even while it prints all the time.
+            biased;
+            is_open = write_some(&mut self.stdin, &mut self.unsent), if !self.unsent.is_empty() => {
+                if !is_open && self.read_until.is_none() {
+                    self.read_until = Some(Instant::now() + DRAIN_TIMEOUT);
                 }
-                chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
-                    self.keep_stderr(&chunk.unwrap_or_default());
-                }
-                _ = read_chunk(&mut self.status), if self.status.is_some() => {}
-                () = write_some(&mut self.stdin, &mut self.unsent), if !self.unsent.is_empty() => {}
-                () = self.child.wait_for_exit() => return None,
             }
+            chunk = read_chunk(&mut self.stdout) => {
+                let Some(bytes) = chunk else { return self.finish_lines() };
+                let mut lines = Vec::new();
+                self.framer.push(&bytes, |frame| lines.push(ServerLine::from_frame(&frame)));
+                return Some(lines);
+            }
+            chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
+                self.keep_stderr(&chunk.unwrap_or_default());
+            }
+            _ = read_chunk(&mut self.status), if self.status.is_some() => {}
+            () = self.child.wait_for_exit() => return self.finish_lines(),
+            () = sleep_until(last_read), if self.read_until.is_some() => return self.finish_lines(),
+        }
+        Some(Vec::new())
+    }
+
+    /// Returns what the program printed last, if it is a message without a line break, and reads nothing more. Of half a
+    /// message, the end of the program says more.
+    fn finish_lines(&mut self) -> Option<Vec<ServerLine>> {
+        self.stdout = None;
+        let mut last = None;
+        let framer = mem::replace(&mut self.framer, LineFramer::new(MAX_LINE_BYTES));
+        framer.finish(|frame| {
+            if let Frame::Line(line) = &frame
+                && parse_messages(line).is_ok()
+            {
+                last = Some(vec![ServerLine::from_frame(&frame)]);
+            }
+        });
+        last
+    }
+
+    /// Says why no more lines come from a program that runs on.
+    pub(crate) fn describe_end(&self) -> &'static str {
+        match self.read_until {
+            Some(_) => "the server closed its stdin",
+            None => "the server closed its stdout",
         }
     }
 
@@ -176,6 +212,8 @@ impl ServerLine {
 
 /// Reads what is there. Returns `None`, and closes the pipe, at its end.
 pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
+    // A program that writes all the time must not keep the task from everything else.
+    consume_budget().await;
     let reader = pipe.as_mut()?;
     loop {
         // Nothing is allocated for a pipe that has nothing, since all are asked again whenever one has something.
@@ -193,11 +231,11 @@ pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
     None
 }
 
-/// Writes as much as the pipe takes. A server that has closed its stdin gets nothing more; its exit tells the rest.
-pub(super) async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) {
+/// Writes as much as the pipe takes. Returns whether it is open: a server that has closed its stdin gets nothing more.
+pub(super) async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) -> bool {
     let Some(writer) = pipe else {
         mem::take(unsent);
-        return;
+        return false;
     };
     match writer.try_write(unsent) {
         Ok(written) => {
@@ -208,6 +246,7 @@ pub(super) async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) 
         }
         Err(_) => *pipe = None,
     }
+    pipe.is_some()
 }
 
 fn keep_tail(tail: &mut Vec<u8>, bytes: &[u8]) {

@@ -93,7 +93,7 @@ impl ProxiedServer {
             chunk = read_chunk(&mut self.ends.stdout), if self.ends.stdout.is_some() => {
                 Some(chunk.unwrap_or_default())
             }
-            () = write_some(&mut self.ends.stdin, &mut self.unsent), if !self.unsent.is_empty() => {
+            _ = write_some(&mut self.ends.stdin, &mut self.unsent), if !self.unsent.is_empty() => {
                 Some(Vec::new())
             }
             () = self.child.wait_for_exit() => {

@@ -84,6 +84,22 @@ impl Transport {
         }
     }
 
+    /// Returns whether the server is so far behind that it shouldn't be sent more.
+    pub(crate) fn is_behind(&self) -> bool {
+        match self {
+            Self::Program(process) => process.is_behind(),
+            Self::Endpoint(endpoint) => endpoint.is_behind(),
+        }
+    }
+
+    /// Says why nothing more comes from a server that goes on.
+    pub(crate) fn describe_end(&self) -> &'static str {
+        match self {
+            Self::Program(process) => process.describe_end(),
+            Self::Endpoint(_) => "the server has ended",
+        }
+    }
+
     /// Takes the version that both sides agreed on. Returns whether calls need to know the server's tools first.
     pub(crate) fn agree_on(&mut self, version: ProtocolVersion) -> bool {
         match self {

@@ -39,6 +39,12 @@ pub enum ToolListError {
     /// The list doesn't end.
     #[error("the server's list of tools has over {0} pages")]
     Endless(usize),
+    /// A page names itself, or one before it, as the next one.
+    #[error("the server's list of tools repeats its pages")]
+    Repeated,
+    /// The list is longer than the client reads.
+    #[error("the server's list of tools has more than 64 MiB")]
+    TooLong,
 }
 
 /// Why a call has no result.

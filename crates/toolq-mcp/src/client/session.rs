@@ -11,10 +11,11 @@ use crate::client::event::{CallId, SessionEvent, StrayCounts};
 use crate::client::handshake::{DISCOVER_ID, Handshake, HandshakeStep, INITIALIZE_ID};
 use crate::client::request_meta::RequestMeta;
 use crate::client::tool_list::{ListToolsParams, NextPage, ToolListPages};
-use crate::message::{Message, RequestId, find_response_id, parse_messages};
+use crate::message::{Message, RequestId, find_broken_answer, find_response_id, parse_messages};
 use crate::outbox::{EmptyObject, Outbox};
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 use crate::rpc_error::RpcError;
+use crate::text_repair::repair_text;
 
 /// How often a server may ask to repeat the request of one call.
 const MAX_ROUNDS: u32 = 8;
@@ -29,6 +30,7 @@ pub struct ClientSession {
     next_id: u64,
     pending: HashMap<u64, PendingRequest>,
     outbox: Outbox,
+    is_answering: bool,
     strays: StrayCounts,
 }
 
@@ -102,6 +104,7 @@ impl ClientSession {
             next_id: INITIALIZE_ID + 1,
             pending: HashMap::new(),
             outbox,
+            is_answering: true,
             strays: StrayCounts::default(),
         }
     }
@@ -162,11 +165,20 @@ impl ClientSession {
             .notification("notifications/cancelled", Some(params));
     }
 
+    /// Sets whether requests of the server are answered. A server that doesn't read what it is sent gets no more answers.
+    pub fn set_answering(&mut self, is_answering: bool) {
+        self.is_answering = is_answering;
+    }
+
     /// Takes a line from the server.
     pub fn receive(&mut self, line: &[u8]) -> Vec<SessionEvent> {
+        let repaired = repair_text(line);
+        let line = repaired.as_deref().unwrap_or(line);
         let Ok(messages) = parse_messages(line) else {
-            self.strays.noise_lines += 1;
-            return Vec::new();
+            let broken = find_broken_answer(line);
+            let event = broken.and_then(|(id, reason)| self.reject_answer(id, reason));
+            self.strays.noise_lines += u64::from(event.is_none());
+            return event.into_iter().collect();
         };
         let events = messages.into_iter().filter_map(|message| match message {
             Message::Request { id, method, .. } => {
@@ -218,6 +230,8 @@ impl ClientSession {
                 let error = ToolListError::InvalidAnswer(reason);
                 Some(SessionEvent::ToolsListed(Err(error)))
             }
+            // Whoever answers like this doesn't know the question.
+            None if request == DISCOVER_ID && self.give_up_probe() => None,
             None if self.is_waiting_for(request) => {
                 self.has_failed = true;
                 let method = if request == DISCOVER_ID {
@@ -254,6 +268,9 @@ impl ClientSession {
 
     /// Answers `ping`. The client declares no capabilities, so a server must not ask for anything else.
     fn answer_request(&mut self, id: &RequestId, method: &str) {
+        if !self.is_answering {
+            return;
+        }
         if method == "ping" {
             self.outbox.result(id, EmptyObject {});
         } else {
@@ -268,11 +285,24 @@ impl ClientSession {
         id: Option<&RequestId>,
         result: Result<&RawValue, RpcError>,
     ) -> Option<SessionEvent> {
-        let Some(id) = id.and_then(RequestId::as_number) else {
+        let number = match id {
+            Some(id) => id.as_number(),
+            // A server that can't read a request doesn't know its id.
+            None => self.find_only_request(),
+        };
+        let Some(number) = number else {
             self.strays.unknown_answers += 1;
             return None;
         };
-        self.on_answer(id, result)
+        self.on_answer(number, result)
+    }
+
+    /// Returns the request without an answer, if there is just one.
+    fn find_only_request(&self) -> Option<u64> {
+        let mut handshake = [DISCOVER_ID, INITIALIZE_ID].into_iter();
+        let handshake = handshake.find(|request| self.is_waiting_for(*request));
+        let mut pending = self.pending.keys().copied();
+        handshake.or_else(|| pending.next().filter(|_| pending.next().is_none()))
     }
 
     fn on_answer(&mut self, id: u64, result: Result<&RawValue, RpcError>) -> Option<SessionEvent> {

@@ -12,6 +12,10 @@ use crate::tool::Tool;
 
 /// A list of more pages is taken for one that doesn't end.
 const MAX_PAGES: usize = 1_000;
+/// How long the name of a tool may be.
+const MAX_NAME_CHARS: usize = 128;
+/// How long the pages may be together, as long as one message may be.
+const MAX_LIST_BYTES: usize = 64 << 20;
 
 /// The pages that have come.
 #[derive(Debug, Default)]
@@ -19,6 +23,8 @@ pub(crate) struct ToolListPages {
     list: ToolList,
     names: HashSet<String>,
     pages: usize,
+    bytes: usize,
+    cursors: HashSet<String>,
 }
 
 /// What to do after a page.
@@ -54,6 +60,10 @@ struct ToolName {
 impl ToolListPages {
     /// Takes a page.
     pub(crate) fn add(&mut self, page: &RawValue) -> Result<NextPage, ToolListError> {
+        self.bytes += page.get().len();
+        if self.bytes > MAX_LIST_BYTES {
+            return Err(ToolListError::TooLong);
+        }
         let page: ListToolsResult<'_> = serde_json::from_str(page.get())
             .map_err(|error| ToolListError::InvalidAnswer(error.to_string()))?;
         for definition in page.tools {
@@ -62,6 +72,7 @@ impl ToolListPages {
         self.pages += 1;
         match page.next_cursor {
             Some(_) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
+            Some(cursor) if !self.cursors.insert(cursor.clone()) => Err(ToolListError::Repeated),
             Some(cursor) => Ok(NextPage::Ask(cursor)),
             None => Ok(NextPage::Done(std::mem::take(&mut self.list))),
         }
@@ -81,7 +92,10 @@ impl ToolListPages {
                 return;
             }
         };
-        if tool.requires_task() {
+        if tool.name.is_empty() || tool.name.chars().count() > MAX_NAME_CHARS {
+            let reason = format!("its name must have 1 to {MAX_NAME_CHARS} characters");
+            self.leave_out(&tool.name, &reason);
+        } else if tool.requires_task() {
             self.leave_out(&tool.name, "it can only be called as a task");
         } else if self.names.insert(tool.name.clone()) {
             self.list.tools.push(tool);
@@ -91,6 +105,7 @@ impl ToolListPages {
     }
 
     fn leave_out(&mut self, name: &str, reason: &str) {
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
         self.list
             .problems
             .push(format!("the tool {name} is left out: {reason}"));

@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::reply::reply_to_all;
@@ -13,11 +14,14 @@ use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::format_duration;
 use toolq_core::types::{CallEnding, ServerEndCause, TransportError};
 
+/// After so many lines at once, others get their turn.
+const MAX_LINES_AT_ONCE: usize = 64;
+
 /// Why a connection ends.
 #[derive(Debug)]
 enum ConnectionEnd {
-    /// The server has ended, or closed its stdout.
-    ServerEnded,
+    /// The server has ended, or closed its stdout or stdin. Says which.
+    ServerEnded(&'static str),
     /// Nobody calls any more.
     RunEnded,
     /// Nobody has called for a while.
@@ -29,7 +33,7 @@ enum ConnectionEnd {
 impl ConnectionEnd {
     fn describe(&self) -> &str {
         match self {
-            Self::ServerEnded => "the server has ended",
+            Self::ServerEnded(why) => why,
             Self::RunEnded => "the run has ended",
             Self::Idle => "the server had no calls",
             Self::Failed(why) => why,
@@ -77,7 +81,7 @@ impl ConnectionTask {
         let cause = match &end {
             ConnectionEnd::RunEnded => (ServerEndCause::RunEnded, None),
             ConnectionEnd::Idle => (ServerEndCause::Idle, None),
-            ConnectionEnd::ServerEnded => {
+            ConnectionEnd::ServerEnded(_) => {
                 (ServerEndCause::Exited, Some(describe_exit(&exit, &detail)))
             }
             ConnectionEnd::Failed(_) => (ServerEndCause::GivenUp, Some(detail.clone())),
@@ -116,12 +120,16 @@ impl ConnectionTask {
                 },
                 incoming = self.transport.next() => {
                     let Some(incoming) = incoming else {
-                        return ConnectionEnd::ServerEnded;
+                        return ConnectionEnd::ServerEnded(self.transport.describe_end());
                     };
+                    let is_flood = incoming.len() >= MAX_LINES_AT_ONCE;
                     for item in incoming {
                         if let Err(why) = self.receive(item) {
                             return ConnectionEnd::Failed(why);
                         }
+                    }
+                    if is_flood {
+                        yield_now().await;
                     }
                 }
                 () = sleep_until(begin + PROBE_TIMEOUT), if is_probing && self.identity.is_none() => {

@@ -17,6 +17,7 @@ impl ConnectionTask {
     /// # Errors
     /// Why the connection can't go on.
     pub(super) fn receive(&mut self, incoming: Incoming) -> Result<(), String> {
+        self.session.set_answering(!self.transport.is_behind());
         let events = match incoming {
             Incoming::Line(ServerLine::Whole(line)) => self.session.receive(&line),
             Incoming::Line(ServerLine::TooLong(start, bytes)) => {
@@ -56,7 +57,7 @@ impl ConnectionTask {
                     if let Some(pending) = self.running.get(&call) {
                         pending.progress.send(Progress {
                             message: message.map(|text| self.mask.apply(&text).into_owned()),
-                            fraction: total.map(|total| (progress / total).clamp(0.0, 1.0)),
+                            fraction: total.and_then(|total| fraction(progress, total)),
                             ..Progress::default()
                         });
                     }
@@ -96,4 +97,10 @@ impl ConnectionTask {
             self.begin_call(call);
         }
     }
+}
+
+/// Returns how far a call is, from 0 to 1. A server may say anything.
+fn fraction(progress: f64, total: f64) -> Option<f64> {
+    let fraction = progress / total;
+    fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
 }
