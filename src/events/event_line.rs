@@ -1,9 +1,12 @@
 //! The JSON of an event.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use toolq_core::types::{MaskedText, Status};
+use redact::Mask;
+use toolq_core::types::{CallAnswer, CallRef, MaskedText, Outcome, ResultContent, Status};
 
 /// The `state` of a call in an event.
 #[derive(Default, Serialize)]
@@ -69,7 +72,7 @@ pub(crate) struct BatchCallLine<'a> {
     pub(crate) tool_name: MaskedText<'a>,
 }
 
-impl EventLine<'_> {
+impl<'a> EventLine<'a> {
     /// Creates an event that has only a type.
     pub(crate) fn new(kind: &'static str) -> Self {
         Self {
@@ -77,4 +80,80 @@ impl EventLine<'_> {
             ..Self::default()
         }
     }
+
+    /// Creates the event of a batch whose calls may run together.
+    pub(crate) fn batch_started(
+        turn: usize,
+        batch: usize,
+        calls: &'a [CallRef],
+        mask: &'a Mask,
+    ) -> Self {
+        let agent = calls.first().and_then(|call| call.parent.as_deref());
+        let calls = calls.iter().map(|call| BatchCallLine {
+            position: call.position,
+            tool_use_id: MaskedText(&call.tool_use_id, mask),
+            tool_name: MaskedText(&call.tool_name, mask),
+        });
+        Self {
+            turn,
+            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, mask)),
+            batch: Some(batch),
+            calls: Some(calls.collect()),
+            ..Self::new("batch_started")
+        }
+    }
+
+    /// Creates the event of a call that has ended, without the members that all events of a call have.
+    pub(crate) fn finished(
+        outcome: &Outcome,
+        answer: &'a CallAnswer,
+        duration: Duration,
+        mask: &'a Mask,
+    ) -> Self {
+        let line = if outcome.is_completed() {
+            Self {
+                duration_ms: Some(duration_to_ms(duration)),
+                success: Some(!answer.is_error),
+                ..Self::new("tool_completed")
+            }
+        } else {
+            Self::new("tool_error")
+        };
+        let error = match (outcome, &answer.content) {
+            // A restored result has only the text that the model read.
+            (Outcome::Restored(_), ResultContent::Text(text)) => {
+                answer.is_error.then_some(text.as_str())
+            }
+            (Outcome::Restored(_), _) => None,
+            _ => answer.report.error.as_deref(),
+        };
+        Self {
+            status: Some(outcome.status()),
+            recalled: outcome.is_restored().then_some(true),
+            error: error.map(|error| MaskedText(error, mask)),
+            ..line
+        }
+    }
+
+    /// Adds the members that all events of a call have.
+    pub(crate) fn with_call(
+        self,
+        call: &'a CallRef,
+        state: Option<&'a EventCallState>,
+        mask: &'a Mask,
+    ) -> Self {
+        let agent = call.parent.as_deref();
+        Self {
+            turn: call.turn,
+            tool_use_id: Some(MaskedText(&call.tool_use_id, mask)),
+            tool_name: Some(MaskedText(&call.tool_name, mask)),
+            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, mask)),
+            state,
+            ..self
+        }
+    }
+}
+
+pub(crate) fn duration_to_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

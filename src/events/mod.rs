@@ -4,6 +4,7 @@
 //! passes events to all of them and to the session log. Only the log can stop or slow down a run; the others can't.
 
 mod background_writer;
+mod call_snapshots;
 mod event_line;
 mod fanout;
 mod ndjson;

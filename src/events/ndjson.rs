@@ -1,7 +1,8 @@
 //! `--events`: events as JSON lines, one object per event.
 //!
-//! Every event has `type` and `timestamp` (milliseconds since 1970). Events of a turn have `turn`, those of a server `server`. Events of a call
-//! also have `tool_use_id` and `tool_name`, and, as their last member, `state`: what is known of the call so far.
+//! Every event has `type` and `timestamp` (milliseconds since 1970). Events of a turn have `turn`, those of a server
+//! `server`. Events of a call also have `tool_use_id` and `tool_name`, and, as their last member, `state`: what is known
+//! of the call so far.
 //!
 //! ```text
 //! {"state":"doing","tip":"halfway","progress":0.5,"params":{"path":"a"},"result":"…"}
@@ -12,25 +13,19 @@
 //! attempt. `tool_completed` and `tool_error` also have `status`, the same word as in the session log.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::{RawValue, to_raw_value};
-
 use crate::events::background_writer::BackgroundWriter;
-use crate::events::event_line::{BatchCallLine, EventCallState, EventLine};
+use crate::events::call_snapshots::CallSnapshots;
+use crate::events::event_line::{EventLine, duration_to_ms};
 use crate::events::server_line::ServerLine;
+use crate::terminal::PROBING_LABEL;
 use crate::terminal::outcome_label;
-use crate::terminal::{CallLabels, PROBING_LABEL, PartialCallLabels};
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::transcript::complete_partial_json;
-use toolq_core::types::{
-    CallAnswer, CallKey, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedContent,
-    MaskedJson, MaskedText, Outcome, ResultContent, Tool, Verdict,
-};
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Tool};
 
 /// How long to wait at the end of a run for the reader of the events.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,31 +35,7 @@ pub struct NdjsonSink {
     writer: BackgroundWriter,
     mask: Arc<Mask>,
     clock: Clock,
-    /// Calls in progress. A call is removed once its result is written, or, for an agent's call, known.
-    calls: HashMap<CallKey, CallSnapshot>,
-}
-
-/// What is known of a call so far.
-#[derive(Default)]
-struct CallSnapshot {
-    state: EventCallState,
-    /// The tip to show when an attempt starts.
-    doing: Option<String>,
-    /// The input, in case that the tool shows something else.
-    input: Option<Box<RawValue>>,
-    /// Whether the tool itself said what to show as its result.
-    has_own_result: bool,
-}
-
-impl CallSnapshot {
-    fn new(state: EventCallState, doing: Option<String>) -> Self {
-        Self {
-            input: state.params.clone(),
-            state,
-            doing,
-            has_own_result: false,
-        }
-    }
+    calls: CallSnapshots,
 }
 
 impl NdjsonSink {
@@ -75,9 +46,9 @@ impl NdjsonSink {
     pub fn new(output: Box<dyn Write + Send>, mask: Arc<Mask>, clock: Clock) -> io::Result<Self> {
         Ok(Self {
             writer: BackgroundWriter::new(output)?,
+            calls: CallSnapshots::new(Arc::clone(&mask)),
             mask,
             clock,
-            calls: HashMap::new(),
         })
     }
 
@@ -105,7 +76,7 @@ impl NdjsonSink {
             } => self.on_partial_input(call, *tool, text),
             Event::Queued { checked, .. } => self.on_queued(checked),
             Event::BatchStarted { turn, batch, calls } => {
-                self.on_batch_started(*turn, *batch, calls);
+                self.write_line(EventLine::batch_started(*turn, *batch, calls, &self.mask));
             }
             Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
             Event::Status {
@@ -115,11 +86,16 @@ impl NdjsonSink {
                 params,
                 result,
             } => {
-                self.set_shown(call, *params, *result);
+                self.calls.set_shown(call, *params, *result);
                 self.on_status(call, tip.map(Cow::Borrowed), *progress);
             }
             Event::Retrying { call, .. } => {
-                self.on_retrying(call, outcome_label::retry_label(event));
+                self.on_status(
+                    call,
+                    outcome_label::retry_label(event).map(Cow::Owned),
+                    None,
+                );
+                self.calls.reset_attempt(call);
             }
             Event::Finished {
                 call,
@@ -127,10 +103,17 @@ impl NdjsonSink {
                 answer,
                 duration,
                 ..
-            } => self.on_finished(call, outcome, answer, *duration),
+            } => {
+                self.calls.set_finished(call, answer);
+                let line = EventLine::finished(outcome, answer, *duration, &self.mask);
+                self.write_call_event(call, line);
+                if call.parent.is_some() {
+                    self.calls.remove(call);
+                }
+            }
             Event::ResultWritten { call } => {
                 self.write_call_event(call, EventLine::new("result_written"));
-                self.calls.remove(&call.key());
+                self.calls.remove(call);
             }
             Event::QueueDrained { turn } => self.write_line(EventLine {
                 turn: *turn,
@@ -164,50 +147,22 @@ impl NdjsonSink {
         }
     }
 
-    /// Emits the part of an input that has arrived. Its end is held back as long as it could be the start of a secret.
     fn on_partial_input(&mut self, call: &CallRef, tool: Option<&Tool>, text: &str) {
-        let known = complete_partial_json(&text[..self.mask.safe_prefix_len(text)]);
-        let Some(params) = known.and_then(|known| RawValue::from_string(known).ok()) else {
-            return;
-        };
-        let wait = PartialCallLabels::new(call, tool, params.get()).wait;
-        let state = EventCallState {
-            phase: "wait",
-            tip: wait.map(|tip| self.mask.apply(&tip).into_owned()),
-            params: to_raw_value(&MaskedJson(&params, &self.mask)).ok(),
-            ..EventCallState::default()
-        };
-        let doing = None;
-        self.calls
-            .insert(call.key(), CallSnapshot::new(state, doing));
-        let position = Some(call.position);
-        self.write_call_event(
-            call,
-            EventLine {
-                position,
-                ..EventLine::new("tool_partial")
-            },
-        );
+        if self.calls.set_partial_input(call, tool, text) {
+            let position = Some(call.position);
+            self.write_call_event(
+                call,
+                EventLine {
+                    position,
+                    ..EventLine::new("tool_partial")
+                },
+            );
+        }
     }
 
     fn on_queued(&mut self, checked: &CheckedCall) {
-        let raw_input = checked.call.input.as_ref().ok();
-        let input = match &checked.verdict {
-            Verdict::Accepted(accepted) => Some(&accepted.input),
-            Verdict::Rejected(_) => raw_input,
-        };
-        let labels = CallLabels::new(checked);
-        let state = EventCallState {
-            phase: "wait",
-            tip: labels.wait.map(|tip| self.mask.apply(&tip).into_owned()),
-            params: input
-                .and_then(|input| to_raw_value(&MaskedJson(input.as_raw(), &self.mask)).ok()),
-            ..EventCallState::default()
-        };
-        let doing = labels.doing.map(|tip| self.mask.apply(&tip).into_owned());
         let call = CallRef::new(&checked.call, None);
-        self.calls
-            .insert(call.key(), CallSnapshot::new(state, doing));
+        self.calls.set_queued(&call, checked);
         let position = Some(call.position);
         self.write_call_event(
             &call,
@@ -227,40 +182,20 @@ impl NdjsonSink {
     /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 0; it also becomes the tip
     /// if the tool has no `status` text.
     fn on_agent_progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
-        let known = self.calls.entry(call.key()).or_default();
-        if known.doing.is_none() {
-            known.state.tip = Some(format!("turn {turn} of at most {max_turns}"));
-        }
+        let tip = format!("turn {turn} of at most {max_turns}");
+        self.calls.set_default_tip(call, tip);
         let line = EventLine {
             agent_name: Some(MaskedText(agent, &self.mask)),
             max_turns: Some(max_turns),
             ..EventLine::new("agent_progress")
         };
-        let line = self.fill_call_members(call, line);
+        let line = line.with_call(call, self.calls.state(call), &self.mask);
         let turn = usize::try_from(turn).unwrap_or(usize::MAX);
         self.write_line(EventLine { turn, ..line });
     }
 
-    fn on_batch_started(&self, turn: usize, batch: usize, calls: &[CallRef]) {
-        let agent = calls.first().and_then(|call| call.parent.as_deref());
-        let calls = calls.iter().map(|call| BatchCallLine {
-            position: call.position,
-            tool_use_id: MaskedText(&call.tool_use_id, &self.mask),
-            tool_name: MaskedText(&call.tool_name, &self.mask),
-        });
-        self.write_line(EventLine {
-            turn,
-            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
-            batch: Some(batch),
-            calls: Some(calls.collect()),
-            ..EventLine::new("batch_started")
-        });
-    }
-
     fn on_started(&mut self, call: &CallRef, attempt: u32) {
-        let known = self.calls.entry(call.key()).or_default();
-        known.state.phase = "doing";
-        known.state.tip.clone_from(&known.doing);
+        self.calls.set_started(call);
         let attempt = Some(attempt);
         self.write_call_event(
             call,
@@ -272,97 +207,13 @@ impl NdjsonSink {
     }
 
     fn on_status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
-        let tip = tip.map(|tip| self.mask.apply(&tip).into_owned());
-        let known = self.calls.entry(call.key()).or_default();
-        known.state.tip = tip.or(known.state.tip.take());
-        known.state.progress = progress.or(known.state.progress);
+        self.calls.set_status(call, tip, progress);
         self.write_call_event(call, EventLine::new("tool_status"));
-    }
-
-    /// Sets what the tool itself wants to show as its parameters and its result.
-    fn set_shown(&mut self, call: &CallRef, params: Option<&RawValue>, result: Option<&RawValue>) {
-        let known = self.calls.entry(call.key()).or_default();
-        let masked = |value: &RawValue| to_raw_value(&MaskedJson(value, &self.mask)).ok();
-        known.state.params = params.and_then(masked).or(known.state.params.take());
-        if let Some(result) = result.and_then(masked) {
-            known.state.result = Some(result);
-            known.has_own_result = true;
-        }
-    }
-
-    /// Reports that an attempt failed. The next attempt starts with nothing that this attempt wanted to show.
-    fn on_retrying(&mut self, call: &CallRef, label: Option<String>) {
-        self.on_status(call, label.map(Cow::Owned), None);
-        let known = self.calls.entry(call.key()).or_default();
-        known.state.tip.clone_from(&known.doing);
-        known.state.progress = None;
-        known.state.params.clone_from(&known.input);
-        known.state.result = None;
-        known.has_own_result = false;
-    }
-
-    fn on_finished(
-        &mut self,
-        call: &CallRef,
-        outcome: &Outcome,
-        answer: &CallAnswer,
-        duration: Duration,
-    ) {
-        let (success, status) = (!answer.is_error, outcome.status());
-        let known = self.calls.entry(call.key()).or_default();
-        known.state.phase = if success { "success" } else { "error" };
-        if !known.has_own_result {
-            known.state.result = to_raw_value(&MaskedContent(&answer.content, &self.mask)).ok();
-        }
-        let mask = Arc::clone(&self.mask);
-        let line = if outcome.is_completed() {
-            EventLine {
-                duration_ms: Some(duration_to_ms(duration)),
-                success: Some(success),
-                ..EventLine::new("tool_completed")
-            }
-        } else {
-            EventLine::new("tool_error")
-        };
-        // A restored result has only the text that the model read.
-        let restored = || match &answer.content {
-            ResultContent::Text(text) if answer.is_error => Some(text.as_str()),
-            _ => None,
-        };
-        let error = match outcome {
-            Outcome::Restored(_) => restored(),
-            _ => answer.report.error.as_deref(),
-        };
-        let recalled = outcome.is_restored().then_some(true);
-        self.write_call_event(
-            call,
-            EventLine {
-                status: Some(status),
-                recalled,
-                error: error.map(|error| MaskedText(error, &mask)),
-                ..line
-            },
-        );
-        if call.parent.is_some() {
-            self.calls.remove(&call.key());
-        }
     }
 
     /// Writes an event of a call with its state.
     fn write_call_event(&self, call: &CallRef, line: EventLine<'_>) {
-        self.write_line(self.fill_call_members(call, line));
-    }
-
-    fn fill_call_members<'a>(&'a self, call: &'a CallRef, line: EventLine<'a>) -> EventLine<'a> {
-        let agent = call.parent.as_deref();
-        EventLine {
-            turn: call.turn,
-            tool_use_id: Some(MaskedText(&call.tool_use_id, &self.mask)),
-            tool_name: Some(MaskedText(&call.tool_name, &self.mask)),
-            agent_tool_use_id: agent.map(|agent| MaskedText(&agent.tool_use_id, &self.mask)),
-            state: self.calls.get(&call.key()).map(|call| &call.state),
-            ..line
-        }
+        self.write_line(line.with_call(call, self.calls.state(call), &self.mask));
     }
 
     fn write_server_line(&self, line: ServerLine<'_>) {
@@ -374,10 +225,6 @@ impl NdjsonSink {
         let timestamp = self.clock.now_ms();
         self.writer.enqueue_json(&EventLine { timestamp, ..line });
     }
-}
-
-fn duration_to_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl EventSink for NdjsonSink {

@@ -15,6 +15,7 @@ mod replayer;
 mod reports;
 mod result_collector;
 mod settings;
+mod tree_copy;
 mod tree_removal;
 mod unapplied_call;
 mod update;

@@ -1,14 +1,13 @@
 //! A throw-away copy of `root`, so that calls with side effects can run during a replay.
 
-use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown, symlink};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, ioctl_ficlone};
-use rustix::process::geteuid;
 use tempfile::TempDir;
 
+use crate::replay::tree_copy::copy_tree;
 use crate::replay::tree_removal::{remove_contents, remove_tree};
 
 /// A copy of a directory, with everything in it: `.git`, untracked files, and files that git ignores.
@@ -24,18 +23,6 @@ pub struct WorkingCopy {
     kept: Option<usize>,
     /// Whether nothing has run on the copy since it was made.
     is_unused: bool,
-    unreadable: Vec<PathBuf>,
-}
-
-/// The unit in which a file's space is counted.
-const BLOCK_BYTES: u64 = 512;
-
-/// Copies one directory.
-struct TreeCopier<'a> {
-    /// The directory that contains the copy. It may lie inside the original, and isn't copied.
-    base: (u64, u64),
-    is_stopped: &'a dyn Fn() -> bool,
-    /// Files and directories that this user can't read. They aren't copied.
     unreadable: Vec<PathBuf>,
 }
 
@@ -109,16 +96,7 @@ impl WorkingCopy {
         }
         remove_contents(&self.path(), &[])?;
         self.empty_temp_dirs()?;
-        let base = self.base.path().metadata()?;
-        let mut copier = TreeCopier {
-            base: (base.dev(), base.ino()),
-            is_stopped,
-            unreadable: Vec::new(),
-        };
-        let root = self.original.metadata()?;
-        copier.copy_contents(&self.original, &self.path())?;
-        copy_attributes(&root, &self.path())?;
-        self.unreadable = copier.unreadable;
+        self.unreadable = copy_tree(&self.original, &self.path(), self.base.path(), is_stopped)?;
         self.is_unused = true;
         Ok(())
     }
@@ -180,125 +158,6 @@ impl WorkingCopy {
     }
 }
 
-impl TreeCopier<'_> {
-    fn copy_contents(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let Some(entries) = self.readable(from, fs::read_dir(from))? else {
-            return Ok(());
-        };
-        for entry in entries {
-            if (self.is_stopped)() {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            let entry = entry?;
-            let (from, to) = (entry.path(), to.join(entry.file_name()));
-            if let Some(metadata) = self.readable(&from, entry.metadata())? {
-                self.copy_entry(&from, &metadata, &to)
-                    .map_err(|error| io::Error::new(error.kind(), describe(&from, &error)))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn copy_entry(&mut self, from: &Path, metadata: &Metadata, to: &Path) -> io::Result<()> {
-        let kind = metadata.file_type();
-        if kind.is_dir() {
-            if (metadata.dev(), metadata.ino()) == self.base {
-                return Ok(());
-            }
-            fs::create_dir(to)?;
-            self.copy_contents(from, to)?;
-        } else if kind.is_symlink() {
-            symlink(fs::read_link(from)?, to)?;
-        } else if kind.is_fifo() {
-            rustix::fs::mknodat(CWD, to, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-        } else if kind.is_file() {
-            let Some(source) = self.readable(from, File::open(from))? else {
-                return Ok(());
-            };
-            copy_file(&source, to)?;
-        } else {
-            // What serves a socket or a device would be shared with the original.
-            return Ok(());
-        }
-        copy_attributes(metadata, to)
-    }
-
-    /// Returns what was opened, or `None` for what this user can't read, or was removed in the meantime.
-    fn readable<T>(&mut self, path: &Path, opened: io::Result<T>) -> io::Result<Option<T>> {
-        match opened {
-            Ok(opened) => Ok(Some(opened)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.unreadable.push(path.to_owned());
-                Ok(None)
-            }
-            Err(error) => Err(io::Error::new(error.kind(), describe(path, &error))),
-        }
-    }
-}
-
-fn describe(path: &Path, error: &io::Error) -> String {
-    let message = error.to_string();
-    if message.contains('/') {
-        // It already names the file, which is further down.
-        return message;
-    }
-    format!("{}: {message}", path.display())
-}
-
-/// Copies the content of a file. On file systems that support it, both share their storage until one of them changes.
-fn copy_file(source: &File, to: &Path) -> io::Result<()> {
-    let target = File::create_new(to)?;
-    if ioctl_ficlone(&target, source).is_ok() {
-        return Ok(());
-    }
-    let metadata = source.metadata()?;
-    if metadata.blocks().saturating_mul(BLOCK_BYTES) >= metadata.len() {
-        return io::copy(&mut &*source, &mut &target).map(drop);
-    }
-    target.set_len(metadata.len())?;
-    copy_data(source, &target)
-}
-
-/// Copies the parts of a sparse file that have data. The holes, which may be larger than the disk, stay holes.
-fn copy_data(mut source: &File, mut target: &File) -> io::Result<()> {
-    let mut end = 0;
-    loop {
-        let start = match rustix::fs::seek(source, rustix::fs::SeekFrom::Data(end)) {
-            Err(rustix::io::Errno::NXIO) => return Ok(()),
-            start => start?,
-        };
-        end = rustix::fs::seek(source, rustix::fs::SeekFrom::Hole(start))?;
-        source.seek(SeekFrom::Start(start))?;
-        target.seek(SeekFrom::Start(start))?;
-        io::copy(&mut source.take(end - start), &mut target)?;
-    }
-}
-
-/// Copies the owner, permissions and times. The times matter to `make` and `git status`.
-fn copy_attributes(metadata: &Metadata, to: &Path) -> io::Result<()> {
-    if geteuid().is_root() {
-        lchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
-    }
-    if !metadata.is_symlink() {
-        fs::set_permissions(to, metadata.permissions())?;
-    }
-    let time = |seconds, nanoseconds| Timespec {
-        tv_sec: seconds,
-        tv_nsec: nanoseconds,
-    };
-    let times = Timestamps {
-        last_access: time(metadata.atime(), metadata.atime_nsec()),
-        last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
-    };
-    Ok(rustix::fs::utimensat(
-        CWD,
-        to,
-        &times,
-        AtFlags::SYMLINK_NOFOLLOW,
-    )?)
-}
-
 impl Drop for WorkingCopy {
     fn drop(&mut self) {
         if self.kept.is_none_or(|count| count == 0) {
@@ -312,70 +171,18 @@ impl Drop for WorkingCopy {
 mod tests {
     use super::*;
 
-    fn working_copy(original: &Path, place: &TempDir, keep: bool) -> WorkingCopy {
+    fn working_copy(original: &Path, place: &TempDir) -> WorkingCopy {
         let places = [place.path().to_owned()];
-        let mut copy = WorkingCopy::new(original, &places, &[], keep).unwrap();
+        let mut copy = WorkingCopy::new(original, &places, &[], false).unwrap();
         copy.refresh(&|| false).unwrap();
         copy
-    }
-
-    #[test]
-    fn a_copy_has_all_kinds_of_files_with_their_attributes() {
-        let (original, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        let at = |name: &str| original.path().join(name);
-        fs::create_dir_all(at("a/.hidden")).unwrap();
-        fs::write(at("a/.hidden/x"), "x").unwrap();
-        fs::set_permissions(at("a/.hidden/x"), Permissions::from_mode(0o751)).unwrap();
-        fs::set_permissions(at("a"), Permissions::from_mode(0o555)).unwrap();
-        symlink("nowhere", at("broken")).unwrap();
-        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        let copy = working_copy(original.path(), &place, false);
-        let in_copy = |name: &str| copy.path().join(name);
-        assert_eq!(fs::read_to_string(in_copy("a/.hidden/x")).unwrap(), "x");
-        for name in ["", "a", "a/.hidden/x", "broken", "pipe"] {
-            let metadata = |path: PathBuf| path.symlink_metadata().unwrap();
-            let (old, new) = (metadata(at(name)), metadata(in_copy(name)));
-            assert_eq!(old.mtime_nsec(), new.mtime_nsec(), "{name}");
-            assert_eq!(old.file_type(), new.file_type(), "{name}");
-            if name != "pipe" {
-                assert_eq!(old.mode(), new.mode(), "{name}");
-            }
-        }
-        assert!(!in_copy("socket").exists());
-        copy.remove().unwrap();
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-        remove_tree(original.path()).unwrap();
-    }
-
-    /// A file can be larger than the disk.
-    #[test]
-    fn the_holes_of_a_file_take_no_space() {
-        let (original, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        let source = File::create(original.path().join("sparse")).unwrap();
-        let bytes: [(u64, &[u8]); 3] =
-            [(0, b"begin"), (1 << 20, b"middle"), ((1 << 32) - 3, b"end")];
-        for (place, text) in bytes {
-            std::os::unix::fs::FileExt::write_all_at(&source, text, place).unwrap();
-        }
-        let copy = working_copy(original.path(), &place, false);
-        let copied = File::open(copy.path().join("sparse")).unwrap();
-        assert_eq!(copied.metadata().unwrap().len(), 1 << 32);
-        for (place, text) in bytes {
-            let mut found = vec![0; text.len()];
-            std::os::unix::fs::FileExt::read_exact_at(&copied, &mut found, place).unwrap();
-            assert_eq!(found, text);
-        }
-        if source.metadata().unwrap().blocks() < 1 << 12 {
-            assert!(copied.metadata().unwrap().blocks() < 1 << 12);
-        }
     }
 
     #[test]
     fn only_a_used_copy_is_made_again() {
         let (original, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         fs::write(original.path().join("x"), "1").unwrap();
-        let mut copy = working_copy(original.path(), &place, false);
+        let mut copy = working_copy(original.path(), &place);
         let identity = |copy: &WorkingCopy| {
             let file = copy.path().join("x");
             (
@@ -395,6 +202,8 @@ mod tests {
         copy.mark_used();
         let stopped = copy.refresh(&|| true).unwrap_err();
         assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+        copy.remove().unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
     /// The copy may lie inside the original, as with TMPDIR=./tmp. It doesn't contain itself.
@@ -402,7 +211,7 @@ mod tests {
     fn a_copy_inside_the_original_ends() {
         let original = TempDir::new().unwrap();
         let place = TempDir::new_in(original.path()).unwrap();
-        let copy = working_copy(original.path(), &place, false);
+        let copy = working_copy(original.path(), &place);
         let name = place.path().file_name().unwrap();
         let inner = fs::read_dir(copy.path().join(name)).unwrap();
         assert_eq!(inner.count(), 0);
