@@ -1,6 +1,8 @@
 //! Appends records to a log, and makes them durable when a promise depends on it.
 
+mod attempts;
 mod blob_store;
+mod calls;
 mod describe;
 mod events;
 pub(crate) mod journal;
@@ -8,6 +10,7 @@ mod log_file;
 mod servers;
 mod session_log;
 pub(crate) mod storage;
+mod turns;
 
 pub(crate) use blob_store::write_file_atomically;
 pub(crate) use journal::{Durability, Journal};
