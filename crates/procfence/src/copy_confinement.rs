@@ -21,11 +21,11 @@ use rustix::mount::{
 use rustix::process::{getegid, geteuid};
 
 use crate::landlock::{self, Strictness};
+use crate::namespaces;
 use crate::parent_pins::ParentPins;
 use crate::privileges::drop_privileges;
 use crate::proc_tree;
 use crate::reexec::{CHECK_ARGUMENT, CONFINE_ARGUMENT, SUPERVISE_ARGUMENT};
-use crate::sys;
 use crate::system_call_filter::{AllowedSockets, restrict_system_calls};
 use crate::unix_sockets::socket_files;
 
@@ -139,7 +139,7 @@ impl CopyConfinement {
         let copy_identity = identity(&self.copy)?;
         let copy = clone_mount(&self.copy)?;
         let temp_dirs = self.private_temp_dirs()?;
-        sys::make_mounts_read_only(c"/")?;
+        namespaces::make_mounts_read_only(c"/")?;
         let mut pins = ParentPins::default();
         for (directory, private) in &temp_dirs {
             // A directory inside an earlier one has to be created there.
@@ -157,7 +157,7 @@ impl CopyConfinement {
             let _ = mount_bind("/dev/null", socket);
         }
         // Programs that talk to themselves need no other interface. Without it they fail, and that is reported.
-        let _ = sys::enable_loopback();
+        let _ = namespaces::enable_loopback();
         drop_privileges()?;
         let mut writable = vec![self.root.clone()];
         writable.extend(
@@ -165,9 +165,9 @@ impl CopyConfinement {
                 .iter()
                 .map(|directory| directory.to_path_buf()),
         );
-        // An old kernel has no Landlock. The mounts protect the files of this machine all the same.
+        // An old kernel has no Landlock, and some kernels have no filters. The mounts protect the files of this machine
+        // without either.
         let _ = landlock::restrict(&writable, Strictness::BesideMounts);
-        // Nor need a kernel have filters.
         let _ = restrict_system_calls(AllowedSockets::Namespaced);
         let outside = statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY);
         let inside = statvfs(&self.root)?
@@ -198,10 +198,10 @@ impl CopyConfinement {
 /// Gives this process namespaces of its own. The superuser keeps its identity; any other user needs a user namespace.
 fn enter_namespaces() -> io::Result<()> {
     let (uid, gid) = (geteuid(), getegid());
-    if uid.is_root() && sys::unshare(sys::CONFINED_NAMESPACES).is_ok() {
+    if uid.is_root() && namespaces::unshare(namespaces::CONFINED_NAMESPACES).is_ok() {
         return Ok(());
     }
-    sys::unshare(libc::CLONE_NEWUSER | sys::CONFINED_NAMESPACES)?;
+    namespaces::unshare(libc::CLONE_NEWUSER | namespaces::CONFINED_NAMESPACES)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use crate::forked_child::{self, ReapedChild};
 use crate::proc_tree;
 use crate::proc_tree::{ProcEntry, ProcessTree};
+use crate::scheduling::{self, RealTimeSpan};
 use crate::signal_fd::SignalFd;
-use crate::sys;
-use crate::sys::{RealTimeSpan, ReapedChild};
 use crate::timing::KILL_POLL_INTERVAL;
 
-/// From this look on, processes that still exist are slowed down: they fork faster than they are killed.
+/// Processes that survive this many rounds of killing are slowed down, because they fork faster than they are killed.
 const BRAKE_ROUND: u32 = 1;
 /// A process that forks and exits all the time makes zombies as fast as they are reaped, so reaping must end sometime.
 const MAX_REAPED_AT_ONCE: usize = 256;
@@ -32,7 +32,7 @@ pub(crate) fn reap_exited(signals: &SignalFd, on_exit: impl FnMut(ReapedChild)) 
 
 fn reap_at_most(max: usize, signals: &SignalFd, mut on_exit: impl FnMut(ReapedChild)) -> bool {
     for _ in 0..max {
-        match sys::wait_any_child() {
+        match forked_child::wait_any_child() {
             Ok(Some(child)) => on_exit(child),
             Ok(None) => return true,
             Err(_) => return false,
@@ -120,7 +120,7 @@ fn kill_children(children: &[Pid], brake: bool) {
         let leads_group = kill_process_group(*child, Signal::KILL).is_ok();
         let _ = kill_process(*child, Signal::KILL);
         if brake {
-            sys::slow_down(*child);
+            scheduling::slow_down(*child);
         }
         if !leads_group {
             members.push(*child);

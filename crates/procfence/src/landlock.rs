@@ -12,7 +12,7 @@ const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
 const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
 /// Removing and making files and directories of all kinds.
 const CHANGE_DIRECTORIES: u64 = 0b1_1111_1111 << 4;
-/// Renaming and linking to another directory. Where it isn't named, it is forbidden.
+/// Renaming and linking to another directory. Unlike the others, this is forbidden even if the ruleset doesn't name it.
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
 const BIND_AND_CONNECT_TCP: u64 = 0b11;
@@ -33,7 +33,7 @@ const DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
-/// What Landlock has to do.
+/// How much depends on Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strictness {
     /// The rest of the file system is read-only anyway, and there is no network. Without Landlock, devices, pipes and

@@ -27,7 +27,11 @@ mod descendants;
 #[cfg(target_os = "linux")]
 mod fd_passing;
 #[cfg(target_os = "linux")]
+mod forked_child;
+#[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod namespaces;
 #[cfg(target_os = "linux")]
 mod open_files;
 #[cfg(target_os = "linux")]
@@ -54,6 +58,8 @@ mod reaper_pool;
 mod reaper_supervisor;
 #[cfg(target_os = "linux")]
 mod reexec;
+#[cfg(target_os = "linux")]
+mod scheduling;
 #[cfg(target_os = "linux")]
 mod signal_fd;
 mod signal_setup;

@@ -1,7 +1,7 @@
 //! The other end of a program's output once the host, which read it, is gone.
 //!
 //! Without a reader, the first write of the program would fail with SIGPIPE. Many shells report which of their commands
-//! was terminated, so they would die of that before they run their `trap`.
+//! was terminated, so SIGPIPE would end them before they run their `trap`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;

@@ -27,7 +27,8 @@ pub(crate) fn drop_privileges() -> io::Result<()> {
         .union(CapabilitySet::NET_BIND_SERVICE)
         .union(CapabilitySet::NET_RAW);
     set_no_new_privs(true)?;
-    // What a parent made inheritable would outlast the bounding set. What is ambient is inheritable, too.
+    // A program could regain capabilities that a parent made inheritable: the bounding set doesn't remove them. Ambient
+    // capabilities are a subset of the inheritable ones, so they are cleared, too.
     set_capabilities(
         None,
         CapabilitySets {

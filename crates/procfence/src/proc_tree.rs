@@ -24,7 +24,7 @@ pub(crate) struct ProcEntry {
 /// Where the children of processes are looked up.
 pub(crate) enum ProcessTree {
     /// The kernel's list of children of each process. That of this process is exact, since a child stays in it until it
-    /// is reaped. It is also quick to read; scanning all processes would give one that tries to escape a head start.
+    /// is reaped. It is also quick to read: a scan of all processes would take so long that one could escape meanwhile.
     ChildLists,
     /// A scan of all processes, on systems without such lists.
     Snapshot(Vec<ProcEntry>),
@@ -138,7 +138,7 @@ fn read_child_pids(parent_pid: i32) -> Vec<i32> {
     lists.flat_map(numbers).collect()
 }
 
-/// Returns all processes of the system; none if `/proc` can't be read.
+/// Returns all processes of the system, or an empty list if `/proc` can't be read.
 fn read_all_processes() -> Vec<ProcEntry> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbered = entries.filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit());

@@ -7,12 +7,12 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Pid;
 
+use crate::forked_child;
 use crate::limits::ResourceLimits;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper_call::{ReaperAction, ReaperCall};
 use crate::signal_fd::SignalFd;
 use crate::spawn::{SpawnRequest, spawn};
-use crate::sys;
 
 /// What a reaper process needs to serve calls.
 pub(crate) struct Reaper {
@@ -65,6 +65,6 @@ fn start_program(request: &SpawnRequest, descriptors: &[OwnedFd]) -> Result<Pid,
     if request.limits == ResourceLimits::default() {
         spawn(request, &descriptors)
     } else {
-        sys::spawn_limited(request, &descriptors)
+        forked_child::spawn_limited(request, &descriptors)
     }
 }

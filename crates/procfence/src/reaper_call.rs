@@ -9,12 +9,12 @@ use rustix::process::{Pid, Signal};
 use crate::deadline::PausableDeadline;
 use crate::descendants;
 use crate::exit::{ExceededLimit, ProgramExit};
+use crate::forked_child::ReapedChild;
 use crate::limits::ResourceLimits;
 use crate::output_drain::OutputDrain;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper::Reaper;
 use crate::spawn::SpawnRequest;
-use crate::sys::ReapedChild;
 use crate::timing::{
     MAX_HOST_EXIT_GRACE, OUTPUT_DRAIN_INTERVAL, PROCESS_COUNT_INTERVAL, REAPER_KILL_TIMEOUT,
 };

@@ -15,6 +15,7 @@ use rustix::process::{
 use crate::descendants;
 use crate::exit::ProgramExit;
 use crate::fd_passing::receive_with_fds;
+use crate::forked_child;
 use crate::protocol::ReaperReply;
 use crate::reaper::Reaper;
 use crate::signal_fd::SignalFd;
@@ -130,7 +131,7 @@ impl ReaperSupervisor {
                     descriptors.into_iter().next(),
                 ) {
                     (Some(SupervisorRequest::SpawnReaper(number)), Some(socket)) => {
-                        match sys::fork() {
+                        match forked_child::fork() {
                             Ok(None) => return self.become_reaper(socket),
                             Ok(Some(reaper)) => {
                                 self.reapers.insert(number, reaper);

@@ -1,7 +1,7 @@
 //! Starts programs with `posix_spawn`, and watches for their exit. This file contains unsafe code.
 //!
 //! Never `fork` in the host: with a gigabyte in memory, copying the page tables would take longer than most programs
-//! run. Because of that, none of our code can run between the start of the child and that of the program.
+//! run. `posix_spawn` doesn't copy them, but it can't run code of this crate in the child before the program starts.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;

@@ -6,12 +6,13 @@ use std::mem::offset_of;
 
 use libc::{seccomp_data, sock_filter};
 
-/// What programs may still open sockets for.
+/// Which sockets programs may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedSockets {
-    /// What a network namespace confines, and Unix sockets.
+    /// Those that a network namespace confines, and Unix sockets.
     Namespaced,
-    /// Nothing but questions to the kernel, such as which interfaces there are: the network is everyone's.
+    /// Only those that ask the kernel something, such as which interfaces there are. For where there is no network
+    /// namespace, so that all others would reach the network.
     Kernel,
 }
 
@@ -33,8 +34,8 @@ impl AllowedSockets {
     }
 }
 
-/// Keys belong to the user, and a session's also to the shell in which toolq runs. What is asked for through an `io_uring`,
-/// such as a socket, is no system call, so no filter sees it.
+/// Keys aren't in a namespace: programs could use and change those of the user, and those of the shell in which toolq runs.
+/// What is asked for through an `io_uring`, such as a socket, is no system call, so no filter sees it.
 const REFUSED_CALLS: [libc::c_long; 4] = [
     libc::SYS_add_key,
     libc::SYS_request_key,
