@@ -8,10 +8,12 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::agent::budget::AgentBudgetMeter;
+use crate::agent::endpoint::ModelEndpoint;
+use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::{AgentError, in_doubt_outcome};
 use crate::agent::messages::{answer_text, final_answer, result_messages};
 use crate::agent::model_name::mask_model_name;
-use crate::agent::request::{EnvTemplates, ModelEndpoint, user_message};
+use crate::agent::request_body::user_message;
 use crate::agent::runner::AgentRunner;
 use crate::agent::scope::AgentScope;
 use crate::agent::streaming::{AgentTurnResult, StreamingResponse};

@@ -3,6 +3,8 @@
 
 mod budget;
 mod conversation;
+mod endpoint;
+mod env_templates;
 mod error;
 mod history;
 mod messages;
@@ -10,7 +12,7 @@ mod model_call;
 mod model_name;
 mod model_response;
 mod prompt_cache;
-mod request;
+mod request_body;
 mod request_error;
 mod runner;
 mod scope;

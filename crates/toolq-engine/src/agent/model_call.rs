@@ -4,9 +4,9 @@
 use tracing::debug;
 
 use crate::agent::conversation::AgentConversation;
+use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::error::{AgentError, in_doubt_outcome};
 use crate::agent::model_response::ResponseReader;
-use crate::agent::request::ModelEndpoint;
 use crate::agent::request_error::{RequestError, from_transport};
 use crate::agent::streaming::{StreamingResponse, TextGuard};
 use crate::agent::toolset::AgentToolset;

@@ -5,12 +5,13 @@ pub(crate) mod error;
 mod request;
 mod resolver;
 mod response;
+mod response_headers;
 mod runner;
 mod send_guard;
 
 pub(crate) use clients::{HttpClients, resolve_template};
 pub(crate) use error::{HttpError, build_failure, classify_cause, root_cause};
 pub use resolver::Resolver;
-pub(crate) use response::{content_encoding, parse_retry_after};
+pub(crate) use response_headers::{content_encoding, parse_retry_after};
 pub(crate) use runner::HttpRunner;
 pub(crate) use send_guard::SendGuard;

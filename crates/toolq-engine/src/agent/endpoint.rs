@@ -1,20 +1,19 @@
-//! Builds the requests to a model's API: endpoint, headers and body.
+//! The endpoint of a model's API: what stays the same in all requests of a conversation.
 
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
 };
 use reqwest::{Body, Method, Request};
-use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::AgentError;
 use crate::agent::prompt_cache::{mark_last, mark_message, mark_text};
-use toolq_core::os::Environment;
+use crate::agent::request_body::{ChatMessages, ChatRequest, StreamOptions, SystemPrompt};
 use toolq_core::types::{
-    AgentBacking, AgentFailure, Api, Outcome, PartialTemplate, Template, TemplatePart,
-    TransportCause, TransportError, TransportPhase,
+    AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
 };
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -24,33 +23,6 @@ const ANTHROPIC_API_VERSION: &str = "2023-06-01";
 /// The host whose newer models accept only `max_completion_tokens`. Other servers of its API know the older
 /// `max_tokens`.
 const OPENAI_HOST: &str = "api.openai.com";
-
-/// Fills the templates of an agent with values from the environment.
-pub(crate) struct EnvTemplates<'e>(pub(crate) &'e Environment);
-
-impl EnvTemplates<'_> {
-    /// Fills in the variables of a template whose input values have already been filled in.
-    ///
-    /// # Errors
-    /// The outcome of the call, if a variable is missing.
-    pub(crate) fn resolve_partial(&self, draft: &PartialTemplate) -> Result<String, Outcome> {
-        let resolved = draft.resolve(&|name| self.0.get(name));
-        resolved.map_err(Outcome::MissingVariable)
-    }
-
-    /// Fills in the variables of a template that has no input values.
-    ///
-    /// # Errors
-    /// As [`Self::resolve_partial`].
-    pub(crate) fn resolve(&self, template: &Template) -> Result<String, Outcome> {
-        let segments = template.parts.iter().filter_map(TemplatePart::as_segment);
-        self.resolve_partial(&PartialTemplate(segments.collect()))
-    }
-
-    fn resolve_optional(&self, template: Option<&Template>) -> Result<Option<String>, Outcome> {
-        template.map(|template| self.resolve(template)).transpose()
-    }
-}
 
 /// What stays the same in all requests of a conversation.
 pub(crate) struct ModelEndpoint {
@@ -163,76 +135,6 @@ impl ModelEndpoint {
     }
 }
 
-#[derive(Serialize)]
-struct ChatRequest<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<SystemPrompt<'a>>,
-    messages: ChatMessages<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-    #[serde(flatten)]
-    extra_body: &'a Map<String, Value>,
-}
-
-/// The system prompt of the Messages API: a text, or blocks that can be marked.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum SystemPrompt<'a> {
-    Text(&'a str),
-    Blocks(&'a RawValue),
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-/// The messages of a request.
-struct ChatMessages<'a> {
-    /// The system prompt, where the API takes it as a message.
-    system: Option<&'a str>,
-    conversation: &'a [Box<RawValue>],
-    /// The last message of the conversation, if it is marked for the cache.
-    marked_last: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ChatMessage<'a> {
-    System {
-        role: &'static str,
-        content: &'a str,
-    },
-    Raw(&'a RawValue),
-}
-
-impl Serialize for ChatMessages<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let system = self.system.map(|content| ChatMessage::System {
-            role: "system",
-            content,
-        });
-        let unmarked = self.conversation.len() - usize::from(self.marked_last.is_some());
-        let conversation = self.conversation[..unmarked].iter();
-        let conversation = conversation.map(|message| &**message);
-        let conversation = conversation.chain(self.marked_last);
-        serializer.collect_seq(system.into_iter().chain(conversation.map(ChatMessage::Raw)))
-    }
-}
-
 fn request_headers(api: Api, api_key: Option<&str>) -> Result<HeaderMap, InvalidHeaderValue> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -290,20 +192,6 @@ fn endpoint_url(endpoint: &str, api: Api) -> Option<Url> {
     };
     url.set_path(&full_path);
     Some(url)
-}
-
-/// Returns the first message of a conversation, which holds the task.
-pub(crate) fn user_message(text: &str) -> Box<RawValue> {
-    #[derive(Serialize)]
-    struct UserMessage<'a> {
-        role: &'static str,
-        content: &'a str,
-    }
-    let message = UserMessage {
-        role: "user",
-        content: text,
-    };
-    serde_json::value::to_raw_value(&message).unwrap_or_default()
 }
 
 fn build_error(url: &Url, why: &str) -> Outcome {
