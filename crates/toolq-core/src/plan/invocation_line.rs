@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::plan::json::{render_body, render_json};
+use crate::plan::template_json::{render_body, render_json};
 use crate::text::escape;
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,

@@ -1,17 +1,16 @@
 //! Renders a plan as one line of JSON, for programs. The order of the keys is part of the format.
 
 use std::collections::BTreeMap;
-
 use std::time::Duration;
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, Serializer};
 
 use crate::plan::invocation_line;
 use crate::plan::schedule::TurnEstimate;
+use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, RejectedCall, TurnPlan};
 use crate::types::{
-    AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedJson, MaskedText, PartialJson,
-    PartialTemplate, ProblemDetail, Status,
+    AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedText, ProblemDetail, Status,
 };
 use redact::Mask;
 
@@ -223,16 +222,6 @@ fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Renders the body of a request as JSON; returns `None` if the request has no body.
-pub(crate) fn render_body(request: &HttpInvocation, mask: &Mask) -> Option<String> {
-    Some(render_json(request.body.as_ref()?, mask))
-}
-
-/// Renders JSON in which only environment variables are left to fill in.
-pub(crate) fn render_json(json: &PartialJson, mask: &Mask) -> String {
-    serde_json::to_string(&MaskedBody(json, mask)).unwrap_or_default()
-}
-
 /// Batches and their calls are converted one at a time while the line is written: a turn may have many.
 struct BatchesJson<'a>(&'a [PlannedBatch<'a>], &'a Mask);
 
@@ -260,57 +249,5 @@ impl Serialize for RejectedCallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rejected = self.0.iter();
         serializer.collect_seq(rejected.map(|rejected| RejectedCallJson::new(rejected, self.1)))
-    }
-}
-
-/// A template whose environment variables are kept by name.
-struct MaskedTemplate<'a>(&'a PartialTemplate, &'a Mask);
-
-impl Serialize for MaskedTemplate<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        MaskedText(&self.0.to_string(), self.1).serialize(serializer)
-    }
-}
-
-/// Names and templates, as an object.
-struct TemplatePairs<'a>(&'a [(String, PartialTemplate)], &'a Mask);
-
-impl TemplatePairs<'_> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Serialize for TemplatePairs<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let pairs = self.0.iter();
-        serializer.collect_map(pairs.map(|(name, value)| (name, MaskedTemplate(value, self.1))))
-    }
-}
-
-/// A request body, as a JSON tree.
-struct MaskedBody<'a>(&'a PartialJson, &'a Mask);
-
-impl Serialize for MaskedBody<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(body, mask) = *self;
-        match body {
-            PartialJson::Raw(raw) => MaskedJson(raw, mask).serialize(serializer),
-            PartialJson::Text(text) => MaskedTemplate(text, mask).serialize(serializer),
-            PartialJson::Array(items) => {
-                let mut array = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    array.serialize_element(&MaskedBody(item, mask))?;
-                }
-                array.end()
-            }
-            PartialJson::Object(members) => {
-                let mut object = serializer.serialize_map(Some(members.len()))?;
-                for (name, value) in members {
-                    object.serialize_entry(name, &MaskedBody(value, mask))?;
-                }
-                object.end()
-            }
-        }
     }
 }

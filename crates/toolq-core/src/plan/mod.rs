@@ -9,6 +9,7 @@ mod mermaid;
 mod partition;
 mod saving;
 mod schedule;
+mod template_json;
 mod text;
 mod turn_plan;
 

@@ -2,6 +2,7 @@
 //!
 //! Pure: nothing here runs a call or knows what a tool does.
 
+mod body_reader;
 mod build_call;
 mod declarations;
 mod detect;
@@ -22,12 +23,13 @@ mod reply_pairing;
 mod response;
 mod stream;
 
+pub use body_reader::{RecordedReply, StoredContentLoader};
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
 pub use formats::anthropic::invalid_input_object;
 pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
 pub use line_follower::{FollowedLine, LineFollower};
-pub use recording::{RecordedReply, Recording, StoredContentLoader};
+pub use recording::Recording;
 pub use response::{ResponseError, check_call_count, parse_response};
 pub use stream::{
     PartialCall, ResponseAssembler, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent,

@@ -8,6 +8,7 @@ mod agent_history;
 mod answer;
 mod backing;
 mod call;
+mod call_ending;
 mod call_output;
 mod compare;
 mod dialect;
@@ -45,6 +46,7 @@ pub use backing::{
     HttpBacking, HttpMethod, Leftovers, LimitKind, RequestBody, StdinSource,
 };
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
+pub use call_ending::{CallEnding, DoubtCause};
 pub use call_output::{CallOutput, CaptureStats};
 pub use compare::{Compare, IgnorePattern, TextNormalizer};
 pub use dialect::{AnswerForm, Dialect, InputLayout};
@@ -57,7 +59,7 @@ pub use invocation::{
     PartialTemplate, Segment, StdinContent,
 };
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
-pub use outcome::{CallEnding, DoubtCause, Outcome};
+pub use outcome::Outcome;
 pub(crate) use price::MicroUsd;
 pub use price::{ModelPrice, PicoUsd, PriceTable, format_dollars, format_usd};
 pub use problem::{FileProblem, Severity, Span};

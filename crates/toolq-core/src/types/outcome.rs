@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::types::agent::AgentFailure;
 use crate::types::answer::ResultContent;
-use crate::types::backing::LimitKind;
+use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
 use crate::types::resume_state::RestoredResult;
@@ -109,49 +109,6 @@ pub enum Outcome {
     InternalError(String),
     /// It ended in an earlier run, and its result was restored from the session log.
     Restored(RestoredResult),
-}
-
-/// How a process, a request, or an agent ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallEnding {
-    /// The exit code of a process.
-    ExitCode(i32),
-    /// The signal that killed a process.
-    Signal(i32),
-    /// A process was killed because it, or the whole call, exceeded a resource limit.
-    LimitExceeded(LimitKind),
-    /// The status of a response.
-    HttpStatus(u16),
-    /// A server answered that the call failed.
-    ServerError,
-    /// An agent, a server or a built-in tool gave its answer.
-    Answered,
-    /// An agent ran out of turns. Its result is the last text of its model.
-    Unfinished,
-}
-
-/// Why it isn't known whether a call took effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DoubtCause {
-    /// The connection broke after the request was sent.
-    ConnectionLost(Box<TransportError>),
-    /// No complete result arrived within this time.
-    TimedOut(Duration),
-    /// An earlier run started it, and the log has no record of its end.
-    EndNotLogged,
-    /// The run stopped before a complete result arrived.
-    Interrupted(HaltCause),
-    /// It was canceled because a call of this tool in the same batch failed.
-    Cancelled(String),
-    /// The process that watched its program was killed, and the program with it.
-    ReaperKilled,
-    /// It is an agent, and one of its own calls is in doubt.
-    NestedCall {
-        /// The tool of that call.
-        tool: String,
-        /// The id of that call.
-        id: String,
-    },
 }
 
 impl Outcome {

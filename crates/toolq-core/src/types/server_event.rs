@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::types::outcome::CallEnding;
+use crate::types::call_ending::CallEnding;
 
 /// A server that is ready for calls, or that ended before it was.
 #[derive(Debug, Clone)]

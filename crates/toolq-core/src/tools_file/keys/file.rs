@@ -9,11 +9,11 @@ use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{LimitsFile, ServerFile};
 use crate::tools_file::keys::key_hints;
-use crate::tools_file::keys::tool::{
-    Defaults, MessagesFile, NormalizeFile, RetryFile, TimeoutForm, ToolFile,
-};
+use crate::tools_file::keys::messages::MessagesFile;
+use crate::tools_file::keys::tool::{Defaults, NormalizeFile, ToolFile};
 use crate::tools_file::keys::values::{PriceNumber, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
 use crate::tools_file::yaml::YamlNode;

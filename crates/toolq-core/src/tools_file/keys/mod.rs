@@ -2,20 +2,21 @@
 //! tools.schema.json.
 
 mod agent;
+mod attempts;
 mod backing;
 mod file;
 mod key_hints;
+mod messages;
 mod tool;
 mod values;
 
 pub(crate) use agent::{AgentBudgetFile, AgentFile};
+pub(crate) use attempts::{RetryFile, TimeoutForm, TimeoutTable};
 pub(crate) use backing::{
     Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile, McpFile, ServerFile,
 };
 pub use file::generate_tools_schema;
 pub(crate) use file::{PriceFile, RuleFile, ToolsFile};
-pub(crate) use tool::{
-    Defaults, MessagesFile, NormalizeFile, RetryFile, SafetyForm, TimeoutForm, TimeoutTable,
-    ToolFile,
-};
+pub(crate) use messages::MessagesFile;
+pub(crate) use tool::{Defaults, NormalizeFile, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

@@ -1,12 +1,14 @@
 //! The keys of a tool, and the defaults for all tools.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tools_file::keys::agent::AgentFile;
+use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile, McpFile};
-use crate::tools_file::keys::values::{DurationText, RetryOnText, SizeText};
+use crate::tools_file::keys::messages::{MessagesFile, tool_messages_schema};
+use crate::tools_file::keys::values::{DurationText, SizeText};
 use crate::tools_file::spanned::Field;
 use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
 
@@ -165,38 +167,6 @@ pub struct SafetyTable {
     pub when: Field<Value>,
 }
 
-/// Time limits.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(
-    rename = "$kind",
-    rename_all = "snake_case",
-    expecting = "a duration with its unit such as `30s`, or a table such as `{after: 30s, total: 2m}`"
-)]
-#[schemars(rename = "Timeout", untagged)]
-pub enum TimeoutForm {
-    // Accepts a number too, so that the error can say that the unit is missing.
-    /// Time limit of one attempt.
-    #[serde(alias = "number")]
-    Text(DurationText),
-    /// Time limits by name.
-    Table(TimeoutTable),
-}
-
-/// Time limits by name.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct TimeoutTable {
-    /// Time limit of one attempt. Default: 30s.
-    pub after: Field<DurationText>,
-    /// Time between asking a process to terminate and killing it. Default: 2s.
-    pub grace: Field<DurationText>,
-    /// Time after which the progress text says that the call is still running.
-    pub slow: Field<DurationText>,
-    /// Time limit of all attempts together, including the waits between them.
-    pub total: Field<DurationText>,
-}
-
 /// Progress texts: templates over the input.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -206,94 +176,4 @@ pub struct StatusFile {
     pub wait: Field<String>,
     /// Shown while the call runs.
     pub doing: Field<String>,
-}
-
-/// When to retry a failed attempt.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct RetryFile {
-    /// Maximum number of retries. Default: 1.
-    #[schemars(range(max = 100))]
-    pub times: Field<u32>,
-    /// Failures to retry. Default: `rate_limited`, the only one that a `write` tool may retry. For an agent, also
-    /// `unavailable`.
-    pub on: Field<Vec<Field<RetryOnText>>>,
-    /// Wait before the first retry, doubled for each further one. Default: 1s.
-    pub backoff: Field<DurationText>,
-    /// Longest wait between attempts. Default: 30s.
-    pub max_backoff: Field<DurationText>,
-}
-
-/// Texts for the model when a call fails or has nothing to say. They may use `{tool}`, `{error}`, `{timeout}` and `{details}`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct MessagesFile {
-    /// The call timed out.
-    pub timeout: Field<String>,
-    /// The tool failed.
-    pub failed: Field<String>,
-    /// The program couldn't be started, or the server didn't respond.
-    pub unavailable: Field<String>,
-    /// The service refused the call because of too many requests.
-    pub rate_limited: Field<String>,
-    /// The input doesn't match the schema.
-    pub invalid_input: Field<String>,
-    /// There is no such tool.
-    pub unknown_tool: Field<String>,
-    /// An agent failed to produce an answer.
-    pub agent_failed: Field<String>,
-    /// An agent used up its turns: the note after its last text.
-    pub max_turns: Field<String>,
-    /// The tool failed too many times in a row.
-    pub paused: Field<String>,
-    /// The call did not run because an earlier one failed.
-    pub not_executed: Field<String>,
-    /// The run was interrupted.
-    pub interrupted: Field<String>,
-    /// A call of a `write` tool was interrupted, and it is unknown whether it took effect.
-    pub in_doubt: Field<String>,
-    /// The call succeeded with an empty text. Default: `(no output)`.
-    pub empty_output: Field<String>,
-    /// The declaration of the built-in tool `attempt_completion`. Only at the top level.
-    pub attempt_completion: Field<CompletionWordingFile>,
-    /// The declaration of the built-in tool `new_task`. Only at the top level.
-    pub new_task: Field<NewTaskWordingFile>,
-}
-
-/// Returns the schema of a tool's own messages: those of the file, except the words of the built-in tools.
-fn tool_messages_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = MessagesFile::json_schema(generator);
-    let properties = schema.get_mut("properties");
-    if let Some(properties) = properties.and_then(Value::as_object_mut) {
-        for key in ["attempt_completion", "new_task"] {
-            properties.shift_remove(key);
-        }
-    }
-    schema
-}
-
-/// What a model reads about `attempt_completion`, without placeholders.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct CompletionWordingFile {
-    /// What the tool does.
-    pub description: Field<String>,
-    /// What the input `result` is.
-    pub result: Field<String>,
-}
-
-/// What a model reads about `new_task`, without placeholders.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct NewTaskWordingFile {
-    /// What the tool does.
-    pub description: Field<String>,
-    /// What the input `agent` is. The names and descriptions of the agents follow in lines of their own.
-    pub agent: Field<String>,
-    /// What the input `task` is.
-    pub task: Field<String>,
 }

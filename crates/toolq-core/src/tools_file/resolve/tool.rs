@@ -1,23 +1,18 @@
 //! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
-use std::sync::Arc;
-
-use serde_json::json;
-
 use crate::tools_file::keys::{Defaults, ToolFile};
-use crate::tools_file::resolve::agent;
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::attempt_limits::{
     DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_MAX_SAVED_BYTES,
 };
-use crate::tools_file::resolve::command;
+use crate::tools_file::resolve::auxiliary_commands;
+use crate::tools_file::resolve::backing;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
-use crate::tools_file::resolve::http;
 use crate::tools_file::resolve::messages;
-use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
-use crate::tools_file::resolve::server::{self, ServersByName};
+use crate::tools_file::resolve::replay_settings;
+use crate::tools_file::resolve::server::ServersByName;
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::setting_layers;
 use crate::tools_file::resolve::tool_name::check_tool_name;
@@ -25,9 +20,8 @@ use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
-    Backing, CommandBacking, Compare, DescribeCommand, Effect, IgnorePattern, MessageTemplates,
-    OnDoubt, OnFailure, OutputKind, SafetyPolicy, Span, StatusTemplates, StdinSource, Template,
-    TextNormalizer, Tool, ToolLock,
+    Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind, SafetyPolicy,
+    StatusTemplates, TextNormalizer, Tool, ToolLock,
 };
 
 /// What all tools of a file share.
@@ -71,7 +65,7 @@ pub(crate) fn resolve_tool(
     );
     context.paths.clone_from(&paths);
     context.has_no_paths = !tool.paths.is_missing() && paths.is_empty();
-    let backing = resolve_backing((name, file), defaults, shared, context);
+    let backing = backing::resolve_backing((name, file), defaults, shared, context);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
     messages::refuse_builtin_wording(&tool.messages, context.diagnostics);
     let mut messages = shared.messages.clone();
@@ -85,7 +79,7 @@ pub(crate) fn resolve_tool(
         display_name: tool.display_name.value().cloned(),
         category: tool.category.value().cloned(),
         input_schema: context.schema.clone(),
-        describe: resolve_describe(tool, backing.as_ref(), context),
+        describe: auxiliary_commands::resolve_describe(tool, backing.as_ref(), context),
         safety: resolve_safety(name, tool, shared, locked_effect),
         rule_settings: shared.rules.list_settings(name, tool),
         effect,
@@ -95,7 +89,7 @@ pub(crate) fn resolve_tool(
         estimate: tool.estimate.value().map(|estimate| estimate.0),
         paths,
         status: resolve_status(tool, context),
-        probe: resolve_probe(tool, effect, backing.as_ref(), context),
+        probe: auxiliary_commands::resolve_probe(tool, effect, backing.as_ref(), context),
         backing,
         output,
         empty_output: resolve_empty_output(&tool.empty, output, context.diagnostics),
@@ -120,8 +114,12 @@ pub(crate) fn resolve_tool(
         .copied(),
         coerce: pick_or(&tool.coerce, &defaults.coerce, true),
         compare: tool.compare.value().copied().unwrap_or(Compare::Json),
-        ignore: resolve_ignored(tool, context.diagnostics),
-        normalize: resolve_normalize(tool, shared.normalizers, context.diagnostics),
+        ignore: replay_settings::resolve_ignored(tool, context.diagnostics),
+        normalize: replay_settings::resolve_normalize(
+            tool,
+            shared.normalizers,
+            context.diagnostics,
+        ),
         messages,
     }
 }
@@ -209,53 +207,6 @@ fn resolve_empty_output(
     Some(empty.value.clone())
 }
 
-/// Returns the parts of a result that `replay` ignores. Only JSON has parts.
-fn resolve_ignored(tool: &ToolFile, diagnostics: &mut Diagnostics<'_>) -> Vec<IgnorePattern> {
-    let compares_whole = matches!(tool.compare.value(), Some(Compare::Exact | Compare::None));
-    let mut parts = Vec::new();
-    for part in tool.ignore.items() {
-        match IgnorePattern::parse(&part.value) {
-            Ok(ignored) => parts.push(ignored),
-            Err(message) => diagnostics.error(
-                part.span,
-                message,
-                "",
-                "`/meta/took_ms` is a path from the top, `//took_ms` a name at any depth",
-            ),
-        }
-        if compares_whole {
-            diagnostics.warning(
-                part.span,
-                "`ignore` does nothing for results that are compared as a whole, or not at all",
-                "has no effect",
-                "write `compare: json`, or remove `ignore`",
-            );
-        }
-    }
-    parts
-}
-
-/// Returns what `replay` replaces in the tool's results: its own normalizers, then those of the file.
-fn resolve_normalize(
-    tool: &ToolFile,
-    shared: &[TextNormalizer],
-    diagnostics: &mut Diagnostics<'_>,
-) -> Vec<TextNormalizer> {
-    let mut own = normalizers::resolve_normalizers(&tool.normalize, diagnostics);
-    if let (Some(Compare::Schema | Compare::None), Some(normalize)) =
-        (tool.compare.value(), tool.normalize.spanned())
-    {
-        diagnostics.warning(
-            normalize.key_span,
-            "`normalize` does nothing for results whose texts are not compared",
-            "has no effect",
-            "write `compare: json` or `compare: exact`, or remove `normalize`",
-        );
-    }
-    own.extend_from_slice(shared);
-    own
-}
-
 fn resolve_status(tool: &ToolFile, context: &mut ToolContext<'_, '_>) -> StatusTemplates {
     let Some(file) = tool.status.value() else {
         return StatusTemplates::default();
@@ -268,115 +219,4 @@ fn resolve_status(tool: &ToolFile, context: &mut ToolContext<'_, '_>) -> StatusT
         wait: read(&file.wait),
         doing: read(&file.doing),
     }
-}
-
-/// Returns the command that prints the tool's schema, if the tool describes itself.
-fn resolve_describe(
-    tool: &ToolFile,
-    backing: Option<&Backing>,
-    context: &mut ToolContext<'_, '_>,
-) -> Option<Box<DescribeCommand>> {
-    let argv = tool.describe.spanned()?;
-    let tool_command = match backing {
-        Some(Backing::Command(command)) => Some(command),
-        _ => None,
-    };
-    // The command runs before any call, so its arguments can't contain values from an input.
-    let empty_schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    let mut context = ToolContext {
-        schema: &empty_schema,
-        root: context.root,
-        paths: Vec::new(),
-        has_no_paths: false,
-        diagnostics: context.diagnostics,
-    };
-    let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;
-    command.stdin = StdinSource::None;
-    // The same goes for variables, so those with a value from the input are left out.
-    let has_no_values = |template: &Template| {
-        template
-            .parts
-            .iter()
-            .all(|part| part.as_segment().is_some())
-    };
-    command.env.retain(|(_, template)| has_no_values(template));
-    Some(Box::new(DescribeCommand {
-        command,
-        result: Arc::default(),
-    }))
-}
-
-/// Returns the command that tells resume whether an interrupted call did its work. Only `write` tools need one: calls
-/// of other tools simply run again.
-fn resolve_probe(
-    tool: &ToolFile,
-    effect: Effect,
-    backing: Option<&Backing>,
-    context: &mut ToolContext<'_, '_>,
-) -> Option<CommandBacking> {
-    let argv = tool.probe.spanned()?;
-    if effect != Effect::Write {
-        context.diagnostics.warning(
-            argv.key_span,
-            format!(
-                "this `probe` never runs: the tool's effect is `{}`",
-                effect.name()
-            ),
-            "",
-            "such a call simply runs again on resume; remove the probe",
-        );
-    }
-    let tool_command = match backing {
-        Some(Backing::Command(command)) => Some(command),
-        _ => None,
-    };
-    command::resolve_auxiliary_command(argv, tool_command, context)
-}
-
-fn resolve_backing(
-    (name, file): (&str, &Spanned<ToolFile>),
-    defaults: &Defaults,
-    shared: &SharedSettings<'_>,
-    context: &mut ToolContext<'_, '_>,
-) -> Option<Backing> {
-    let tool = &file.value;
-    let mut given: Vec<Span> = [
-        tool.command.spanned().map(|command| command.key_span),
-        tool.http.spanned().map(|http| http.key_span),
-        tool.agent.spanned().map(|agent| agent.key_span),
-        tool.mcp.spanned().map(|mcp| mcp.key_span),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    given.sort_unstable();
-    for second in given.into_iter().skip(1) {
-        context.diagnostics.error(
-            second,
-            "a tool can only have one backing",
-            "the second one",
-            "keep one of `command`, `http`, `agent` and `mcp`, or declare two tools",
-        );
-    }
-    let command = tool
-        .command
-        .spanned()
-        .and_then(|form| command::resolve_command(form, defaults, context));
-    let http = tool
-        .http
-        .spanned()
-        .and_then(|file| http::resolve_http(file, context));
-    let agent = tool
-        .agent
-        .spanned()
-        .and_then(|file| agent::resolve_agent(file, context));
-    let mcp = tool
-        .mcp
-        .spanned()
-        .and_then(|file| server::resolve_mcp(name, file, shared, context));
-    command
-        .map(Backing::Command)
-        .or(http.map(Backing::Http))
-        .or(agent.map(|agent| Backing::Agent(Box::new(agent))))
-        .or(mcp.map(Backing::Mcp))
 }

@@ -5,6 +5,7 @@
 //! open, its dialect applies to all events; between messages the dialect is detected again, so that streams of
 //! different vendors can be concatenated.
 
+mod event_error;
 mod response;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,8 @@ use crate::transcript::detect;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::dispatch;
 use crate::transcript::input_error::{InputError, LineCol};
-use crate::transcript::response::{ResponseError, find_stream_error};
+use crate::transcript::response::find_stream_error;
+use crate::transcript::stream::decoder::event_error::{EventError, FailureKind};
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;
 use crate::transcript::stream::sse::{SseDecoder, SseError, SseEvent};
@@ -60,37 +62,6 @@ pub struct StreamDecoder {
 struct StreamFailure {
     kind: FailureKind,
     error: InputError,
-}
-
-#[derive(Debug)]
-enum FailureKind {
-    /// It ends too early.
-    CutOff,
-    /// Its bytes or an event can't be read.
-    Malformed,
-    /// The API sent this error.
-    Api(ResponseError),
-    /// An event can't follow those before it, or isn't one of its dialect: going on could lose a call.
-    Unexpected,
-}
-
-/// What is wrong with an event, and the column of that in the first line of its data.
-struct EventError {
-    kind: FailureKind,
-    message: String,
-    hint: Option<String>,
-    column: usize,
-}
-
-impl EventError {
-    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            hint: None,
-            column: 0,
-        }
-    }
 }
 
 impl StreamDecoder {
@@ -213,31 +184,10 @@ impl StreamDecoder {
                 let message = "the stream ends in the middle of an event";
                 return Err(EventError::new(FailureKind::CutOff, message));
             }
-            Err(error) => {
-                let error_text = error.to_string();
-                let cause = error_text.split(" at line ").next().unwrap_or_default();
-                let message = format!("the event is not valid JSON: {cause}");
-                let is_first_line = error.line() == 1;
-                let column = if is_first_line {
-                    error.column().saturating_sub(1)
-                } else {
-                    0
-                };
-                return Err(EventError {
-                    column,
-                    ..EventError::new(FailureKind::Malformed, message)
-                });
-            }
+            Err(error) => return Err(EventError::invalid_json(&error)),
         };
-        self.handle_object(&object).map_err(|error| {
-            let api_error = find_stream_error(&object);
-            EventError {
-                kind: api_error.map_or(FailureKind::Unexpected, FailureKind::Api),
-                message: error.message,
-                hint: error.hint,
-                column: 0,
-            }
-        })
+        self.handle_object(&object)
+            .map_err(|error| EventError::unexpected(error, find_stream_error(&object)))
     }
 
     fn handle_object<'a>(&mut self, object: &ParsedObject<'a>) -> Result<(), DocumentError<'a>> {

@@ -1,15 +1,15 @@
 //! Tracks the messages of a stream. The reader of a dialect opens a message, starts calls in it, adds pieces of their
 //! inputs, and closes it; the tracker turns that into events, with completed calls in call order.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::json::ParsedObject;
 use crate::transcript::stream::block::Block;
 use crate::transcript::stream::block_content::BlockContent;
 use crate::transcript::stream::event::{PartialCall, StreamEvent};
+use crate::transcript::stream::open_message::OpenMessage;
 use crate::transcript::stream::response_body::ResponseBody;
-use crate::types::{AnswerForm, Call, Dialect, ResponseEnding, TurnOrigin};
+use crate::types::{AnswerForm, Call};
 
 /// The open message of a stream, and the events to emit.
 #[derive(Debug, Default)]
@@ -24,37 +24,6 @@ pub(crate) struct MessageTracker {
     pending_events: VecDeque<StreamEvent>,
     /// The body to assemble, if the stream is the response to a request. It has a single message.
     body: Option<ResponseBody>,
-}
-
-/// A message that is still arriving.
-#[derive(Debug)]
-struct OpenMessage {
-    id: String,
-    form: AnswerForm,
-    origin: TurnOrigin,
-    blocks: Vec<Block>,
-    /// Position in `blocks` of the last block with each index.
-    block_positions: HashMap<u64, usize>,
-    /// Number of blocks that aren't complete.
-    open_blocks: usize,
-    /// Number of blocks that were searched for complete calls.
-    scanned_blocks: usize,
-    /// Number of calls among the blocks.
-    call_count: usize,
-    /// Whether it, or the last of its calls, ended at a limit.
-    cut_off: bool,
-    /// Whether it was refused.
-    refused: bool,
-}
-
-impl OpenMessage {
-    fn dialect(&self) -> Dialect {
-        match self.form {
-            AnswerForm::OpenAiChat => Dialect::OpenAiChat,
-            AnswerForm::OpenAiResponses => Dialect::OpenAiResponses,
-            _ => Dialect::Anthropic,
-        }
-    }
 }
 
 impl MessageTracker {
@@ -89,7 +58,7 @@ impl MessageTracker {
 
     /// Returns the id of the open message; empty if there is none or it has no id.
     pub fn open_message_id(&self) -> &str {
-        self.open_message.as_ref().map_or("", |message| &message.id)
+        self.open_message.as_ref().map_or("", OpenMessage::id)
     }
 
     /// Returns the id of the last message that was closed, unless it was forgotten since.
@@ -114,36 +83,19 @@ impl MessageTracker {
 
     /// Returns the blocks of the open message.
     pub fn open_blocks(&self) -> Option<&[Block]> {
-        let message = self.open_message.as_ref()?;
-        Some(&message.blocks)
+        self.open_message.as_ref().map(OpenMessage::blocks)
     }
 
     /// Opens a message; `id` is empty if it has none.
     pub fn open_message(&mut self, form: AnswerForm, id: String) {
         self.message_count += 1;
-        self.open_message = Some(OpenMessage {
-            id,
-            form,
-            origin: TurnOrigin::default(),
-            blocks: Vec::new(),
-            block_positions: HashMap::new(),
-            open_blocks: 0,
-            scanned_blocks: 0,
-            call_count: 0,
-            cut_off: false,
-            refused: false,
-        });
+        self.open_message = Some(OpenMessage::new(form, id));
     }
 
     /// Sets where the open message comes from: an object that may have its `id` and `model`.
     pub fn set_origin(&mut self, header: &ParsedObject) {
-        let text = |key| {
-            let text = header.get_text(key).filter(|text| !text.is_empty());
-            text.map(Cow::into_owned)
-        };
         if let Some(message) = &mut self.open_message {
-            message.origin.message_id = text("id");
-            message.origin.model = text("model");
+            message.set_origin(header);
         }
     }
 
@@ -154,29 +106,20 @@ impl MessageTracker {
             return 0;
         };
         if block.is_call {
-            block.position = message.call_count;
-            message.call_count += 1;
             self.call_count += 1;
-            let (form, origin) = (message.form, message.origin.clone());
+            let (form, origin) = (message.form(), message.origin().clone());
             self.pending_events
                 .push_back(StreamEvent::CallStarted { turn, form, origin });
         }
         if self.body.is_some() {
             block.content = Some(Box::new(BlockContent::new(start)));
         }
-        let number = message.blocks.len();
-        if let Some(index) = block.index {
-            message.block_positions.insert(index, number);
-        }
-        message.open_blocks += 1;
-        message.blocks.push(block);
-        number
+        message.push_block(block)
     }
 
     /// Returns the number of the last block with this `index`.
     pub fn find_block(&self, index: u64) -> Option<usize> {
-        let message = self.open_message.as_ref()?;
-        message.block_positions.get(&index).copied()
+        self.open_message.as_ref()?.find_block(index)
     }
 
     /// Like [`find_block`](Self::find_block), unless that block isn't a call.
@@ -187,19 +130,17 @@ impl MessageTracker {
 
     /// Returns the number of the last block.
     pub fn last_block(&self) -> Option<usize> {
-        self.open_message.as_ref()?.blocks.len().checked_sub(1)
+        self.open_blocks()?.len().checked_sub(1)
     }
 
     /// Returns the number of the last block if it's the only one that isn't complete.
     pub fn only_open_block(&self) -> Option<usize> {
-        let message = self.open_message.as_ref()?;
-        let is_open = !message.blocks.last()?.is_complete && message.open_blocks == 1;
-        is_open.then_some(message.blocks.len() - 1)
+        self.open_message.as_ref()?.only_open_block()
     }
 
     /// Returns the block with this number.
     pub fn block_mut(&mut self, number: usize) -> Option<&mut Block> {
-        self.open_message.as_mut()?.blocks.get_mut(number)
+        self.open_message.as_mut()?.block_mut(number)
     }
 
     /// Like [`block_mut`](Self::block_mut), for a block that is a call.
@@ -242,11 +183,8 @@ impl MessageTracker {
     /// Marks a block as complete.
     pub fn complete_block(&mut self, number: usize) {
         if let Some(message) = &mut self.open_message
-            && let Some(block) = message.blocks.get_mut(number)
-            && !block.is_complete
+            && message.complete_block(number)
         {
-            block.is_complete = true;
-            message.open_blocks -= 1;
             self.emit_complete_calls();
         }
     }
@@ -254,14 +192,14 @@ impl MessageTracker {
     /// Sets whether the message ended at a limit. A later event may change it.
     pub fn set_cut_off(&mut self, cut_off: bool) {
         if let Some(message) = &mut self.open_message {
-            message.cut_off = cut_off;
+            message.set_cut_off(cut_off);
         }
     }
 
     /// Records that the open message was refused.
     pub fn mark_refused(&mut self) {
         if let Some(message) = &mut self.open_message {
-            message.refused = true;
+            message.mark_refused();
         }
     }
 
@@ -275,45 +213,28 @@ impl MessageTracker {
 
     /// Ends the open message: all of its calls are complete.
     pub fn end_message(&mut self) {
-        for block in self
-            .open_message
-            .iter_mut()
-            .flat_map(|message| &mut message.blocks)
-        {
-            block.is_complete = true;
+        if let Some(message) = &mut self.open_message {
+            message.complete_all_blocks();
         }
         self.emit_complete_calls();
         let turn = self.turn_number();
         let Some(message) = self.open_message.take() else {
             return;
         };
-        let ends_in_call = message.blocks.last().is_some_and(|block| block.is_call);
-        let ending = if message.refused {
-            ResponseEnding::Refused
-        } else if message.cut_off && ends_in_call {
-            ResponseEnding::CutOff
-        } else {
-            ResponseEnding::Complete
-        };
+        let ending = message.ending();
         self.pending_events
             .push_back(StreamEvent::MessageEnd { turn, ending });
-        self.last_closed_id = Some(message.id);
+        self.last_closed_id = Some(message.id().to_owned());
         if let Some(body) = &mut self.body {
-            body.blocks = message.blocks;
+            body.blocks = message.into_blocks();
         }
     }
 
     /// Drops the open message and returns its calls that weren't emitted as complete.
     pub fn abort(&mut self) -> Vec<Call> {
         let turn = self.turn_number();
-        let Some(message) = self.open_message.take() else {
-            return Vec::new();
-        };
-        let dialect = message.dialect();
-        let rest = message.blocks[message.scanned_blocks..].iter();
-        rest.filter(|block| block.is_call)
-            .map(|call| call.to_call(turn, dialect))
-            .collect()
+        let message = self.open_message.take();
+        message.map_or_else(Vec::new, |message| message.unfinished_calls(turn))
     }
 
     /// Returns the next event to emit.
@@ -329,23 +250,13 @@ impl MessageTracker {
     /// Emits the calls that are complete, in call order.
     fn emit_complete_calls(&mut self) {
         let turn = self.turn_number();
+        let keeps_inputs = self.body.is_some();
         let Some(message) = &mut self.open_message else {
             return;
         };
-        let dialect = message.dialect();
-        while let Some(block) = message.blocks.get_mut(message.scanned_blocks)
-            && (block.is_complete || !block.is_call)
-        {
-            message.scanned_blocks += 1;
-            if !block.is_call {
-                continue;
-            }
-            let call = block.to_call(turn, dialect);
+        while let Some(call) = message.take_complete_call(turn, keeps_inputs) {
             self.pending_events
                 .push_back(StreamEvent::CallComplete(call));
-            if self.body.is_none() {
-                block.drop_input();
-            }
         }
     }
 }

@@ -7,6 +7,7 @@ mod collect_turns;
 mod decoder;
 mod event;
 mod message_tracker;
+mod open_message;
 mod partial_json;
 mod response_body;
 mod sse;

@@ -1,0 +1,183 @@
+//! Reads the bodies of calls and results, which a recording keeps only in its file.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::build_call::{call_with_id, extract_call};
+use crate::transcript::formats::dispatch;
+use crate::transcript::index::{RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
+use crate::transcript::input_error::{InputError, OffsetError};
+use crate::transcript::input_source::SpooledInput;
+use crate::types::{Call, Dialect, RecordedResult, TurnOrigin};
+
+/// Calls are read together if the gap between them is at most this many bytes.
+const MAX_READ_GAP_BYTES: u64 = 16 * 1024;
+
+/// Loads content that toolq's session log keeps in a separate file: takes the JSON that refers to the file, and returns
+/// the content or why it isn't available.
+pub type StoredContentLoader = dyn Fn(&str) -> Result<Box<RawValue>, String> + Send + Sync;
+
+/// The result of a call, and its place in the input.
+#[derive(Debug)]
+pub struct RecordedReply {
+    /// Byte range of its JSON in the input: a block, message, item, or record.
+    pub byte_range: Range<u64>,
+    /// That JSON, with stored content loaded.
+    pub json: String,
+    /// The parsed result.
+    pub result: RecordedResult,
+}
+
+/// Reads what an index refers to. Each method fails if the bytes can't be read anymore, or have changed.
+pub(crate) struct BodyReader {
+    spooled: SpooledInput,
+    content_loader: Option<Box<StoredContentLoader>>,
+}
+
+impl BodyReader {
+    pub(crate) fn new(spooled: SpooledInput) -> Self {
+        Self {
+            spooled,
+            content_loader: None,
+        }
+    }
+
+    pub(crate) fn with_content_loader(self, loader: Box<StoredContentLoader>) -> Self {
+        let content_loader = Some(loader);
+        Self {
+            content_loader,
+            ..self
+        }
+    }
+
+    pub(crate) fn has_content_loader(&self) -> bool {
+        self.content_loader.is_some()
+    }
+
+    /// Returns the file if the recording is all of it, and `None` if the file was read partway before.
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.spooled.whole_file()
+    }
+
+    /// Reads where a turn comes from.
+    pub(crate) fn read_origin(&self, turn: TurnEntry) -> Result<TurnOrigin, InputError> {
+        Ok(TurnOrigin {
+            input: None,
+            message_id: self.read_string(turn.message_id)?,
+            model: self.read_string(turn.model)?,
+        })
+    }
+
+    fn read_string(&self, text: TextEntry) -> Result<Option<String>, InputError> {
+        if text.len == 0 {
+            return Ok(None);
+        }
+        let end = text.offset + u64::from(text.len);
+        let json = self.spooled.read_text(text.offset, end)?;
+        Ok(JsonText::new(&json).to_text().map(Cow::into_owned))
+    }
+
+    /// Reads the result of a call.
+    pub(crate) fn read_reply(
+        &self,
+        dialect: Dialect,
+        entry: ReplyEntry,
+    ) -> Result<RecordedReply, InputError> {
+        let byte_range = entry.offset..entry.offset + u64::from(entry.len);
+        let json = self.spooled.read_text(byte_range.start, byte_range.end)?;
+        let json = self
+            .load_stored_content(&json, entry.offset)?
+            .unwrap_or(json);
+        let Ok(Some(object)) = ParsedObject::parse(&json) else {
+            return Err(self.changed_error(entry.offset));
+        };
+        let result = dispatch::parse_result(dialect, &object);
+        Ok(RecordedReply {
+            byte_range,
+            json,
+            result,
+        })
+    }
+
+    /// Reads the `wanted` calls of a turn, which are sorted. Those that are close to each other are read in one go.
+    pub(crate) fn read_calls(
+        &self,
+        index: &RecordingIndex,
+        turn: usize,
+        wanted: &[usize],
+    ) -> Result<Vec<Call>, InputError> {
+        let are_near = |&before: &usize, &after: &usize| {
+            let end = index.call(before).end();
+            (end..=end + MAX_READ_GAP_BYTES).contains(&index.call(after).offset)
+        };
+        let mut calls = Vec::with_capacity(wanted.len());
+        for run in wanted.chunk_by(are_near) {
+            self.read_run(index, turn, run, &mut calls)?;
+        }
+        Ok(calls)
+    }
+
+    fn read_run(
+        &self,
+        index: &RecordingIndex,
+        turn: usize,
+        run: &[usize],
+        calls: &mut Vec<Call>,
+    ) -> Result<(), InputError> {
+        let (Some(&first), Some(&last)) = (run.first(), run.last()) else {
+            return Ok(());
+        };
+        let begin = index.call(first).offset;
+        let text = self.spooled.read_text(begin, index.call(last).end())?;
+        let dialect = index.turn(turn).dialect;
+        let first_of_turn = index.calls_of_turn(turn).start;
+        for &call in run {
+            let entry = index.call(call);
+            let object = extract_call(&text, entry, begin)
+                .ok_or_else(|| self.changed_error(entry.offset))?;
+            let completed = self.load_stored_content(object.json().get(), entry.offset)?;
+            let loaded = completed.as_deref().map(ParsedObject::parse);
+            let object = match loaded {
+                Some(Ok(Some(loaded))) => loaded,
+                _ => object,
+            };
+            let raw = dispatch::parse_call(dialect, &object);
+            calls.push(call_with_id(turn, call - first_of_turn, raw));
+        }
+        Ok(())
+    }
+
+    /// Returns the record at `offset` with its stored content in place, or `None` if the record refers to none.
+    fn load_stored_content(&self, record: &str, offset: u64) -> Result<Option<String>, InputError> {
+        let Some(load_content) = self.content_loader.as_ref() else {
+            return Ok(None);
+        };
+        let Ok(Some(object)) = ParsedObject::parse(record) else {
+            return Ok(None);
+        };
+        let is_stored = |content: &JsonText| {
+            content
+                .object()
+                .is_some_and(|object| object.has_value("$file"))
+        };
+        let Some(reference) = object.get("content").filter(is_stored) else {
+            return Ok(None);
+        };
+        let failed = |message| self.spooled.locate(OffsetError::at(offset, message));
+        let loaded = load_content(reference.get()).map_err(failed)?;
+        let begin = reference.get().as_ptr().addr() - record.as_ptr().addr();
+        let (before, rest) = record.split_at(begin);
+        Ok(Some(
+            [before, loaded.get(), &rest[reference.get().len()..]].concat(),
+        ))
+    }
+
+    fn changed_error(&self, offset: u64) -> InputError {
+        let message = "the input changed while being read";
+        self.spooled.locate(OffsetError::at(offset, message))
+    }
+}
