@@ -12,24 +12,14 @@ use crate::log_view::call_view::CallView;
 use crate::log_view::call_writer::CallWriter;
 use crate::log_view::deferred_calls::DeferredCalls;
 use crate::log_view::describe_tracker::DescribeTracker;
-use crate::log_view::preview::{self, OutputPreview};
+use crate::log_view::preview::OutputPreview;
+use crate::log_view::resolution_view::resolution_label;
 use crate::log_view::server_view::{server_end_label, server_start_label};
-use crate::log_view::session_view::{session_end_label, session_title};
+use crate::log_view::session_view::{session_end_label, session_title, turn_origin_label};
 use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::escape;
 use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
-
-/// Formats where a turn comes from: `msg_01, claude-sonnet-4-5, from response.json`.
-fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
-    let input = turn.input.as_deref().map(|path| match path {
-        "-" => "from stdin".to_owned(),
-        path => format!("from {path}"),
-    });
-    let parts = [turn.message_id.clone(), turn.model.clone(), input];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| escape(&parts.join(", ")).into())
-}
 
 /// Renders one log.
 #[derive(Debug)]
@@ -201,23 +191,14 @@ impl LogRenderer {
         {
             call.apply(event, None);
         }
-        let found = match (resolved.done, content) {
-            (true, Ok(result)) => {
-                format!(
-                    "done: {}",
-                    preview::content_preview(&result, &self.writer.layout)
-                )
-            }
-            (true, Err(reason)) => format!("done ({reason})"),
-            (false, _) => "not done".to_owned(),
-        };
-        let note = resolved.note.as_deref();
-        let note = note.map_or_else(String::new, |note| format!(" ({note})"));
-        let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
-        if !self.writer.filter.matches_call(name, event.is_error()) {
+        if !self
+            .writer
+            .filter
+            .matches_call(&resolved.tool_name, event.is_error())
+        {
             return Ok(rest);
         }
-        let line = escape(&format!("resolved {name} {id}: {found}{note}")).into_owned();
+        let line = resolution_label(resolved, content, &self.writer.layout);
         Ok(rest + &format!("\n{}\n", self.writer.layout.dim(&line)))
     }
 

@@ -13,6 +13,7 @@ mod doubts;
 mod durations;
 mod log_renderer;
 mod preview;
+mod resolution_view;
 mod server_view;
 mod session_view;
 mod stats;

@@ -1,11 +1,12 @@
-//! The title and the last line of a session.
+//! The title and the last line of a session, and the origin of its turns.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use toolq_core::text::{escape, format_duration};
-use toolq_log::records::{SessionEndRecord, SessionRecord};
+use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
 
 /// Formats the title: `session of 2026-01-01 12:00:00 UTC with tools.yaml (toolq 0.1.0)`. `timestamp` is in
 /// milliseconds since 1970.
@@ -16,6 +17,17 @@ pub(crate) fn session_title(session: &SessionRecord, timestamp: u64) -> String {
         escape(&session.tools.path),
         escape(&session.toolq)
     )
+}
+
+/// Formats where a turn comes from: `msg_01, claude-sonnet-4-5, from response.json`.
+pub(crate) fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
+    let input = turn.input.as_deref().map(|path| match path {
+        "-" => "from stdin".to_owned(),
+        path => format!("from {path}"),
+    });
+    let parts = [turn.message_id.clone(), turn.model.clone(), input];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| escape(&parts.join(", ")).into())
 }
 
 /// Formats a time in milliseconds since 1970: `2026-01-01 12:00:00 UTC`.

@@ -1,7 +1,9 @@
 //! Progress for people while calls run: bars on a terminal, lines elsewhere.
 
 mod bar_options;
+mod bar_styles;
 mod bars;
+mod footer;
 mod labels;
 mod lines;
 pub(crate) mod outcome_label;

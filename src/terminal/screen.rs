@@ -1,22 +1,17 @@
 //! The part of the terminal that shows progress bars.
 
-use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
 use crate::terminal::RowKey;
 use crate::terminal::bar_options::BarOptions;
-use toolq_core::text::{format_duration, truncate_to_columns};
+use crate::terminal::footer::Footer;
+use toolq_core::text::truncate_to_columns;
 
 /// Columns of a row that aren't text: the spinner, the time, and the gaps.
 const ROW_OVERHEAD_COLUMNS: usize = 11;
-/// Terminals with fewer columns get a shorter bar of all calls.
-const NARROW_COLUMNS: usize = 60;
-/// Columns of the gaps around the number of calls, and the last column, which stays empty.
-const FOOTER_GAP_COLUMNS: usize = 4;
 
 /// Rows of running calls above a bar of all calls. This is a cheap handle, shared with the code that ticks the bars and
 /// with the code that prints to the same terminal.
@@ -31,15 +26,6 @@ pub struct ProgressScreen {
     footer: Arc<Footer>,
     /// Running calls in start order, except that an agent's calls follow the agent.
     rows: Arc<Mutex<Vec<ProgressRow>>>,
-}
-
-/// What is said about all calls.
-#[derive(Default)]
-struct Footer {
-    /// Number of running calls without a bar.
-    hidden_count: AtomicUsize,
-    /// The size of the current batch, or nothing.
-    batch_label: Mutex<String>,
 }
 
 /// A running call.
@@ -88,7 +74,7 @@ impl ProgressScreen {
 
     /// Sets what is said about the current batch.
     pub(super) fn set_batch_label(&self, label: String) {
-        *self.footer.lock_batch_label() = label;
+        self.footer.set_batch_label(label);
         self.total_bar.tick();
     }
 
@@ -190,7 +176,7 @@ impl ProgressScreen {
             });
         }
         let hidden = hidden - free;
-        if self.footer.hidden_count.swap(hidden, Relaxed) != hidden {
+        if self.footer.set_hidden_count(hidden) {
             self.total_bar.tick();
         }
     }
@@ -204,104 +190,5 @@ impl ProgressScreen {
         } else {
             text.replace('…', "~")
         }
-    }
-}
-
-impl Footer {
-    fn lock_batch_label(&self) -> MutexGuard<'_, String> {
-        let label = self.batch_label.lock();
-        label.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns as much as fits into `columns`: the batch and the number of hidden calls, only that number, or nothing.
-    fn text(&self, columns: usize) -> String {
-        let label = self.lock_batch_label().clone();
-        let more = match self.hidden_count.load(Relaxed) {
-            0 => None,
-            hidden => Some(format!("{hidden} more")),
-        };
-        let label = Some(label).filter(|label| !label.is_empty());
-        let parts: Vec<String> = label.into_iter().chain(more.clone()).collect();
-        let texts = [Some(parts.join(", ")), more];
-        let fitting = texts
-            .into_iter()
-            .flatten()
-            .find(|text| text.len() <= columns);
-        fitting.unwrap_or_default()
-    }
-}
-
-impl BarOptions {
-    /// Returns the indentation of a row that is `depth` agents deep.
-    fn tree_prefix(self, depth: usize) -> String {
-        let branch = if self.is_unicode { "└ " } else { "`-" };
-        match depth {
-            0 => String::new(),
-            _ => "  ".repeat(depth - 1) + branch,
-        }
-    }
-
-    fn total_bar_style(self, footer: &Arc<Footer>) -> ProgressStyle {
-        let bar_columns = if self.columns() < NARROW_COLUMNS {
-            10
-        } else {
-            24
-        };
-        let bar = self.cyan(&format!("{{bar:{bar_columns}}}"));
-        let (footer, text) = (Arc::clone(footer), self.dim("{footer}"));
-        let write_footer = move |state: &ProgressState, out: &mut dyn fmt::Write| {
-            let count = format!("{}/{}", state.pos(), state.len().unwrap_or_default());
-            let used = bar_columns + count.len() + FOOTER_GAP_COLUMNS;
-            // Writing to a buffer can't fail.
-            let _ = out.write_str(&footer.text(self.columns().saturating_sub(used)));
-        };
-        parse_style(&format!("{bar} {{pos}}/{{len}}  {text}"))
-            .with_key("footer", write_footer)
-            .progress_chars(if self.is_unicode { "━╸─" } else { "=>-" })
-    }
-
-    fn row_style(self) -> ProgressStyle {
-        let (spinner, time) = (self.cyan("{spinner}"), self.dim("{took:>7}"));
-        let style = parse_style(&format!("{spinner} {{wide_msg}} {time}"));
-        let style = style.with_key("took", write_elapsed);
-        if self.is_unicode {
-            style
-        } else {
-            style.tick_chars("|/-\\ ")
-        }
-    }
-}
-
-/// Writes the elapsed whole seconds, or nothing during the first second.
-fn write_elapsed(state: &ProgressState, out: &mut dyn fmt::Write) {
-    let seconds = state.elapsed().as_secs();
-    if seconds > 0 {
-        // Writing to a buffer can't fail.
-        let _ = out.write_str(&format_duration(Duration::from_secs(seconds)));
-    }
-}
-
-/// Parses a style template. The templates are constant, so the fallback for invalid ones isn't used.
-fn parse_style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template);
-    style.unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What doesn't fit is left out, instead of being cut in the middle.
-    #[test]
-    fn a_narrow_footer_says_less() {
-        let footer = Footer::default();
-        assert_eq!(footer.text(100), "");
-        *footer.lock_batch_label() = "40 calls, 10 at a time".to_owned();
-        assert_eq!(footer.text(100), "40 calls, 10 at a time");
-        assert_eq!(footer.text(20), "");
-        footer.hidden_count.store(22, Relaxed);
-        assert_eq!(footer.text(31), "40 calls, 10 at a time, 22 more");
-        assert_eq!(footer.text(30), "22 more");
-        assert_eq!(footer.text(6), "");
     }
 }

@@ -1,113 +1,23 @@
-//! `toolq replay`: checks recordings against the current tools. Differences go to stderr and into reports.
+//! Replays one recording after the other, and reports what differs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
+use crate::args::ReplayArguments as Arguments;
+use crate::commands::replay::messages::{below_root_warning, nothing_to_compare, unwritten_report};
 use crate::context::CommandContext;
-use crate::input::{TemporaryFileError, files};
-use crate::output::{CommandError, Exit, StdoutError};
+use crate::input::files;
+use crate::output::{CommandError, Exit};
 use crate::replay::{
-    ExecutePolicy, FileStamp, FindRecordingsError, RecordingEdit, RecordingReplayer, Relocation,
-    ReplayError, ReplayReport, ReplaySettings, find_recordings, totals_label, update_recording,
+    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, totals_label,
+    update_recording,
 };
 use crate::session::replay_copy::ReplayCopy;
-use crate::session::replay_reports;
-use crate::session::{DescribeWarningSink, LogSubject, RunSession};
-use crate::settings::SessionSettings;
+use crate::session::{DescribeWarningSink, RunSession};
 use toolq_core::transcript::Recording;
 use toolq_core::types::Dialect;
 
-/// Replays all named recordings.
-///
-/// # Errors
-/// tools.yaml is invalid, a path has no recordings, or the log or a report can't be written.
-pub fn replay_recordings(
-    arguments: &Arguments,
-    context: &CommandContext,
-) -> Result<Exit, CommandError> {
-    if arguments
-        .from
-        .and_then(DialectFlag::stream_vendor)
-        .is_some()
-    {
-        let failure = CommandError::usage("a stream of events has no results to replay");
-        return Err(failure.with_hint(
-            "`toolq plan` checks its inputs; `toolq run --log FILE` turns it into a recording",
-        ));
-    }
-    let (tools, file) = context.load_tools_file()?;
-    let mut recordings = find_recordings(&arguments.paths)?;
-    if let Some(shard) = arguments.shard {
-        recordings = shard.select(recordings);
-    }
-    if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
-        return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
-    }
-    let reports = replay_reports::open_reports(arguments, context, &file)?;
-    let tools = Arc::new(tools);
-    let copy = arguments
-        .on_copy
-        .then(|| ReplayCopy::prepare(context, &tools, arguments.keep))
-        .transpose()?;
-    let confinement = copy.as_ref().and_then(|copy| copy.confinement.clone());
-    let may_run = copy.is_none() || confinement.is_some();
-    let relocation = copy.as_ref().and_then(|copy| {
-        let moved_root = copy.moved_root()?;
-        Some(Relocation::new(
-            &tools,
-            &moved_root,
-            &copy.files.scratch_dir(),
-        ))
-    });
-    let settings = SessionSettings {
-        confinement,
-        ..SessionSettings::of_replay(arguments)
-    };
-    let tools_that_run = relocation.as_ref().map_or(&tools, Relocation::tools);
-    let mut session = RunSession::begin(
-        context,
-        Arc::clone(tools_that_run),
-        &settings,
-        LogSubject::Recordings,
-    )?;
-    let replayer = RecordingReplayer::new(
-        replay_settings(arguments, may_run),
-        tools,
-        session.engine.control(),
-        Arc::clone(&session.mask),
-    );
-    let mut replay = ReplayRun {
-        arguments,
-        replayer: replayer.with_relocation(relocation),
-        copy,
-        reports,
-        recordings_below_root: 0,
-        exit: Exit::Ok,
-    };
-    let result = session.block_on(async |session| replay.replay_all(session, &recordings).await);
-    replay.finish(session, result)
-}
-
-fn replay_settings(arguments: &Arguments, may_run: bool) -> ReplaySettings {
-    ReplaySettings {
-        execute: match (may_run, arguments.on_copy) {
-            (false, _) => ExecutePolicy::None,
-            (true, true) => ExecutePolicy::OnCopy,
-            (true, false) => arguments.execute.into(),
-        },
-        strict: arguments.strict,
-        ignored: arguments.ignore.clone(),
-        normalizers: arguments.ignore_text.clone(),
-        tolerance: arguments.tolerance,
-        rename_ids: arguments.ids == IdsFlag::Rename,
-        update_recordings: arguments.update,
-        fail_fast: arguments.fail_fast,
-    }
-}
-
 /// The state of a replay.
-struct ReplayRun<'a> {
+pub(crate) struct ReplayRun<'a> {
     arguments: &'a Arguments,
     replayer: RecordingReplayer,
     /// The copy on which calls run, with `--on-copy`.
@@ -119,8 +29,30 @@ struct ReplayRun<'a> {
     exit: Exit,
 }
 
-impl ReplayRun<'_> {
-    async fn replay_all(
+impl<'a> ReplayRun<'a> {
+    /// Creates a replay of no recordings yet.
+    pub(crate) fn new(
+        arguments: &'a Arguments,
+        replayer: RecordingReplayer,
+        copy: Option<ReplayCopy>,
+        reports: Vec<Box<dyn ReplayReport>>,
+    ) -> Self {
+        Self {
+            arguments,
+            replayer,
+            copy,
+            reports,
+            recordings_below_root: 0,
+            exit: Exit::Ok,
+        }
+    }
+
+    /// Replays recordings one after the other, and finishes the reports.
+    ///
+    /// # Errors
+    /// A report can't be written, or the copy can't be used. A recording that can't be read is reported, and not an
+    /// error.
+    pub(crate) async fn replay_all(
         &mut self,
         session: &mut RunSession<'_>,
         recordings: &[PathBuf],
@@ -237,7 +169,7 @@ impl ReplayRun<'_> {
     }
 
     /// Closes the session and prints the totals. Returns the most severe exit.
-    fn finish(
+    pub(crate) fn finish(
         self,
         session: RunSession<'_>,
         result: Result<(), CommandError>,
@@ -280,61 +212,8 @@ impl ReplayRun<'_> {
     }
 }
 
-/// Returns the error of a replay that compared nothing, so that it doesn't pass for a success.
-fn nothing_to_compare(calls: usize) -> CommandError {
-    let why = match calls {
-        0 => "no recording contains a call",
-        _ => "no call has a recorded result",
-    };
-    let failure = CommandError::usage(format!("there is nothing to compare: {why}"));
-    match calls {
-        0 => failure,
-        _ => failure.with_hint(
-            "`toolq plan` checks calls without results; `toolq run --log FILE` runs and records them",
-        ),
-    }
-}
-
 /// Returns whether the file at `path` lies below `root`.
 fn lies_below(path: &Path, root: &Path) -> bool {
     let canonical = path.canonicalize().ok().zip(root.canonicalize().ok());
     canonical.is_some_and(|(path, root)| path.starts_with(root))
-}
-
-fn below_root_warning(count: usize) -> String {
-    let recordings = match count {
-        1 => "1 recording lies".to_owned(),
-        count => format!("{count} recordings lie"),
-    };
-    format!(
-        "{recordings} below `root`, where tools that search or list files find them, which changes results; keep \
-         recordings elsewhere, or let these tools leave them out"
-    )
-}
-
-/// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.
-fn unwritten_report(error: std::io::Error) -> CommandError {
-    let inner = error.get_ref();
-    let cause = inner.and_then(|inner| inner.downcast_ref::<TemporaryFileError>());
-    if let Some(cause) = cause {
-        let message = format!("a report can't be written: {cause}");
-        return CommandError::new(Exit::Output, message)
-            .with_hint("set TMPDIR to a directory in which you can create files");
-    }
-    StdoutError::from(error).into()
-}
-
-impl From<FindRecordingsError> for CommandError {
-    fn from(error: FindRecordingsError) -> Self {
-        let hint = match &error {
-            FindRecordingsError::Unreadable { .. } => "name a file, a directory, or a quoted glob",
-            FindRecordingsError::InvalidGlob { .. } => {
-                "`**` matches any directories, `*` any name, `{a,b}` either of two"
-            }
-            FindRecordingsError::Empty { .. } => {
-                "in a directory, only files ending in .json, .jsonl, .ndjson, or .traj are read"
-            }
-        };
-        Self::usage(&error).with_hint(hint)
-    }
 }

@@ -1,0 +1,101 @@
+//! `toolq replay`: checks recordings against the current tools. Differences go to stderr and into reports.
+
+mod messages;
+mod replay_run;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
+use crate::commands::replay::replay_run::ReplayRun;
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
+use crate::replay::{
+    ExecutePolicy, RecordingReplayer, Relocation, ReplaySettings, find_recordings,
+};
+use crate::session::replay_copy::ReplayCopy;
+use crate::session::replay_reports;
+use crate::session::{LogSubject, RunSession};
+use crate::settings::SessionSettings;
+
+/// Replays all named recordings.
+///
+/// # Errors
+/// tools.yaml is invalid, a path has no recordings, or the log or a report can't be written.
+pub fn replay_recordings(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    if arguments
+        .from
+        .and_then(DialectFlag::stream_vendor)
+        .is_some()
+    {
+        let failure = CommandError::usage("a stream of events has no results to replay");
+        return Err(failure.with_hint(
+            "`toolq plan` checks its inputs; `toolq run --log FILE` turns it into a recording",
+        ));
+    }
+    let (tools, file) = context.load_tools_file()?;
+    let mut recordings = find_recordings(&arguments.paths)?;
+    if let Some(shard) = arguments.shard {
+        recordings = shard.select(recordings);
+    }
+    if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
+        return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
+    }
+    let reports = replay_reports::open_reports(arguments, context, &file)?;
+    let tools = Arc::new(tools);
+    let copy = arguments
+        .on_copy
+        .then(|| ReplayCopy::prepare(context, &tools, arguments.keep))
+        .transpose()?;
+    let confinement = copy.as_ref().and_then(|copy| copy.confinement.clone());
+    let may_run = copy.is_none() || confinement.is_some();
+    let relocation = copy.as_ref().and_then(|copy| {
+        let moved_root = copy.moved_root()?;
+        Some(Relocation::new(
+            &tools,
+            &moved_root,
+            &copy.files.scratch_dir(),
+        ))
+    });
+    let settings = SessionSettings {
+        confinement,
+        ..SessionSettings::of_replay(arguments)
+    };
+    let tools_that_run = relocation.as_ref().map_or(&tools, Relocation::tools);
+    let mut session = RunSession::begin(
+        context,
+        Arc::clone(tools_that_run),
+        &settings,
+        LogSubject::Recordings,
+    )?;
+    let replayer = RecordingReplayer::new(
+        replay_settings(arguments, may_run),
+        tools,
+        session.engine.control(),
+        Arc::clone(&session.mask),
+    );
+    let replayer = replayer.with_relocation(relocation);
+    let mut replay = ReplayRun::new(arguments, replayer, copy, reports);
+    let result = session.block_on(async |session| replay.replay_all(session, &recordings).await);
+    replay.finish(session, result)
+}
+
+fn replay_settings(arguments: &Arguments, may_run: bool) -> ReplaySettings {
+    ReplaySettings {
+        execute: match (may_run, arguments.on_copy) {
+            (false, _) => ExecutePolicy::None,
+            (true, true) => ExecutePolicy::OnCopy,
+            (true, false) => arguments.execute.into(),
+        },
+        strict: arguments.strict,
+        ignored: arguments.ignore.clone(),
+        normalizers: arguments.ignore_text.clone(),
+        tolerance: arguments.tolerance,
+        rename_ids: arguments.ids == IdsFlag::Rename,
+        update_recordings: arguments.update,
+        fail_fast: arguments.fail_fast,
+    }
+}

@@ -1,0 +1,73 @@
+//! What progress bars look like.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressState, ProgressStyle};
+
+use crate::terminal::bar_options::BarOptions;
+use crate::terminal::footer::Footer;
+use toolq_core::text::format_duration;
+
+/// Terminals with fewer columns get a shorter bar of all calls.
+const NARROW_COLUMNS: usize = 60;
+
+/// Columns of the gaps around the number of calls, and the last column, which stays empty.
+const FOOTER_GAP_COLUMNS: usize = 4;
+
+impl BarOptions {
+    /// Returns the indentation of a row that is `depth` agents deep.
+    pub(crate) fn tree_prefix(self, depth: usize) -> String {
+        let branch = if self.is_unicode { "└ " } else { "`-" };
+        match depth {
+            0 => String::new(),
+            _ => "  ".repeat(depth - 1) + branch,
+        }
+    }
+
+    pub(crate) fn total_bar_style(self, footer: &Arc<Footer>) -> ProgressStyle {
+        let bar_columns = if self.columns() < NARROW_COLUMNS {
+            10
+        } else {
+            24
+        };
+        let bar = self.cyan(&format!("{{bar:{bar_columns}}}"));
+        let (footer, text) = (Arc::clone(footer), self.dim("{footer}"));
+        let write_footer = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let count = format!("{}/{}", state.pos(), state.len().unwrap_or_default());
+            let used = bar_columns + count.len() + FOOTER_GAP_COLUMNS;
+            // Writing to a buffer can't fail.
+            let _ = out.write_str(&footer.text(self.columns().saturating_sub(used)));
+        };
+        parse_style(&format!("{bar} {{pos}}/{{len}}  {text}"))
+            .with_key("footer", write_footer)
+            .progress_chars(if self.is_unicode { "━╸─" } else { "=>-" })
+    }
+
+    pub(crate) fn row_style(self) -> ProgressStyle {
+        let (spinner, time) = (self.cyan("{spinner}"), self.dim("{took:>7}"));
+        let style = parse_style(&format!("{spinner} {{wide_msg}} {time}"));
+        let style = style.with_key("took", write_elapsed);
+        if self.is_unicode {
+            style
+        } else {
+            style.tick_chars("|/-\\ ")
+        }
+    }
+}
+
+/// Writes the elapsed whole seconds, or nothing during the first second.
+fn write_elapsed(state: &ProgressState, out: &mut dyn fmt::Write) {
+    let seconds = state.elapsed().as_secs();
+    if seconds > 0 {
+        // Writing to a buffer can't fail.
+        let _ = out.write_str(&format_duration(Duration::from_secs(seconds)));
+    }
+}
+
+/// Parses a style template. The templates are constant, so the fallback for invalid ones isn't used.
+fn parse_style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
