@@ -64,6 +64,8 @@ mod scheduling;
 mod signal_fd;
 mod signal_setup;
 #[cfg(target_os = "linux")]
+mod supervisor_client;
+#[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]
 mod system_call_filter;

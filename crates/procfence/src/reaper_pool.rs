@@ -1,32 +1,16 @@
-//! The host's side: idle reapers, and the supervisor that forks more.
+//! The host's idle reapers, and when to fork more.
 
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::net::UnixStream as Blocking;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use tokio::net::UnixStream;
 
 use crate::copy_confinement::CopyConfinement;
-use crate::fd_passing::send_with_fds;
-use crate::limits::ResourceLimits;
-use crate::open_files;
 use crate::orphans;
 use crate::proc_tree;
 use crate::reaper_client::ReaperClient;
-use crate::reaper_supervisor;
-use crate::reexec::{LENIENT_ARGUMENT, SUPERVISE_ARGUMENT};
-use crate::spawn::{SpawnRequest, spawn};
-use crate::timing::SUPERVISOR_EXIT_TIMEOUT;
+use crate::supervisor_client::SupervisorClient;
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started.
 #[derive(Debug)]
@@ -46,14 +30,6 @@ pub struct ReaperPool {
     confinement: Option<CopyConfinement>,
     supervisor: Mutex<Option<SupervisorClient>>,
     idle: Mutex<Vec<Arc<ReaperClient>>>,
-}
-
-#[derive(Debug)]
-struct SupervisorClient {
-    control: Blocking,
-    pid: Pid,
-    reapers_spawned: u64,
-    has_exited: bool,
 }
 
 impl Supervisor {
@@ -134,13 +110,18 @@ impl ReaperPool {
             Some(Ok(number)) => number,
             // There is none yet, or a program has killed it, in which case its reapers continue without it.
             _ => supervisor
-                .insert(SupervisorClient::start(self)?)
+                .insert(self.start_supervisor()?)
                 .spawn_reaper(&theirs)?,
         };
         Ok(Arc::new(ReaperClient {
             number,
             socket: ours,
         }))
+    }
+
+    fn start_supervisor(&self) -> io::Result<SupervisorClient> {
+        let confinement = self.confinement.as_ref();
+        SupervisorClient::start(&self.program, &self.owner, self.lenient, confinement)
     }
 
     /// Returns a reaper to the pool when nothing is left of its call.
@@ -151,13 +132,7 @@ impl ReaperPool {
     /// Kills a reaper that doesn't respond, along with everything it started.
     pub fn kill_reaper(&self, reaper: &ReaperClient) {
         if let Some(supervisor) = &mut *lock(&self.supervisor) {
-            // A program may have stopped the supervisor, too.
-            let _ = kill_process(supervisor.pid, Signal::CONT);
-            let _ = send_with_fds(
-                &supervisor.control,
-                &reaper_supervisor::SupervisorRequest::KillReaper(reaper.number).encode(),
-                &[],
-            );
+            supervisor.kill_reaper(reaper.number);
         }
     }
 
@@ -183,100 +158,6 @@ impl Drop for ReaperPool {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The name of this program, under which `ps` shows its supervisors.
-fn program_name() -> io::Result<CString> {
-    let path = std::env::args_os().next().unwrap_or_default();
-    let name = Path::new(&path).file_name().unwrap_or_default();
-    Ok(CString::new(name.as_bytes())?)
-}
-
-impl SupervisorClient {
-    fn start(pool: &ReaperPool) -> io::Result<Self> {
-        let (control, theirs) = Blocking::pair()?;
-        let theirs = dup_above_child_fds(&theirs.into())?;
-        let dev_null =
-            rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        let dev_null = dup_above_child_fds(&dev_null)?;
-        let path = CString::new(pool.program.as_os_str().as_bytes())?;
-        let mut argv = vec![program_name()?, CString::new(SUPERVISE_ARGUMENT)?];
-        if pool.lenient {
-            argv.push(CString::new(LENIENT_ARGUMENT)?);
-        }
-        if let Some(confinement) = &pool.confinement {
-            for argument in confinement.to_arguments() {
-                argv.push(CString::new(argument.as_bytes())?);
-            }
-        }
-        argv.push(CString::new(pool.owner.as_str())?);
-        let request = SpawnRequest {
-            path,
-            argv,
-            env: open_files::supervisor_environment()?,
-            cwd: c"/".to_owned(),
-            limits: ResourceLimits::default(),
-            host_exit_grace: Duration::ZERO,
-        };
-        let dev_null = dev_null.as_fd();
-        let pid = spawn(&request, &[dev_null, dev_null, dev_null, theirs.as_fd()])
-            .map_err(io::Error::from_raw_os_error)?;
-        orphans::register_supervisor(pid);
-        orphans::become_subreaper(pool.lenient);
-        Ok(Self {
-            control,
-            pid,
-            reapers_spawned: 0,
-            has_exited: false,
-        })
-    }
-
-    fn spawn_reaper(&mut self, socket: &Blocking) -> io::Result<u64> {
-        self.reapers_spawned += 1;
-        // A program may have stopped the supervisor.
-        let _ = kill_process(self.pid, Signal::CONT);
-        let request =
-            reaper_supervisor::SupervisorRequest::SpawnReaper(self.reapers_spawned).encode();
-        send_with_fds(&self.control, &request, &[socket.as_fd()])?;
-        Ok(self.reapers_spawned)
-    }
-}
-
-impl SupervisorClient {
-    /// Returns whether the supervisor has exited. While its socket is open, it only does so if it fails or is killed.
-    fn was_killed(&mut self) -> bool {
-        self.has_exited =
-            self.has_exited || !matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None));
-        self.has_exited
-    }
-}
-
-impl Drop for SupervisorClient {
-    fn drop(&mut self) {
-        if self.was_killed() {
-            return orphans::kill_and_reap(Some(self.pid));
-        }
-        // A program may have stopped the supervisor.
-        let _ = kill_process(self.pid, Signal::CONT);
-        // To the supervisor, this means that the host is gone.
-        let _ = self.control.shutdown(std::net::Shutdown::Both);
-        if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
-            let mut watched = [PollFd::new(&pidfd, PollFlags::IN)];
-            let timeout = Timespec::try_from(SUPERVISOR_EXIT_TIMEOUT).ok();
-            while poll(&mut watched, timeout.as_ref()) == Err(Errno::INTR) {}
-        }
-        if !self.was_killed() {
-            // It still kills orphans. If no thread can be started, it becomes a zombie until this process exits.
-            let pid = self.pid;
-            let thread = thread::Builder::new().stack_size(64 << 10);
-            let _ = thread.spawn(move || waitpid(Some(pid), WaitOptions::empty()));
-        }
-    }
-}
-
-/// Duplicates a descriptor to a number above those that become the child's own.
-fn dup_above_child_fds(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
-    Ok(fcntl_dupfd_cloexec(descriptor, 4)?)
 }
 
 /// Locks a mutex, even if it is poisoned: every change is a single step, so a panic can't have left one half done.

@@ -1,13 +1,10 @@
 //! The agent loop: request a response from the model, run the calls in it, send back their results, and repeat.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 
-use crate::agent::budget::AgentBudgetMeter;
 use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::{AgentError, in_doubt_outcome};
@@ -26,36 +23,12 @@ use toolq_core::answer::max_turns_text;
 use toolq_core::json::indent_json;
 use toolq_core::text::truncate;
 use toolq_core::types::{
-    AgentBacking, AgentFailure, AgentInvocation, CallEnding, CheckedCall, EmitError, HaltCause,
-    NotExecutedCause, StopReason, Tool, Turn, TurnArrival, Verdict,
+    AgentBacking, AgentFailure, AgentInvocation, CallEnding, EmitError, HaltCause,
+    NotExecutedCause, StopReason, Turn,
 };
 
 /// The maximum length of an unknown stop reason in a progress message.
 const MAX_STOP_REASON_CHARS: usize = 60;
-
-impl AgentScope {
-    /// Returns the scope of an agent that is called by the agent with the scope `parent`, or by the input.
-    pub(crate) fn for_call(
-        tool: &Tool,
-        backing: &AgentBacking,
-        safe: bool,
-        parent: Option<&Self>,
-    ) -> Self {
-        let depth = parent.map_or(0, |parent| parent.depth) + 1;
-        let own_max_depth = depth.saturating_add(backing.max_depth - 1);
-        let parent_meter = parent.map(|parent| Arc::clone(&parent.budget_meter));
-        Self {
-            depth,
-            max_depth: parent.map_or(own_max_depth, |parent| parent.max_depth.min(own_max_depth)),
-            requires_safe_calls: safe || parent.is_some_and(|parent| parent.requires_safe_calls),
-            budget_meter: Arc::new(AgentBudgetMeter::new(
-                &tool.name,
-                backing.budget,
-                parent_meter,
-            )),
-        }
-    }
-}
 
 /// An agent at work on one call.
 pub(crate) struct AgentConversation<'a> {
@@ -239,53 +212,5 @@ impl AgentConversation<'_> {
             self.push_message(turn_number, message).await?;
         }
         Ok(None)
-    }
-
-    /// Returns whether the model gets no further request after the turn with this number.
-    pub(crate) fn is_last_turn(&self, turn_number: usize) -> bool {
-        turn_number + 1 == self.backing.max_turns as usize
-    }
-
-    /// Runs the calls of a turn that are all known. In the last turn only those that give the agent's final answer run.
-    ///
-    /// # Errors
-    /// The log has different calls in this turn.
-    async fn run_complete_turn(&self, turn: Turn) -> Result<AgentTurnResult, AgentError> {
-        let turn_number = turn.number;
-        let mut calls = self.toolset.check_turn(turn, &self.scope);
-        for checked in &mut calls {
-            checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
-            checked.resume_state = self.resume_state(checked)?;
-        }
-        let accepted = |checked: &CheckedCall| matches!(checked.verdict, Verdict::Accepted(_));
-        self.dispatcher
-            .any_call_started()
-            .fetch_or(calls.iter().any(accepted), Relaxed);
-        let completion_calls = calls.iter().filter(|call| call.verdict.is_completion());
-        let completion_positions: Vec<usize> = completion_calls
-            .map(|checked| checked.call.position)
-            .collect();
-        let (sender, arrivals) = mpsc::unbounded_channel();
-        if self.is_last_turn(turn_number) {
-            if completion_positions.is_empty() {
-                return Ok(AgentTurnResult::default());
-            }
-            // This function still holds the receiver, so sending can't fail.
-            let _ = sender.send(TurnArrival::RestSkipped(NotExecutedCause::LastTurn));
-        }
-        for call in calls {
-            let _ = sender.send(TurnArrival::Call(Box::new(call)));
-        }
-        drop(sender);
-        let tools = Arc::clone(&self.toolset.tools);
-        let scope = Arc::clone(&self.scope);
-        let answers = self
-            .dispatcher
-            .run_sub_turn((turn_number, None), arrivals, tools, scope)
-            .await;
-        Ok(AgentTurnResult {
-            answers: answers.unwrap_or_default(),
-            completion_positions,
-        })
     }
 }

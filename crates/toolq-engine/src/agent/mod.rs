@@ -2,6 +2,7 @@
 //! back, until the model gives its answer.
 
 mod budget;
+mod complete_turn;
 mod conversation;
 mod endpoint;
 mod env_templates;

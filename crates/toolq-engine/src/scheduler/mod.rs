@@ -6,11 +6,13 @@ mod descriptor_limits;
 mod permits;
 mod queue;
 pub(crate) mod retry;
+mod running_call;
 mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
 pub use concurrency_gate::Gate;
 pub(crate) use permits::CallLimits;
 pub use permits::{ConcurrencyLimit, Permit};
-pub(crate) use queue::{CallJob, CallQueue, CallState, QueueEntry, RunningCall};
+pub(crate) use queue::{CallQueue, CallState, QueueEntry};
+pub(crate) use running_call::{CallJob, RunningCall};
 pub(crate) use timeout::AttemptTimeout;

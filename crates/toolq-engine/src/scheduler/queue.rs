@@ -6,36 +6,9 @@ mod tests;
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::oneshot;
-
-use crate::scheduler::circuit_breaker::Ticket;
-use crate::scheduler::permits::Permit;
-use crate::scheduler::timeout::AttemptTimeout;
-use toolq_core::types::{
-    AcceptedCall, AgentUsage, Call, CallAnswer, CallRef, CallTimeouts, Invocation, Outcome,
-    PriorAttempts,
-};
-
-/// A call that may run, shared with the task that runs it.
-#[derive(Debug)]
-pub(crate) struct CallJob {
-    pub(crate) call: Call,
-    pub(crate) accepted: AcceptedCall,
-    pub(crate) ticket: Option<Ticket>,
-    /// The attempts that earlier runs started.
-    pub(crate) prior_attempts: Option<PriorAttempts>,
-    /// Whether its tool's probe runs before it starts.
-    pub(crate) needs_probe: bool,
-}
-
-impl CallJob {
-    /// Returns whether it is a call of an agent.
-    pub(crate) fn is_agent(&self) -> bool {
-        matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
-    }
-}
+use crate::scheduler::running_call::{CallJob, RunningCall};
+use toolq_core::types::{CallAnswer, CallRef};
 
 /// A call in the queue.
 #[derive(Debug)]
@@ -76,95 +49,6 @@ impl CallState {
             Self::Running(run) => run.is_probing,
             Self::Finishing | Self::Answered(_) => false,
         }
-    }
-}
-
-/// A call that has been started.
-#[derive(Debug)]
-pub(crate) struct RunningCall {
-    pub(crate) job: Arc<CallJob>,
-    pub(crate) idempotency_key: Arc<str>,
-    /// When it started, in the engine's time.
-    pub(crate) started_at: Duration,
-    /// The current attempt, counted from 1 over all runs.
-    pub(crate) attempt: u32,
-    /// The number of attempts in earlier runs.
-    pub(crate) prior_attempts: u32,
-    /// Its tool's probe is running. This run hasn't started the call itself.
-    pub(crate) is_probing: bool,
-    /// Cancels the attempt, or the backoff before the next one.
-    pub(crate) cancel: Option<oneshot::Sender<()>>,
-    /// The tool whose failure canceled it.
-    pub(crate) cancelled_by: Option<String>,
-    /// The outcome of the last attempt, during the backoff before the next one.
-    pub(crate) last_outcome: Option<Outcome>,
-    /// What its agent has used. `None` if it isn't a call of an agent.
-    pub(crate) agent_usage: Option<Box<AgentUsage>>,
-    _permit: Permit,
-}
-
-impl RunningCall {
-    /// Returns a call that is about to start for the first time in this run.
-    pub(crate) fn new(
-        job: Arc<CallJob>,
-        idempotency_key: String,
-        now: Duration,
-        permit: Permit,
-    ) -> Self {
-        let agent_name = job.is_agent().then(|| job.accepted.tool.name.as_str());
-        let prior_attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
-        Self {
-            agent_usage: agent_name.map(AgentUsage::new).map(Box::new),
-            _permit: permit,
-            idempotency_key: idempotency_key.into(),
-            started_at: now,
-            attempt: prior_attempts + 1,
-            prior_attempts,
-            is_probing: job.needs_probe,
-            job,
-            cancel: None,
-            cancelled_by: None,
-            last_outcome: None,
-        }
-    }
-
-    /// Returns what is left of `timeout.total`. `None` if the tool has no such limit.
-    pub(crate) fn remaining_time(&self, now: Duration) -> Option<Duration> {
-        let total = self.timeout().total?;
-        Some(total.saturating_sub(now.saturating_sub(self.started_at)))
-    }
-
-    /// Returns how long the next attempt may take, and which limit that comes from.
-    pub(crate) fn attempt_timeout(&self, now: Duration) -> AttemptTimeout {
-        let CallTimeouts { after, total, .. } = *self.timeout();
-        match (self.remaining_time(now), total) {
-            (Some(remaining), Some(total)) if remaining < after => AttemptTimeout {
-                duration: remaining,
-                configured: total,
-            },
-            _ => AttemptTimeout {
-                duration: after,
-                configured: after,
-            },
-        }
-    }
-
-    /// Cancels the attempt, or the backoff before the next one. An attempt that has already ended keeps its own
-    /// outcome.
-    pub(crate) fn cancel_attempt(&mut self) {
-        if let Some(cancel) = self.cancel.take() {
-            let _ = cancel.send(());
-        }
-    }
-
-    /// Returns the seed of the call's backoff jitter, which is the same on every run.
-    pub(crate) fn jitter_seed(&self) -> u64 {
-        let digits = self.idempotency_key.get(..16).unwrap_or_default();
-        u64::from_str_radix(digits, 16).unwrap_or_default()
-    }
-
-    fn timeout(&self) -> &CallTimeouts {
-        &self.job.accepted.tool.timeout
     }
 }
 

@@ -1,0 +1,147 @@
+//! The host's connection to a supervisor.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+
+use crate::copy_confinement::CopyConfinement;
+use crate::fd_passing::send_with_fds;
+use crate::limits::ResourceLimits;
+use crate::open_files;
+use crate::orphans;
+use crate::reaper_supervisor::SupervisorRequest;
+use crate::reexec::{LENIENT_ARGUMENT, SUPERVISE_ARGUMENT};
+use crate::spawn::{SpawnRequest, spawn};
+use crate::timing::SUPERVISOR_EXIT_TIMEOUT;
+
+/// A running supervisor. When this is dropped, the supervisor ends.
+#[derive(Debug)]
+pub(crate) struct SupervisorClient {
+    control: UnixStream,
+    pid: Pid,
+    reapers_spawned: u64,
+    has_exited: bool,
+}
+
+/// The name of this program, under which `ps` shows its supervisors.
+fn program_name() -> io::Result<CString> {
+    let path = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&path).file_name().unwrap_or_default();
+    Ok(CString::new(name.as_bytes())?)
+}
+
+impl SupervisorClient {
+    /// Starts a supervisor from `program`, the host's own executable, with the argument `owner`. If it is `lenient`, its
+    /// reapers may release what they started.
+    ///
+    /// # Errors
+    /// The system is out of resources, or can't start the program.
+    pub(crate) fn start(
+        program: &Path,
+        owner: &str,
+        lenient: bool,
+        confinement: Option<&CopyConfinement>,
+    ) -> io::Result<Self> {
+        let (control, theirs) = UnixStream::pair()?;
+        let theirs = dup_above_child_fds(&theirs.into())?;
+        let dev_null =
+            rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let dev_null = dup_above_child_fds(&dev_null)?;
+        let path = CString::new(program.as_os_str().as_bytes())?;
+        let mut argv = vec![program_name()?, CString::new(SUPERVISE_ARGUMENT)?];
+        if lenient {
+            argv.push(CString::new(LENIENT_ARGUMENT)?);
+        }
+        if let Some(confinement) = confinement {
+            for argument in confinement.to_arguments() {
+                argv.push(CString::new(argument.as_bytes())?);
+            }
+        }
+        argv.push(CString::new(owner)?);
+        let request = SpawnRequest {
+            path,
+            argv,
+            env: open_files::supervisor_environment()?,
+            cwd: c"/".to_owned(),
+            limits: ResourceLimits::default(),
+            host_exit_grace: Duration::ZERO,
+        };
+        let dev_null = dev_null.as_fd();
+        let pid = spawn(&request, &[dev_null, dev_null, dev_null, theirs.as_fd()])
+            .map_err(io::Error::from_raw_os_error)?;
+        orphans::register_supervisor(pid);
+        orphans::become_subreaper(lenient);
+        Ok(Self {
+            control,
+            pid,
+            reapers_spawned: 0,
+            has_exited: false,
+        })
+    }
+
+    /// Has a reaper forked that is connected to `socket`. Returns its number.
+    ///
+    /// # Errors
+    /// The supervisor is gone.
+    pub(crate) fn spawn_reaper(&mut self, socket: &UnixStream) -> io::Result<u64> {
+        self.reapers_spawned += 1;
+        // A program may have stopped the supervisor.
+        let _ = kill_process(self.pid, Signal::CONT);
+        let request = SupervisorRequest::SpawnReaper(self.reapers_spawned).encode();
+        send_with_fds(&self.control, &request, &[socket.as_fd()])?;
+        Ok(self.reapers_spawned)
+    }
+
+    /// Kills a reaper that doesn't respond, along with everything it started.
+    pub(crate) fn kill_reaper(&self, number: u64) {
+        // A program may have stopped the supervisor, too.
+        let _ = kill_process(self.pid, Signal::CONT);
+        let request = SupervisorRequest::KillReaper(number).encode();
+        let _ = send_with_fds(&self.control, &request, &[]);
+    }
+
+    /// Returns whether the supervisor has exited. While its socket is open, it only does so if it fails or is killed.
+    pub(crate) fn was_killed(&mut self) -> bool {
+        self.has_exited =
+            self.has_exited || !matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None));
+        self.has_exited
+    }
+}
+
+impl Drop for SupervisorClient {
+    fn drop(&mut self) {
+        if self.was_killed() {
+            return orphans::kill_and_reap(Some(self.pid));
+        }
+        // A program may have stopped the supervisor.
+        let _ = kill_process(self.pid, Signal::CONT);
+        // To the supervisor, this means that the host is gone.
+        let _ = self.control.shutdown(std::net::Shutdown::Both);
+        if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
+            let mut watched = [PollFd::new(&pidfd, PollFlags::IN)];
+            let timeout = Timespec::try_from(SUPERVISOR_EXIT_TIMEOUT).ok();
+            while poll(&mut watched, timeout.as_ref()) == Err(Errno::INTR) {}
+        }
+        if !self.was_killed() {
+            // It still kills orphans. If no thread can be started, it becomes a zombie until this process exits.
+            let pid = self.pid;
+            let thread = thread::Builder::new().stack_size(64 << 10);
+            let _ = thread.spawn(move || waitpid(Some(pid), WaitOptions::empty()));
+        }
+    }
+}
+
+/// Duplicates a descriptor to a number above those that become the child's own.
+fn dup_above_child_fds(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
+    Ok(fcntl_dupfd_cloexec(descriptor, 4)?)
+}
