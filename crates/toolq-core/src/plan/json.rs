@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde::ser::{Serialize, Serializer};
 
 use crate::plan::invocation_line;
+use crate::plan::rejected_call::RejectedCall;
 use crate::plan::schedule::TurnEstimate;
 use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
-use crate::plan::turn_plan::{PlannedBatch, PlannedCall, RejectedCall, TurnPlan};
+use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::types::{
     AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedText, ProblemDetail, Status,
 };

@@ -3,7 +3,8 @@
 
 use std::fmt::{self, Write};
 
-use crate::plan::turn_plan::{PlannedCall, RejectedCall, TurnPlan};
+use crate::plan::rejected_call::RejectedCall;
+use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration};
 use redact::Mask;
 

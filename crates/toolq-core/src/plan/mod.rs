@@ -7,6 +7,7 @@ mod invocation_line;
 mod json;
 mod mermaid;
 mod partition;
+mod rejected_call;
 mod saving;
 mod schedule;
 mod template_json;

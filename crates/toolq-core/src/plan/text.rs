@@ -10,7 +10,8 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 use crate::plan::invocation_line;
-use crate::plan::turn_plan::{PlannedCall, RejectedCall, TurnPlan};
+use crate::plan::rejected_call::RejectedCall;
+use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration, paint, truncate_to_columns};
 use crate::types::ProblemDetail;
 use redact::Mask;

@@ -7,18 +7,15 @@ mod agent_slots;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::plan::partition::BatchPartition;
+use crate::plan::rejected_call::{RejectedCall, SkipCause};
 use crate::plan::schedule::{SlotSchedule, TurnEstimate};
 use crate::text::format_duration;
-use crate::types::{
-    AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ProblemDetail, Rejection, Status,
-    ToolsConfig, Verdict,
-};
+use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
 
 /// What would happen to the calls of a turn.
 #[derive(Debug)]
@@ -56,26 +53,6 @@ pub struct PlannedCall<'a> {
     /// Time from the start of the turn to the start of the call. Calls beyond the concurrency limit wait for a free
     /// slot.
     pub start: Duration,
-}
-
-/// A call that won't run.
-#[derive(Debug, Clone, Copy)]
-pub struct RejectedCall<'a> {
-    /// The call as requested.
-    pub call: &'a Call,
-    /// Why.
-    pub cause: SkipCause<'a>,
-}
-
-/// Why a call won't run.
-#[derive(Debug, Clone, Copy)]
-pub enum SkipCause<'a> {
-    /// It was rejected.
-    Rejected(&'a Rejection),
-    /// An earlier call of this tool was rejected, and the tool has `on_failure: stop`.
-    AfterRejected(&'a str),
-    /// An earlier call of this tool ends the session.
-    AfterCompletion(&'a str),
 }
 
 impl<'a> TurnPlan<'a> {
@@ -244,33 +221,6 @@ impl PlannedCall<'_> {
         let settings =
             settings.map(|setting| format!("; {} by rule {}", setting.key, setting.glob));
         safety + &settings.collect::<String>()
-    }
-}
-
-impl<'a> RejectedCall<'a> {
-    /// Returns the reason: the status that the call would have.
-    pub fn reason(&self) -> Status {
-        match self.cause {
-            SkipCause::Rejected(rejection) => rejection.reason.status(),
-            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => Status::NotExecuted,
-        }
-    }
-
-    /// Returns one entry per problem; at least one.
-    pub fn details(&self) -> Cow<'a, [ProblemDetail]> {
-        match self.cause {
-            SkipCause::Rejected(rejection) => Cow::Borrowed(&rejection.details),
-            SkipCause::AfterCompletion(tool) => {
-                let message = format!("the preceding {tool} call ends the session");
-                Cow::Owned(vec![ProblemDetail::new("", message)])
-            }
-            SkipCause::AfterRejected(tool) => {
-                let message = format!(
-                    "the preceding {tool} call is rejected, and {tool} has `on_failure: stop`"
-                );
-                Cow::Owned(vec![ProblemDetail::new("", message)])
-            }
-        }
     }
 }
 

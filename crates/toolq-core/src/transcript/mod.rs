@@ -21,6 +21,8 @@ mod raw_call;
 mod recording;
 mod reply_pairing;
 mod response;
+mod response_error;
+mod response_usage;
 mod stream;
 
 pub use body_reader::{RecordedReply, StoredContentLoader};
@@ -30,7 +32,8 @@ pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
 pub use line_follower::{FollowedLine, LineFollower};
 pub use recording::Recording;
-pub use response::{ResponseError, check_call_count, parse_response};
+pub use response::{check_call_count, parse_response};
+pub use response_error::ResponseError;
 pub use stream::{
     PartialCall, ResponseAssembler, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent,
     StreamVendor, collect_turns, complete_partial_json, is_event_stream,

@@ -9,6 +9,8 @@ mod hints;
 mod http;
 mod leftovers;
 mod limits;
+mod masked_content;
+mod message_text;
 mod outcome_text;
 mod pieces;
 mod rejected;

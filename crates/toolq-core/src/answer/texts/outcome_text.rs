@@ -5,9 +5,6 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::time::Duration;
-
-use serde_json::value::RawValue;
 
 use crate::answer::texts::agent;
 use crate::answer::texts::command;
@@ -17,13 +14,15 @@ use crate::answer::texts::halted;
 use crate::answer::texts::http;
 use crate::answer::texts::leftovers;
 use crate::answer::texts::limits;
+use crate::answer::texts::masked_content::mask_content;
+use crate::answer::texts::message_text::{exceeded_limit, fill_message, message_key};
 use crate::answer::texts::pieces::join_lines;
 use crate::answer::texts::rejected;
 use crate::answer::texts::truncation;
-use crate::text::{format_duration, truncate};
+use crate::text::truncate;
 use crate::types::{
     Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates, Outcome,
-    ResultContent, Template, Tool,
+    ResultContent, Tool,
 };
 use redact::Mask;
 
@@ -212,85 +211,5 @@ fn explain_ending(
     match limits::suspect_limit(tool, ending, stderr) {
         Some(limit) => error_text.with_hint(limits::suspicion_hint(limit, tool)),
         None => error_text,
-    }
-}
-
-/// Returns the key of `messages` for an outcome.
-fn message_key(outcome: &Outcome) -> MessageKey {
-    match outcome {
-        Outcome::TimedOut { .. } => MessageKey::Timeout,
-        Outcome::Failed {
-            ending: CallEnding::HttpStatus(status),
-            ..
-        } => http::message_key(*status),
-        Outcome::Succeeded { .. }
-        | Outcome::Restored(_)
-        | Outcome::Failed { .. }
-        | Outcome::BadOutput { .. }
-        | Outcome::InternalError(_) => MessageKey::Failed,
-        Outcome::AgentFailed { .. } => MessageKey::AgentFailed,
-        Outcome::NotStarted(_)
-        | Outcome::TransportFailed(_)
-        | Outcome::MissingVariable(_)
-        | Outcome::ToolDrifted(_)
-        | Outcome::NoBacking => MessageKey::Unavailable,
-        Outcome::LogRefused(_) | Outcome::NotExecuted(_) => MessageKey::NotExecuted,
-        Outcome::Cancelled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
-        Outcome::InDoubt { .. } => MessageKey::InDoubt,
-        Outcome::Paused { .. } => MessageKey::Paused,
-        Outcome::Rejected(rejection) => rejected::message_key(rejection.reason),
-    }
-}
-
-/// Returns the time limit that ended the call, if one did.
-fn exceeded_limit(outcome: &Outcome) -> Option<Duration> {
-    match outcome {
-        Outcome::TimedOut { limit, .. }
-        | Outcome::InDoubt {
-            cause: DoubtCause::TimedOut(limit),
-            ..
-        } => Some(*limit),
-        _ => None,
-    }
-}
-
-/// Fills in a text from `messages`. Inserted values are never expanded again.
-fn fill_message(
-    template: &Template,
-    name: &str,
-    limit: Option<Duration>,
-    error_text: &ErrorText,
-) -> String {
-    let value = |path: &[String]| match path.join(".").as_str() {
-        "tool" => name.to_owned(),
-        // Without its period, so that it can stand inside a sentence.
-        "error" => error_text.error.trim_end_matches('.').to_owned(),
-        "details" => error_text.details.clone(),
-        "timeout" => limit.map(format_duration).unwrap_or_default(),
-        _ => String::new(),
-    };
-    template.fill(value)
-}
-
-fn mask_content(content: ResultContent, mask: &Mask) -> ResultContent {
-    match content {
-        ResultContent::Text(text) => ResultContent::Text(match mask.apply(&text) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(masked) => masked,
-        }),
-        ResultContent::Blocks(blocks) => ResultContent::Blocks(
-            blocks
-                .into_iter()
-                .filter_map(|block| mask_block(block, mask))
-                .collect(),
-        ),
-    }
-}
-
-/// Masks a block; drops it if the masked text is no longer JSON.
-fn mask_block(block: Box<RawValue>, mask: &Mask) -> Option<Box<RawValue>> {
-    match mask.apply(block.get()) {
-        Cow::Borrowed(_) => Some(block),
-        Cow::Owned(masked) => RawValue::from_string(masked).ok(),
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use serde_json::value::RawValue;
 
-use crate::check::fill::path_texts::{anchor_path, anchored_path_start};
+use crate::check::fill::path_anchor::{anchor_path, anchored_path_start};
 use crate::check::fill::template_values::{
     ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
 };

@@ -1,9 +1,9 @@
-//! Finds the paths within arguments and variables: where a path begins, how it is handed over, and which texts a
-//! program could open.
+//! Finds the paths within arguments, variables and other values: the texts that a program could open.
 
 use std::borrow::Cow;
 
 use crate::check::fill::finished_text::FinishedText;
+use crate::check::fill::path_anchor::path_start;
 use crate::check::fill::template_values::{find_value, value_text};
 use crate::json::json_pointer;
 use crate::json::{Input, JsonText};
@@ -11,8 +11,6 @@ use crate::types::{
     BodyTemplate, CommandBacking, McpBacking, StdinSource, Template, TemplatePart, Tool,
 };
 
-/// Ends the text before a path in an argument, as in `--file={path}` and `HEAD:{path}`.
-const PATH_SEPARATORS: [char; 2] = ['=', ':'];
 /// Where programs split what they read from a variable or stdin, as `xargs` and `tar --files-from=-` do.
 const LIST_SEPARATORS: [char; 10] = [' ', '\t', '\n', '\r', ':', ',', ';', '"', '\'', '\\'];
 
@@ -35,53 +33,6 @@ impl PathText {
             text,
             is_guess: false,
         }
-    }
-}
-
-/// Returns the path with `./` before it, unless it can't be mistaken for anything but a path: an option, a variable
-/// (`A=1`), a host or a revision (`h:x`), a response file (`@x`).
-pub(crate) fn anchor_path(path: &str) -> Cow<'_, str> {
-    let first = path.split('/').next().unwrap_or_default();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ' ');
-    if first.chars().all(is_plain) && !first.starts_with(['-', ' ']) {
-        Cow::Borrowed(path)
-    } else {
-        Cow::Owned(format!("./{path}"))
-    }
-}
-
-/// Returns the length of the author's text before a path that begins with an input named in `paths`. `None` if the
-/// template has no such path.
-pub(crate) fn anchored_path_start(
-    template: &Template,
-    paths: &[Vec<String>],
-    input: &Input,
-) -> Option<usize> {
-    let start = path_start(template);
-    let mut parts = template.parts.as_slice();
-    if let [TemplatePart::Text(text), rest @ ..] = parts {
-        if text.len() > start {
-            return None;
-        }
-        parts = rest;
-    }
-    let first = parts.iter().find(|part| match part {
-        TemplatePart::Value { path, .. } => {
-            input.value_at(path).is_some_and(|raw| raw.get() != "\"\"")
-        }
-        _ => true,
-    });
-    match first {
-        Some(TemplatePart::Value { path, .. }) if paths.contains(path) => Some(start),
-        _ => None,
-    }
-}
-
-/// Returns where the path begins in the text before the first placeholder: after its last `=` or `:`.
-fn path_start(template: &Template) -> usize {
-    match template.parts.first() {
-        Some(TemplatePart::Text(text)) => text.rfind(PATH_SEPARATORS).map_or(0, |index| index + 1),
-        _ => 0,
     }
 }
 

@@ -4,7 +4,6 @@
 //! Checks the structure first, then the schemas, then what the settings mean together. Whether programs, directories
 //! and variables exist on this machine is checked in `lints::environment`.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +12,9 @@ use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::template::is_variable_name;
 use crate::tools_file::keys::{Defaults, ToolsFile};
 use crate::tools_file::lints::when_schema;
-use crate::tools_file::resolve::agent;
+use crate::tools_file::resolve::agent_checks;
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::builtins;
 use crate::tools_file::resolve::context::{CheckContext, ToolContext};
@@ -27,6 +25,7 @@ use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::output_schema;
 use crate::tools_file::resolve::prices;
 use crate::tools_file::resolve::resource_limits;
+use crate::tools_file::resolve::secrets;
 use crate::tools_file::resolve::server::{self, ServersByName};
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::tool;
@@ -36,7 +35,7 @@ use crate::tools_file::secret_names::guess_secret_names;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::{YamlNode, parse_yaml};
 use crate::tools_lock::LockUse;
-use crate::types::{Backing, FileProblem, MessageTemplates, Span, Template, Tool, ToolsConfig};
+use crate::types::{FileProblem, MessageTemplates, Span, Tool, ToolsConfig};
 
 /// Calls that run at once if the file doesn't say.
 const DEFAULT_CONCURRENCY: usize = 10;
@@ -127,7 +126,7 @@ fn resolve_tools_file(
         context.diagnostics,
     ));
     let tools = ToolsConfig {
-        secrets: resolve_secrets(file, &tools, &servers, context.diagnostics),
+        secrets: secrets::resolve_secrets(file, &tools, &servers, context.diagnostics),
         servers: servers.into_values().collect(),
         concurrency: resolve_concurrency(&file.concurrency, context.diagnostics),
         tools,
@@ -139,7 +138,7 @@ fn resolve_tools_file(
         prices: prices::resolve_prices(&file.prices, context.diagnostics),
         digest: HEXLOWER.encode(&Sha256::digest(text)),
     };
-    agent::check_agents(file, &tools, context.diagnostics);
+    agent_checks::check_agents(file, &tools, context.diagnostics);
     tools
 }
 
@@ -232,56 +231,4 @@ fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) ->
         );
     }
     NonZeroUsize::new(given.value as usize).unwrap_or(default)
-}
-
-/// Returns the names under `secrets`, and those of the variables that are used for credentials.
-fn resolve_secrets(
-    file: &ToolsFile,
-    tools: &[Arc<Tool>],
-    servers: &ServersByName,
-    diagnostics: &mut Diagnostics<'_>,
-) -> Vec<String> {
-    let mut names = BTreeSet::new();
-    for name in file.secrets.items() {
-        if !is_variable_name(&name.value) {
-            diagnostics.error(
-                name.span,
-                format!(
-                    "`{}` isn't a valid name for an environment variable",
-                    name.value
-                ),
-                "",
-                "`secrets` lists the names of variables, never their values",
-            );
-        }
-        names.insert(name.value.clone());
-    }
-    let backings = tools.iter().filter_map(|tool| tool.backing.as_ref());
-    for template in backings.flat_map(confidential_templates) {
-        names.extend(template.env_names().map(str::to_owned));
-    }
-    let server_secrets = servers.values().flat_map(|server| server.secret_names());
-    names.extend(server_secrets.map(str::to_owned));
-    names.into_iter().collect()
-}
-
-/// Returns the templates whose variables are secrets.
-fn confidential_templates(backing: &Backing) -> Vec<&Template> {
-    let templates = |pairs| -> &[(String, Template)] { pairs };
-    let api_key = match backing {
-        Backing::Agent(agent) => agent.api_key.as_ref(),
-        Backing::Command(_) | Backing::Http(_) | Backing::Mcp(_) | Backing::Builtin(_) => None,
-    };
-    let (one, other) = match backing {
-        Backing::Command(command) => (templates(&command.env), templates(&[])),
-        Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
-        Backing::Agent(agent) => (templates(&agent.headers), templates(&[])),
-        // The variables of a server belong to the server, not to one of its tools.
-        Backing::Mcp(_) | Backing::Builtin(_) => return Vec::new(),
-    };
-    let pairs = one.iter().chain(other);
-    api_key
-        .into_iter()
-        .chain(pairs.map(|(_, template)| template))
-        .collect()
 }

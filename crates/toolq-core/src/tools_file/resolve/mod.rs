@@ -1,6 +1,7 @@
 //! Resolves keys as written into the tools that calls are checked against, with all defaults applied.
 
 mod agent;
+mod agent_checks;
 mod agent_tool_checks;
 mod argument;
 mod attempt_limits;
@@ -24,10 +25,12 @@ mod prices;
 mod replay_settings;
 mod resource_limits;
 mod schema_presence;
+mod secrets;
 mod server;
 mod server_tools;
 mod server_transport;
 mod setting_layers;
+mod stdin;
 mod tool;
 mod tool_name;
 mod tool_rules;

@@ -18,7 +18,7 @@ use crate::transcript::detect;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::dispatch;
 use crate::transcript::input_error::{InputError, LineCol};
-use crate::transcript::response::find_stream_error;
+use crate::transcript::response_error::find_stream_error;
 use crate::transcript::stream::decoder::event_error::{EventError, FailureKind};
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;

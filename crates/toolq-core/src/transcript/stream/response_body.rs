@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::json::{JsonText, ParsedObject, to_json_line};
 use crate::transcript::formats::common::{DocumentResult, api_dialect};
-use crate::transcript::response::parse_usage;
+use crate::transcript::response_usage::parse_usage;
 use crate::transcript::stream::block::Block;
 use crate::transcript::stream::block_content::{GrowingTexts, format_member, text_piece};
 use crate::types::{Api, Usage};

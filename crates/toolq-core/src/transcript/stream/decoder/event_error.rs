@@ -1,7 +1,7 @@
 //! Why an event of a stream can't be used.
 
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::response::ResponseError;
+use crate::transcript::response_error::ResponseError;
 
 #[derive(Debug)]
 pub(crate) enum FailureKind {

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::transcript::formats::common::api_dialect;
-use crate::transcript::response::ResponseError;
+use crate::transcript::response_error::ResponseError;
 use crate::transcript::stream::decoder::{FailureKind, StreamDecoder};
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use crate::transcript::response::{ResponseError, parse_response};
+use crate::transcript::response::parse_response;
+use crate::transcript::response_error::ResponseError;
 use crate::transcript::stream::decoder::response::tests::complete_calls;
 use crate::transcript::stream::{ResponseAssembler, StreamDecoder, StreamEvent, collect_turns};
 use crate::types::{Api, Call};

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::transcript::response::{ResponseError, parse_response};
+use crate::transcript::response::parse_response;
+use crate::transcript::response_error::ResponseError;
 use crate::transcript::stream::decoder::response::tests::{
     assemble, assemble_with_early_calls, debug_calls,
 };

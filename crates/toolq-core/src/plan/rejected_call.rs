@@ -1,0 +1,52 @@
+//! The calls of a turn that won't run.
+
+use std::borrow::Cow;
+
+use crate::types::{Call, ProblemDetail, Rejection, Status};
+
+/// A call that won't run.
+#[derive(Debug, Clone, Copy)]
+pub struct RejectedCall<'a> {
+    /// The call as requested.
+    pub call: &'a Call,
+    /// Why.
+    pub cause: SkipCause<'a>,
+}
+
+/// Why a call won't run.
+#[derive(Debug, Clone, Copy)]
+pub enum SkipCause<'a> {
+    /// It was rejected.
+    Rejected(&'a Rejection),
+    /// An earlier call of this tool was rejected, and the tool has `on_failure: stop`.
+    AfterRejected(&'a str),
+    /// An earlier call of this tool ends the session.
+    AfterCompletion(&'a str),
+}
+
+impl<'a> RejectedCall<'a> {
+    /// Returns the reason: the status that the call would have.
+    pub fn reason(&self) -> Status {
+        match self.cause {
+            SkipCause::Rejected(rejection) => rejection.reason.status(),
+            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => Status::NotExecuted,
+        }
+    }
+
+    /// Returns one entry per problem; at least one.
+    pub fn details(&self) -> Cow<'a, [ProblemDetail]> {
+        match self.cause {
+            SkipCause::Rejected(rejection) => Cow::Borrowed(&rejection.details),
+            SkipCause::AfterCompletion(tool) => {
+                let message = format!("the preceding {tool} call ends the session");
+                Cow::Owned(vec![ProblemDetail::new("", message)])
+            }
+            SkipCause::AfterRejected(tool) => {
+                let message = format!(
+                    "the preceding {tool} call is rejected, and {tool} has `on_failure: stop`"
+                );
+                Cow::Owned(vec![ProblemDetail::new("", message)])
+            }
+        }
+    }
+}
