@@ -2,6 +2,7 @@
 
 mod answer;
 mod builder;
+mod callback_sink;
 mod collector;
 mod error;
 mod event;

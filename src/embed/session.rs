@@ -9,15 +9,15 @@ use tokio::io::AsyncRead;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::transcript::{InputError, StreamEvent};
 use toolq_core::types::{
-    Call, CheckedCall, EmitError, Event as EngineEvent, EventSink, InputLayout, ResumeState, Tool,
-    ToolsConfig, Turn,
+    Call, CheckedCall, EmitError, InputLayout, ResumeState, Tool, ToolsConfig, Turn,
 };
 use toolq_engine::{MessageSource as _, PriorCalls};
 use toolq_log::SessionLog;
 
-use crate::embed::collector::{CallStatuses, ReplyCollector};
+use crate::embed::callback_sink::CallbackSink;
+use crate::embed::collector::ReplyCollector;
 use crate::embed::error::Error;
-use crate::embed::event::{Event, EventCallback};
+use crate::embed::event::EventCallback;
 use crate::embed::message::read_message;
 use crate::embed::reply::Reply;
 use crate::embed::runtime_engine::RuntimeEngine;
@@ -219,57 +219,5 @@ impl PriorCalls for NoPriorCalls {
 
     fn resume_state(&self, _: &CheckedCall) -> Result<ResumeState, Infallible> {
         Ok(ResumeState::NotStarted)
-    }
-}
-
-/// Writes events to the log first, then calls the callback.
-struct CallbackSink<'a, 'c> {
-    log: Option<&'a mut SessionLog>,
-    mask: &'a Mask,
-    callback: Option<&'a mut EventCallback<'c>>,
-    /// How the calls ended, by turn and position.
-    statuses: CallStatuses,
-}
-
-impl<'a, 'c> CallbackSink<'a, 'c> {
-    fn new(
-        log: Option<&'a mut SessionLog>,
-        mask: &'a Mask,
-        callback: &'a mut Option<EventCallback<'c>>,
-    ) -> Self {
-        Self {
-            log,
-            mask,
-            callback: callback.as_mut(),
-            statuses: CallStatuses::new(),
-        }
-    }
-}
-
-impl EventSink for CallbackSink<'_, '_> {
-    fn emit(&mut self, events: &[EngineEvent<'_>]) -> Result<(), EmitError> {
-        let result = match &mut self.log {
-            Some(log) => log.emit(events),
-            None => Ok(()),
-        };
-        for event in events {
-            if let EngineEvent::Finished { call, outcome, .. } = event
-                && call.parent.is_none()
-            {
-                let place = (call.turn, call.position);
-                self.statuses.insert(place, outcome.status());
-            }
-        }
-        if let Some(callback) = &mut self.callback {
-            let events = events
-                .iter()
-                .filter_map(|event| Event::from_engine(event, self.mask));
-            events.for_each(|event| callback(&event));
-        }
-        result
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.log.as_mut().map_or(Ok(()), |log| log.flush())
     }
 }

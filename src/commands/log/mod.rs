@@ -3,6 +3,7 @@
 mod cost;
 mod export;
 mod log_files;
+mod log_printer;
 mod prune;
 mod resolve;
 mod show;

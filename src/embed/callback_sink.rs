@@ -1,0 +1,60 @@
+//! Passes the events of a message to the log and to the caller.
+
+use redact::Mask;
+use toolq_core::types::{EmitError, Event as EngineEvent, EventSink};
+use toolq_log::SessionLog;
+
+use crate::embed::collector::CallStatuses;
+use crate::embed::event::{Event, EventCallback};
+
+/// Writes events to the log first, then calls the callback.
+pub(crate) struct CallbackSink<'a, 'c> {
+    log: Option<&'a mut SessionLog>,
+    mask: &'a Mask,
+    callback: Option<&'a mut EventCallback<'c>>,
+    /// How the calls ended, by turn and position.
+    pub(crate) statuses: CallStatuses,
+}
+
+impl<'a, 'c> CallbackSink<'a, 'c> {
+    pub(crate) fn new(
+        log: Option<&'a mut SessionLog>,
+        mask: &'a Mask,
+        callback: &'a mut Option<EventCallback<'c>>,
+    ) -> Self {
+        Self {
+            log,
+            mask,
+            callback: callback.as_mut(),
+            statuses: CallStatuses::new(),
+        }
+    }
+}
+
+impl EventSink for CallbackSink<'_, '_> {
+    fn emit(&mut self, events: &[EngineEvent<'_>]) -> Result<(), EmitError> {
+        let result = match &mut self.log {
+            Some(log) => log.emit(events),
+            None => Ok(()),
+        };
+        for event in events {
+            if let EngineEvent::Finished { call, outcome, .. } = event
+                && call.parent.is_none()
+            {
+                let place = (call.turn, call.position);
+                self.statuses.insert(place, outcome.status());
+            }
+        }
+        if let Some(callback) = &mut self.callback {
+            let events = events
+                .iter()
+                .filter_map(|event| Event::from_engine(event, self.mask));
+            events.for_each(|event| callback(&event));
+        }
+        result
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.log.as_mut().map_or(Ok(()), |log| log.flush())
+    }
+}
