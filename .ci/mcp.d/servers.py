@@ -3,7 +3,7 @@
 import json
 import tempfile
 
-from kit import PYTHON_1, everything_printed
+from kit import INSPECTOR, PYTHON_1, TOOLQ, everything_printed, run
 from part_report import PartReport
 from real_servers import RealServers, call_blocks, page_server
 
@@ -41,6 +41,14 @@ def check_calls(report, servers):
     report.check("no process is left", servers.processes_left() == [], servers.processes())
 
 
+def check_serve(report, servers):
+    """A client of `toolq serve` reaches another server behind it."""
+    tool, arguments, expected = servers.calls()["filesystem"]
+    call = ["--method", "tools/call", "--tool-name", tool, "--tool-arg", f"path={arguments['path']}"]
+    result = run([*INSPECTOR, *call, "--protocol-era", "auto", TOOLQ, "serve", "-q"], cwd=servers.directory)
+    check_exit(report, f"serve: {tool} for the Inspector", result, 0, expected)
+
+
 def check_drift(report, servers):
     """Another version of a server has other descriptions; the other servers are as they were."""
     commands = servers.commands()
@@ -72,6 +80,7 @@ with tempfile.TemporaryDirectory() as directory, page_server() as url:
         check_exit(report, "servers lock", servers.toolq("servers", "lock"), 0)
         check_eras(report, servers)
         check_calls(report, servers)
+        check_serve(report, servers)
     with report.guard("drift"):
         check_drift(report, servers)
         check_failure(report, servers)
