@@ -2,8 +2,9 @@
 
 use super::*;
 
-use crate::scheduler::running_call::tests::job;
+use crate::scheduler::running_call::tests::{job, running_call};
 use toolq_core::testing::{sample_answer, sample_call};
+use toolq_core::types::PriorAttempts;
 
 fn call_ref(position: usize, batch: Option<usize>) -> CallRef {
     CallRef::new(&sample_call(position, "t", "{}"), batch)
@@ -61,4 +62,63 @@ fn a_batch_starts_with_its_unfinished_calls() {
     assert_eq!(batch_from(&queue, 1), [1, 4]);
     assert_eq!(batch_from(&queue, 3), [0; 0]);
     assert_eq!(batch_from(&queue, 5), [5]);
+}
+
+/// Such a call isn't answered with "not executed": it may have had its effect.
+#[test]
+fn a_call_may_be_in_doubt_until_its_probe_or_its_agent_says_more() {
+    let waiting = |needs_probe, has_nested_doubt: Option<bool>| {
+        let job = CallJob {
+            needs_probe,
+            prior_attempts: has_nested_doubt.map(|has_nested_doubt| PriorAttempts {
+                count: 1,
+                idempotency_key: None,
+                has_nested_doubt,
+            }),
+            ..Arc::into_inner(job(None)).unwrap()
+        };
+        CallState::Waiting(Arc::new(job))
+    };
+    let running = |is_probing| {
+        let mut run = running_call(None, "key");
+        run.is_probing = is_probing;
+        CallState::Running(run)
+    };
+    for (state, may_be_in_doubt) in [
+        (waiting(false, None), false),
+        (waiting(false, Some(false)), false),
+        (waiting(false, Some(true)), true),
+        (waiting(true, None), true),
+        (waiting(true, Some(false)), true),
+        (running(false), false),
+        (running(true), true),
+        (CallState::Finishing, false),
+        (answered(0), false),
+    ] {
+        assert_eq!(state.may_be_in_doubt(), may_be_in_doubt, "{state:?}");
+    }
+}
+
+#[test]
+fn only_running_calls_are_running() {
+    let mut queue = CallQueue::default();
+    for (position, batch) in [None, Some(0), Some(0), Some(1)].into_iter().enumerate() {
+        queue.push(call_ref(position, batch), CallState::Waiting(job(None)));
+    }
+    queue.set_answer(0, sample_answer(&call_ref(0, None), "done", false));
+    for number in [1, 2] {
+        assert!(queue.running_call(number).is_none());
+        queue.set_running(number, running_call(None, "key"));
+        let (call, _) = queue.running_call(number).unwrap();
+        assert_eq!(call.position, number);
+    }
+    let batches = |queue: &mut CallQueue| -> Vec<Option<usize>> {
+        queue.running_calls().map(|(batch, _)| batch).collect()
+    };
+    assert_eq!(batches(&mut queue), [Some(0), Some(0)]);
+    let taken = queue.take_state(1);
+    assert!(matches!(taken, Some((_, CallState::Running(_)))));
+    assert_eq!(batches(&mut queue), [Some(0)]);
+    assert!(!queue.is_empty());
+    assert!(CallQueue::default().is_empty());
 }

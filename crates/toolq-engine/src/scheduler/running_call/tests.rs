@@ -6,7 +6,7 @@ use super::*;
 
 use crate::scheduler::permits::ConcurrencyLimit;
 use toolq_core::testing::{accepted_call, sample_tool};
-use toolq_core::types::{Tool, Verdict};
+use toolq_core::types::{AgentInvocation, Tool, Verdict};
 
 pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
     let timeout = CallTimeouts {
@@ -32,7 +32,7 @@ pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
 }
 
 /// Returns a call that starts 100 seconds after the engine.
-fn running_call(total: Option<u64>, key: &str) -> RunningCall {
+pub(crate) fn running_call(total: Option<u64>, key: &str) -> RunningCall {
     let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
     let job = job(total.map(Duration::from_secs));
     RunningCall::new(
@@ -73,4 +73,49 @@ fn jitter_follows_from_the_idempotency_key() {
     ] {
         assert_eq!(running_call(None, key).jitter_seed(), seed, "{key}");
     }
+}
+
+#[test]
+fn attempts_are_counted_over_all_runs() {
+    for (prior_count, attempt) in [(None, 1), (Some(1), 2), (Some(3), 4)] {
+        let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
+        let job = CallJob {
+            prior_attempts: prior_count.map(|count| PriorAttempts {
+                count,
+                idempotency_key: None,
+                has_nested_doubt: false,
+            }),
+            ..Arc::into_inner(job(None)).unwrap()
+        };
+        let key = "key".to_owned();
+        let run = RunningCall::new(Arc::new(job), key, Duration::ZERO, permit.unwrap());
+        assert_eq!(run.attempt, attempt);
+        assert_eq!(run.prior_attempts, attempt - 1);
+    }
+}
+
+#[test]
+fn an_attempt_is_canceled_once() {
+    let mut run = running_call(None, "key");
+    let (cancel, mut canceled) = oneshot::channel();
+    run.cancel = Some(cancel);
+    run.cancel_attempt();
+    assert_eq!(canceled.try_recv(), Ok(()));
+    run.cancel_attempt();
+}
+
+/// Only the calls of agents count what a model uses.
+#[test]
+fn the_call_of_an_agent_is_known_by_what_it_runs() {
+    let invocation = Invocation::Agent(AgentInvocation { prompt: None });
+    let of_command = job(None);
+    assert!(!of_command.is_agent());
+    let mut of_agent = Arc::into_inner(of_command).unwrap();
+    of_agent.accepted.invocation = Some(invocation);
+    assert!(of_agent.is_agent());
+    let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
+    let key = "key".to_owned();
+    let run = RunningCall::new(Arc::new(of_agent), key, Duration::ZERO, permit.unwrap());
+    assert!(run.agent_usage.is_some());
+    assert!(running_call(None, "key").agent_usage.is_none());
 }
