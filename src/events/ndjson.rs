@@ -119,6 +119,15 @@ impl NdjsonSink {
                 turn: *turn,
                 ..EventLine::new("queue_drained")
             }),
+            Event::AgentStarted { .. }
+            | Event::AgentProgress { .. }
+            | Event::AgentCompleted { .. } => self.handle_agent_event(event),
+        }
+    }
+
+    /// Handles what happens to an agent itself. What happens to its calls is like for any other call.
+    fn handle_agent_event(&mut self, event: &Event<'_>) {
+        match event {
             Event::AgentStarted { call, agent } => {
                 self.write_agent_event(call, agent, EventLine::new("agent_started"));
             }
@@ -133,17 +142,13 @@ impl NdjsonSink {
                 agent,
                 duration,
             } => {
-                let duration_ms = Some(duration_to_ms(*duration));
-                let line = EventLine::new("agent_completed");
-                self.write_agent_event(
-                    call,
-                    agent,
-                    EventLine {
-                        duration_ms,
-                        ..line
-                    },
-                );
+                let line = EventLine {
+                    duration_ms: Some(duration_to_ms(*duration)),
+                    ..EventLine::new("agent_completed")
+                };
+                self.write_agent_event(call, agent, line);
             }
+            _ => {}
         }
     }
 

@@ -103,15 +103,21 @@ impl AgentRunner {
                 return timed_out.into();
             }
         };
-        let outcome = match result {
-            Ok((text, ending)) => output(&text).into_outcome(ending, String::new),
-            Err(AgentError::Outcome(outcome)) => outcome,
-            Err(AgentError::Failure(fault)) => Outcome::AgentFailed {
+        match result {
+            Ok((text, ending)) => output(&text).into_outcome(ending, String::new).into(),
+            Err(error) => self.failure_outcome(error, output(&text_so_far)).into(),
+        }
+    }
+
+    /// Returns the outcome of an agent that gave no answer. `output` holds the last text of its model.
+    fn failure_outcome(&self, error: AgentError, output: OutputCollector) -> Outcome {
+        match error {
+            AgentError::Outcome(outcome) => outcome,
+            AgentError::Failure(fault) => Outcome::AgentFailed {
                 failure: self.mask_failure(fault),
-                output: output(&text_so_far).into_output(String::new()),
+                output: output.into_output(String::new()),
             },
-        };
-        outcome.into()
+        }
     }
 
     /// Returns the outcome of `attempt_completion`, whose `result` is the final answer.

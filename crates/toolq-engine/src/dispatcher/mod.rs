@@ -3,6 +3,7 @@
 //! A call goes through `arrive`, `start`, `task_events` and `finish`, in this order. `effects` is the work list of what the
 //! end of a call does to others, and `halt` stops all calls.
 
+mod agent_requests;
 mod arrive;
 mod attempt_tasks;
 mod concurrent_turns;

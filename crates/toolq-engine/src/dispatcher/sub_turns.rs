@@ -10,14 +10,12 @@ use std::task::Poll;
 use crate::agent;
 use crate::attempt::AttemptResult;
 use crate::control::RunControl;
-use crate::dispatcher::handle::{AgentRequest, SubTurnAnswers, SubTurnRequest};
+use crate::dispatcher::handle::{SubTurnAnswers, SubTurnRequest};
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::turn_loop::{Dispatcher, TurnStats};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
-use toolq_core::types::{
-    AgentUsage, CallAnswer, CallRef, Event, EventSink, HaltCause, ModelResponse, TurnOrigin,
-};
+use toolq_core::types::{CallAnswer, CallRef, EventSink, HaltCause, TurnOrigin};
 
 /// The running turns of agents, and the engines of agents between two turns.
 #[derive(Default)]
@@ -46,7 +44,8 @@ pub(crate) struct FinishedSubTurn {
 }
 
 impl<'e> SubTurns<'e> {
-    fn start(
+    /// Starts a turn of the agent that works on the call `parent`, which has this number.
+    pub(crate) fn start(
         &mut self,
         call_number: usize,
         mut engine: EngineState,
@@ -107,6 +106,24 @@ impl<'e> SubTurns<'e> {
         None
     }
 
+    /// Takes the engine that ran the last turn of this call's agent. `None` before its first turn.
+    pub(crate) fn take_idle_engine(&mut self, call_number: usize) -> Option<EngineState> {
+        self.idle_engines.remove(&call_number)
+    }
+
+    /// Sets where the calls in the latest response of an agent's model come from.
+    pub(crate) fn set_origin(&mut self, call_number: usize, turn: usize, origin: TurnOrigin) {
+        self.origins.insert(call_number, (turn, origin));
+    }
+
+    /// Takes where the calls of a turn come from. `None` if its response isn't complete.
+    pub(crate) fn take_origin(&mut self, call_number: usize, turn: usize) -> Option<TurnOrigin> {
+        let latest = self.origins.remove(&call_number);
+        latest
+            .filter(|(response_turn, _)| *response_turn == turn)
+            .map(|(_, origin)| origin)
+    }
+
     /// Drops the engine of this call's agent, which has ended.
     pub(crate) fn drop_engine(&mut self, call_number: usize) {
         self.idle_engines.remove(&call_number);
@@ -115,84 +132,6 @@ impl<'e> SubTurns<'e> {
 }
 
 impl Dispatcher<'_> {
-    /// Handles a request of an agent. Requests of an agent that has already ended are ignored.
-    pub(crate) fn handle_agent_request(&mut self, number: usize, request: AgentRequest) {
-        let Some((call, run)) = self.queue.running_call(number) else {
-            return;
-        };
-        let agent = run.job.accepted.tool.name.as_str();
-        match request {
-            AgentRequest::Progress {
-                turn,
-                max_turns,
-                reply,
-            } => {
-                let event = Event::AgentProgress {
-                    call,
-                    agent,
-                    turn,
-                    max_turns,
-                };
-                let _ = reply.send(self.sink.emit(&[event]));
-            }
-            AgentRequest::Message {
-                turn,
-                message,
-                response,
-                reply,
-            } => {
-                if let Some((response, _)) = response.as_deref() {
-                    let origin = response_origin(response);
-                    self.sub_turns.origins.insert(number, (turn, origin));
-                    if let Some(usage) = &mut run.agent_usage {
-                        count_response(usage, response);
-                    }
-                }
-                // A response restored from the log was already emitted by the run that received it.
-                let response = response.as_deref();
-                let response =
-                    response.and_then(|(response, digest)| Some((response, digest.as_deref()?)));
-                let event = Event::AgentMessage {
-                    call,
-                    message: &message,
-                    response,
-                    turn,
-                };
-                let _ = reply.send(self.sink.emit(&[event]));
-            }
-            AgentRequest::PartialInput { call, input_so_far } => {
-                let tools = &self.engine.settings.tools;
-                let event = Event::PartialInput {
-                    call: &call,
-                    tool: tools.get(&call.tool_name).map(|tool| &**tool),
-                    input_so_far: &input_so_far,
-                };
-                let _ = self.sink.emit(&[event]);
-            }
-            AgentRequest::AbortedUsage { model, tokens } => {
-                if let Some(usage) = &mut run.agent_usage {
-                    usage.record_aborted(&model, tokens);
-                }
-            }
-            AgentRequest::SubTurn(turn) => {
-                let parent = Arc::new(call.clone());
-                let idle_engine = self.sub_turns.idle_engines.remove(&number);
-                let mut engine = idle_engine.unwrap_or_else(|| {
-                    self.engine
-                        .for_agent(Arc::clone(&turn.tools), Arc::clone(&turn.scope))
-                });
-                let recorded = self.sub_turns.origins.remove(&number);
-                let recorded = recorded
-                    .filter(|(response_turn, _)| *response_turn == turn.turn_number)
-                    .map(|(_, origin)| origin);
-                // The calls of a streaming response may start before it is complete and recorded.
-                engine.turn_origin = recorded.or_else(|| turn.origin.clone()).unwrap_or_default();
-                self.sub_turns
-                    .start(number, engine, parent, turn, self.sink);
-            }
-        }
-    }
-
     /// Hands the answers of a finished turn to its agent. If the agent's attempt has already ended, finishes that, too.
     pub(crate) fn finish_sub_turn(&mut self, number: usize, finished: FinishedSubTurn) {
         if let Some((_, run)) = self.queue.running_call(number)
@@ -220,20 +159,6 @@ impl Dispatcher<'_> {
         };
         self.finish_attempt(number, result);
     }
-}
-
-fn response_origin(response: &ModelResponse) -> TurnOrigin {
-    TurnOrigin {
-        input: None,
-        message_id: response.message_id.clone(),
-        model: response.model.clone(),
-    }
-}
-
-fn count_response(usage: &mut AgentUsage, response: &ModelResponse) {
-    usage.turns += 1;
-    let model = response.model.clone().unwrap_or_default();
-    *usage.usage.entry(model).or_default() += response.usage;
 }
 
 /// Collects the answers of a turn, in call order, for its agent.
