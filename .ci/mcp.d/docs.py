@@ -5,6 +5,7 @@ With README=update in the environment, their output is updated instead.
 
 import os
 import re
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -17,13 +18,13 @@ SESSION = re.compile(r"```text\n\$ (?P<command>.*)\n(?P<output>[^`]*)```")
 
 def make_commands(directory):
     """Puts what a reader would have in PATH into a directory: npx, which runs the kit's Inspector, and python3."""
-    inspector = " ".join(INSPECTOR[:-1])
+    inspector = shlex.join(INSPECTOR[:-1])
     npx = Path(directory, "npx")
     npx.write_text(f'#!/bin/sh\n[ "$1 $2" = "-y @modelcontextprotocol/inspector@2.12.0" ] || exit 1\nshift 2\nexec {inspector} "$@"\n')
     npx.chmod(0o755)
     # Not a link: Python finds its packages by the path by which it was started.
     python = Path(directory, "python3")
-    python.write_text(f'#!/bin/sh\nexec {PYTHON_2 / "python"} "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(str(PYTHON_2 / "python"))} "$@"\n')
     python.chmod(0o755)
 
 
