@@ -1,8 +1,9 @@
-"""Eight real servers of both eras as backings: their lock, a call of each in one run, and what tools.lock says of drift."""
+"""Real servers of both eras as backings, eight on stdio and two over HTTP: their lock, calls, and drift."""
 
 import json
 import tempfile
 
+from http_backings import http_backings
 from kit import INSPECTOR, PYTHON_1, TOOLQ, everything_printed, run
 from part_report import PartReport
 from real_servers import RealServers, call_blocks, page_server
@@ -73,6 +74,17 @@ def check_failure(report, servers):
     report.check("no process is left in the end", servers.processes_left() == [], servers.processes())
 
 
+def check_http(report, directory):
+    def toolq(*arguments, **options):
+        return run([TOOLQ, *arguments], cwd=directory, **options)
+
+    check_exit(report, "HTTP: servers lock", toolq("servers", "lock"), 0)
+    check_exit(report, "HTTP: one server of each era", toolq("servers"), 0, "(legacy)", "(modern)")
+    calls = [("everything_get-sum", {"a": 2, "b": 40}), ("modern_add", {"a": 2, "b": 40})]
+    result = toolq("run", "-q", "--no-log", input=call_blocks(calls))
+    report.check("HTTP: run", result.stdout.count("42") == len(calls), everything_printed(result))
+
+
 report = PartReport("servers")
 with tempfile.TemporaryDirectory() as directory, page_server() as url:
     servers = RealServers(directory, LEGACY_SERVERS + MODERN_SERVERS, url)
@@ -84,4 +96,6 @@ with tempfile.TemporaryDirectory() as directory, page_server() as url:
     with report.guard("drift"):
         check_drift(report, servers)
         check_failure(report, servers)
+with report.guard("HTTP"), tempfile.TemporaryDirectory() as directory, http_backings(directory):
+    check_http(report, directory)
 report.exit()
