@@ -39,7 +39,7 @@ pub struct ServeArguments {
     /// Also answer web pages of this origin, and requests to its host; can be repeated [default: those on this machine]
     #[arg(long, value_name = "URL", requires = "http")]
     pub origin: Vec<String>,
-    /// Print what to write into the configuration of this client so that it starts the server, and end
+    /// Print what to write into the configuration of this client so that it starts the server, or with --http finds it, and end
     #[arg(long, value_name = "CLIENT")]
     pub print: Option<McpClient>,
     #[command(flatten)]

@@ -37,6 +37,11 @@ impl LogSubject<'_> {
         }
     }
 
+    /// Returns whether a later run of the same command can finish what this one leaves.
+    pub(super) fn is_resumable(self) -> bool {
+        matches!(self, Self::Inputs { .. } | Self::Call(_))
+    }
+
     /// Returns whether calls are known before the run: all of them, or at least the first one of a stream.
     pub(super) fn knows_calls(self) -> bool {
         match self {

@@ -47,6 +47,8 @@ pub struct RunSession<'a> {
     /// The signal that stopped the run.
     termination_signal: Arc<OnceLock<u8>>,
     prints_results: bool,
+    /// A later run can finish what this one leaves.
+    is_resumable: bool,
     /// The log is in the default directory.
     has_default_log: bool,
 }
@@ -111,6 +113,7 @@ impl<'a> RunSession<'a> {
             termination_signal: signals.termination_signal(),
             signals: Some(signals),
             prints_results: settings.prints_results,
+            is_resumable: subject.is_resumable(),
             has_default_log: settings.log.target == LogTarget::DefaultDirectory,
         })
     }
@@ -196,7 +199,7 @@ impl<'a> RunSession<'a> {
             ));
         }
         let is_stopped = self.sinks.summary().has_unanswered_calls();
-        if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
+        if is_stopped && self.is_resumable && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command with `--resume` runs what is missing");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -130,10 +131,22 @@ impl HttpClient {
         self.stream.get_mut().write_all(bytes)
     }
 
+    /// Waits no longer than this for the server.
+    pub fn set_patience(&mut self, patience: Duration) {
+        let stream = self.stream.get_ref();
+        stream.set_read_timeout(Some(patience)).unwrap();
+        stream.set_write_timeout(Some(patience)).unwrap();
+    }
+
+    /// Sends a request if the server takes it.
+    pub fn try_send(&mut self, request: &HttpRequest) -> io::Result<()> {
+        let head = request.head(self.address);
+        self.send_bytes(&[head.as_bytes(), &request.body].concat())
+    }
+
     /// Sends a request. The server may close the connection before it has read the body.
     pub fn send(&mut self, request: &HttpRequest) {
-        let head = request.head(self.address);
-        let _ = self.send_bytes(&[head.as_bytes(), &request.body].concat());
+        let _ = self.try_send(request);
     }
 
     /// Sends a request and returns the whole response.
@@ -182,6 +195,16 @@ impl HttpClient {
         let event = self.read_chunk()?;
         let data = event.lines().find_map(|line| line.strip_prefix("data: "));
         Some(serde_json::from_str(data.unwrap()).unwrap())
+    }
+
+    /// Returns whether the server closes the connection without another word.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.stream.fill_buf(), Ok([]))
+    }
+
+    /// Returns whether the server has something to say before the patience is over.
+    pub fn has_response(&mut self) -> bool {
+        matches!(self.stream.fill_buf(), Ok([_, ..]))
     }
 
     fn read_chunk(&mut self) -> Option<String> {

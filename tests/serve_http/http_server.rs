@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStderr};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::http_client::{HttpClient, HttpRequest, HttpResponse};
-use crate::support::{CliSandbox, parse_json_lines};
+use crate::support::{CliSandbox, parse_json_lines, reset_signals};
 use crate::{TOOLS, call, legacy, modern, wait_until};
 
 /// A running server.
@@ -42,8 +42,35 @@ impl HttpServer {
     }
 
     pub fn start_in(sandbox: CliSandbox, arguments: &[&str]) -> Self {
-        let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
-        let mut process = sandbox.command(&arguments).spawn().unwrap();
+        let http = ["serve", "--http", "127.0.0.1:0"];
+        let has_address = arguments.contains(&"--http");
+        let arguments = [&http[..if has_address { 1 } else { 3 }], arguments].concat();
+        let process = sandbox.command(&arguments).spawn().unwrap();
+        Self::wait_for_address(process, sandbox)
+    }
+
+    /// Starts a server that may open only so many files.
+    pub fn with_open_files(count: u32) -> Self {
+        let sandbox = CliSandbox::new().tools(TOOLS);
+        let toolq = sandbox.command(&["serve", "--http", "127.0.0.1:0"]);
+        let limit = format!("ulimit -n {count}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limit, "--"]).arg(toolq.get_program());
+        command.args(toolq.get_args()).current_dir(sandbox.path());
+        command.envs(
+            toolq
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        reset_signals(&mut command);
+        Self::wait_for_address(command.spawn().unwrap(), sandbox)
+    }
+
+    fn wait_for_address(mut process: Child, sandbox: CliSandbox) -> Self {
         drop(process.stdin.take());
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
@@ -102,6 +129,10 @@ impl HttpServer {
 
     pub fn create(&self, name: &str) {
         fs::write(self.sandbox.path().join(name), "").unwrap();
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
+mod access;
 mod cancellation;
 mod http_client;
 mod http_server;
 mod legacy_era;
+mod limits;
 mod modern_era;
+mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;
 mod together;

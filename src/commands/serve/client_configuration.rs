@@ -1,10 +1,12 @@
-//! What to write into the configuration of a client, so that it starts this server.
+//! What to write into the configuration of a client, so that it starts this server, or finds it over HTTP.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::args::{McpClient, ServeArguments};
+use crate::commands::serve::http::PATH;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use toolq_core::types::ToolsConfig;
@@ -18,19 +20,33 @@ pub(crate) struct ClientConfiguration {
     pub(crate) file: &'static str,
 }
 
-/// How a client starts this server.
+/// What a client has to know about this server.
 struct ServerEntry<'a> {
     name: String,
-    program: String,
-    arguments: Vec<String>,
-    /// The variables that the server needs.
-    variables: &'a [String],
+    connection: ServerConnection<'a>,
+}
+
+/// How a client gets to this server.
+enum ServerConnection<'a> {
+    /// The client starts it.
+    Command {
+        program: String,
+        arguments: Vec<String>,
+        /// The variables that the server needs.
+        variables: &'a [String],
+    },
+    /// Somebody else has started it.
+    Url {
+        url: String,
+        /// The variable that has the token, if one is needed.
+        token: Option<&'a str>,
+    },
 }
 
 /// Returns the configuration for `client`.
 ///
 /// # Errors
-/// A path isn't UTF-8, or unknown.
+/// A path isn't UTF-8, or unknown. The address isn't one that a client can use.
 pub(crate) fn client_configuration(
     client: McpClient,
     arguments: &ServeArguments,
@@ -61,20 +77,102 @@ pub(crate) fn client_configuration(
 }
 
 impl<'a> ServerEntry<'a> {
-    /// The paths are absolute, since clients start servers in directories of their own choice.
     fn new(
-        arguments: &ServeArguments,
+        arguments: &'a ServeArguments,
         tools: &'a ToolsConfig,
         context: &CommandContext,
     ) -> Result<Self, CommandError> {
         let unknown = |error| CommandError::usage(format!("a path is unknown: {error}"));
-        let program = std::env::current_exe().map_err(unknown)?;
         let file = std::path::absolute(&context.tools_path).map_err(unknown)?;
+        let directory = file.parent().and_then(Path::file_name).unwrap_or_default();
+        let connection = match arguments.http {
+            Some(address) => ServerConnection::over_http(address, arguments.token_env.as_deref()),
+            None => ServerConnection::of_command(arguments, &file, &tools.secrets),
+        };
+        Ok(Self {
+            name: server_name(&directory.to_string_lossy()),
+            connection: connection?,
+        })
+    }
+
+    /// `reference` is how a variable of the client's own environment is named.
+    fn to_json(&self, key: &str, reference: fn(&str) -> String) -> String {
+        let server = match &self.connection {
+            ServerConnection::Command {
+                program,
+                arguments,
+                variables,
+            } => {
+                let mut server = json!({"type": "stdio", "command": program, "args": arguments});
+                if !variables.is_empty() {
+                    let variables = variables.iter();
+                    let variables =
+                        variables.map(|name| (name.clone(), Value::from(reference(name))));
+                    server["env"] = Value::Object(variables.collect());
+                }
+                server
+            }
+            ServerConnection::Url { url, token } => {
+                let mut server = json!({"type": "http", "url": url});
+                if let Some(name) = token {
+                    let token = format!("Bearer {}", reference(name));
+                    server["headers"] = json!({"Authorization": token});
+                }
+                server
+            }
+        };
+        format!("{:#}", json!({key: {self.name.as_str(): server}}))
+    }
+
+    /// A string of JSON is one of TOML, too.
+    fn to_toml(&self) -> String {
+        let (keys, last) = match &self.connection {
+            ServerConnection::Command {
+                program,
+                arguments,
+                variables,
+            } => {
+                let keys = format!("command = {}\nargs = {}", json!(program), json!(arguments));
+                let last =
+                    (!variables.is_empty()).then(|| format!("env_vars = {}", json!(variables)));
+                (keys, last)
+            }
+            ServerConnection::Url { url, token } => {
+                let last = token.map(|name| format!("bearer_token_env_var = {}", json!(name)));
+                (format!("url = {}", json!(url)), last)
+            }
+        };
+        let last = last.map(|key| format!("\n{key}")).unwrap_or_default();
+        format!("[mcp_servers.{}]\n{keys}{last}", self.name)
+    }
+}
+
+impl<'a> ServerConnection<'a> {
+    fn over_http(address: SocketAddr, token: Option<&'a str>) -> Result<Self, CommandError> {
+        if address.port() == 0 || address.ip().is_unspecified() {
+            let message = format!("clients can't connect to {address}");
+            return Err(CommandError::usage(message)
+                .with_hint("give --http the address and the port that clients use"));
+        }
+        Ok(Self::Url {
+            url: format!("http://{address}{PATH}"),
+            token,
+        })
+    }
+
+    /// The paths are absolute, since clients start servers in directories of their own choice.
+    fn of_command(
+        arguments: &ServeArguments,
+        file: &Path,
+        variables: &'a [String],
+    ) -> Result<Self, CommandError> {
+        let unknown = |error| CommandError::usage(format!("a path is unknown: {error}"));
+        let program = std::env::current_exe().map_err(unknown)?;
         let mut own = vec![
             "serve".to_owned(),
             "-q".to_owned(),
             "-c".to_owned(),
-            to_text(&file)?,
+            to_text(file)?,
         ];
         for glob in &arguments.only {
             own.extend(["--only".to_owned(), glob.clone()]);
@@ -89,42 +187,11 @@ impl<'a> ServerEntry<'a> {
             let log = std::path::absolute(log).map_err(unknown)?;
             own.extend(["--log".to_owned(), to_text(&log)?]);
         }
-        let directory = file.parent().and_then(Path::file_name).unwrap_or_default();
-        Ok(Self {
-            name: server_name(&directory.to_string_lossy()),
+        Ok(Self::Command {
             program: to_text(&program)?,
             arguments: own,
-            variables: &tools.secrets,
+            variables,
         })
-    }
-
-    /// `reference` is how a variable of the client's own environment is named.
-    fn to_json(&self, key: &str, reference: fn(&str) -> String) -> String {
-        let mut server = json!({
-            "type": "stdio",
-            "command": self.program,
-            "args": self.arguments,
-        });
-        if !self.variables.is_empty() {
-            let variables = self.variables.iter();
-            let variables = variables.map(|name| (name.clone(), Value::from(reference(name))));
-            server["env"] = Value::Object(variables.collect());
-        }
-        format!("{:#}", json!({key: {self.name.as_str(): server}}))
-    }
-
-    /// A string of JSON is one of TOML, too.
-    fn to_toml(&self) -> String {
-        let variables = match self.variables {
-            [] => String::new(),
-            names => format!("\nenv_vars = {}", json!(names)),
-        };
-        format!(
-            "[mcp_servers.{}]\ncommand = {}\nargs = {}{variables}",
-            self.name,
-            json!(self.program),
-            json!(self.arguments)
-        )
     }
 }
 

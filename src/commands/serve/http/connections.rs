@@ -1,5 +1,6 @@
 //! Sockets: how many there may be, how long they may be silent, and how they end.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 
+use crate::commands::serve::http::CLIENT_TIMEOUT;
 use crate::commands::serve::http::endpoint::OpenEndpoint;
 
 /// How many connections there may be, if the process may open that many files. Further ones wait.
 const MAX_CONNECTIONS: u64 = 1024;
-/// How long a client may take to send the headers of its next request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest headers, and the largest piece of a body that is read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 /// How many headers a request may have.
@@ -77,14 +77,25 @@ impl Connections {
     ) {
         let is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
-            // Small answers go out at once. A connection without that works, too.
-            let _ = stream.set_nodelay(true);
+            // A connection without these options works, too.
+            let _ = set_options(&stream);
             if let Ok(local) = stream.local_addr() {
                 serve_connection(stream, (local, peer), endpoint, is_closing).await;
             }
             drop(permit);
         });
     }
+}
+
+/// Lets small answers out at once, and ends the connection of a client that reads nothing.
+fn set_options(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    {
+        let timeout = u32::try_from(CLIENT_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
+        rustix::net::sockopt::set_tcp_user_timeout(stream, timeout)?;
+    }
+    Ok(())
 }
 
 /// Accepts the next connection, once there is room for it.
@@ -117,7 +128,7 @@ async fn serve_connection(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(CLIENT_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service);

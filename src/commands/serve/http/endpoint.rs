@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -145,7 +146,7 @@ impl OpenEndpoint {
 
     /// Ends sessions that nobody uses any more.
     pub(super) fn drop_idle_sessions(&self) {
-        self.sessions.drop_idle(&self.calls);
+        self.sessions.drop_idle(Instant::now(), &self.calls);
     }
 
     fn refuse(&self, status: StatusCode, message: String) -> Response<ResponseBody> {

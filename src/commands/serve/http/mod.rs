@@ -29,7 +29,10 @@ use redact::Mask;
 use toolq_engine::RunControl;
 
 /// The path of all requests.
-const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";
+
+/// How long a client may keep the server waiting: for the headers of its next request, for a body, and for room to send.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long clients may take to read the last answers.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);

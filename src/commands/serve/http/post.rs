@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -16,6 +15,7 @@ use toolq_mcp::http::{PostError, PostHeaders, PostTarget, PostedBody, SESSION_ID
 use toolq_mcp::server::ServerSession;
 use toolq_mcp::{ProtocolVersion, RpcError};
 
+use crate::commands::serve::http::CLIENT_TIMEOUT;
 use crate::commands::serve::http::endpoint::{OpenEndpoint, json_response, unknown_session};
 use crate::commands::serve::http::reply::{
     ClientLifeline, PostMessages, ResponseBody, empty_body, open_reply,
@@ -25,8 +25,6 @@ use crate::commands::serve::served_client::{ClientIdentity, ServedClient};
 
 /// The largest body.
 const MAX_BODY_BYTES: usize = 4 << 20;
-/// How long a client may take to send it.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The forms of a response that a client takes.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +137,7 @@ impl OpenEndpoint {
             let _permit = self.body_memory.acquire_many(memory).await;
             Limited::new(body, MAX_BODY_BYTES).collect().await
         };
-        match timeout(BODY_TIMEOUT, read).await {
+        match timeout(CLIENT_TIMEOUT, read).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
             Ok(Err(_)) => Err(PostError::new(
@@ -148,7 +146,7 @@ impl OpenEndpoint {
                 "the body can't be read",
             )),
             Err(_) => {
-                let seconds = BODY_TIMEOUT.as_secs();
+                let seconds = CLIENT_TIMEOUT.as_secs();
                 let why = format!("the body didn't arrive within {seconds} s");
                 Err(PostError::new(408, RpcError::INVALID_REQUEST, why))
             }
