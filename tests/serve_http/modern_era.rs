@@ -42,6 +42,8 @@ fn headers_must_say_what_the_body_does() {
         request.clone().without("mcp-name"),
         request.clone().with("mcp-name", "pay"),
         request.clone().with("mcp-name", "=?base64?*?="),
+        // Two values are one that is something else.
+        request.clone().with("Mcp-Name", "echo"),
     ] {
         let error = server.ask(&request).assert_error(400, -32020);
         assert_eq!(error["id"], 7);

@@ -1,7 +1,5 @@
 //! Calls of different clients: reads run together, a write runs alone.
 
-use std::thread;
-
 use serde_json::json;
 
 use crate::http_client::HttpRequest;
@@ -10,7 +8,7 @@ use crate::{call, legacy, modern, text_of};
 
 #[test]
 fn reads_of_all_clients_run_together() {
-    let server = HttpServer::start(&[]);
+    let server = HttpServer::start(&["-q"]);
     let meet = |me: &str, other: &str| call("meet", &json!({"me": me, "other": other}));
     let mut session = server.initialize("2025-11-25");
     let request = session.post(&legacy(1, "tools/call", &meet("a", "b")));
@@ -31,29 +29,29 @@ fn a_write_runs_alone() {
     let pay = modern(1, "tools/call", &call("pay", &json!({"file": "go"})));
     writer.send(&HttpRequest::post(&pay));
     server.pids(1);
-    let calls = thread::scope(|scope| {
-        let reads: Vec<_> = (0..4)
-            .map(|number| {
-                let server = &server;
-                scope.spawn(move || server.call("echo", &json!({"text": number.to_string()})))
-            })
-            .collect();
-        server.create("go");
-        assert_eq!(text_of(&writer.read_response().json()), "paid go");
-        reads
-            .into_iter()
-            .map(|read| read.join().unwrap())
-            .collect::<Vec<_>>()
-    });
-    for (number, response) in calls.iter().enumerate() {
-        assert_eq!(text_of(&response.json()), number.to_string());
+    let mut session = server.initialize("2025-03-26");
+    let read = |id: u64| legacy(id, "tools/call", &call("wait_for", &json!({"file": "go"})));
+    let mut invalid = legacy(4, "tools/call", &call("echo", &json!({})));
+    invalid["params"]["_meta"] = json!({"progressToken": 4});
+    let batch = session.post(&json!([read(1), read(2), read(3), invalid]));
+    session.client.send(&batch);
+    assert_eq!(session.client.read_head().status, 200);
+    // It needs no turn, and is answered once the reads have arrived.
+    let first = session.client.read_event().unwrap();
+    assert_eq!(first["id"], 4);
+    server.create("go");
+    assert_eq!(text_of(&writer.read_response().json()), "paid go");
+    for _ in 0..3 {
+        let answer = session.client.read_event().unwrap();
+        assert_eq!(text_of(&answer), "found go");
     }
+    assert_eq!(session.client.read_event(), None);
     // No read began while the write ran.
     let log = server.end().log();
-    let is = |kind: &str, tool: &str| {
+    let find = |kind: &str, tool: &str| {
         log.iter()
             .position(|record| record["type"] == kind && record["metadata"]["tool_name"] == tool)
             .unwrap()
     };
-    assert!(is("tool_result", "pay") < is("tool_start", "echo"));
+    assert!(find("tool_result", "pay") < find("tool_start", "wait_for"));
 }

@@ -156,9 +156,9 @@ impl<'b> PostedBody<'b> {
     ) -> Result<PostTarget, PostError> {
         let refuse = |status, error| PostError::of_request(status, self.request_id(), error);
         let (method, params) = match &self.messages[..] {
-            [Message::Request { method, params, .. }] => (method, *params),
+            [Message::Request { method, params, .. }] if !self.is_batch => (method, *params),
             // Nothing that clients tell has a meaning here: to cancel a request, they close its response.
-            [Message::Notification { .. }] => {
+            [Message::Notification { .. }] if !self.is_batch => {
                 return Ok(PostTarget::Stateless { client_name: None });
             }
             _ => {

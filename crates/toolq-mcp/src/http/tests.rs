@@ -1,5 +1,7 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use redact::Mask;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -123,4 +125,90 @@ fn messages_have_the_headers_of_their_era() {
         text(call, Some(ProtocolVersion::LATEST)),
         "mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: =?base64?w6Q=?="
     );
+}
+
+/// The headers of a request, by name.
+struct TestHeaders(Vec<(&'static str, &'static str)>);
+
+impl PostHeaders for TestHeaders {
+    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut headers = self.0.iter();
+        headers.find_map(|(other, value)| (*other == name).then_some(Cow::Borrowed(*value)))
+    }
+}
+
+fn target(
+    message: &Value,
+    headers: &[(&'static str, &'static str)],
+) -> Result<PostTarget, (u16, Value)> {
+    let body = message.to_string();
+    let headers = TestHeaders(headers.to_vec());
+    let target =
+        PostedBody::read(body.as_bytes()).and_then(|body| body.target(&headers, &HashMap::new()));
+    target.map_err(|error| {
+        let json = error.to_json(&Mask::default());
+        (error.status, serde_json::from_slice(&json).unwrap())
+    })
+}
+
+#[test]
+fn who_answers_depends_on_the_era() {
+    let request = |method: &str| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": {}});
+    let session = ("mcp-session-id", "s");
+    assert_eq!(
+        target(&request("initialize"), &[]).unwrap(),
+        PostTarget::NewSession
+    );
+    let in_session = PostTarget::Session("s".to_owned());
+    for headers in [
+        &[session][..],
+        &[session, ("mcp-protocol-version", "2025-06-18")],
+    ] {
+        assert_eq!(target(&request("tools/list"), headers).unwrap(), in_session);
+    }
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(target(&notification, &[session]).unwrap(), in_session);
+    let mut modern = request("server/discover");
+    modern["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+    });
+    let headers = [
+        session,
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "server/discover"),
+    ];
+    let stateless = PostTarget::Stateless {
+        client_name: Some("c".to_owned()),
+    };
+    assert_eq!(target(&modern, &headers).unwrap(), stateless);
+    for (message, headers, status, code) in [
+        (&modern, &headers[..1], 400, -32020),
+        (&modern, &headers[..2], 400, -32020),
+        (&request("tools/list"), &headers[1..2], 400, -32602),
+        (&request("tools/list"), &[], 400, -32602),
+        (
+            &request("tools/list"),
+            &[session, ("mcp-protocol-version", "1999-01-01")],
+            400,
+            -32022,
+        ),
+        (&json!([modern]), &headers[..], 400, -32600),
+        (&json!([modern, modern]), &headers[..], 400, -32600),
+        (
+            &json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
+            &headers[..],
+            400,
+            -32600,
+        ),
+        (&json!([]), &[session], 400, -32600),
+        (&json!(7), &[session], 400, -32600),
+    ] {
+        let (found, error) = target(message, headers).unwrap_err();
+        assert_eq!(found, status, "{message}");
+        assert_eq!(error["error"]["code"], code, "{message}");
+    }
+    let (_, error) = target(&request("tools/list"), &[]).unwrap_err();
+    assert_eq!(error["id"], 7);
 }
