@@ -11,11 +11,16 @@ SERVING = re.compile(r"http://127\.0\.0\.1:\d+/mcp")
 
 
 @contextlib.contextmanager
-def serve_http(directory, *arguments):
-    """Starts the server on a free port, yields its URL, and ends it."""
+def serve_http(directory, *arguments, **variables):
+    """Starts the server on a free port with these variables, yields its URL, and ends it."""
     command = [TOOLQ, "serve", "--http", "127.0.0.1:0", *arguments]
     server = subprocess.Popen(
-        command, cwd=directory, env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=directory,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         yield _read_url(server)

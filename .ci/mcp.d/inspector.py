@@ -17,6 +17,7 @@ tools:
     effect: read
     command: {argv: [printf, "%s", "{text}"], dashes: [text]}
 """
+CALL = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello there"]
 ERAS = ["legacy", "modern", "auto"]
 LOAD_REQUESTS, LOAD_CONCURRENCY = 500, 16
 
@@ -56,11 +57,21 @@ class InspectedServer:
             self.report.check(name, load["ok"] == LOAD_REQUESTS, result.stdout, rate)
 
     def check_all(self):
-        call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello there"]
         for era in ERAS:
             self.check("tools/list --strict", era, ["--method", "tools/list", "--strict"], "Say it again.")
-            self.check("tools/call", era, call, "hello there")
+            self.check("tools/call", era, CALL, "hello there")
         self.check_load("modern")
+
+
+def check_token(report, directory):
+    token = "a-token-of-some-length"
+    with serve_http(directory, "--token-env", "MCP_CHECK_TOKEN", MCP_CHECK_TOKEN=token) as url:
+        target = ["--transport", "http", "--server-url", url]
+        header = ["--header", f"Authorization: Bearer {token}"]
+        server = InspectedServer(report, "HTTP, token", directory, [*header, *target])
+        server.check("tools/call", "auto", CALL, "hello there")
+        refused = InspectedServer(report, "HTTP", directory, target).inspect("auto", *CALL)
+        report.check("HTTP, no token: refused", refused.returncode != 0, everything_printed(refused))
 
 
 report = PartReport("inspector")
@@ -69,4 +80,6 @@ with tempfile.TemporaryDirectory() as directory:
     InspectedServer(report, "stdio", directory, [TOOLQ, "serve", "-q"]).check_all()
     with report.guard("HTTP"), serve_http(directory) as url:
         InspectedServer(report, "HTTP", directory, ["--transport", "http", "--server-url", url]).check_all()
+    with report.guard("HTTP, token"):
+        check_token(report, directory)
 report.exit()
