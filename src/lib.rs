@@ -44,6 +44,8 @@ pub use toolq_core::answer::DeclarationFormat;
 pub use toolq_core::types::Status;
 
 #[cfg(feature = "cli")]
+mod approval;
+#[cfg(feature = "cli")]
 mod args;
 #[cfg(feature = "cli")]
 mod commands;

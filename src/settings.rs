@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::args::{
-    AgentArguments, LogFlags, ProgressFlag, RecordArguments, ReplayArguments, RunArguments,
-    ServeArguments, WatchFlags,
+    AgentArguments, ApprovalFlags, ApproveFlag, LogFlags, ProgressFlag, RecordArguments,
+    ReplayArguments, RunArguments, ServeArguments, WatchFlags,
 };
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
@@ -21,10 +21,24 @@ pub struct SessionSettings {
     pub log: LogSettings,
     pub watch: WatchSettings,
     pub budgets: BudgetLimits,
+    pub approval: ApprovalSettings,
     /// What commands can write; `None` is everything that the user can.
     pub confinement: Option<CopyConfinement>,
     /// Results go to stdout, so that a reader who closes it stops the run.
     pub prints_results: bool,
+}
+
+/// Who approves calls that start only after a yes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ApprovalSettings {
+    /// Nobody, so such calls don't start.
+    #[default]
+    Nobody,
+    /// A person on the terminal.
+    Terminal,
+    /// The user who started toolq, for all calls in advance.
+    All,
+    Program(PathBuf),
 }
 
 /// The session log.
@@ -83,6 +97,7 @@ impl SessionSettings {
             log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            approval: (&arguments.approval).into(),
             confinement: None,
             prints_results: true,
         }
@@ -95,6 +110,7 @@ impl SessionSettings {
             log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            approval: (&arguments.approval).into(),
             confinement: None,
             prints_results: true,
         }
@@ -113,6 +129,7 @@ impl SessionSettings {
             },
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            approval: ApprovalSettings::Nobody,
             confinement: None,
             // Over HTTP, nothing goes to stdout.
             prints_results: arguments.http.is_none(),
@@ -134,6 +151,7 @@ impl SessionSettings {
                 progress: ProgressFlag::None,
             },
             budgets: BudgetLimits::default(),
+            approval: ApprovalSettings::Nobody,
             confinement: None,
             prints_results: true,
         }
@@ -155,8 +173,20 @@ impl SessionSettings {
                 progress: ProgressFlag::None,
             },
             budgets: (&arguments.budgets).into(),
+            approval: ApprovalSettings::Nobody,
             confinement: None,
             prints_results: false,
+        }
+    }
+}
+
+impl From<&ApprovalFlags> for ApprovalSettings {
+    fn from(flags: &ApprovalFlags) -> Self {
+        match (&flags.approve_with, flags.approve) {
+            (Some(program), _) => Self::Program(program.clone()),
+            (None, Some(ApproveFlag::Ask)) => Self::Terminal,
+            (None, Some(ApproveFlag::All)) => Self::All,
+            (None, None) => Self::Nobody,
         }
     }
 }

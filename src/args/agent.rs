@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
-use crate::args::shared_flags::{BudgetFlags, LogFlags, WatchFlags};
+use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
 use crate::args::values::{AnswerFormat, parse_jobs};
 
 #[derive(Debug, Args)]
@@ -17,6 +17,8 @@ pub struct AgentArguments {
     /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub approval: ApprovalFlags,
     #[command(flatten)]
     pub log: LogFlags,
     #[command(flatten)]

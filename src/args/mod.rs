@@ -35,11 +35,11 @@ pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::ServeArguments;
 pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments};
-pub(crate) use shared_flags::{LogFlags, WatchFlags};
+pub(crate) use shared_flags::{ApprovalFlags, LogFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AnswerFormat, DialectFlag, IdsFlag, McpClient, PlanFormat, ProgressFlag, ServersFormat,
-    ToolsFormat,
+    AnswerFormat, ApproveFlag, DialectFlag, IdsFlag, McpClient, PlanFormat, ProgressFlag,
+    ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;

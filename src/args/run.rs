@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::input::InputArguments;
-use crate::args::shared_flags::{BudgetFlags, LogFlags, WatchFlags};
+use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
 use crate::args::values::FormFlag;
 
 #[derive(Debug, Args)]
@@ -16,6 +16,8 @@ pub struct RunArguments {
     /// Output format [default: mirrors the input]
     #[arg(long, value_name = "FORM")]
     pub to: Option<FormFlag>,
+    #[command(flatten)]
+    pub approval: ApprovalFlags,
     #[command(flatten)]
     pub log: LogFlags,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use crate::args::values::{ProgressFlag, SyncFlag};
+use crate::args::values::{ApproveFlag, ProgressFlag, SyncFlag};
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
 
@@ -42,6 +42,22 @@ pub struct LogFlags {
         conflicts_with = "no_log"
     )]
     pub sync: SyncFlag,
+}
+
+/// Who approves calls that start only after a yes.
+#[derive(Debug, Args)]
+pub struct ApprovalFlags {
+    /// Who approves the calls that need it (`approve` in tools.yaml)
+    #[arg(long, value_name = "WHO")]
+    pub approve: Option<ApproveFlag>,
+    /// Program that approves calls: it reads each as JSON, and exits with 0 for yes or 1 for no
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        value_hint = ValueHint::ExecutablePath,
+        conflicts_with = "approve"
+    )]
+    pub approve_with: Option<PathBuf>,
 }
 
 /// Where to report what happens.

@@ -26,6 +26,14 @@ impl From<SyncFlag> for toolq_log::SyncPolicy {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ApproveFlag {
+    /// You, on the terminal
+    Ask,
+    /// You, for all calls in advance
+    All,
+}
+
 /// A client of MCP that has a configuration of its own form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum McpClient {

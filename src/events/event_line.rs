@@ -49,6 +49,9 @@ pub(crate) struct EventLine<'a> {
     pub(crate) calls: Option<Vec<BatchCallLine<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<u32>,
+    /// Whether a call was approved: `yes` or `no`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,7 +25,9 @@ use crate::terminal::PROBING_LABEL;
 use crate::terminal::outcome_label;
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Tool};
+use toolq_core::types::{
+    Approval, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Tool,
+};
 
 /// How long to wait at the end of a run for the reader of the events.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -61,6 +63,7 @@ impl NdjsonSink {
         match event {
             Event::TurnStarted { .. }
             | Event::AgentMessage { .. }
+            | Event::ApproverStopped { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
             | Event::Described { .. } => {}
@@ -78,6 +81,10 @@ impl NdjsonSink {
             Event::BatchStarted { turn, batch, calls } => {
                 self.write_line(EventLine::batch_started(*turn, *batch, calls, &self.mask));
             }
+            Event::ApprovalRequested { call, .. } => {
+                self.write_call_event(call, EventLine::new("approval_requested"));
+            }
+            Event::ApprovalDecided { call, approval } => self.on_approval_decided(call, approval),
             Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
             Event::Status {
                 call,
@@ -163,6 +170,17 @@ impl NdjsonSink {
                 },
             );
         }
+    }
+
+    fn on_approval_decided(&mut self, call: &CallRef, approval: &Approval) {
+        let decision = Some(approval.decision.name());
+        self.write_call_event(
+            call,
+            EventLine {
+                decision,
+                ..EventLine::new("approval_decided")
+            },
+        );
     }
 
     fn on_queued(&mut self, checked: &CheckedCall) {

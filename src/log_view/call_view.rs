@@ -219,7 +219,7 @@ impl CallEndView {
             CallEvent::Resolved(_) => {
                 ("resolved: not done; it will run on resume".to_owned(), "33")
             }
-            CallEvent::Started(_) | CallEvent::Probed(_) => return None,
+            CallEvent::Approved(_) | CallEvent::Started(_) | CallEvent::Probed(_) => return None,
         };
         Some(Self {
             is_error: event.is_error(),

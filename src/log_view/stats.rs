@@ -172,7 +172,7 @@ impl OutcomeClass {
             CallEvent::Resolved(resolve) if !resolve.done => return None,
             CallEvent::Result(_) | CallEvent::Resolved(_) if event.is_error() => Self::Failure,
             CallEvent::Result(_) | CallEvent::Resolved(_) => Self::Success,
-            CallEvent::Probed(_) => return None,
+            CallEvent::Approved(_) | CallEvent::Probed(_) => return None,
         })
     }
 

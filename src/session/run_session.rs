@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
 
+use crate::approval::build_approver;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use crate::session::describe::DescribeWarningSink;
@@ -76,6 +77,12 @@ impl<'a> RunSession<'a> {
         let checker = CallChecker::new(Arc::clone(&tools));
         let clock = Clock::system();
         let mut sinks = RunSinks::new(settings, context, (&tools, jobs), &mask, clock.clone())?;
+        let approver = build_approver(
+            &settings.approval,
+            &mask,
+            sinks.screen(),
+            &context.environment,
+        )?;
         let request = LogRequest {
             settings: &settings.log,
             jobs,
@@ -94,6 +101,7 @@ impl<'a> RunSession<'a> {
             output_dir: sinks.output_dir(),
             log_files: sinks.log_files(),
             task_id: task_id.unwrap_or_else(random_task_id),
+            approver,
             budget_limits: settings.budgets,
             agent_history: resume.agent_history(),
             confinement: settings.confinement.clone(),
@@ -183,6 +191,10 @@ impl<'a> RunSession<'a> {
 
     fn print_summary(&self, exit: Exit) {
         let stderr = &self.context.stderr;
+        if let Some(why) = self.sinks.summary().approver_stop() {
+            let message = format!("the run was stopped where a call needs an approval: {why}");
+            stderr.print_error(&CommandError::new(Exit::Incomplete, message));
+        }
         stderr.print_note(&self.sinks.summary().text());
         let Some(log) = self.sinks.log_path() else {
             return;
@@ -197,6 +209,11 @@ impl<'a> RunSession<'a> {
                 "{} has more than 1 GiB or 10,000 files of session logs; `toolq log prune --older 30d` removes old ones",
                 dir.display()
             ));
+        }
+        if self.sinks.summary().has_missing_approvals() {
+            stderr.print_note(
+                "to approve what is missing: the same command with `--resume --approve ask`, or with `--resume --approve-with PROGRAM`",
+            );
         }
         let is_stopped = self.sinks.summary().has_unanswered_calls();
         if is_stopped && self.is_resumable && matches!(exit, Exit::Signal(_) | Exit::Log) {

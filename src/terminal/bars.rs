@@ -129,6 +129,9 @@ impl ProgressBars {
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }
             | Event::ResultWritten { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalDecided { .. }
+            | Event::ApproverStopped { .. }
             | Event::Probing { .. }
             | Event::Probed { .. }
             | Event::ServerStarted(_)

@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
+use crate::output::StderrTerminal;
+use crate::terminal::MAX_FRAMES_PER_SECOND;
 use crate::terminal::RowKey;
 use crate::terminal::bar_options::BarOptions;
 use crate::terminal::footer::Footer;
@@ -65,6 +67,24 @@ impl ProgressScreen {
     /// Hides the bars while `write` writes to the same terminal.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.multi_progress.suspend(write)
+    }
+
+    /// Removes the bars until [`show`](Self::show), for a question on the same terminal. Unlike [`suspend`](Self::suspend), this
+    /// doesn't hold up calls that report their progress.
+    pub fn hide(&self) {
+        let _ = self.multi_progress.clear();
+        self.multi_progress
+            .set_draw_target(ProgressDrawTarget::hidden());
+    }
+
+    /// Draws the bars again.
+    pub fn show(&self) {
+        let terminal = ProgressDrawTarget::term_like_with_hz(
+            Box::new(StderrTerminal::default()),
+            MAX_FRAMES_PER_SECOND,
+        );
+        self.multi_progress.set_draw_target(terminal);
+        self.tick();
     }
 
     /// Returns the bar of all calls.

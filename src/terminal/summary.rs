@@ -25,6 +25,8 @@ pub struct RunSummary {
     incomplete: bool,
     /// Whether a call is in doubt.
     has_doubt: bool,
+    /// Why whoever approves calls stopped the run.
+    approver_stop: Option<String>,
     /// Sum of the durations of all calls.
     serial_duration: Duration,
     /// Timestamps of the first and the last event, in milliseconds.
@@ -65,6 +67,7 @@ impl RunSummary {
             restored: 0,
             incomplete: false,
             has_doubt: false,
+            approver_stop: None,
             serial_duration: Duration::ZERO,
             span_ms: None,
         }
@@ -89,6 +92,16 @@ impl RunSummary {
                 || matches!(status, Status::NotExecuted | Status::LogRefused)
         };
         self.errors.keys().any(is_stopped) || self.calls > self.succeeded + self.errors()
+    }
+
+    /// Returns why whoever approves calls stopped the run, if that happened.
+    pub fn approver_stop(&self) -> Option<&str> {
+        self.approver_stop.as_deref()
+    }
+
+    /// Returns whether a call didn't run because nobody approved it.
+    pub fn has_missing_approvals(&self) -> bool {
+        self.errors.contains_key(&Status::NeedsApproval)
     }
 
     /// Returns whether a call is in doubt, here or in an earlier run.
@@ -185,6 +198,7 @@ impl RunSummary {
                 self.batches += usize::from(of_input);
             }
             Event::AgentProgress { .. } => self.agents.has_requests = true,
+            Event::ApproverStopped { why, .. } => self.approver_stop = Some((*why).to_owned()),
             Event::AgentMessage {
                 response: Some((response, _)),
                 ..

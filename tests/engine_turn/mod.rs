@@ -17,12 +17,12 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AcceptedCall, Backing, Call, CallAnswer, CallRef, CallTimeouts, CheckedCall, CommandBacking,
-    CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink, FormatPolicy,
-    HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnDoubt, OnFailure, Outcome,
-    OutputKind, PartialJson, PartialTemplate, RequestBody, ResultContent, ResumeState, RetryPolicy,
-    SafetyPolicy, SafetySource, Segment, StatusTemplates, StdinContent, StdinSource, Template,
-    Tool, ToolsConfig, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, Call, CallAnswer, CallRef, CallTimeouts, CheckedCall,
+    CommandBacking, CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink,
+    FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnDoubt,
+    OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody, ResultContent,
+    ResumeState, RetryPolicy, SafetyPolicy, SafetySource, Segment, StatusTemplates, StdinContent,
+    StdinSource, Template, Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -37,6 +37,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         describe: None,
         safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
+        approve: ApprovalPolicy::Never,
         destructive: None,
         open_world: None,
         timeout: CallTimeouts {
@@ -224,6 +225,7 @@ impl TestCall {
                 before_coercion: None,
                 safe: self.safe,
                 safety_source: SafetySource::Declared,
+                needs_approval: false,
                 invocation: self.invocation,
                 probe: None,
             })),
@@ -329,6 +331,7 @@ impl TestTurn {
             .or_insert_with(|| path.into());
         let jobs = self.jobs.unwrap_or(8).try_into().unwrap();
         let engine = Engine::new(EngineSettings {
+            approver: None,
             tools: Arc::new(ToolsConfig {
                 tools: Vec::new(),
                 concurrency: jobs,

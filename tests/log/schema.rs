@@ -27,6 +27,7 @@ servers:
 tools:
   read_note: {input_schema: {type: object}, effect: read, mcp: {server: notes}}
   crash_server: {input_schema: {type: object}, effect: read, mcp: {server: notes}}
+  spend: {input_schema: {type: object}, approve: true, command: [echo, spent]}
   say: {input_schema: {type: object, properties: {x: {type: string}}, required: [x]}, effect: read, command: [printf, "%s", "{x}"]}
   count: {input_schema: {type: object, properties: {n: {type: integer}, l: {type: array}}, required: [n]}, effect: read, command: [echo, "{n}"]}
   flood: {input_schema: {type: object}, effect: read, command: [head, -c, "9000", /dev/zero]}
@@ -56,7 +57,7 @@ while read -r line; do
   case $line in
   *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}' ;;
   *'"crash_server"'*) kill -9 $$ ;;
-  *'"tools/call"'*) result='{"content":[]}' ;;
+  *'"tools/call"'*) result='{"content":[{"type":"audio","data":"AAAA","mimeType":"audio/wav"}]}' ;;
   *) continue ;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
@@ -66,6 +67,7 @@ done
 fn calls_of_every_kind() -> String {
     let large = "x".repeat(100_000);
     let mut calls: Vec<(&str, Value)> = vec![
+        ("spend", json!({})),
         ("say", json!({"x": "a"})),
         ("say", json!({ "x": large })),
         ("count", json!({"n": "3", "l": large_list()})),
@@ -132,11 +134,13 @@ fn compile(schema: &Value) -> CompiledSchema {
 
 /// Returns the records of a run of all calls, and of a second one that recovers from a torn record.
 fn records_of_every_kind() -> Vec<Value> {
-    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 8 < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --new --log log.jsonl < in > out; cat log.jsonl";
+    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 9 --approve-with ./approve < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --new --log log.jsonl --approve all < in > out; cat log.jsonl";
     let tools = TOOLS.replace("URL", &silent_server());
     let ran = CliSandbox::new()
         .tools(&tools)
         .program("server", SERVER)
+        .program("approve", "#!/bin/sh\necho because\n")
+        .env("USER", "somebody")
         .stdin(calls_of_every_kind())
         .run_shell(script)
         .assert_exit(0);
@@ -227,6 +231,7 @@ fn every_record_matches_the_published_schema() {
         .map(|record| record["type"].as_str().unwrap())
         .collect();
     let all_types = [
+        "approval",
         "describe_end",
         "describe_start",
         "model_response",

@@ -16,8 +16,8 @@ use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    Backing, Call, CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event, EventSink,
-    OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StatusTemplates, Tool,
+    ApprovalPolicy, Backing, Call, CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event,
+    EventSink, OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StatusTemplates, Tool,
     ToolsConfig, TurnOrigin,
 };
 
@@ -112,6 +112,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
         probe: None,
         safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
+        approve: ApprovalPolicy::Never,
         paths: Vec::new(),
         status: StatusTemplates::default(),
         output: OutputKind::Text,

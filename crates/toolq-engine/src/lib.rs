@@ -5,6 +5,7 @@
 //! it messages. Nothing here knows about logs, screens or dialects.
 
 mod agent;
+mod approval;
 mod attempt;
 mod backends;
 mod call_feeder;
@@ -31,6 +32,7 @@ pub mod testing;
 mod tests;
 mod timing;
 
+pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver};
 pub use control::RunControl;
 pub use discovery::SchemaDiscovery;
 pub use dispatcher::TurnRequest;

@@ -1,5 +1,6 @@
 //! The settings of an engine, and the interface by which it delivers results.
 
+use crate::approval::Approver;
 use crate::http::Resolver;
 use crate::run_budget::BudgetLimits;
 use procfence::CopyConfinement;
@@ -38,6 +39,8 @@ pub struct EngineSettings {
     pub mask: Arc<Mask>,
     /// Identifies the task in idempotency keys: unique to the task, and the same when it is resumed.
     pub task_id: String,
+    /// Who says whether calls that need an approval may start. Without one, they don't.
+    pub approver: Option<Approver>,
     /// Limits over all turns together.
     pub budget_limits: BudgetLimits,
     /// What earlier runs logged about agents, if this run resumes one.
@@ -58,6 +61,7 @@ impl EngineSettings {
             resolver: Resolver::system(),
             mask,
             task_id: random_task_id(),
+            approver: None,
             budget_limits: BudgetLimits::default(),
             agent_history: None,
         }

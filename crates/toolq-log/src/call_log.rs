@@ -5,7 +5,9 @@
 //! after that. A call that may have had its effect starts again only if a user or a probe stated that it had none.
 
 use crate::read::Corruption;
-use crate::records::{CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord};
+use crate::records::{
+    ApprovalRecord, CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord,
+};
 use toolq_core::types::{Effect, ProbeFinding};
 
 /// How far a call has come.
@@ -39,6 +41,7 @@ impl CallState {
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the variants are the record types")]
 pub enum CallEvent<'r> {
+    Approved(ApprovalRecord<'r>),
     Started(StartRecord<'r>),
     Result(CallEndRecord<'r>),
     Skipped(CallEndRecord<'r>),
@@ -54,6 +57,7 @@ impl<'r> CallEvent<'r> {
     /// Its metadata doesn't match its type.
     pub fn from_record(record: &'r Record) -> Result<Option<Self>, Corruption> {
         Ok(Some(match record.kind {
+            RecordKind::Approval => Self::Approved(record.parse_metadata()?),
             RecordKind::ToolStart => Self::Started(record.parse_metadata()?),
             RecordKind::ToolResult => Self::Result(record.parse_metadata()?),
             RecordKind::ToolSkipped => Self::Skipped(record.parse_metadata()?),
@@ -67,6 +71,7 @@ impl<'r> CallEvent<'r> {
     /// Returns the tool of the call.
     pub fn tool_name(&self) -> &str {
         match self {
+            Self::Approved(approval) => &approval.tool_name,
             Self::Started(start) => &start.tool_name,
             Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => &end.tool_name,
             Self::Probed(probe) => &probe.tool_name,
@@ -77,7 +82,7 @@ impl<'r> CallEvent<'r> {
     /// Returns whether the model reads the result of the call as an error. A call that is resolved as not done has none.
     pub fn is_error(&self) -> bool {
         match self {
-            Self::Started(_) | Self::Probed(_) => false,
+            Self::Approved(_) | Self::Started(_) | Self::Probed(_) => false,
             Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => end.is_error,
             Self::Resolved(resolve) => !resolve.done || resolve.is_error == Some(true),
         }
@@ -86,6 +91,7 @@ impl<'r> CallEvent<'r> {
     /// Returns the id of the call.
     pub fn tool_use_id(&self) -> &str {
         match self {
+            Self::Approved(approval) => &approval.tool_use_id,
             Self::Started(start) => &start.tool_use_id,
             Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => &end.tool_use_id,
             Self::Probed(probe) => &probe.tool_use_id,
@@ -101,6 +107,7 @@ pub struct CallLog {
     attempts: u32,
     effect: Option<Effect>,
     is_agent_call: bool,
+    is_approved: bool,
 }
 
 impl CallLog {
@@ -159,11 +166,12 @@ impl CallLog {
     /// The record can't follow the previous ones: its writer broke a promise, or wasn't toolq.
     pub fn apply(&mut self, event: &CallEvent<'_>) -> Result<(), &'static str> {
         let checked = match event {
+            CallEvent::Approved(_) if self.is_final() => Err("its call already has a result"),
             CallEvent::Started(start) => self.check_start(start),
             CallEvent::Result(_) => self.check_has_no_result(),
             CallEvent::Skipped(end) => self.check_skip(end),
             CallEvent::InDoubt(_) => self.check_in_doubt(),
-            CallEvent::Probed(_) => Ok(()),
+            CallEvent::Approved(_) | CallEvent::Probed(_) => Ok(()),
             CallEvent::Resolved(_) if self.is_resolvable() => Ok(()),
             CallEvent::Resolved(_) => Err("it resolves a call that isn't in doubt"),
         };
@@ -172,6 +180,9 @@ impl CallLog {
     }
 
     fn advance(&mut self, event: &CallEvent<'_>) {
+        if let CallEvent::Approved(approval) = event {
+            self.is_approved = approval.is_yes();
+        }
         self.state = match event {
             CallEvent::Started(start) => {
                 self.attempts = self.attempts.max(start.attempt);
@@ -200,11 +211,17 @@ impl CallLog {
             CallEvent::Resolved(resolve) if self.is_resolvable() => {
                 CallState::resolved(resolve.done)
             }
-            CallEvent::Skipped(_) | CallEvent::Probed(_) | CallEvent::Resolved(_) => self.state,
+            CallEvent::Approved(_)
+            | CallEvent::Skipped(_)
+            | CallEvent::Probed(_)
+            | CallEvent::Resolved(_) => self.state,
         };
     }
 
     fn check_start(self, start: &StartRecord<'_>) -> Result<(), &'static str> {
+        if start.needs_approval && !self.is_approved {
+            return Err("a call that needs an approval starts without a yes");
+        }
         let may_start = match self.state {
             CallState::Requested | CallState::NotDone => true,
             // It was answered without having run.

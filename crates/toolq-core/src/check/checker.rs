@@ -16,8 +16,9 @@ use crate::check::safety;
 use crate::json::Input;
 use crate::json_schema::{CompiledSchema, SchemaError};
 use crate::types::{
-    AcceptedCall, Backing, BuiltinTool, Call, CheckedCall, DescribeResult, Rejection,
-    ResponseEnding, ResumeState, SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CheckedCall, DescribeResult,
+    Rejection, ResponseEnding, ResumeState, SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn,
+    Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -33,6 +34,7 @@ pub struct CallChecker {
 struct CompiledSchemas {
     input: OnceLock<Result<CompiledSchema, Vec<SchemaError>>>,
     when: OnceLock<Option<CompiledSchema>>,
+    approve_when: OnceLock<Option<CompiledSchema>>,
 }
 
 impl CallChecker {
@@ -117,6 +119,11 @@ impl CallChecker {
         let probe =
             invocation::build_probe(tool, &valid.input).map_err(rejection::invalid_input)?;
         let matches = || compiled.matches_when(&tool.safety, &valid, &self.tools);
+        let needs_approval = match task_agent(tool, &valid.value) {
+            // A `when` schema covers the agent's own input, so it can't judge a task.
+            Some(agent) => agent.approve != ApprovalPolicy::Never,
+            None => compiled.needs_approval(&tool.approve, &valid, &self.tools),
+        };
         let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
             Some(agent) => (agent, task_safety(agent)),
             None => (tool, safety::decide_safety(&tool.safety, matches)),
@@ -127,6 +134,7 @@ impl CallChecker {
             before_coercion: valid.before_coercion,
             safe,
             safety_source: decided_by,
+            needs_approval,
             invocation,
             probe,
         })
@@ -209,6 +217,27 @@ impl CompiledSchemas {
         });
         when.as_ref()
             .is_some_and(|when| when.accepts_input(&valid.input, &valid.value))
+    }
+}
+
+impl CompiledSchemas {
+    /// Returns whether a call with this input needs an approval. One whose schema doesn't compile does.
+    fn needs_approval(
+        &self,
+        policy: &ApprovalPolicy,
+        valid: &ValidInput,
+        tools: &ToolsConfig,
+    ) -> bool {
+        let schema = match policy {
+            ApprovalPolicy::Never => return false,
+            ApprovalPolicy::Always => return true,
+            ApprovalPolicy::When(schema) => schema,
+        };
+        let when = self.approve_when.get_or_init(|| {
+            CompiledSchema::compile_with_formats(schema, &tools.dir, tools.formats).ok()
+        });
+        when.as_ref()
+            .is_none_or(|when| when.accepts_input(&valid.input, &valid.value))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::plan::schedule::TurnEstimate;
 use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::types::{
-    AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedText, ProblemDetail, Status,
+    AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedJson, MaskedText,
+    ProblemDetail, Status,
 };
 use redact::Mask;
 
@@ -56,11 +57,17 @@ struct CallJson<'a> {
     estimate_ms: Option<u64>,
     /// `None` if the tool has no backing.
     runs: Option<InvocationJson<'a>>,
+    effect: &'static str,
+    /// The input that would run.
+    input: MaskedJson<'a>,
+    /// Whether it starts only after somebody said yes.
+    approve: bool,
 }
 
+/// What a call runs.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-enum InvocationJson<'a> {
+pub(crate) enum InvocationJson<'a> {
     Command(Vec<MaskedText<'a>>),
     Http(RequestJson<'a>),
     Agent(AgentJson<'a>),
@@ -68,15 +75,39 @@ enum InvocationJson<'a> {
     Builtin(&'a str),
 }
 
+impl<'a> InvocationJson<'a> {
+    /// Returns `None` if the tool has no backing.
+    pub(crate) fn new(accepted: &'a AcceptedCall, mask: &'a Mask) -> Option<Self> {
+        match accepted.invocation.as_ref()? {
+            Invocation::Command(command) => {
+                let argv = command.argv.iter();
+                let argv = argv.map(|argument| MaskedText(argument, mask));
+                Some(Self::Command(argv.collect()))
+            }
+            Invocation::Http(request) => {
+                let method = invocation_line::http_method(accepted);
+                Some(Self::Http(RequestJson::new(method, request, mask)))
+            }
+            Invocation::Mcp(call) => Some(Self::Mcp(McpJson {
+                server: &call.server,
+                tool: &call.tool,
+                arguments: MaskedBody(&call.arguments, mask),
+            })),
+            Invocation::Agent(task) => AgentJson::new(accepted, task, mask).map(Self::Agent),
+            Invocation::Completion(_) => Some(Self::Builtin(&accepted.tool.name)),
+        }
+    }
+}
+
 #[derive(serde::Serialize)]
-struct McpJson<'a> {
+pub(crate) struct McpJson<'a> {
     server: &'a str,
     tool: &'a str,
     arguments: MaskedBody<'a>,
 }
 
 #[derive(serde::Serialize)]
-struct RequestJson<'a> {
+pub(crate) struct RequestJson<'a> {
     method: &'static str,
     url: MaskedTemplate<'a>,
     #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
@@ -89,7 +120,7 @@ struct RequestJson<'a> {
 
 /// An agent's configuration. Its API key and system prompt aren't shown.
 #[derive(serde::Serialize)]
-struct AgentJson<'a> {
+pub(crate) struct AgentJson<'a> {
     model: String,
     endpoint: String,
     tools: &'a [String],
@@ -135,31 +166,6 @@ struct EstimateJson {
 impl<'a> CallJson<'a> {
     fn new(planned: &PlannedCall<'a>, mask: &'a Mask) -> Self {
         let PlannedCall { call, accepted, .. } = *planned;
-        let runs = accepted
-            .invocation
-            .as_ref()
-            .and_then(|invocation| match invocation {
-                Invocation::Command(command) => {
-                    let argv = command.argv.iter();
-                    let argv = argv.map(|argument| MaskedText(argument, mask));
-                    Some(InvocationJson::Command(argv.collect()))
-                }
-                Invocation::Http(request) => {
-                    let method = invocation_line::http_method(accepted);
-                    Some(InvocationJson::Http(RequestJson::new(
-                        method, request, mask,
-                    )))
-                }
-                Invocation::Mcp(call) => Some(InvocationJson::Mcp(McpJson {
-                    server: &call.server,
-                    tool: &call.tool,
-                    arguments: MaskedBody(&call.arguments, mask),
-                })),
-                Invocation::Agent(task) => {
-                    AgentJson::new(accepted, task, mask).map(InvocationJson::Agent)
-                }
-                Invocation::Completion(_) => Some(InvocationJson::Builtin(&call.name)),
-            });
         Self {
             position: call.position,
             tool_use_id: MaskedText(&call.id, mask),
@@ -174,7 +180,10 @@ impl<'a> CallJson<'a> {
                 .collect(),
             timeout_ms: to_millis(accepted.tool.timeout.after),
             estimate_ms: accepted.tool.estimate.map(to_millis),
-            runs,
+            runs: InvocationJson::new(accepted, mask),
+            effect: accepted.tool.effect.name(),
+            input: MaskedJson(accepted.input.as_raw(), mask),
+            approve: accepted.needs_approval,
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! A plan applies the engine's rule without the engine: calls that share a batch here share one there.
 
+mod approval_question;
 mod invocation_line;
 mod json;
 mod mermaid;
@@ -14,6 +15,7 @@ mod template_json;
 mod text;
 mod turn_plan;
 
+pub use approval_question::{render_approval_question, render_invocation};
 pub use json::render_plan_json;
 pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;

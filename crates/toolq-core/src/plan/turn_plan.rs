@@ -209,7 +209,7 @@ impl PlannedCall<'_> {
         matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
 
-    /// `safe: rule get_*`.
+    /// `safe: rule get_*; needs an approval`.
     pub(crate) fn safety_reason(&self) -> String {
         let word = if self.accepted.safe {
             "safe"
@@ -220,7 +220,12 @@ impl PlannedCall<'_> {
         let settings = self.accepted.tool.rule_settings.iter();
         let settings =
             settings.map(|setting| format!("; {} by rule {}", setting.key, setting.glob));
-        safety + &settings.collect::<String>()
+        let approval = if self.accepted.needs_approval {
+            "; needs an approval"
+        } else {
+            ""
+        };
+        safety + &settings.collect::<String>() + approval
     }
 }
 

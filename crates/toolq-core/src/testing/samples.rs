@@ -10,9 +10,9 @@ use serde_json::json;
 
 use crate::json::Input;
 use crate::types::{
-    AcceptedCall, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts, CaptureStats,
-    CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink, Invocation,
-    OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
+    AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts,
+    CaptureStats, CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink,
+    Invocation, OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
     ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates,
     StdinContent, Tool, ToolsConfig, TurnOrigin, Verdict,
 };
@@ -27,6 +27,7 @@ pub fn sample_tool(name: &str) -> Tool {
         input_schema: json!({"type": "object"}),
         describe: None,
         safety: SafetyPolicy::Default,
+        approve: ApprovalPolicy::Never,
         effect: Effect::Write,
         destructive: None,
         open_world: None,
@@ -102,6 +103,7 @@ pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> Ch
         before_coercion: None,
         safe,
         safety_source: SafetySource::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
+        needs_approval: false,
         invocation: None,
         probe: None,
     }));

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
+use crate::types::approval::Approval;
 use crate::types::call::{CallRef, TurnOrigin};
 use crate::types::outcome::Outcome;
 use crate::types::server_event::{ServerEnd, ServerStart};
@@ -69,6 +70,27 @@ pub enum Event<'a> {
         batch: usize,
         /// The calls of the batch that are known so far.
         calls: &'a [CallRef],
+    },
+    /// Somebody is asked to approve a call.
+    ApprovalRequested {
+        /// The call.
+        call: &'a CallRef,
+        /// What would run.
+        accepted: &'a AcceptedCall,
+    },
+    /// A call was approved or denied. It starts only if every sink accepts this event.
+    ApprovalDecided {
+        /// The call.
+        call: &'a CallRef,
+        /// What was said.
+        approval: &'a Approval,
+    },
+    /// Nobody decides about a call, so the run stops.
+    ApproverStopped {
+        /// The call.
+        call: &'a CallRef,
+        /// Why.
+        why: &'a str,
     },
     /// An attempt is about to start. It starts only if every sink accepts this event.
     Started {

@@ -15,6 +15,11 @@ pub enum NotExecutedCause {
         /// The tool of the call in doubt.
         tool: String,
     },
+    /// An earlier call needs an approval that nobody gave. Only calls that aren't `read` wait for that.
+    PrecedingNeedsApproval {
+        /// The tool of that call.
+        tool: String,
+    },
     /// A call of the same batch failed, and its tool has `on_failure: cancel_siblings`.
     SiblingFailed {
         /// The tool of the call that failed.
@@ -48,6 +53,8 @@ pub enum HaltCause {
     ClientCancelled,
     /// The client of a server has left.
     ClientLeft,
+    /// Whoever was asked to approve a call stopped the run.
+    ApproverStopped,
 }
 
 /// A budget of a run, over all its turns.

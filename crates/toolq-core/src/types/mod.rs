@@ -6,6 +6,7 @@
 mod agent;
 mod agent_history;
 mod answer;
+mod approval;
 mod backing;
 mod call;
 mod call_ending;
@@ -40,6 +41,7 @@ pub use agent::{
 };
 pub use agent_history::{AgentHistory, LoggedResponse};
 pub use answer::{CallAnswer, CallReport, ResultContent};
+pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
 pub(crate) use backing::StatusRange;
 pub use backing::{
     ArgumentTemplate, Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern,

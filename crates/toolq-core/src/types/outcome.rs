@@ -103,6 +103,13 @@ pub enum Outcome {
         /// The number of failures.
         failures: u32,
     },
+    /// It needs an approval that nobody gave.
+    NeedsApproval,
+    /// Somebody was asked to approve it, and said no.
+    Denied {
+        /// Why, if that was said.
+        reason: Option<String>,
+    },
     /// The call was rejected.
     Rejected(Rejection),
     /// A panic in toolq itself, confined to this call.
@@ -145,7 +152,7 @@ impl Outcome {
     pub fn is_skipped(&self) -> bool {
         matches!(
             self,
-            Self::NotExecuted(_) | Self::Paused { .. } | Self::LogRefused(_)
+            Self::NotExecuted(_) | Self::Paused { .. } | Self::NeedsApproval | Self::LogRefused(_)
         )
     }
 
@@ -211,6 +218,8 @@ impl Outcome {
             Self::Interrupted { .. } => Status::Interrupted,
             Self::NotExecuted(_) => Status::NotExecuted,
             Self::Paused { .. } => Status::Paused,
+            Self::NeedsApproval => Status::NeedsApproval,
+            Self::Denied { .. } => Status::Denied,
             Self::Rejected(rejection) => rejection.reason.status(),
             Self::InternalError(_) => Status::InternalError,
             Self::Restored(restored) => restored.status.clone(),

@@ -76,6 +76,10 @@ statuses! {
     NotExecuted = "not_executed",
     /// Its tool failed too many times in a row.
     Paused = "paused",
+    /// It needs an approval that nobody gave.
+    NeedsApproval = "needs_approval",
+    /// Somebody was asked to approve it, and said no.
+    Denied = "denied",
     /// A user resolved it as done after it was in doubt.
     Resolved = "resolved",
     /// A panic in toolq itself.
@@ -137,7 +141,10 @@ impl Status {
 
     /// Whether a call that ends like this makes its run stop early.
     pub fn stops_run(&self) -> bool {
-        matches!(self, Self::Paused | Self::OverBudget | Self::LogRefused)
+        matches!(
+            self,
+            Self::Paused | Self::NeedsApproval | Self::OverBudget | Self::LogRefused
+        )
     }
 
     /// Returns the words for people: `bad output`.

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::json_schema::CompiledSchema;
 use crate::os::Environment;
+use crate::types::approval::ApprovalPolicy;
 use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
 use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
@@ -91,6 +92,8 @@ pub struct Tool {
     pub rule_settings: Vec<RuleSetting>,
     /// What it does to the world.
     pub effect: Effect,
+    /// Which of its calls start only after somebody said yes.
+    pub approve: ApprovalPolicy,
     /// Whether it may destroy something, as far as MCP clients are told.
     pub destructive: Option<bool>,
     /// Whether it reaches systems that nobody here controls, as far as MCP clients are told.
@@ -242,6 +245,8 @@ pub enum MessageKey {
     AgentFailed,
     MaxTurns,
     Paused,
+    NeedsApproval,
+    Denied,
     NotExecuted,
     Interrupted,
     InDoubt,

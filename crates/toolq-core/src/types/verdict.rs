@@ -74,6 +74,8 @@ pub struct AcceptedCall {
     pub safe: bool,
     /// What decided that.
     pub safety_source: SafetySource,
+    /// Whether it starts only after somebody said yes.
+    pub needs_approval: bool,
     /// What to run, or `None` if the tool has no backing.
     pub invocation: Option<Invocation>,
     /// The tool's `probe`, which finds out whether an earlier run completed the call.

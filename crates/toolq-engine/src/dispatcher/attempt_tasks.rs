@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument as _, Span};
 
+use crate::approval::ApprovalReply;
 use crate::attempt;
 use crate::attempt::{Attempt, AttemptResult, AttemptRunner};
 use crate::control::RunControl;
@@ -24,6 +25,8 @@ pub(crate) enum TaskEvent {
     AttemptFinished(usize, AttemptResult),
     /// The backoff before the next attempt has elapsed.
     BackoffElapsed(usize),
+    /// Somebody replied to the question whether a call may start.
+    ApprovalReplied(usize, ApprovalReply),
     /// An agent makes a request to its dispatcher.
     AgentRequest(usize, AgentRequest),
 }
@@ -31,6 +34,7 @@ pub(crate) enum TaskEvent {
 enum TaskResult {
     Attempt(AttemptResult),
     Backoff,
+    Approval(ApprovalReply),
 }
 
 /// The running tasks. Dropping this aborts them.
@@ -110,6 +114,18 @@ impl AttemptTasks {
         self.call_numbers.insert(task.id(), call_number);
     }
 
+    /// Spawns the task of a question whether a call may start.
+    pub(crate) fn spawn_question(
+        &mut self,
+        call_number: usize,
+        question: impl Future<Output = ApprovalReply> + Send + 'static,
+    ) {
+        let task = self
+            .tasks
+            .spawn(async move { TaskResult::Approval(question.await) });
+        self.call_numbers.insert(task.id(), call_number);
+    }
+
     /// Returns the next event. A call's progress and requests come before its end.
     pub(crate) async fn next_event(&mut self) -> TaskEvent {
         loop {
@@ -143,6 +159,7 @@ impl AttemptTasks {
         let call_number = self.call_numbers.remove(&id)?;
         Some(match done {
             Ok((_, TaskResult::Backoff)) => TaskEvent::BackoffElapsed(call_number),
+            Ok((_, TaskResult::Approval(reply))) => TaskEvent::ApprovalReplied(call_number, reply),
             Ok((_, TaskResult::Attempt(result))) => TaskEvent::AttemptFinished(call_number, result),
             Err(error) => TaskEvent::AttemptFinished(
                 call_number,

@@ -4,6 +4,7 @@
 //! end of a call does to others, and `halt` stops all calls.
 
 mod agent_requests;
+mod approve;
 mod arrive;
 mod attempt_tasks;
 mod concurrent_turns;

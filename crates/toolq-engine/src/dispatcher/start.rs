@@ -10,12 +10,13 @@ use crate::digests::idempotency_key;
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallState, QueueEntry, RunningCall};
 use toolq_core::os::failpoint;
-use toolq_core::types::{EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
+use toolq_core::types::{Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
 
 impl Dispatcher<'_> {
     /// Starts every call that may run now.
     pub(crate) fn start_ready_calls(&mut self) {
         loop {
+            self.request_approval();
             let admitted = self.admit_calls();
             let Some(first) = admitted.first() else {
                 return;
@@ -43,6 +44,15 @@ impl Dispatcher<'_> {
                 self.gate.enter();
                 continue;
             };
+            if !self.is_approved(number, &job)
+                && self.check_blocked(number, &job.accepted.tool).is_none()
+            {
+                if self.engine.settings.approver.is_none() {
+                    self.finish_unapproved(number);
+                    continue;
+                }
+                break;
+            }
             let limit = self.engine.limit_for(&job);
             let Some(permit) = limit.try_acquire() else {
                 debug!(
@@ -68,18 +78,38 @@ impl Dispatcher<'_> {
                 let run = RunningCall::new(job, key, self.engine.control.now(), permit);
                 self.queue.set_running(number, run);
                 admitted.push(number);
+                self.request_approval();
             }
         }
         admitted
     }
 
-    /// Returns the outcome of a call that may not run: its tool hasn't been described, a sibling failed in an earlier
-    /// run, its tool is paused, or the budget of calls is used up. Charges any other call to that budget.
+    /// Returns the outcome of a call that may not run, as [`check_blocked`](Self::check_blocked) does, or because the budget
+    /// of calls is used up. Charges any other call to that budget.
     fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
+        if let Some(outcome) = self.check_blocked(number, tool) {
+            return Some(outcome);
+        }
+        let exhausted = self.engine.run_budget.charge_call().err()?;
+        let halted = NotExecutedCause::Halted(HaltCause::OverBudget(exhausted));
+        Some(Outcome::NotExecuted(halted))
+    }
+
+    /// Returns the outcome of a call that may not run: its tool hasn't been described, an earlier call has no approval, a
+    /// sibling failed in an earlier run, or its tool is paused.
+    pub(crate) fn check_blocked(&self, number: usize, tool: &Tool) -> Option<Outcome> {
         if tool.needs_describe() {
             let message =
                 "its input wasn't checked, since the tool's `describe` command didn't run";
             return Some(Outcome::InternalError(message.to_owned()));
+        }
+        if let Some(unapproved) = self
+            .unapproved_tool
+            .clone()
+            .filter(|_| tool.effect != Effect::Read)
+        {
+            let cause = NotExecutedCause::PrecedingNeedsApproval { tool: unapproved };
+            return Some(Outcome::NotExecuted(cause));
         }
         let batch = self.queue.get(number).and_then(|entry| entry.call.batch);
         if let Some(tool) = batch.and_then(|batch| self.cancelled_batches.get(&batch)) {
@@ -91,9 +121,7 @@ impl Dispatcher<'_> {
         if let Some(failures) = self.engine.circuit_breakers.paused_after(tool) {
             return Some(Outcome::Paused { failures });
         }
-        let exhausted = self.engine.run_budget.charge_call().err()?;
-        let halted = NotExecutedCause::Halted(HaltCause::OverBudget(exhausted));
-        Some(Outcome::NotExecuted(halted))
+        None
     }
 
     /// Emits the starts of these calls in one slice, so that a log can record them together.

@@ -26,6 +26,7 @@ impl Dispatcher<'_> {
                 }
             }
             TaskEvent::BackoffElapsed(number) => self.start_retry(number),
+            TaskEvent::ApprovalReplied(number, reply) => self.handle_reply(number, reply),
             TaskEvent::AgentRequest(number, request) => self.handle_agent_request(number, request),
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tracing::{Instrument as _, debug_span};
 
+use crate::dispatcher::approve::PendingApproval;
 use crate::dispatcher::attempt_tasks::AttemptTasks;
 use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::halt::wait_for_halt_or_budget;
@@ -46,6 +47,10 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) partition: BatchPartition,
     pub(crate) queue: CallQueue,
     pub(crate) gate: Gate,
+    /// The approval of the call that is next in order.
+    pub(crate) approval: Option<PendingApproval>,
+    /// The tool of the first call whose approval nobody gave.
+    pub(crate) unapproved_tool: Option<String>,
     /// The next call may run as soon as this limit has a free permit.
     pub(crate) awaited_limit: Option<ConcurrencyLimit>,
     pub(crate) stats: TurnStats,
@@ -83,6 +88,8 @@ impl<'e> Dispatcher<'e> {
             partition: BatchPartition::default(),
             queue: CallQueue::default(),
             gate: Gate::default(),
+            approval: None,
+            unapproved_tool: None,
             awaited_limit: None,
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),

@@ -38,6 +38,11 @@ impl Gate {
         may_enter.then_some(call)
     }
 
+    /// Returns the first waiting call, whether it may enter or not.
+    pub fn next_waiting(&self) -> Option<usize> {
+        self.waiting.front().map(|waiting| waiting.call)
+    }
+
     /// Admits the first waiting call, if it may enter.
     pub fn enter(&mut self) -> Option<usize> {
         self.peek()?;

@@ -1,5 +1,6 @@
 //! Tests of the dispatcher by itself: order, policies, retries, and the events it emits.
 
+mod approvals;
 mod concurrent_turns;
 mod halts;
 mod nested_agents;

@@ -19,14 +19,16 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AcceptedCall, Call, CallAnswer, CallEnding, CallOutput, CallRef, CallTimeouts, CaptureStats,
-    CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure, Outcome,
-    OutputKind, Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy,
-    SafetySource, StatusTemplates, Tool, ToolsConfig, Verdict,
+    AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallOutput, CallRef, CallTimeouts,
+    CaptureStats, CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure,
+    Outcome, OutputKind, Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy,
+    SafetyPolicy, SafetySource, StatusTemplates, Tool, ToolsConfig, Verdict,
 };
 
 /// Attempts that wait for the test, by the id of their call.
-pub(super) struct ScriptedRunner(mpsc::UnboundedSender<(String, oneshot::Sender<Outcome>)>);
+pub(super) struct ScriptedRunner(
+    pub(super) mpsc::UnboundedSender<(String, oneshot::Sender<Outcome>)>,
+);
 
 pub(crate) type PendingAttempts = mpsc::UnboundedReceiver<(String, oneshot::Sender<Outcome>)>;
 
@@ -54,6 +56,8 @@ impl AttemptRunner for ScriptedRunner {
 pub(crate) struct EventRecorder {
     pub(super) recorded: Arc<Mutex<Vec<String>>>,
     pub(super) refused_call: Option<&'static str>,
+    /// The call whose approval is refused.
+    pub(super) refused_decision: Option<&'static str>,
 }
 
 impl EventRecorder {
@@ -79,8 +83,12 @@ impl EventSink for EventRecorder {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let together: Vec<String> = events.iter().map(event_line).collect();
         self.record(together.join(" + "));
-        let refused = events.iter().any(|event| {
-            matches!(event, Event::Started { call, .. } if Some(&*call.tool_use_id) == self.refused_call)
+        let refused = events.iter().any(|event| match event {
+            Event::Started { call, .. } => Some(&*call.tool_use_id) == self.refused_call,
+            Event::ApprovalDecided { call, .. } => {
+                Some(&*call.tool_use_id) == self.refused_decision
+            }
+            _ => false,
         });
         if refused {
             Err(EmitError("full".to_owned()))
@@ -118,6 +126,11 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         }
         Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
         Event::Status { call, .. } => format!("status {}", call.tool_use_id),
+        Event::ApprovalRequested { call, .. } => format!("asked {}", call.tool_use_id),
+        Event::ApprovalDecided { call, approval } => {
+            format!("decided {} {}", call.tool_use_id, approval.decision.name())
+        }
+        Event::ApproverStopped { call, why } => format!("stopped {} {why}", call.tool_use_id),
         Event::Describing { tool } => format!("describing {}", tool.name),
         Event::Described { tool, .. } => format!("described {}", tool.name),
         Event::ServerStarted(start) => format!("server {} started", start.server),
@@ -159,6 +172,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         describe: None,
         safety: SafetyPolicy::Default,
         effect: Effect::Read,
+        approve: ApprovalPolicy::Never,
         destructive: None,
         open_world: None,
         timeout: CallTimeouts {
@@ -195,7 +209,7 @@ pub(crate) fn tool(name: &str) -> Tool {
     }
 }
 
-/// Returns a call of turn 0, which is concurrency-safe if its id is lowercase.
+/// Returns a call of turn 0, which is concurrency-safe if its id is lowercase, and needs an approval if the id ends in `?`.
 pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
     let input = Input::empty();
     CheckedCall {
@@ -213,6 +227,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             before_coercion: None,
             safe: id.starts_with(|c: char| c.is_lowercase()),
             safety_source: SafetySource::Declared,
+            needs_approval: id.ends_with('?'),
             invocation: None,
             probe: None,
         })),
@@ -297,6 +312,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),
         task_id: "task".to_owned(),
+        approver: None,
         budget_limits: BudgetLimits::default(),
         agent_history: None,
     }

@@ -198,6 +198,9 @@ pub struct StartRecord<'a> {
     /// The agent that starts to work on the call. It may start again, because its own calls are recorded one by one.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Cow<'a, str>>,
+    /// Whether it starts only after a yes, which an `approval` before it records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
 }
 
 /// A failed attempt that was followed by another.
@@ -232,6 +235,7 @@ impl<'a> StartRecord<'a> {
             effect: accepted.tool.effect,
             after,
             agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
+            needs_approval: accepted.needs_approval,
         }
     }
 }

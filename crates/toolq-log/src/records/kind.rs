@@ -13,6 +13,8 @@ pub enum RecordKind {
     ModelResponse,
     /// A call was requested.
     ToolCall,
+    /// A call was approved or denied.
+    Approval,
     /// An attempt at a call is about to start.
     ToolStart,
     /// A call has its result.
@@ -51,6 +53,7 @@ impl RecordKind {
             "turn" => Self::Turn,
             "model_response" => Self::ModelResponse,
             "tool_call" => Self::ToolCall,
+            "approval" => Self::Approval,
             "tool_start" => Self::ToolStart,
             "tool_result" => Self::ToolResult,
             "tool_skipped" => Self::ToolSkipped,
@@ -75,6 +78,7 @@ impl RecordKind {
             Self::Turn => "turn",
             Self::ModelResponse => "model_response",
             Self::ToolCall => "tool_call",
+            Self::Approval => "approval",
             Self::ToolStart => "tool_start",
             Self::ToolResult => "tool_result",
             Self::ToolSkipped => "tool_skipped",

@@ -3,6 +3,7 @@
 //! newer release added.
 
 mod agent;
+mod approval;
 mod blob;
 mod call;
 mod call_end;
@@ -23,6 +24,7 @@ mod tool_meaning;
 use std::time::Duration;
 
 pub use agent::{AgentUsageRecord, ModelResponseRecord};
+pub use approval::ApprovalRecord;
 pub(crate) use blob::{
     BLOB_REF_PREFIX, BlobError, is_file_extension, is_sha256_hex, open_regular_file,
     read_error_text,

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use crate::records::{
-    CallContent, CallEndRecord, CallRecord, DescribeRecord, ModelResponseRecord, ProbeRecord,
-    RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord, ServerStartRecord,
+    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, ModelResponseRecord,
+    ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord, ServerStartRecord,
     SessionEndRecord, SessionRecord, StartRecord, StoredBlob, TurnRecord,
 };
 
@@ -71,6 +71,7 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
     );
     let response = generator.subschema_for::<ModelResponseRecord<'_>>();
     let call_metadata = generator.subschema_for::<CallRecord<'_>>();
+    let approval = generator.subschema_for::<ApprovalRecord<'_>>();
     let start = generator.subschema_for::<StartRecord<'_>>();
     let probe = generator.subschema_for::<ProbeRecord<'_>>();
     let describe = generator.subschema_for::<DescribeRecord<'_>>();
@@ -86,6 +87,7 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
         (RecordKind::Turn, null(), turn),
         (RecordKind::ModelResponse, body, response),
         (RecordKind::ToolCall, call, call_metadata),
+        (RecordKind::Approval, null(), approval),
         (RecordKind::ToolStart, null(), start),
         (RecordKind::ToolResult, answer.clone(), result.clone()),
         (RecordKind::ToolSkipped, answer.clone(), result.clone()),

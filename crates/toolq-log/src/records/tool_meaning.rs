@@ -69,6 +69,7 @@ impl ToolMeaning {
             ignore: _,
             normalize: _,
             messages: _,
+            approve: _,
         } = tool;
         let mut meaning = Self::default();
         if !tool.needs_describe() {

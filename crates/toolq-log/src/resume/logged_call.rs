@@ -108,7 +108,7 @@ impl LoggedCall {
                     is_error: resolve.is_error == Some(true),
                 });
             }
-            CallEvent::Skipped(_) | CallEvent::Probed(_) => {}
+            CallEvent::Approved(_) | CallEvent::Skipped(_) | CallEvent::Probed(_) => {}
         }
         Ok(())
     }

@@ -52,6 +52,9 @@ pub(super) fn complete_metadata(kind: &str, metadata: &Value) -> Value {
         "describe_start" | "describe_end" => json!({"tool_name": "t"}),
         "server_start" => json!({"server": "s"}),
         "server_end" => json!({"server": "s", "cause": "exited", "duration_ms": 1, "calls": 0}),
+        "approval" => {
+            json!({"tool_use_id": "a", "tool_name": "t", "decision": "yes", "by": "all"})
+        }
         "probe_start" | "probe_end" | "resolve" => json!({"tool_use_id": "a", "tool_name": "t"}),
         "session_end" => {
             json!({"turns": 0, "calls": 0, "results": 0, "errors": 0, "skipped": 0, "duration_ms": 0, "exit_code": 0})
@@ -492,5 +495,37 @@ fn an_interrupted_agent_starts_again() {
             (line, why.to_owned()),
             "{wrong:?}"
         );
+    }
+}
+
+/// Nothing that needs an approval ever starts without a yes.
+#[test]
+fn a_call_that_needs_an_approval_starts_after_a_yes() {
+    let call = || {
+        [
+            ("session", None, json!({})),
+            ("turn", Some(0), json!({"turn": 0})),
+            ("tool_call", Some(1), json!({})),
+        ]
+    };
+    let start = || {
+        let (kind, parent, mut metadata) = start_record(1, "write");
+        metadata["needs_approval"] = json!(true);
+        (kind, parent, metadata)
+    };
+    let approval = |decision: &str| ("approval", Some(2), json!({"decision": decision}));
+    let check = |records: &[(&'static str, Option<usize>, Value)]| {
+        check_sequence(&[&call()[..], records].concat())
+    };
+    assert_eq!(check(&[approval("yes"), start()]), (0, String::new()));
+    for records in [
+        vec![start()],
+        vec![approval("no"), start()],
+        vec![approval("maybe"), start()],
+        vec![approval("yes"), approval("no"), start()],
+    ] {
+        let (line, why) = check(&records);
+        assert_eq!(line, 3 + records.len() as u64);
+        assert!(why.contains("without a yes"), "{why}");
     }
 }

@@ -1,13 +1,26 @@
-//! Records below a call from before its result: of its attempts, and of the probes that ask whether it did its work.
+//! Records below a call from before its result: of its approval, its attempts, and the probes that ask whether it did its
+//! work.
 
 use std::io;
 use std::time::Duration;
 
-use crate::records::{FailedAttempt, ProbeRecord, RecordKind, StartRecord};
+use crate::records::{ApprovalRecord, FailedAttempt, ProbeRecord, RecordKind, StartRecord};
 use crate::write::session_log::SessionLog;
-use toolq_core::types::{AcceptedCall, CallRef, Outcome, ProbeFinding};
+use toolq_core::types::{AcceptedCall, Approval, CallRef, Outcome, ProbeFinding};
 
 impl SessionLog {
+    pub(crate) fn record_approval(
+        &mut self,
+        call: &CallRef,
+        approval: &Approval,
+    ) -> io::Result<()> {
+        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
+        let fields = ApprovalRecord::new(call, approval, &self.mask);
+        self.journal
+            .append(&RecordKind::Approval, parent, &(), &fields)?;
+        Ok(())
+    }
+
     pub(crate) fn record_start(
         &mut self,
         call: &CallRef,

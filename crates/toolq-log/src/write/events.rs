@@ -69,6 +69,7 @@ impl SessionLog {
                 origin,
             } => self.record_turn(*turn, *parent, origin)?,
             Event::Queued { checked, batch } => self.record_call(checked, *batch)?,
+            Event::ApprovalDecided { call, approval } => self.record_approval(call, approval)?,
             Event::Started {
                 call,
                 accepted,
@@ -114,7 +115,9 @@ impl SessionLog {
             } => self.record_describe_end(tool, outcome, (*duration, *attempts))?,
             Event::ServerStarted(start) => self.record_server_start(start)?,
             Event::ServerEnded(end) => self.record_server_end(end)?,
-            Event::AgentStarted { .. }
+            Event::ApprovalRequested { .. }
+            | Event::ApproverStopped { .. }
+            | Event::AgentStarted { .. }
             | Event::AgentProgress { .. }
             | Event::AgentMessage { .. }
             | Event::AgentCompleted { .. }

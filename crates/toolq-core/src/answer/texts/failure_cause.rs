@@ -26,6 +26,7 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         Outcome::ToolDrifted(drift) => return Some(describe_drift(drift)),
         Outcome::MissingVariable(name) => return Some(format!("{name} isn't set")),
         Outcome::LogRefused(why) | Outcome::InternalError(why) => Some(why.as_str()),
+        Outcome::Denied { reason } => reason.as_deref(),
         Outcome::Rejected(rejection) => return Some(join_problems(&rejection.details)),
         _ => None,
     };

@@ -38,6 +38,7 @@ pub(crate) fn halt_cause_text(halt: HaltCause) -> String {
         HaltCause::AgentStopped => "the agent that called it was stopped".to_owned(),
         HaltCause::ClientCancelled => "the client canceled it".to_owned(),
         HaltCause::ClientLeft => "the client has left".to_owned(),
+        HaltCause::ApproverStopped => "whoever approves calls stopped the run".to_owned(),
         HaltCause::OverBudget(BudgetLimit::Calls(1)) => {
             "this run's budget of 1 call is used up".to_owned()
         }
@@ -61,7 +62,8 @@ fn halt_hint(halt: HaltCause) -> &'static str {
         | HaltCause::OutputLost
         | HaltCause::AgentStopped
         | HaltCause::ClientCancelled
-        | HaltCause::ClientLeft => {
+        | HaltCause::ClientLeft
+        | HaltCause::ApproverStopped => {
             "nothing is wrong with this call. Call it again if it is still needed."
         }
         HaltCause::OverBudget(_) => {

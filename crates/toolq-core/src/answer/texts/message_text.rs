@@ -31,6 +31,8 @@ pub(crate) fn message_key(outcome: &Outcome) -> MessageKey {
         Outcome::Cancelled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
         Outcome::InDoubt { .. } => MessageKey::InDoubt,
         Outcome::Paused { .. } => MessageKey::Paused,
+        Outcome::NeedsApproval => MessageKey::NeedsApproval,
+        Outcome::Denied { .. } => MessageKey::Denied,
         Outcome::Rejected(rejection) => rejected::message_key(rejection.reason),
     }
 }

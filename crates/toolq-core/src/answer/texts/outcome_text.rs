@@ -183,6 +183,8 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),
+        Outcome::NeedsApproval => rejected::explain_missing_approval(name),
+        Outcome::Denied { reason } => rejected::explain_denial(name, reason.as_deref()),
         Outcome::Rejected(rejection) => rejected::explain_rejection(name, rejection),
     }
 }

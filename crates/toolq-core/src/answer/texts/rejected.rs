@@ -115,6 +115,12 @@ pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
                 "find that out first, then call this again if it is still needed.",
             );
         }
+        NotExecutedCause::PrecedingNeedsApproval { tool } => {
+            return ErrorText::new(
+                format!("Not executed: the preceding {tool} call waits for an approval."),
+                "nothing is wrong with this call. It can run once that call has been approved.",
+            );
+        }
         NotExecutedCause::SiblingFailed { tool } => {
             format!("Not executed: the parallel {tool} call failed.")
         }
@@ -170,6 +176,21 @@ pub(crate) fn explain_paused(name: &str, failures: u32) -> ErrorText {
         format!("Paused: {name} {failed}, so this call was not run."),
         "don't call it again for now. Use another tool, or tell the user what went wrong.",
     )
+}
+
+pub(crate) fn explain_missing_approval(name: &str) -> ErrorText {
+    ErrorText::new(
+        format!("Not executed: {name} needs an approval, and nobody could be asked."),
+        "don't call it again for now. Tell the user what you wanted to do and why.",
+    )
+}
+
+pub(crate) fn explain_denial(name: &str, reason: Option<&str>) -> ErrorText {
+    ErrorText::new(
+        format!("Denied: {name} was not approved, so this call was not run."),
+        "don't try the same in another way. Continue without it, or ask the user.",
+    )
+    .with_details(reason.unwrap_or_default().to_owned())
 }
 
 /// Explains a failure that only the user can fix.

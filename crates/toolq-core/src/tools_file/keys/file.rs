@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::tools_file::keys::approve::ApproveForm;
 use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{LimitsFile, ServerFile};
 use crate::tools_file::keys::key_hints;
@@ -69,6 +70,8 @@ pub struct RuleFile {
     pub concurrency_safe: Field<bool>,
     /// What they do to the world.
     pub effect: Field<Effect>,
+    /// Whether their calls start only after somebody said yes.
+    pub approve: Field<ApproveForm>,
     /// Time limit of one attempt, or a table of time limits.
     pub timeout: Field<TimeoutForm>,
     /// Format of the output.

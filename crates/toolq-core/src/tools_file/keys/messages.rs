@@ -29,6 +29,10 @@ pub struct MessagesFile {
     pub max_turns: Field<String>,
     /// The tool failed too many times in a row.
     pub paused: Field<String>,
+    /// The call needs an approval that nobody gave.
+    pub needs_approval: Field<String>,
+    /// Somebody was asked to approve the call, and said no.
+    pub denied: Field<String>,
     /// The call did not run because an earlier one failed.
     pub not_executed: Field<String>,
     /// The run was interrupted.

@@ -2,6 +2,7 @@
 //! tools.schema.json.
 
 mod agent;
+mod approve;
 mod attempts;
 mod backing;
 mod file;
@@ -11,6 +12,7 @@ mod tool;
 mod values;
 
 pub(crate) use agent::{AgentBudgetFile, AgentFile};
+pub(crate) use approve::{ApproveForm, ApproveWord};
 pub(crate) use attempts::{RetryFile, TimeoutForm, TimeoutTable};
 pub(crate) use backing::{
     Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile, McpFile, ServerFile,

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tools_file::keys::agent::AgentFile;
+use crate::tools_file::keys::approve::ApproveForm;
 use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile, McpFile};
 use crate::tools_file::keys::messages::{MessagesFile, tool_messages_schema};
@@ -34,6 +35,9 @@ pub struct ToolFile {
     pub effect: Field<Effect>,
     /// Whether calls may run in parallel with other safe calls: `true`, `false`, or a schema of the inputs that may.
     pub concurrency_safe: Field<SafetyForm>,
+    /// Whether calls start only after somebody said yes: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
+    /// of the inputs that need it. Default: false.
+    pub approve: Field<ApproveForm>,
     /// Whether it may destroy something, for MCP clients. Default: they aren't told, and assume it of any tool that
     /// isn't `read`.
     pub destructive: Field<bool>,
@@ -111,6 +115,8 @@ pub struct NormalizeFile {
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Defaults {
+    /// Whether calls start only after somebody said yes.
+    pub approve: Field<ApproveForm>,
     /// Time limit of one attempt, or a table of time limits.
     pub timeout: Field<TimeoutForm>,
     /// Format of the output.

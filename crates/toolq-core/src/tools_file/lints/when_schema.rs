@@ -1,56 +1,108 @@
-//! Checks that the schema in `concurrency_safe: {when: SCHEMA}` is about the input. JSON Schema ignores unknown
-//! keywords, and a schema that accepts everything would let every call run in parallel.
+//! Checks that the schema in `{when: SCHEMA}`, of `concurrency_safe` and `approve`, is about the input. JSON Schema ignores
+//! unknown keywords, and a schema that accepts everything would mean the same for every call.
 
 use serde_json::{Map, Value};
 
 use crate::json::escape_pointer_token;
 use crate::json_schema::{find_unknown_keywords, type_of_keyword};
 use crate::text::suggest_name;
-use crate::tools_file::keys::{SafetyForm, ToolFile};
+use crate::tools_file::keys::{ApproveForm, SafetyForm, ToolFile};
 use crate::tools_file::resolve::{CheckContext, SchemaPresence, allows_type, find_presence};
-use crate::tools_file::spanned::Spanned;
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::types::Span;
 
 /// Keywords whose subschemas apply to the same value as the schema around them.
 const IN_PLACE_APPLICATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
 const WHEN_HINT: &str = "write `when` as a schema of the whole input: `{properties: {query: {pattern: \"^SELECT [^;]*$\"}}, required: [query]}`";
 
-/// Checks the schema in `concurrency_safe.when` of the tool `name`, whose inputs `input_schema` describes.
+/// A `when` in tools.yaml.
+pub(crate) struct WhenField<'f> {
+    /// The key that has it: `concurrency_safe` or `approve`.
+    pub(crate) key: &'static str,
+    pub(crate) key_span: Span,
+    pub(crate) when: &'f Field<Value>,
+}
+
+impl<'f> WhenField<'f> {
+    /// Returns the `when` of an `approve`, if it has one.
+    pub(crate) fn of_approve(approve: &'f Field<ApproveForm>) -> Option<Self> {
+        let form = approve.spanned()?;
+        let ApproveForm::Table(table) = &form.value else {
+            return None;
+        };
+        Some(Self {
+            key: "approve",
+            key_span: form.key_span,
+            when: &table.when,
+        })
+    }
+
+    fn of_safety(safety: &'f Field<SafetyForm>) -> Option<Self> {
+        let form = safety.spanned()?;
+        let SafetyForm::Table(table) = &form.value else {
+            return None;
+        };
+        Some(Self {
+            key: "concurrency_safe",
+            key_span: form.key_span,
+            when: &table.when,
+        })
+    }
+}
+
+/// Checks each `when` of the tool `name`, whose inputs `input_schema` describes.
 pub(crate) fn check_when(
     name: &str,
     file: &Spanned<ToolFile>,
     input_schema: &Value,
     context: &mut CheckContext<'_, '_>,
 ) {
-    let Some(Spanned {
-        key_span: key,
-        value: SafetyForm::Table(table),
-        ..
-    }) = file.value.concurrency_safe.spanned()
-    else {
-        return;
-    };
-    if table.when.is_missing() {
+    let tool = &file.value;
+    let fields = [
+        WhenField::of_safety(&tool.concurrency_safe),
+        WhenField::of_approve(&tool.approve),
+    ];
+    for field in fields.into_iter().flatten() {
+        let Some(when) = check_shared_when(&field, &["tools", name], context) else {
+            continue;
+        };
+        let mut checker = WhenChecker {
+            input_schema,
+            when_keys: ["tools", name, field.key, "when"],
+            context,
+        };
+        checker.check_subschema(when, "", &[]);
+    }
+}
+
+/// Checks a `when` at `parent` in the file as far as that is possible without the schema of an input. Returns it if it
+/// is a valid schema.
+pub(crate) fn check_shared_when<'f>(
+    field: &WhenField<'f>,
+    parent: &[&str],
+    context: &mut CheckContext<'_, '_>,
+) -> Option<&'f Value> {
+    let key = field.key;
+    if field.when.is_missing() {
         context.diagnostics.error(
-            *key,
-            "`concurrency_safe` has no `when`",
+            field.key_span,
+            format!("`{key}` has no `when`"),
             "",
             "write `true`, `false`, or `{when: SCHEMA}` with a schema of the input",
         );
     }
-    let Some(when) = table.when.value() else {
-        return;
-    };
-    let keys = ["tools", name, "concurrency_safe", "when"];
+    let when = field.when.value()?;
+    let keys = [parent, &[key, "when"]].concat();
     if !context.check_schema(when, &keys) {
-        return;
+        return None;
     }
     if matches!(when, Value::Bool(_)) || when.as_object().is_some_and(Map::is_empty) {
         context.diagnostics.error(
             context.tree.key_span_at(&keys, ""),
             "this `when` checks nothing",
             "the same for every input",
-            format!("write `concurrency_safe: true` or `false` if that is meant; {WHEN_HINT}"),
+            format!("write `{key}: true` or `false` if that is meant; {WHEN_HINT}"),
         );
     }
     for unknown in find_unknown_keywords(when, context.dir) {
@@ -68,12 +120,7 @@ pub(crate) fn check_when(
             hint,
         );
     }
-    let mut checker = WhenChecker {
-        input_schema,
-        when_keys: keys,
-        context,
-    };
-    checker.check_subschema(when, "", &[]);
+    Some(when)
 }
 
 /// Compares a `when` with the schema of the input.

@@ -15,8 +15,8 @@ use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::types::{
-    Backing, BuiltinTool, Compare, Effect, MessageKey, MessageTemplates, OnDoubt, OnFailure,
-    OutputKind, SafetyPolicy, StatusTemplates, Template, Tool,
+    ApprovalPolicy, Backing, BuiltinTool, Compare, Effect, MessageKey, MessageTemplates, OnDoubt,
+    OnFailure, OutputKind, SafetyPolicy, StatusTemplates, Template, Tool,
 };
 
 /// Names of the built-in tools.
@@ -172,6 +172,7 @@ fn builtin_tool(
         describe: None,
         safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,
+        approve: ApprovalPolicy::Never,
         destructive: None,
         open_world: None,
         timeout: attempt_limits::resolve_timeout([&Field::default(), &Field::default()]),

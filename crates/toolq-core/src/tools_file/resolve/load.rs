@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::tools_file::keys::{Defaults, ToolsFile};
-use crate::tools_file::lints::when_schema;
+use crate::tools_file::lints::when_schema::{self, WhenField};
 use crate::tools_file::resolve::agent_checks;
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::builtins;
@@ -165,6 +165,7 @@ fn resolve_tools(
     attempt_limits::check_retry(&defaults.retry, context.diagnostics);
     attempt_limits::check_max_output(&defaults.max_output, context.diagnostics);
     resource_limits::check_resource_limits(&defaults.limits, context.diagnostics);
+    check_shared_approvals(file, context);
     let rules = ToolRules::read(&file.rules, context.diagnostics);
     let undeclared = server_tools.list_undeclared(context.diagnostics);
     let names = file.tools.entries().map(|(name, _)| name);
@@ -204,6 +205,19 @@ fn resolve_tools(
         tools.push(Arc::new(resolved));
     }
     tools
+}
+
+/// Checks the `approve: {when: SCHEMA}` of the defaults and of each rule.
+fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_, '_>) {
+    let defaults = file.defaults.value();
+    if let Some(field) = defaults.and_then(|defaults| WhenField::of_approve(&defaults.approve)) {
+        when_schema::check_shared_when(&field, &["defaults"], context);
+    }
+    for (index, rule) in file.rules.items().enumerate() {
+        if let Some(field) = WhenField::of_approve(&rule.value.approve) {
+            when_schema::check_shared_when(&field, &["rules", &index.to_string()], context);
+        }
+    }
 }
 
 fn check_version(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) {

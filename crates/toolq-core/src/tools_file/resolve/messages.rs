@@ -28,6 +28,8 @@ pub(crate) fn resolve_messages(
         (MessageKey::AgentFailed, &file.agent_failed),
         (MessageKey::MaxTurns, &file.max_turns),
         (MessageKey::Paused, &file.paused),
+        (MessageKey::NeedsApproval, &file.needs_approval),
+        (MessageKey::Denied, &file.denied),
         (MessageKey::NotExecuted, &file.not_executed),
         (MessageKey::Interrupted, &file.interrupted),
         (MessageKey::InDoubt, &file.in_doubt),

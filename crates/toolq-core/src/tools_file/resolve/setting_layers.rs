@@ -8,6 +8,7 @@ use crate::tools_file::spanned::{Field, Spanned};
 /// Returns the settings of `upper` and, where it has none, those of `lower`.
 pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
     Defaults {
+        approve: upper.approve.or(&lower.approve),
         timeout: layer_table(&upper.timeout, &lower.timeout, layer_timeouts),
         output: upper.output.or(&lower.output),
         max_output: upper.max_output.or(&lower.max_output),
@@ -25,6 +26,7 @@ pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
 /// Returns the names of the settings that a layer has.
 pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static str> {
     let keys = [
+        ("approve", layer.approve.is_missing()),
         ("timeout", layer.timeout.is_missing()),
         ("output", layer.output.is_missing()),
         ("max_output", layer.max_output.is_missing()),
@@ -48,6 +50,7 @@ pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static st
 /// Whether a tool has the setting `key` itself. The keys of its `command` aren't looked at.
 pub(crate) fn has_own_key(tool: &ToolFile, key: &str) -> bool {
     let own = Defaults {
+        approve: tool.approve.clone(),
         timeout: tool.timeout.clone(),
         output: tool.output.clone(),
         max_output: tool.max_output.clone(),

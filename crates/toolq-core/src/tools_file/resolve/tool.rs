@@ -1,6 +1,6 @@
 //! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
-use crate::tools_file::keys::{Defaults, ToolFile};
+use crate::tools_file::keys::{ApproveForm, ApproveWord, Defaults, ToolFile};
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::attempt_limits::{
     DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_MAX_SAVED_BYTES,
@@ -20,8 +20,8 @@ use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
-    Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind, SafetyPolicy,
-    StatusTemplates, TextNormalizer, Tool, ToolLock,
+    ApprovalPolicy, Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind,
+    SafetyPolicy, StatusTemplates, TextNormalizer, Tool, ToolLock,
 };
 
 /// What all tools of a file share.
@@ -81,6 +81,7 @@ pub(crate) fn resolve_tool(
         input_schema: context.schema.clone(),
         describe: auxiliary_commands::resolve_describe(tool, backing.as_ref(), context),
         safety: resolve_safety(name, tool, shared, locked_effect),
+        approve: resolve_approval(first_valid(&tool.approve, &defaults.approve), effect),
         rule_settings: shared.rules.list_settings(name, tool),
         effect,
         destructive: resolve_destructive(&tool.destructive, effect, context.diagnostics),
@@ -146,6 +147,26 @@ fn resolve_safety(
             SafetyPolicy::Effect(effect == Effect::Read)
         }),
         policy => policy,
+    }
+}
+
+/// Returns which calls need an approval.
+fn resolve_approval(form: Option<&ApproveForm>, effect: Effect) -> ApprovalPolicy {
+    let always = |needed| {
+        if needed {
+            ApprovalPolicy::Always
+        } else {
+            ApprovalPolicy::Never
+        }
+    };
+    match form {
+        None => ApprovalPolicy::Never,
+        Some(ApproveForm::Boolean(needed)) => always(*needed),
+        Some(ApproveForm::Text(ApproveWord::Writes)) => always(effect != Effect::Read),
+        Some(ApproveForm::Table(table)) => match table.when.value() {
+            Some(when) => ApprovalPolicy::When(when.clone()),
+            None => ApprovalPolicy::Always,
+        },
     }
 }
 

@@ -130,6 +130,7 @@ impl RuleFile {
     /// Returns the settings that `defaults` has, too.
     fn to_defaults(&self) -> Defaults {
         Defaults {
+            approve: self.approve.clone(),
             timeout: self.timeout.clone(),
             output: self.output.clone(),
             max_output: self.max_output.clone(),

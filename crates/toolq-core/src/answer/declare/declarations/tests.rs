@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::answer::declare::declarations::{DeclarationFormat, render_declarations};
 use crate::types::{
-    CallTimeouts, Compare, Effect, OnDoubt, OnFailure, OutputKind, RetryPolicy, SafetyPolicy,
-    StatusTemplates, Tool, ToolsConfig,
+    ApprovalPolicy, CallTimeouts, Compare, Effect, OnDoubt, OnFailure, OutputKind, RetryPolicy,
+    SafetyPolicy, StatusTemplates, Tool, ToolsConfig,
 };
 
 fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value) -> Arc<Tool> {
@@ -20,6 +20,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         input_schema,
         describe: None,
         safety: SafetyPolicy::Default,
+        approve: ApprovalPolicy::Never,
         effect,
         destructive: None,
         open_world: None,

@@ -1,0 +1,42 @@
+//! Renders a call for whoever is asked to approve it.
+
+use serde::Serialize;
+
+use crate::plan::invocation_line;
+use crate::plan::json::InvocationJson;
+use crate::types::{AcceptedCall, ApprovalRequest, MaskedJson, MaskedText};
+use redact::Mask;
+
+/// What an approval program reads.
+#[derive(Serialize)]
+struct ApprovalQuestionJson<'a> {
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
+    effect: &'static str,
+    /// The input that would run.
+    input: MaskedJson<'a>,
+    /// `None` if the tool has no backing.
+    runs: Option<InvocationJson<'a>>,
+    turn: usize,
+}
+
+/// Renders the question that an approval program reads: an object on one line, without a trailing newline.
+pub fn render_approval_question(request: &ApprovalRequest, mask: &Mask) -> String {
+    let ApprovalRequest { call, accepted } = request;
+    let question = ApprovalQuestionJson {
+        tool_use_id: MaskedText(&call.tool_use_id, mask),
+        tool_name: MaskedText(&call.tool_name, mask),
+        effect: accepted.tool.effect.name(),
+        input: MaskedJson(accepted.input.as_raw(), mask),
+        runs: InvocationJson::new(accepted, mask),
+        turn: call.turn,
+    };
+    // Strings and numbers can always be serialized.
+    serde_json::to_string(&question).unwrap_or_default()
+}
+
+/// Renders what a call would run on one line for people, with control characters escaped. `None` if its tool has no
+/// backing.
+pub fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
+    invocation_line::render_invocation(accepted, mask)
+}

@@ -1,0 +1,176 @@
+//! Who is asked whether a call may start, and how an approval program is asked.
+
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::attempt::AttemptResult;
+use crate::scheduler::CallJob;
+use crate::state::EngineState;
+use toolq_core::answer::failure_cause;
+use toolq_core::json::Input;
+use toolq_core::plan::render_approval_question;
+use toolq_core::types::{
+    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest,
+    Backing, CallEnding, CallTimeouts, CommandBacking, CommandInvocation, CommandLimits, Effect,
+    Invocation, Leftovers, OnFailure, Outcome, OutputKind, ResultContent, SafetySource,
+    StatusTemplates, StdinContent, StdinSource, Tool,
+};
+
+/// How long an approval program may think. It may wait for a person, so this only ends one that was forgotten.
+const PROGRAM_TIMEOUT: Duration = Duration::from_hours(24);
+/// The largest reason that a program can give, in bytes.
+const MAX_REASON_BYTES: u64 = 8 << 10;
+
+/// Who says whether a call that needs an approval may start.
+#[derive(Debug, Clone)]
+pub enum Approver {
+    /// Nobody is asked: this user approved all calls in advance.
+    All {
+        /// The name of the user, if it is known.
+        user: Option<String>,
+    },
+    /// This program is asked. It reads the call as JSON on stdin; exit code 0 is a yes, and 1 is a no with the reason on
+    /// stdout. Anything else stops the run.
+    Program(PathBuf),
+    /// A person is asked.
+    Person(Arc<dyn ApprovalPrompt>),
+}
+
+/// Asks a person.
+pub trait ApprovalPrompt: fmt::Debug + Send + Sync {
+    /// Asks about one call. Dropping the future withdraws the question.
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a>;
+}
+
+/// The reply to come.
+pub type ApprovalFuture<'a> = Pin<Box<dyn Future<Output = ApprovalReply> + Send + 'a>>;
+
+/// What came back when somebody was asked about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalReply {
+    /// The call was approved or denied.
+    Decided(Approval),
+    /// The run stops, for this reason: nobody could be asked, or who was asked said so.
+    Stopped(String),
+}
+
+impl ApprovalReply {
+    /// The reply to a question that nobody needs an answer to any more.
+    pub(crate) fn withdrawn() -> Self {
+        Self::Stopped("the question was withdrawn".to_owned())
+    }
+}
+
+/// Returns the job of a call that asks `program` about the call of `job`.
+pub(crate) fn question_job(
+    program: &Path,
+    job: &CallJob,
+    request: &ApprovalRequest,
+    engine: &EngineState,
+) -> CallJob {
+    let question = render_approval_question(request, &engine.settings.mask);
+    CallJob {
+        call: job.call.clone(),
+        accepted: AcceptedCall {
+            tool: Arc::new(approval_tool(program, &job.accepted.tool, engine)),
+            // The question is an object that toolq wrote, so reading it can't fail.
+            input: Input::parse(&question).unwrap_or_else(|_| Input::empty()),
+            before_coercion: None,
+            safe: true,
+            safety_source: SafetySource::Default,
+            needs_approval: false,
+            invocation: Some(Invocation::Command(CommandInvocation {
+                argv: vec![program.to_string_lossy().into_owned()],
+                stdin: StdinContent::Input,
+                env: Vec::new(),
+            })),
+            probe: None,
+        },
+        ticket: None,
+        prior_attempts: None,
+        needs_probe: false,
+    }
+}
+
+/// Returns a tool whose only function is to run the approval program. The program belongs to the user, so it has the
+/// user's whole environment.
+fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
+    let variables = engine.settings.environment.iter();
+    let names = variables.filter_map(|(name, _)| name.to_str());
+    let command = CommandBacking {
+        program: program.to_string_lossy().into_owned(),
+        arguments: Vec::new(),
+        dashes: Vec::new(),
+        stdin: StdinSource::Input,
+        env: Vec::new(),
+        pass_env: names.map(str::to_owned).collect(),
+        cwd: engine.settings.tools.root.clone(),
+        success_exit: vec![0],
+        leftovers: Leftovers::Kill,
+        limits: CommandLimits::default(),
+    };
+    Tool {
+        backing: Some(Backing::Command(command)),
+        describe: None,
+        probe: None,
+        effect: Effect::Read,
+        approve: ApprovalPolicy::Never,
+        paths: Vec::new(),
+        status: StatusTemplates::default(),
+        output: OutputKind::Text,
+        empty_output: None,
+        output_schema: None,
+        max_output: MAX_REASON_BYTES,
+        max_saved: 0,
+        on_failure: OnFailure::Continue,
+        timeout: CallTimeouts {
+            after: PROGRAM_TIMEOUT,
+            slow_after: None,
+            total: None,
+            ..tool.timeout
+        },
+        ..tool.clone()
+    }
+}
+
+/// Reads what an approval program said.
+pub(crate) fn program_reply(program: &Path, result: AttemptResult) -> ApprovalReply {
+    let outcome = match result {
+        AttemptResult::Finished { outcome, .. } => outcome,
+        AttemptResult::Cancelled { .. } => return ApprovalReply::withdrawn(),
+    };
+    let decided = |decision, text: &str| {
+        let text = text.trim();
+        ApprovalReply::Decided(Approval {
+            decision,
+            means: ApprovalMeans::Program,
+            reason: (!text.is_empty()).then(|| text.to_owned()),
+            user: None,
+        })
+    };
+    match &outcome {
+        Outcome::Succeeded {
+            content: ResultContent::Text(text),
+            ..
+        } => decided(ApprovalDecision::Yes, text),
+        Outcome::Failed {
+            ending: CallEnding::ExitCode(1),
+            output,
+        } => decided(ApprovalDecision::No, &output.text),
+        _ => {
+            let program = program.display();
+            let cause = failure_cause(&outcome);
+            let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+            let end = match outcome.ending() {
+                Some(CallEnding::ExitCode(code)) => format!("ended with exit code {code}"),
+                Some(CallEnding::Signal(signal)) => format!("was killed by signal {signal}"),
+                _ => format!("failed ({})", outcome.status().label()),
+            };
+            ApprovalReply::Stopped(format!("{program} {end}{cause}"))
+        }
+    }
+}

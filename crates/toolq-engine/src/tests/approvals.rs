@@ -1,0 +1,225 @@
+//! Calls that start only after a yes, with an approver that the test scripts.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime;
+use tokio::sync::Notify;
+
+use crate::approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver};
+use crate::engine::Engine;
+use crate::settings::EngineSettings;
+use crate::tests::scripted_runner::{
+    EventRecorder, PendingAttempts, ScriptedRunner, call, engine_settings, play_script, tool,
+};
+use tokio::sync::mpsc;
+use toolq_core::types::{
+    Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CheckedCall, Effect, HaltCause,
+    Tool,
+};
+
+/// Replies to the question about each call, by id. A call without a reply is never decided.
+#[derive(Debug, Default)]
+struct ScriptedPrompt {
+    replies: BTreeMap<&'static str, ApprovalReply>,
+    asked: Mutex<Vec<String>>,
+    on_question: Notify,
+}
+
+impl ApprovalPrompt for ScriptedPrompt {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
+        self.asked
+            .lock()
+            .unwrap()
+            .push(request.call.tool_use_id.clone());
+        self.on_question.notify_one();
+        match self.replies.get(request.call.tool_use_id.as_str()) {
+            Some(reply) => Box::pin(ready(reply.clone())),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+fn decided(decision: ApprovalDecision) -> ApprovalReply {
+    ApprovalReply::Decided(Approval {
+        decision,
+        means: ApprovalMeans::Terminal,
+        reason: None,
+        user: None,
+    })
+}
+
+fn prompt(replies: &[(&'static str, ApprovalReply)]) -> Arc<ScriptedPrompt> {
+    Arc::new(ScriptedPrompt {
+        replies: replies.iter().cloned().collect(),
+        ..ScriptedPrompt::default()
+    })
+}
+
+fn engine(tools: &[&Tool], prompt: Option<&Arc<ScriptedPrompt>>) -> (Engine, PendingAttempts) {
+    let (send, attempts) = mpsc::unbounded_channel();
+    let settings = EngineSettings {
+        approver: prompt.map(|prompt| Approver::Person(Arc::clone(prompt) as Arc<_>)),
+        ..engine_settings(tools, 8)
+    };
+    (
+        Engine::with_runner(settings, Arc::new(ScriptedRunner(send))),
+        attempts,
+    )
+}
+
+/// Two tools, one of which changes things.
+fn tools() -> [Tool; 2] {
+    let write = Tool {
+        effect: Effect::Write,
+        ..tool("write")
+    };
+    [tool("read"), write]
+}
+
+/// Returns calls in this order. A call to the tool that changes things has an uppercase id.
+fn calls(ids: &str, [read, write]: &[Tool; 2]) -> Vec<CheckedCall> {
+    let ids = ids.split_whitespace().enumerate();
+    ids.map(|(position, id)| {
+        let is_write = id.starts_with(|c: char| c.is_uppercase());
+        call(position, id, if is_write { write } else { read })
+    })
+    .collect()
+}
+
+/// Runs a turn while `script` plays, and returns what was recorded.
+fn run(prompt: Option<&Arc<ScriptedPrompt>>, ids: &str, script: &str) -> EventRecorder {
+    let mut recorder = EventRecorder::default();
+    run_with(prompt, ids, script, &mut recorder);
+    recorder
+}
+
+fn run_with(
+    prompt: Option<&Arc<ScriptedPrompt>>,
+    ids: &str,
+    script: &str,
+    recorder: &mut EventRecorder,
+) {
+    let tools = tools();
+    let (mut engine, mut attempts) = engine(&[&tools[0], &tools[1]], prompt);
+    let mut delivery = recorder.clone();
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::join!(
+            engine.run_turn(0, calls(ids, &tools), recorder, &mut delivery),
+            play_script(&mut attempts, script)
+        );
+    });
+}
+
+/// Later calls with effects keep their order for a later run, and those that only read needn't wait for that.
+#[test]
+fn without_an_approver_a_call_and_those_with_effects_after_it_do_not_run() {
+    let recorder = run(None, "a B? c D e?", "a c");
+    let mut finished = recorder.lines_for("finished");
+    finished.sort();
+    let expected = [
+        "B? needs_approval 0",
+        "D not_executed 0",
+        "a ok 1",
+        "c ok 1",
+        "e? needs_approval 0",
+    ];
+    assert_eq!(finished, expected);
+    assert_eq!(recorder.lines_for("delivered"), ["a", "B?", "c", "D", "e?"]);
+}
+
+#[test]
+fn a_yes_is_recorded_before_the_start_and_a_no_ends_the_call() {
+    let prompt = prompt(&[
+        ("A?", decided(ApprovalDecision::Yes)),
+        ("B?", decided(ApprovalDecision::No)),
+        ("C?", decided(ApprovalDecision::Yes)),
+    ]);
+    let recorder = run(Some(&prompt), "A? B? C?", "A? C?");
+    let lines = recorder.lines();
+    let at = |line: &str| lines.iter().position(|other| other.contains(line)).unwrap();
+    assert!(at("asked A?") < at("decided A? yes") && at("decided A? yes") < at("started A?"));
+    assert!(at("decided B? no") < at("finished B? denied 0"));
+    assert!(at("decided C? yes") < at("started C?"));
+    assert!(!lines.iter().any(|line| line.contains("started B?")));
+    assert_eq!(recorder.lines_for("delivered"), ["A?", "B?", "C?"]);
+}
+
+/// The log must have the yes.
+#[test]
+fn a_call_does_not_start_if_its_yes_cannot_be_recorded() {
+    let prompt = prompt(&[("A?", decided(ApprovalDecision::Yes))]);
+    let mut recorder = EventRecorder {
+        refused_decision: Some("A?"),
+        ..EventRecorder::default()
+    };
+    run_with(Some(&prompt), "A? b", "b", &mut recorder);
+    let finished = recorder.lines_for("finished");
+    assert!(
+        finished.contains(&"A? log_refused 0".to_owned()),
+        "{finished:?}"
+    );
+    assert!(
+        !recorder
+            .lines()
+            .iter()
+            .any(|line| line.contains("started A?"))
+    );
+}
+
+/// Calls before it go on, and calls after it wait.
+#[test]
+fn a_call_holds_its_place_while_it_waits() {
+    let prompt = prompt(&[("b?", decided(ApprovalDecision::Yes))]);
+    let recorder = run(Some(&prompt), "a b? c", "a b? c");
+    let started: Vec<String> = recorder
+        .lines()
+        .iter()
+        .flat_map(|line| line.split(" + ").map(str::to_owned).collect::<Vec<_>>())
+        .filter(|line| line.starts_with("started"))
+        .collect();
+    assert_eq!(started, ["started a 1", "started b? 1", "started c 1"]);
+}
+
+#[test]
+fn an_approver_that_stops_the_run_stops_it() {
+    let prompt = prompt(&[("A?", ApprovalReply::Stopped("quit".to_owned()))]);
+    let recorder = run(Some(&prompt), "A? b", "");
+    assert_eq!(recorder.lines_for("stopped"), ["A? quit"]);
+    let mut finished = recorder.lines_for("finished");
+    finished.sort();
+    assert_eq!(finished, ["A? needs_approval 0", "b not_executed 0"]);
+}
+
+/// Nobody has to answer a question about a call that will never run.
+#[test]
+fn a_halt_withdraws_the_question() {
+    let prompt = prompt(&[]);
+    let tools = tools();
+    let (mut engine, _attempts) = engine(&[&tools[0], &tools[1]], Some(&prompt));
+    let control = engine.control();
+    let mut recorder = EventRecorder::default();
+    let mut delivery = recorder.clone();
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::join!(
+            engine.run_turn(0, calls("A? b", &tools), &mut recorder, &mut delivery),
+            async {
+                prompt.on_question.notified().await;
+                control.halt(HaltCause::Signal(2));
+            }
+        );
+    });
+    assert_eq!(*prompt.asked.lock().unwrap(), ["A?"]);
+    let mut finished = recorder.lines_for("finished");
+    finished.sort();
+    assert_eq!(finished, ["A? not_executed 0", "b not_executed 0"]);
+}

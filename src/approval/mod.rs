@@ -1,0 +1,45 @@
+//! Who approves the calls of a session, as the flags say.
+
+mod terminal_prompt;
+
+use std::sync::Arc;
+
+use crate::approval::terminal_prompt::TerminalPrompt;
+use crate::output::CommandError;
+use crate::settings::ApprovalSettings;
+use crate::terminal::ProgressScreen;
+use redact::Mask;
+use toolq_core::os::Environment;
+use toolq_engine::Approver;
+
+/// Returns who approves calls. `None` if nobody was named.
+///
+/// # Errors
+/// A person should be asked, and there is no terminal.
+pub fn build_approver(
+    settings: &ApprovalSettings,
+    mask: &Arc<Mask>,
+    screen: Option<ProgressScreen>,
+    environment: &Environment,
+) -> Result<Option<Approver>, CommandError> {
+    let user = || user_name(environment);
+    Ok(match settings {
+        ApprovalSettings::Nobody => None,
+        ApprovalSettings::All => Some(Approver::All { user: user() }),
+        ApprovalSettings::Program(program) => Some(Approver::Program(program.clone())),
+        ApprovalSettings::Terminal => {
+            let prompt = TerminalPrompt::open(Arc::clone(mask), screen, user()).map_err(|error| {
+                let message = format!("there is no terminal to ask on: {error}");
+                CommandError::usage(message)
+                    .with_hint("`--approve-with PROGRAM` asks a program, and `--approve all` approves all calls")
+            })?;
+            Some(Approver::Person(Arc::new(prompt)))
+        }
+    })
+}
+
+/// Returns the name of the user who runs toolq, for the log.
+fn user_name(environment: &Environment) -> Option<String> {
+    let mut names = ["LOGNAME", "USER"].into_iter();
+    names.find_map(|name| environment.get(name).filter(|user| !user.is_empty()))
+}

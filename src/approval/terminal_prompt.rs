@@ -1,0 +1,250 @@
+//! Asks on the terminal whether a call may start. The question shows the whole input and all that would run, with every
+//! control character escaped: the call was written by a model, and must not be able to hide a part of itself.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::task;
+
+use crate::terminal::ProgressScreen;
+use redact::Mask;
+use toolq_core::plan::render_invocation;
+use toolq_core::text::escape;
+use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
+use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply};
+
+/// The terminal of this session, whatever stdin and stderr are.
+const TERMINAL: &str = "/dev/tty";
+/// How often a question looks whether it was withdrawn.
+const WITHDRAWAL_CHECK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+/// The longest line that is read. Nobody types more.
+const MAX_LINE_BYTES: usize = 4 << 10;
+
+/// Asks a person on the terminal.
+pub(crate) struct TerminalPrompt {
+    terminal: Arc<File>,
+    mask: Arc<Mask>,
+    screen: Option<ProgressScreen>,
+    user: Option<String>,
+    /// Tools all of whose calls were approved.
+    approved_tools: Mutex<HashSet<String>>,
+}
+
+/// What a person typed.
+#[derive(Debug, PartialEq, Eq)]
+enum TypedReply {
+    Yes,
+    AllOfTool,
+    No(Option<String>),
+    Quit,
+    Unknown,
+}
+
+impl fmt::Debug for TerminalPrompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TerminalPrompt").finish_non_exhaustive()
+    }
+}
+
+impl TerminalPrompt {
+    /// Opens the terminal.
+    ///
+    /// # Errors
+    /// toolq has no terminal.
+    pub(crate) fn open(
+        mask: Arc<Mask>,
+        screen: Option<ProgressScreen>,
+        user: Option<String>,
+    ) -> io::Result<Self> {
+        let terminal = File::options().read(true).write(true).open(TERMINAL)?;
+        Ok(Self {
+            terminal: Arc::new(terminal),
+            mask,
+            screen,
+            user,
+            approved_tools: Mutex::default(),
+        })
+    }
+
+    fn lock_approved_tools(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.approved_tools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask_person(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let tool = &request.accepted.tool.name;
+        if self.lock_approved_tools().contains(tool) {
+            return self.decided(ApprovalDecision::Yes, None);
+        }
+        let question = render_question(request, &self.mask);
+        if let Some(screen) = &self.screen {
+            screen.hide();
+        }
+        let typed = self.ask_until_known(question).await;
+        if let Some(screen) = &self.screen {
+            screen.show();
+        }
+        match typed {
+            Ok(TypedReply::Yes) => self.decided(ApprovalDecision::Yes, None),
+            Ok(TypedReply::AllOfTool) => {
+                self.lock_approved_tools().insert(tool.clone());
+                self.decided(ApprovalDecision::Yes, None)
+            }
+            Ok(TypedReply::No(reason)) => self.decided(ApprovalDecision::No, reason),
+            Ok(TypedReply::Quit | TypedReply::Unknown) => {
+                ApprovalReply::Stopped("you quit at the question".to_owned())
+            }
+            Err(error) => ApprovalReply::Stopped(format!("the terminal can't be read: {error}")),
+        }
+    }
+
+    fn decided(&self, decision: ApprovalDecision, reason: Option<String>) -> ApprovalReply {
+        ApprovalReply::Decided(Approval {
+            decision,
+            means: ApprovalMeans::Terminal,
+            reason,
+            user: self.user.clone(),
+        })
+    }
+
+    /// Asks until the reply is understood. Dropping the future withdraws the question.
+    async fn ask_until_known(&self, question: String) -> io::Result<TypedReply> {
+        let withdrawal = Withdrawal::default();
+        let is_withdrawn = Arc::clone(&withdrawal.0);
+        let terminal = Arc::clone(&self.terminal);
+        task::spawn_blocking(move || {
+            discard_typed_ahead(&terminal);
+            (&*terminal).write_all(question.as_bytes())?;
+            loop {
+                let Some(line) = read_line(&terminal, &is_withdrawn)? else {
+                    (&*terminal).write_all(b"\n")?;
+                    return Ok(TypedReply::Quit);
+                };
+                match TypedReply::parse(&line) {
+                    TypedReply::Unknown => (&*terminal).write_all(b"  y, n, a or q? ")?,
+                    typed => return Ok(typed),
+                }
+            }
+        })
+        .await
+        .map_err(io::Error::other)?
+    }
+}
+
+impl ApprovalPrompt for TerminalPrompt {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
+        Box::pin(self.ask_person(request))
+    }
+}
+
+/// Tells the thread that reads the terminal that its question was withdrawn, when it is dropped.
+#[derive(Default)]
+struct Withdrawal(Arc<AtomicBool>);
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl TypedReply {
+    fn parse(line: &str) -> Self {
+        let line = line.trim();
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let reason = rest.trim();
+        match word.to_ascii_lowercase().as_str() {
+            "n" | "no" => Self::No((!reason.is_empty()).then(|| reason.to_owned())),
+            _ if !reason.is_empty() => Self::Unknown,
+            "y" | "yes" => Self::Yes,
+            "a" | "all" => Self::AllOfTool,
+            "q" | "quit" => Self::Quit,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Renders what a person reads. Everything that comes from the model or tools.yaml is escaped.
+fn render_question(request: &ApprovalRequest, mask: &Mask) -> String {
+    let ApprovalRequest { call, accepted } = request;
+    let shown = |text: &str| escape(&mask.apply(text)).into_owned();
+    let tool = shown(&accepted.tool.name);
+    let runs = render_invocation(accepted, mask);
+    let agent = call.parent.as_ref().map_or_else(String::new, |agent| {
+        format!(", for the agent {}", shown(&agent.tool_name))
+    });
+    format!(
+        "\napprove {tool} ({effect}), call {id} of turn {turn}{agent}?\n  input: {input}\n  runs:  {runs}\n\
+         [y]es, [n]o (`n REASON` tells the model why), [a]ll calls of {tool}, [q]uit the run: ",
+        effect = accepted.tool.effect.name(),
+        id = shown(&call.tool_use_id),
+        turn = call.turn,
+        input = shown(accepted.input.text()),
+        runs = runs
+            .as_deref()
+            .unwrap_or("nothing: the tool has no backing"),
+    )
+}
+
+/// Discards what was typed before the question was there: it can't be the reply.
+fn discard_typed_ahead(terminal: &File) {
+    let _ = tcflush(terminal, QueueSelector::IFlush);
+}
+
+/// Reads a line. `None` if the terminal was closed or the question was withdrawn.
+///
+/// # Errors
+/// The terminal can't be read.
+fn read_line(terminal: &File, is_withdrawn: &AtomicBool) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    while !is_withdrawn.load(Ordering::Relaxed) {
+        let mut ready = [PollFd::new(terminal, PollFlags::IN)];
+        if poll(&mut ready, Some(&WITHDRAWAL_CHECK))? == 0 {
+            continue;
+        }
+        let mut byte = [0];
+        if (&*terminal).read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        match byte[0] {
+            b'\n' => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            byte if line.len() < MAX_LINE_BYTES => line.push(byte),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only a clear word approves; anything else is asked again.
+    #[test]
+    fn only_clear_words_are_replies() {
+        let no = |reason: Option<&str>| TypedReply::No(reason.map(str::to_owned));
+        for (line, expected) in [
+            ("y", TypedReply::Yes),
+            (" YES ", TypedReply::Yes),
+            ("a", TypedReply::AllOfTool),
+            ("q", TypedReply::Quit),
+            ("n", no(None)),
+            ("no too much money", no(Some("too much money"))),
+            ("", TypedReply::Unknown),
+            ("yes, but", TypedReply::Unknown),
+            ("y n", TypedReply::Unknown),
+            ("yup", TypedReply::Unknown),
+        ] {
+            assert_eq!(TypedReply::parse(line), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Approval programs.
+
+use super::{CliSandbox, decisions, four_calls, sandbox, words};
+
+fn sandbox_with(program: &str) -> CliSandbox {
+    sandbox()
+        .program("approve", &format!("#!/bin/sh\n{program}\n"))
+        .stdin(four_calls())
+}
+
+const RUN: [&str; 5] = ["run", "--log", "log.jsonl", "--approve-with", "./approve"];
+
+#[test]
+fn a_program_says_yes_with_exit_code_0() {
+    let output = sandbox_with("cat >> questions; echo checked by hand")
+        .env("TOKEN_OF_MINE", "x")
+        .run(&RUN)
+        .assert_exit(0);
+    assert_eq!(output.file("ran").unwrap(), "look\npay\nlook\npay\n");
+    let question = output.file("questions").unwrap();
+    let question: serde_json::Value = serde_json::Deserializer::from_str(&question)
+        .into_iter()
+        .next()
+        .unwrap()
+        .unwrap();
+    assert_eq!(question["tool_name"], "pay");
+    assert_eq!(question["effect"], "write");
+    assert_eq!(question["input"]["amount"], 5);
+    assert_eq!(question["runs"]["command"][0], "sh");
+    assert_eq!(question["turn"], 0);
+    let log = output.file("log.jsonl").unwrap();
+    assert!(
+        log.contains(r#""decision":"yes","by":"program","reason":"checked by hand""#),
+        "{log}"
+    );
+}
+
+/// The model reads the reason; the run goes on.
+#[test]
+fn a_program_says_no_with_exit_code_1() {
+    let output = sandbox_with("echo too much; exit 1")
+        .run(&RUN)
+        .assert_exit(0);
+    assert_eq!(output.file("ran").unwrap(), "look\nlook\n");
+    let (text, is_error) = &output.result_texts()[1];
+    assert!(
+        *is_error && text.starts_with("Denied: pay was not approved") && text.contains("too much"),
+        "{text}"
+    );
+    let expected = words(&[("approval", "no"), ("tool_result", "denied")]);
+    let decisions = decisions(&output.file("log.jsonl").unwrap());
+    let denied: Vec<_> = decisions
+        .into_iter()
+        .filter(|[_, word]| ["no", "denied"].contains(&word.as_str()))
+        .collect();
+    assert_eq!(denied, [&expected[..], &expected[..]].concat());
+}
+
+/// A no is a result: nobody is asked twice.
+#[test]
+fn a_resumed_run_does_not_ask_again_after_a_no() {
+    let output = sandbox_with("cat >> questions; exit 1").run_shell(
+        r#"cat > c.json; for i in 1 2; do "$TOOLQ" run -q --log log.jsonl --resume --approve-with ./approve c.json > out$i; done; cmp out1 out2 && wc -l < questions"#,
+    );
+    assert_eq!(
+        (output.code, output.stdout.trim()),
+        (0, "0"),
+        "{}",
+        output.stderr
+    );
+}
+
+/// Only a clear answer counts.
+#[test]
+fn any_other_end_of_the_program_stops_the_run() {
+    for (program, why) in [
+        ("exit 2", "exit code 2"),
+        ("echo out of money >&2; exit 77", "out of money"),
+        ("kill -9 $$", "signal 9"),
+    ] {
+        let output = sandbox_with(program).run(&RUN).assert_exit(3);
+        assert!(output.stderr.contains(why), "{}", output.stderr);
+        assert!(!output.file("ran").unwrap_or_default().contains("pay"));
+        assert_eq!(output.results().len(), 4);
+    }
+    let output = sandbox().stdin(four_calls()).run(&RUN).assert_exit(3);
+    assert!(output.stderr.contains("./approve"), "{}", output.stderr);
+}
+
+#[test]
+fn the_flags_exclude_each_other() {
+    let output = sandbox().stdin(four_calls()).run(&[
+        "run",
+        "--approve",
+        "all",
+        "--approve-with",
+        "./approve",
+    ]);
+    assert_eq!(output.code, 2);
+}
