@@ -258,6 +258,53 @@ fn errors_of_the_server_are_results_and_images_stay_images() {
     assert_eq!(text(4), "one\ntwo");
 }
 
+/// `result` of the server counts for all of its tools, and that of a tool for itself.
+#[test]
+fn the_model_reads_the_parts_of_a_result_that_the_file_says() {
+    let both = r#"{"content":[{"type":"text","text":"one note"},{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"n": 1.50}}"#;
+    let server = SERVER.replace(
+        "*'\"name\":\"count\"'*)",
+        &format!("*'\"name\":\"parts\"'*) printf '{{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}}\\n' \"$id\" '{both}' ;;\n    *never*)"),
+    );
+    let tool = |name: &str, output: &str, result: &str| {
+        format!(
+            "  {name}: {{input_schema: {{type: object}}, effect: read, output: {output}, mcp: {{server: notes, tool: parts{result}}}}}\n"
+        )
+    };
+    let added = [
+        tool("of_server", "content", ""),
+        tool("both", "content", ", result: both"),
+        tool("plain", "content", ", result: content"),
+        tool("text", "text", ""),
+        tool("json", "json", ", result: content"),
+    ];
+    let tools = TOOLS
+        .replace("  notes:\n", "  notes:\n    result: structured\n")
+        .replace("  fail: *read", &format!("{}  fail: *read", added.concat()));
+    let calls =
+        ["of_server", "both", "plain", "text", "json", "read"].map(|tool| (tool, json!({})));
+    let output = sandbox(&calls)
+        .tools(&tools)
+        .program("server", &server)
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let results = output.results();
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
+    let structured = text(r#"{"n": 1.50}"#);
+    for (result, expected) in results.iter().zip([
+        json!([structured, image]),
+        json!([text("one note"), image, structured]),
+        json!([text("one note"), image]),
+    ]) {
+        assert_eq!(result["content"], expected);
+    }
+    let plain = results[3]["content"].as_str().unwrap();
+    assert!(plain.starts_with("{\"n\": 1.50}\n[an image"), "{plain}");
+    assert_eq!(results[4]["content"], r#"{"n":1.50}"#);
+    assert_eq!(results[5]["content"], "one\ntwo");
+}
+
 /// What a model can't read as it is stays beside the log. The text says where.
 #[test]
 fn sounds_resources_and_images_without_room_are_kept_beside_the_log() {

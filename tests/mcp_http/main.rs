@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
 mod failures;
+mod resumption;
 mod scripted_server;
 mod sessions;
 #[path = "../support/mod.rs"]

@@ -20,12 +20,15 @@ pub struct Script {
     pub streams: bool,
     /// It knows a session for so many calls.
     pub calls_per_session: usize,
+    /// A tool asks for another header after its tools were listed once.
+    pub header_moves: bool,
 }
 
 pub const MODERN: Script = Script {
     is_modern: true,
     streams: false,
     calls_per_session: usize::MAX,
+    header_moves: false,
 };
 pub const LEGACY: Script = Script {
     is_modern: false,
@@ -129,7 +132,7 @@ enum Reply {
     /// The answer to the request, after these notifications.
     Answer(Vec<Value>, Value),
     /// These bytes, then the end of the connection.
-    Break(&'static str),
+    Break(String),
     /// These bytes, then this piece again and again until the client has had enough.
     Flood(&'static str, &'static str),
     /// Nothing, until the client has had enough.
@@ -183,13 +186,16 @@ impl ServerState {
     fn reply_to(&self, request: &SeenRequest, count: usize) -> Reply {
         let script = self.script();
         let header = |name: &str| request.headers.get(name).map(String::as_str);
+        if request.http_method == "GET" {
+            return resume(request);
+        }
         if request.http_method != "POST" {
             return Reply::Empty("200 OK");
         }
         let accept = header("accept").unwrap_or_default();
         assert!(accept.contains("application/json") && accept.contains("text/event-stream"));
         let refusal = if script.is_modern {
-            refuse_modern(request)
+            refuse_modern(request, self.header_name(true))
         } else {
             self.refuse_legacy(request)
         };
@@ -213,9 +219,24 @@ impl ServerState {
                     body.to_string(),
                 )
             }
-            "tools/list" => Reply::Answer(vec![], json!({"tools": tools()})),
+            "tools/list" => Reply::Answer(vec![], json!({"tools": tools(self.header_name(false))})),
             "tools/call" => reply_to_call(request, params, count),
             _ => Reply::Empty("202 Accepted"),
+        }
+    }
+
+    /// Returns the name of the header of the tool `regional`: what it was when the tools were listed for the first time, or
+    /// what the server wants `now`.
+    fn header_name(&self, now: bool) -> &'static str {
+        let seen = self.seen.lock().unwrap();
+        let lists = seen
+            .requests
+            .iter()
+            .filter(|request| request.method() == "tools/list");
+        if self.script().header_moves && (now || lists.count() > 1) {
+            "Zone"
+        } else {
+            "Region"
         }
     }
 
@@ -284,14 +305,15 @@ impl ServerState {
 }
 
 /// Refuses requests whose headers don't say what the message says.
-fn refuse_modern(request: &SeenRequest) -> Option<Reply> {
+fn refuse_modern(request: &SeenRequest, header_name: &str) -> Option<Reply> {
     let header = |name: &str| request.headers.get(name).map(String::as_str);
     let params = &request.message["params"];
     let meta = &params["_meta"]["io.modelcontextprotocol/protocolVersion"];
     let matches = header("mcp-protocol-version") == meta.as_str()
         && header("mcp-method") == Some(request.method())
         && header("mcp-name") == params["name"].as_str()
-        && header("mcp-param-region") == params["arguments"]["region"].as_str()
+        && header(&format!("mcp-param-{}", header_name.to_lowercase()))
+            == params["arguments"]["region"].as_str()
         && header("mcp-session-id").is_none();
     if matches {
         return None;
@@ -302,7 +324,7 @@ fn refuse_modern(request: &SeenRequest) -> Option<Reply> {
 }
 
 /// The tools of every server.
-pub const TOOLS: [&str; 11] = [
+pub const TOOLS: [&str; 14] = [
     "echo",
     "progress",
     "break_off",
@@ -314,14 +336,17 @@ pub const TOOLS: [&str; 11] = [
     "busy",
     "show_token",
     "redirect",
+    "goes_on",
+    "goes_on_in_pieces",
+    "is_lost",
 ];
 
-fn tools() -> Value {
+fn tools(header_name: &str) -> Value {
     let mut tools: Vec<Value> = TOOLS
         .iter()
         .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
         .collect();
-    tools.push(json!({"name": "regional", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}}));
+    tools.push(json!({"name": "regional", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": header_name}}}}));
     tools.push(json!({"name": "odd", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "not a token"}}}}));
     tools.into()
 }
@@ -340,9 +365,16 @@ fn reply_to_call(request: &SeenRequest, params: &Value, count: usize) -> Reply {
             )
         }
         "break_off" => Reply::Break(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: {\"j\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: {\"j\r\n".to_owned(),
         ),
-        "no_response" => Reply::Break(""),
+        "no_response" => Reply::Break(String::new()),
+        // The id of the event says what follows it.
+        name @ ("goes_on" | "goes_on_in_pieces" | "is_lost") => {
+            let id = &request.message["id"];
+            Reply::Break(event_stream(&format!(
+                "id: {name}/{id}/0\nretry: 10\ndata:\n\nid: never\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"con"
+            )))
+        }
         "page" => Reply::Http(
             "200 OK\r\ncontent-type: text/html",
             "<p>please log in</p>".to_owned(),
@@ -367,6 +399,39 @@ fn reply_to_call(request: &SeenRequest, params: &Value, count: usize) -> Reply {
         ),
         _ => Reply::Answer(vec![], text(params["arguments"].to_string())),
     }
+}
+
+/// Goes on after an event.
+fn resume(request: &SeenRequest) -> Reply {
+    assert_eq!(request.headers["accept"], "text/event-stream");
+    assert_eq!(request.headers["mcp-protocol-version"], "2025-11-25");
+    assert!(request.headers.contains_key("mcp-session-id"));
+    let last = &request.headers["last-event-id"];
+    let parts: Vec<&str> = last.split('/').collect();
+    let [name, id, piece] = parts[..] else {
+        panic!("{last}");
+    };
+    let answer = format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"at last\"}}]}}}}\n\n"
+    );
+    match (name, piece) {
+        ("is_lost", _) => Reply::Empty("405 Method Not Allowed"),
+        ("goes_on_in_pieces", "5") | ("goes_on", _) => Reply::Break(event_stream(&answer)),
+        _ => {
+            let next = piece.parse::<u32>().unwrap() + 1;
+            Reply::Break(event_stream(&format!(
+                "id: {name}/{id}/{next}\n\n: still there\n\n"
+            )))
+        }
+    }
+}
+
+/// Returns the beginning of a response that is a stream with these events, and doesn't end.
+fn event_stream(events: &str) -> String {
+    let length = events.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{events}\r\n"
+    )
 }
 
 fn read_request(reader: &mut BufReader<TcpStream>) -> IoResult<Option<SeenRequest>> {

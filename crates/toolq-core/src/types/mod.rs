@@ -69,7 +69,8 @@ pub use recorded_result::RecordedResult;
 pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
 pub use server::{
-    HintPolicy, McpBacking, ServerConfig, ServerEndpoint, ServerProtocol, ServerTransport,
+    HintPolicy, McpBacking, ResultParts, ServerConfig, ServerEndpoint, ServerProtocol,
+    ServerTransport,
 };
 pub use server_event::{ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
 pub use status::Status;

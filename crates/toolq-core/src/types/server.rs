@@ -25,6 +25,8 @@ pub struct ServerConfig {
     pub restarts: u32,
     /// The revision of the protocol to speak.
     pub protocol: ServerProtocol,
+    /// Which parts of its results the model reads, unless a tool says otherwise.
+    pub result: ResultParts,
     /// Whether tools.lock has the server, so that its tools are compared with it.
     pub is_locked: bool,
 }
@@ -116,6 +118,30 @@ impl ServerProtocol {
     }
 }
 
+/// Which parts of a server's result the model reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultParts {
+    /// The contents; the structured content only where there are none, or for `output: json`.
+    #[default]
+    Content,
+    /// The structured content in place of the texts. Other contents stay, and texts where there's nothing structured.
+    Structured,
+    /// The contents, then the structured content, unless a text is the same JSON.
+    Both,
+}
+
+impl ResultParts {
+    /// The value in tools.yaml.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Structured => "structured",
+            Self::Both => "both",
+        }
+    }
+}
+
 /// Whether what a server says about the effects of its tools counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -138,6 +164,8 @@ pub struct McpBacking {
     pub tool: String,
     /// The arguments to send; `None` sends the input.
     pub arguments: Option<BodyTemplate>,
+    /// Which parts of the result the model reads.
+    pub result: ResultParts,
     /// What the tool has to be like, if tools.lock says so.
     pub lock: Option<Arc<ToolLock>>,
 }

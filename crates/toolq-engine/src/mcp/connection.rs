@@ -68,6 +68,7 @@ impl ServerConnection {
             transport,
             failure: None,
             is_expired: Arc::clone(&is_expired),
+            expiry: "",
             is_ready: false,
             is_locked: server.is_locked,
             identity: None,
@@ -158,8 +159,9 @@ struct ConnectionTask {
     transport: Transport,
     /// Why the connection ends, if it is because of a request.
     failure: Option<TransportError>,
-    /// The server no longer knows the session.
+    /// The server takes no more calls on this connection, because of `expiry`.
     is_expired: Arc<AtomicBool>,
+    expiry: &'static str,
     session: ClientSession,
     startup: Duration,
     /// How long it may be without a call.

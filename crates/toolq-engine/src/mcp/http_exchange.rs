@@ -10,13 +10,12 @@ use url::Url;
 use crate::http::{SendGuard, classify_cause, content_encoding, parse_retry_after, root_cause};
 use crate::mcp::transport::{HttpEvent, HttpFailure};
 use toolq_core::text::{escape, format_bytes, truncate};
-use toolq_core::transcript::{SseDecoder, SseError, SseEvent};
 use toolq_core::types::{TransportCause, TransportError, TransportPhase};
 use toolq_mcp::http::SESSION_ID_HEADER;
 use toolq_mcp::{Message, RpcError, parse_messages};
 
 /// How long a message may be. A longer one fails the call that it answers.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// How much of the body of an error is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How much of it is shown.
@@ -42,6 +41,8 @@ pub(crate) struct HttpExchange {
     pub(crate) method: String,
     /// The request names a session.
     pub(crate) has_session: bool,
+    /// What asks for the rest of a stream that has broken off, if the server may have such streams.
+    pub(crate) resumption: Option<Request>,
     pub(crate) guard: Option<SendGuard>,
     pub(crate) parts: mpsc::Sender<ResponsePart>,
 }
@@ -115,38 +116,6 @@ impl HttpExchange {
                 .await;
         }
         Err(self.no_answer("the response isn't an answer to the request".to_owned()))
-    }
-
-    async fn read_events(&self, request: u64, mut response: Response) -> Result<(), HttpFailure> {
-        let mut decoder = SseDecoder::new(MAX_MESSAGE_BYTES as u64);
-        loop {
-            let piece = response
-                .chunk()
-                .await
-                .map_err(|error| self.body_failure(&error))?;
-            let Some(piece) = piece else {
-                let last = decoder.finish().ok().flatten();
-                self.pass_on_message(request, last).await;
-                return Ok(());
-            };
-            let mut rest = &piece[..];
-            loop {
-                match decoder.next_event(&mut rest) {
-                    Ok(None) => break,
-                    Ok(event) => self.pass_on_message(request, event).await,
-                    Err(SseError::TooLarge { .. }) => {
-                        self.pass_on_event(too_long(request)).await;
-                        return Ok(());
-                    }
-                    Err(SseError::NotUtf8 { .. }) => {
-                        let reason = "it isn't valid UTF-8".to_owned();
-                        self.pass_on_event(HttpEvent::Unreadable { request, reason })
-                            .await;
-                        return Ok(());
-                    }
-                }
-            }
-        }
     }
 
     /// Reads a response whose status is an error.
@@ -223,7 +192,7 @@ impl HttpExchange {
         })
     }
 
-    fn body_failure(&self, error: &reqwest::Error) -> HttpFailure {
+    pub(super) fn body_failure(&self, error: &reqwest::Error) -> HttpFailure {
         self.no_answer(root_cause(error))
     }
 
@@ -237,16 +206,7 @@ impl HttpExchange {
         })
     }
 
-    async fn pass_on_message(&self, request: u64, event: Option<SseEvent>) {
-        // An event without data only says that the stream is alive.
-        if let Some(event) = event.filter(|event| !event.text.trim().is_empty()) {
-            let body = event.text.into_bytes();
-            self.pass_on_event(HttpEvent::Message { request, body })
-                .await;
-        }
-    }
-
-    async fn pass_on_event(&self, event: HttpEvent) {
+    pub(super) async fn pass_on_event(&self, event: HttpEvent) {
         self.pass_on(ResponsePart::Event(event)).await;
     }
 
@@ -256,7 +216,7 @@ impl HttpExchange {
     }
 }
 
-fn too_long(request: u64) -> HttpEvent {
+pub(super) fn too_long(request: u64) -> HttpEvent {
     let reason = format!(
         "it has more than {}",
         format_bytes(MAX_MESSAGE_BYTES as u64)
@@ -265,7 +225,7 @@ fn too_long(request: u64) -> HttpEvent {
 }
 
 /// Returns the media type of a body, in lowercase and without parameters.
-fn media_type(response: &Response) -> Option<String> {
+pub(super) fn media_type(response: &Response) -> Option<String> {
     let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
     let media_type = value.split(';').next().unwrap_or_default();
     Some(media_type.trim().to_ascii_lowercase())

@@ -16,7 +16,7 @@ use crate::mcp::http_exchange::{HttpExchange, ResponsePart};
 use crate::mcp::transport::HttpEvent;
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
 use toolq_mcp::client::ToolList;
-use toolq_mcp::http::{OutgoingMessage, ParamHeaders, SESSION_ID_HEADER};
+use toolq_mcp::http::{OutgoingMessage, PROTOCOL_VERSION_HEADER, ParamHeaders, SESSION_ID_HEADER};
 use toolq_mcp::{ProtocolEra, ProtocolVersion};
 
 /// How many parts of responses may wait to be handled. A server that sends more has to wait.
@@ -204,6 +204,7 @@ impl HttpTransport {
             request: message.request,
             method,
             has_session: request.headers().contains_key(SESSION_ID_HEADER),
+            resumption: self.build_resumption(),
             guard,
             parts: self.sender.clone(),
         };
@@ -242,5 +243,22 @@ impl HttpTransport {
             None => Body::from(body),
         });
         request
+    }
+
+    /// Returns the request for the rest of a stream. Only the legacy era, with the handshake behind it, has that.
+    fn build_resumption(&self) -> Option<Request> {
+        let version = self.version?;
+        if version.era() != ProtocolEra::Legacy {
+            return None;
+        }
+        let mut request = self.endpoint.request(Method::GET);
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let version = HeaderValue::from_static(version.as_str());
+        headers.insert(PROTOCOL_VERSION_HEADER, version);
+        if let Some(id) = &self.session_id {
+            headers.insert(SESSION_ID_HEADER, id.clone());
+        }
+        Some(request)
     }
 }

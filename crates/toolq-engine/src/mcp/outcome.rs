@@ -71,6 +71,7 @@ pub(crate) fn outcome_of_reply(
             failed_with(output, &text, CallEnding::HttpStatus(status))
         }
         CallReply::SessionExpired => failed(output, SESSION_EXPIRED),
+        CallReply::HeadersRefused(error) => failed(output, &error.to_string()),
     };
     if let Some(captured) = outcome.captured_mut() {
         captured.attachments = attachments.kept.take().into();

@@ -20,6 +20,7 @@ use crate::mcp::notices::ServerNotice;
 use crate::mcp::outcome::{
     add_structured_content, outcome_of_reply, refuse_output, timeout_outcome, transport_error,
 };
+use crate::mcp::result_parts::choose_parts;
 use crate::mcp::sent_call::SentCall;
 use crate::mcp::server_connections::ServerConnections;
 use crate::mcp::structured_content::StructuredContentReader;
@@ -141,7 +142,7 @@ impl McpRunner {
     }
 
     /// Sends the call and waits for its reply, until it times out or is canceled. If the server has forgotten the session,
-    /// the call is sent once more where it may be. Returns how the call ended, and what was handed to the server.
+    /// or wants other headers, the call is sent once more where it may be. Returns how the call ended, and what was handed to the server.
     async fn exchange(
         &self,
         exchange: &Exchange<'_>,
@@ -165,7 +166,7 @@ impl McpRunner {
                 () = &mut cancelled => CallEnd::Cancelled,
             };
             match end {
-                CallEnd::Replied(CallReply::SessionExpired)
+                CallEnd::Replied(CallReply::SessionExpired | CallReply::HeadersRefused(_))
                     if exchange.may_repeat && !is_repeated =>
                 {
                     (sent, is_repeated) = (None, true);
@@ -192,6 +193,12 @@ impl McpRunner {
                     .read(backing.lock.as_deref(), result, tool.max_output)
             }
             _ => Ok(None),
+        };
+        let reply = match reply {
+            CallReply::Answered(Ok(result)) if !result.is_error => {
+                CallReply::Answered(Ok(choose_parts(result, backing.result)))
+            }
+            reply => reply,
         };
         let retry_after = reply.retry_after();
         let effect = (tool.effect, was_sent);

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 use crate::tools_file::keys::tool::Defaults;
 use crate::tools_file::keys::values::{DurationText, IdleText, SizeText, StatusRangeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
-use crate::types::{HintPolicy, HttpMethod, Leftovers, ServerProtocol};
+use crate::types::{HintPolicy, HttpMethod, Leftovers, ResultParts, ServerProtocol};
 
 /// A program and its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -120,8 +120,8 @@ pub struct ServerFile {
     pub headers: Field<SpannedTable<String>>,
     /// How long the server may take until it is ready for calls. Default: 30s.
     pub startup: Field<DurationText>,
-    /// For how long the program may be without a call before it is ended. It is started again at the next call. Default:
-    /// `never`.
+    /// For how long the server may be without a call before its program, or its session, is ended. The next call begins
+    /// another. Default: `never`.
     pub idle: Field<IdleText>,
     /// How often the program is started again within 10 minutes after it has ended by itself. Default: 3.
     pub restarts: Field<u32>,
@@ -134,6 +134,8 @@ pub struct ServerFile {
     pub tools: Field<Vec<Field<String>>>,
     /// Whether what the server says about the effects of its tools counts. Default: `locked`.
     pub hints: Field<HintPolicy>,
+    /// Which parts of its results the model reads. Default: `content`.
+    pub result: Field<ResultParts>,
     /// Defaults for its tools, before those of the file.
     pub defaults: Field<Defaults>,
 }
@@ -150,6 +152,8 @@ pub struct McpFile {
     /// Arguments to send: JSON with templates. Default: the input.
     #[schemars(with = "Field<Value>")]
     pub arguments: Field<BodyFile>,
+    /// Which parts of the result the model reads. Default: what the server says.
+    pub result: Field<ResultParts>,
 }
 
 /// JSON whose strings are templates.

@@ -106,6 +106,7 @@ fn resolve_server(
         idle: server.idle.value().and_then(|idle| idle.0),
         restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
         protocol: server.protocol.value().copied().unwrap_or_default(),
+        result: server.result.value().copied().unwrap_or_default(),
         is_locked,
     })
 }
@@ -156,10 +157,12 @@ pub(crate) fn resolve_mcp(
         );
     }
     let lock = shared.server_tools.lock_of_call(name, mcp);
+    let server = server?;
     Some(McpBacking {
-        server: Arc::clone(server?),
+        server: Arc::clone(server),
         tool: mcp.tool.value().map_or(name, String::as_str).to_owned(),
         arguments: arguments.map(|arguments| resolve_body_template(arguments, context)),
+        result: mcp.result.value().copied().unwrap_or(server.result),
         lock: lock.cloned().map(Arc::new),
     })
 }

@@ -228,6 +228,7 @@ fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
         server: Field::Valid(spanned(server.to_owned(), span)),
         tool: Field::Valid(spanned(tool.to_owned(), span)),
         arguments: Field::Missing,
+        result: Field::Missing,
     };
     let file = ToolFile {
         mcp: Field::Valid(spanned(mcp, span)),

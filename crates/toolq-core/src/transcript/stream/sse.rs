@@ -1,10 +1,11 @@
 //! Decodes server-sent events, as specified by the HTML Living Standard: lines end at CR, LF, or CRLF, wherever the
-//! bytes are cut. Only `data` matters here, since both vendors repeat the type of an event in it.
+//! bytes are cut. The type of an event doesn't matter here, since both vendors repeat it in the data.
 //!
 //! Unlike the standard, an event without a blank line at the end of the stream is kept: saved streams often lack their
 //! last blank line.
 
 use std::mem;
+use std::time::Duration;
 
 /// The byte order mark that UTF-8 text may start with.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -42,6 +43,11 @@ pub struct SseDecoder {
     after_cr: bool,
     /// The event that is still arriving.
     data: Option<SseEvent>,
+    /// The id of that event.
+    id: Option<Vec<u8>>,
+    /// The id of the last event that has arrived with one.
+    last_event_id: Option<Vec<u8>>,
+    retry: Option<Duration>,
     /// Maximum size of an event, in bytes.
     max_event_bytes: u64,
 }
@@ -80,6 +86,9 @@ impl SseDecoder {
             line_number: 1,
             after_cr: false,
             data: None,
+            id: None,
+            last_event_id: None,
+            retry: None,
             max_event_bytes,
         }
     }
@@ -87,6 +96,16 @@ impl SseDecoder {
     /// Returns the number of the line that is still arriving.
     pub fn line_number(&self) -> usize {
         self.line_number
+    }
+
+    /// Returns the id of the last whole event with one, by which a server can go on after it.
+    pub fn last_event_id(&self) -> Option<&[u8]> {
+        self.last_event_id.as_deref()
+    }
+
+    /// Returns how long the server wants a client to wait before it asks for the stream again.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
     }
 
     /// Consumes `bytes` up to the end of the next event and returns the event, or `None` if it's incomplete.
@@ -134,17 +153,24 @@ impl SseDecoder {
             line.drain(..BYTE_ORDER_MARK.len());
         }
         if line.is_empty() {
+            self.last_event_id = self.id.take().or_else(|| self.last_event_id.take());
             return Ok(self.data.take());
         }
-        // Only `data` is decoded, so invalid bytes in comments and other fields don't matter. In `data`, the standard's
-        // replacement characters would change the input of a call.
         let field_end = line.iter().position(|byte| *byte == b':');
-        if &line[..field_end.unwrap_or(line.len())] == b"data" {
-            let line =
-                str::from_utf8(&line).map_err(|_| SseError::NotUtf8 { line: line_number })?;
-            let value = field_end.map_or("", |end| &line[end + 1..]);
-            let text = value.strip_prefix(' ').unwrap_or(value);
-            self.add_data_line(text, line_number, line.len() - text.len() + 1);
+        let name = &line[..field_end.unwrap_or(line.len())];
+        let value = field_end.map_or(&b""[..], |end| &line[end + 1..]);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            // Only `data` is decoded, so invalid bytes in comments and other fields don't matter. In `data`, the standard's
+            // replacement characters would change the input of a call.
+            b"data" => {
+                let text =
+                    str::from_utf8(value).map_err(|_| SseError::NotUtf8 { line: line_number })?;
+                self.add_data_line(text, line_number, line.len() - text.len() + 1);
+            }
+            b"id" if !value.contains(&0) => self.id = Some(value.to_owned()),
+            b"retry" => self.retry = parse_retry(value).or(self.retry),
+            _ => {}
         }
         Ok(None)
     }
@@ -174,9 +200,40 @@ impl SseDecoder {
     }
 }
 
+/// Reads a number of milliseconds. It has nothing but digits.
+fn parse_retry(value: &[u8]) -> Option<Duration> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let digits = str::from_utf8(value).ok().filter(|_| is_number)?;
+    digits.parse().ok().map(Duration::from_millis)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_a_whole_event_and_the_retry_time_are_kept() {
+        let mut events = SseDecoder::new(1000);
+        let mut read = |text: &str| {
+            let mut bytes = text.as_bytes();
+            while events.next_event(&mut bytes).unwrap().is_some() {}
+            let id = events.last_event_id().map(<[u8]>::to_vec);
+            (id.map(|id| String::from_utf8(id).unwrap()), events.retry())
+        };
+        let (first, second) = (Some("a 1".to_owned()), Some(String::new()));
+        assert_eq!(read(": hi\n\ndata: x\n\n"), (None, None));
+        assert_eq!(
+            read("id: a 1\nretry: 20\ndata:"),
+            (None, Some(Duration::from_millis(20)))
+        );
+        assert_eq!(read("\n\ndata: y\n\n").0, first);
+        assert_eq!(
+            read("id: \0\nretry: -1\nretry\n\n"),
+            (first, Some(Duration::from_millis(20)))
+        );
+        assert_eq!(read("id\n\n").0, second);
+        assert_eq!(read("id: b\ndata: cut off").0, second);
+    }
 
     fn read_events(pieces: &[&[u8]]) -> Vec<(String, usize)> {
         let mut events = SseDecoder::new(1000);

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use tokio::time::Instant;
+
 use super::{CallReply, ConnectionTask};
 use crate::mcp::transport::{HttpEvent, HttpFailure, Transport};
 use toolq_core::types::{TransportError, TransportPhase};
 use toolq_mcp::client::SessionEvent;
+use toolq_mcp::{ProtocolEra, RpcError};
 
 impl ConnectionTask {
     /// Takes what became of a request. Returns what that means for the session.
@@ -15,6 +18,9 @@ impl ConnectionTask {
     pub(super) fn receive_http(&mut self, event: HttpEvent) -> Result<Vec<SessionEvent>, String> {
         let (request, events) = match event {
             HttpEvent::Message { request, body } => (request, self.session.receive(&body)),
+            HttpEvent::Refused { request, error } if error.code == RpcError::HEADER_MISMATCH => {
+                (request, self.refuse_headers(request, error))
+            }
             HttpEvent::Refused { request, error } => {
                 (request, self.session.receive_error(request, error))
             }
@@ -71,7 +77,7 @@ impl ConnectionTask {
             });
         }
         if matches!(failure, HttpFailure::SessionExpired) {
-            self.expire_session();
+            self.expire("the server no longer knew the session");
         }
         let call = self.session.abandon_request(request);
         if let Some(pending) = call.and_then(|call| self.running.remove(&call)) {
@@ -80,8 +86,30 @@ impl ConnectionTask {
         Ok(())
     }
 
-    /// Refuses further calls, which need another session. Calls that are running may still get their answers.
-    fn expire_session(&mut self) {
+    /// Ends a call whose headers the server has refused. Its tools have other headers than when they were listed, so the next
+    /// call lists them again.
+    fn refuse_headers(&mut self, request: u64, error: RpcError) -> Vec<SessionEvent> {
+        let is_modern = self
+            .identity
+            .as_ref()
+            .is_some_and(|server| server.version.era() == ProtocolEra::Modern);
+        let call = is_modern
+            .then(|| self.session.abandon_request(request))
+            .flatten();
+        let Some(call) = call else {
+            return self.session.receive_error(request, error);
+        };
+        self.expire("the server wanted other headers than its tools had");
+        if let Some(pending) = self.running.remove(&call) {
+            self.last_use = Instant::now();
+            let _ = pending.reply.send(CallReply::HeadersRefused(error));
+        }
+        Vec::new()
+    }
+
+    /// Refuses further calls, which need another connection. Calls that are running may still get their answers.
+    fn expire(&mut self, why: &'static str) {
+        self.expiry = why;
         self.is_expired.store(true, Ordering::SeqCst);
         if let Transport::Endpoint(endpoint) = &mut self.transport {
             endpoint.forget_session();

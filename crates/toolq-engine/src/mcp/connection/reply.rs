@@ -10,8 +10,8 @@ use super::ListReply;
 use crate::http::SendGuard;
 use crate::progress::ProgressSender;
 use toolq_core::types::{ToolDrift, ToolLock, TransportError};
-use toolq_mcp::CallToolResult;
 use toolq_mcp::client::CallError;
+use toolq_mcp::{CallToolResult, RpcError};
 
 /// How many of the last lines of a server's stderr stand in the failure of a call.
 const MAX_LAST_LINES: usize = 10;
@@ -52,6 +52,8 @@ pub(crate) enum CallReply {
     },
     /// The server no longer knows the session, and refused the call.
     SessionExpired,
+    /// The server refused the call because of its headers, so its list of tools isn't what it was.
+    HeadersRefused(RpcError),
     /// The server's program couldn't be started. Holds the operating system's error number.
     NotStarted(i32),
 }
@@ -80,6 +82,7 @@ impl CallReply {
             Self::Lost { detail, stderr } => describe_loss(detail, stderr),
             Self::Failed(error) => error.detail.clone(),
             Self::Status { text, .. } => text.clone(),
+            Self::HeadersRefused(error) => error.to_string(),
             Self::Answered(_) | Self::Drifted(_) | Self::SessionExpired => String::new(),
         }
     }

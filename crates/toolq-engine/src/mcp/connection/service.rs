@@ -113,8 +113,7 @@ impl ConnectionTask {
                         }
                     }
                     None if self.is_expired.load(Ordering::SeqCst) => {
-                        let why = "the server no longer knew the session".to_owned();
-                        return ConnectionEnd::Failed(why);
+                        return ConnectionEnd::Failed(self.expiry.to_owned());
                     }
                     None => return ConnectionEnd::RunEnded,
                 },

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use toolq_core::types::{
     AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits, HttpBacking,
-    Leftovers, McpBacking, RequestBody, ServerConfig, ServerEndpoint, ServerTransport, StdinSource,
-    Template, TemplatePart,
+    Leftovers, McpBacking, RequestBody, ResultParts, ServerConfig, ServerEndpoint, ServerTransport,
+    StdinSource, Template, TemplatePart,
 };
 
 pub(crate) fn command_json(command: &CommandBacking) -> Value {
@@ -146,6 +146,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         server,
         tool,
         arguments,
+        result,
         lock: _,
     } = mcp;
     let ServerConfig {
@@ -155,9 +156,10 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         idle: _,
         restarts: _,
         protocol: _,
+        result: _,
         is_locked: _,
     } = &**server;
-    json!({
+    let mut described = json!({
         "server": match transport {
             ServerTransport::Program(program) => command_json(program),
             ServerTransport::Endpoint(ServerEndpoint { url, headers }) => json!({
@@ -167,7 +169,12 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         },
         "tool": tool,
         "arguments": arguments.as_ref().map(body_json),
-    })
+    });
+    // Listed only where it isn't the default, so that logs from before it existed still match.
+    if *result != ResultParts::Content {
+        described["result"] = json!(result.name());
+    }
+    described
 }
 
 /// The order of environment variables, headers and query parameters is that of keys in tools.yaml.
