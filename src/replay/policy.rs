@@ -23,8 +23,8 @@ pub enum ExecutePolicy {
     OnCopy,
 }
 
-/// Returns whether to run an accepted call. Calls that wouldn't be compared, or were skipped in the recording, don't
-/// run.
+/// Returns whether to run an accepted call. Calls that wouldn't be compared, were skipped in the recording, or need an
+/// approval don't run: a replay asks nobody.
 pub(crate) fn should_run(
     accepted: &AcceptedCall,
     recorded_as_skipped: bool,
@@ -40,6 +40,7 @@ pub(crate) fn should_run(
         && accepted.invocation.is_some()
         && accepted.tool.compare != Compare::None
         && !recorded_as_skipped
+        && !accepted.needs_approval
 }
 
 /// The beginnings of results that say that a call was rejected before it ran: two of Claude Code, and one of toolq.

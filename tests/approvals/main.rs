@@ -187,3 +187,25 @@ fn a_when_that_checks_nothing_is_refused() {
         }
     }
 }
+
+/// A replay asks nobody, so what needs an approval comes from the recording.
+#[test]
+fn a_replay_runs_nothing_that_needs_an_approval() {
+    let tools = TOOLS.replace(
+        "    effect: read\n",
+        "    effect: read\n    approve: true\n",
+    );
+    let output = CliSandbox::new()
+        .tools(&tools)
+        .stdin(four_calls())
+        .run_shell(
+            r#"cat > c.json; "$TOOLQ" run -q --log log.jsonl --approve all c.json > /dev/null; rm ran; "$TOOLQ" replay -q --execute all log.jsonl; echo "exit $?"; test ! -e ran"#,
+        );
+    assert_eq!(output.code, 0, "{}", output.stdout);
+    assert!(
+        output.stdout.contains("exit 0"),
+        "{}{}",
+        output.stdout,
+        output.stderr
+    );
+}
