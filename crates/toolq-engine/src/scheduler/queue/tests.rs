@@ -21,6 +21,8 @@ fn a_call_keeps_its_number_when_earlier_ones_are_delivered() {
         let state = CallState::Waiting(job(None));
         assert_eq!(queue.push(call_ref(position, Some(0)), state), number);
     }
+    let numbers = |queue: &CallQueue| [3, 5, 7].map(|position| queue.number_at_position(position));
+    assert_eq!(numbers(&queue), [Some(0), Some(1), Some(2)]);
     assert!(queue.pop_answered().is_none());
     for number in [1, 0] {
         queue.take_state(number);
@@ -29,8 +31,7 @@ fn a_call_keeps_its_number_when_earlier_ones_are_delivered() {
     let delivered = std::iter::from_fn(|| queue.pop_answered());
     let delivered: Vec<usize> = delivered.map(|(call, _)| call.position).collect();
     assert_eq!(delivered, [3, 5]);
-    let numbers = [3, 5, 7].map(|position| queue.number_at_position(position));
-    assert_eq!(numbers, [None, None, Some(2)]);
+    assert_eq!(numbers(&queue), [None, None, Some(2)]);
     let waiting = [1, 2, 3].map(|number| queue.waiting_job(number).is_some());
     assert_eq!(waiting, [false, true, false]);
 }
