@@ -45,6 +45,8 @@ mod privileges;
 #[cfg(target_os = "linux")]
 mod proc_tree;
 #[cfg(target_os = "linux")]
+mod program_exit;
+#[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
 mod reaper;
@@ -56,6 +58,8 @@ mod reaper_client;
 mod reaper_pool;
 #[cfg(target_os = "linux")]
 mod reaper_supervisor;
+#[cfg(target_os = "linux")]
+mod reaper_termination;
 #[cfg(target_os = "linux")]
 mod reexec;
 #[cfg(target_os = "linux")]

@@ -2,36 +2,32 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use crate::deadline::PausableDeadline;
 use crate::descendants;
 use crate::exit::{ExceededLimit, ProgramExit};
-use crate::forked_child::ReapedChild;
 use crate::limits::ResourceLimits;
-use crate::output_drain::OutputDrain;
+use crate::program_exit::record_exit;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper::Reaper;
 use crate::spawn::SpawnRequest;
-use crate::timing::{
-    MAX_HOST_EXIT_GRACE, OUTPUT_DRAIN_INTERVAL, PROCESS_COUNT_INTERVAL, REAPER_KILL_TIMEOUT,
-};
+use crate::timing::{MAX_HOST_EXIT_GRACE, PROCESS_COUNT_INTERVAL};
 
 /// A call whose program was started.
 pub(crate) struct ReaperCall<'k> {
-    reaper: &'k Reaper,
-    program: Pid,
-    limits: ResourceLimits,
+    pub(crate) reaper: &'k Reaper,
+    pub(crate) program: Pid,
+    pub(crate) limits: ResourceLimits,
     /// The time between SIGTERM and SIGKILL if the host is gone.
-    host_exit_grace: Duration,
+    pub(crate) host_exit_grace: Duration,
     /// How the program ended, once it was reaped.
-    exit: Option<ProgramExit>,
+    pub(crate) exit: Option<ProgramExit>,
     /// The limit on the number of processes was exceeded.
-    too_many_processes: bool,
+    pub(crate) too_many_processes: bool,
     /// The processes were stopped and not resumed yet.
-    stopped: bool,
+    pub(crate) stopped: bool,
 }
 
 /// What a reaper does after a call.
@@ -81,7 +77,7 @@ impl<'k> ReaperCall<'k> {
     }
 
     /// Sends a signal to the processes of the call.
-    fn forward_signal(&mut self, signal: i32) {
+    pub(crate) fn forward_signal(&mut self, signal: i32) {
         let Some(signal) = Signal::from_named_raw(signal) else {
             return;
         };
@@ -109,7 +105,7 @@ impl<'k> ReaperCall<'k> {
     }
 
     /// Reaps exited children. Returns whether any are left.
-    fn reap_exited(&mut self) -> bool {
+    pub(crate) fn reap_exited(&mut self) -> bool {
         descendants::reap_exited(&self.reaper.signals, |child| {
             record_exit(
                 &mut self.exit,
@@ -119,110 +115,6 @@ impl<'k> ReaperCall<'k> {
                 child,
             );
         })
-    }
-
-    /// Terminates all processes: with SIGTERM first, and with SIGKILL after `grace`.
-    fn terminate(&mut self, grace: Duration) -> io::Result<ReaperAction> {
-        let leftovers = if self.exit.is_some() {
-            descendants::count_living()
-        } else {
-            0
-        };
-        if self.exit.is_none()
-            && !grace.is_zero()
-            && self.terminate_gracefully(grace)? == ReaperAction::Quit
-        {
-            return self.terminate_without_host();
-        }
-        let has_survivors = self.kill_tree()?;
-        let exit = self.exit.unwrap_or(ProgramExit::Signal(libc::SIGKILL));
-        let leftovers = leftovers.try_into().unwrap_or(u32::MAX);
-        self.reaper.send_reply(ReaperReply::Terminated {
-            exit,
-            leftovers,
-            has_survivors,
-        })?;
-        Ok(if has_survivors {
-            ReaperAction::Quit
-        } else {
-            ReaperAction::AwaitNext
-        })
-    }
-
-    /// Sends SIGTERM to all processes, then SIGCONT, since a stopped process only reacts to SIGCONT and SIGKILL. If the
-    /// call is suspended, SIGCONT is left to its resumption. Returns [`ReaperAction::Quit`] if the host is gone.
-    fn terminate_gracefully(&mut self, grace_period: Duration) -> io::Result<ReaperAction> {
-        descendants::signal_children(Signal::TERM);
-        if !self.stopped {
-            descendants::signal_children(Signal::CONT);
-        }
-        let Reaper { socket, signals } = self.reaper;
-        let mut deadline = PausableDeadline::new(grace_period);
-        while self.reap_exited() {
-            if self.stopped {
-                deadline.pause();
-            } else {
-                deadline.resume();
-            }
-            if deadline.is_expired() {
-                break;
-            }
-            if signals
-                .wait(socket.as_fd(), deadline.poll_timeout())?
-                .socket_ready
-            {
-                match ReaperRequest::receive(socket)? {
-                    Some((ReaperRequest::Signal(signal), _)) => self.forward_signal(signal),
-                    Some((ReaperRequest::Terminate(_), _)) => break,
-                    Some(_) => {}
-                    None => return Ok(ReaperAction::Quit),
-                }
-            }
-        }
-        Ok(ReaperAction::AwaitNext)
-    }
-
-    /// The host is gone: terminates all processes, with the grace period that the host set for this.
-    fn terminate_without_host(&mut self) -> io::Result<ReaperAction> {
-        // Leftovers of a program that has exited get no grace period, as usual.
-        if self.exit.is_none() {
-            let output_drain = OutputDrain::open(self.program);
-            descendants::signal_children(Signal::TERM);
-            // A suspended call won't be resumed any more.
-            descendants::signal_children(Signal::CONT);
-            let deadline = Instant::now() + self.host_exit_grace;
-            while self.reap_exited() {
-                let remaining = deadline.saturating_duration_since(Instant::now());
-                if remaining.is_zero() {
-                    break;
-                }
-                output_drain.discard();
-                let wait = remaining.min(OUTPUT_DRAIN_INTERVAL);
-                self.reaper.signals.wait_for_child(wait)?;
-            }
-        }
-        self.kill_tree().map(|_| ReaperAction::Quit)
-    }
-
-    /// Sends SIGKILL to all processes, repeatedly, until none is left or it takes too long. Returns whether any are
-    /// left.
-    pub(crate) fn kill_tree(&mut self) -> io::Result<bool> {
-        let Self {
-            reaper,
-            program,
-            limits,
-            exit,
-            too_many_processes,
-            ..
-        } = self;
-        descendants::kill_until_gone(
-            &reaper.signals,
-            REAPER_KILL_TIMEOUT,
-            |_| true,
-            |child| {
-                record_exit(exit, *program, limits, *too_many_processes, child);
-            },
-        )
     }
 
     /// Kills all processes if there are more than the limit allows.
@@ -242,33 +134,4 @@ impl<'k> ReaperCall<'k> {
         }
         Ok(())
     }
-}
-
-/// If `child` is the program, records how it ended, or which limit killed it.
-fn record_exit(
-    exit: &mut Option<ProgramExit>,
-    program: Pid,
-    limits: &ResourceLimits,
-    too_many_processes: bool,
-    child: ReapedChild,
-) {
-    if child.pid != program {
-        return;
-    }
-    let cpu_exhausted = limits.cpu.is_some_and(|limit| child.cpu_time >= limit);
-    *exit = Some(match child.exit {
-        ProgramExit::Signal(_) if too_many_processes => {
-            ProgramExit::LimitExceeded(ExceededLimit::Processes)
-        }
-        ProgramExit::Signal(libc::SIGXCPU) if limits.cpu.is_some() => {
-            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
-        }
-        ProgramExit::Signal(libc::SIGKILL) if cpu_exhausted => {
-            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
-        }
-        ProgramExit::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {
-            ProgramExit::LimitExceeded(ExceededLimit::FileSize)
-        }
-        other => other,
-    });
 }
