@@ -7,6 +7,7 @@
 mod bundle;
 mod defaults;
 mod error_messages;
+mod exact_keywords;
 mod exact_numbers;
 mod keywords;
 mod library;

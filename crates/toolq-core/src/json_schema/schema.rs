@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::SchemaDefaults;
-use crate::json_schema::exact_numbers::{InexactNumbers, with_exact_keywords};
+use crate::json_schema::exact_keywords::with_exact_keywords;
+use crate::json_schema::exact_numbers::InexactNumbers;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::problem_details;
 use crate::json_schema::schema_error::SchemaError;

@@ -13,6 +13,7 @@ mod saving;
 mod schedule;
 mod template_json;
 mod text;
+mod timeline;
 mod turn_plan;
 
 pub use approval_question::{render_approval_question, render_invocation};

@@ -5,27 +5,18 @@
 //! approve it.
 
 use std::fmt::{self, Write};
-use std::time::Duration;
 
-use unicode_width::UnicodeWidthStr;
-
-use crate::plan::invocation_line;
 use crate::plan::rejected_call::RejectedCall;
-use crate::plan::turn_plan::{PlannedCall, TurnPlan};
-use crate::text::{escape, format_duration, paint, truncate_to_columns};
+use crate::plan::timeline::TimelineLayout;
+use crate::plan::turn_plan::TurnPlan;
+use crate::text::{escape, paint, truncate_to_columns};
 use crate::types::ProblemDetail;
 use redact::Mask;
 
-/// Bars narrower than this are useless; reasons then move to a line of their own.
-const MIN_BAR_COLUMNS: usize = 12;
-/// Maximum width of a drawing, however wide the terminal is.
-const MAX_COLUMNS: usize = 1_000;
 /// Maximum width of the name column; longer names are truncated.
-const MAX_NAME_COLUMNS: usize = 32;
+pub(crate) const MAX_NAME_COLUMNS: usize = 32;
 /// Indentation of a line below a call.
-const INDENT: &str = "       ";
-/// A line break and [`INDENT`].
-const BREAK_AND_INDENT: &str = "\n       ";
+pub(crate) const INDENT: &str = "       ";
 
 /// How a plan is drawn.
 #[derive(Debug, Clone, Copy)]
@@ -117,121 +108,6 @@ fn format_totals(plan: &TurnPlan<'_>) -> Option<String> {
     }
 }
 
-/// The columns that all calls of a turn share.
-struct TimelineLayout {
-    style: PlanStyle,
-    /// Width of the name column.
-    name_columns: usize,
-    /// Width of the bars; 0 if there are no estimates.
-    bar_columns: usize,
-    /// Width of the estimate column.
-    estimate_columns: usize,
-    /// The time that a full-width bar represents.
-    total: Duration,
-    /// Whether reasons fit into the row of their call.
-    reasons_inline: bool,
-}
-
-impl TimelineLayout {
-    fn new(plan: &TurnPlan<'_>, style: PlanStyle) -> Self {
-        let widest = |width: &dyn Fn(&PlannedCall<'_>) -> usize| {
-            plan.planned_calls().map(width).max().unwrap_or_default()
-        };
-        let name_columns =
-            widest(&|planned| escape(&planned.call.name).width()).min(MAX_NAME_COLUMNS);
-        let estimate_columns = widest(&|planned| format_estimate(planned).width());
-        let reason_columns = widest(&|planned| format_reason(planned).width());
-        let total = plan.estimate.planned;
-        let has_estimates = !total.is_zero();
-        // Position, name and estimate with the gaps between them, and one free column at the end.
-        let fixed = INDENT.len()
-            + name_columns
-            + 2
-            + if has_estimates {
-                2 + estimate_columns
-            } else {
-                0
-            }
-            + 1;
-        let width = style.width.min(MAX_COLUMNS);
-        let inline_space = width.saturating_sub(fixed + reason_columns + 2);
-        let reasons_inline = !has_estimates || inline_space >= MIN_BAR_COLUMNS;
-        let wrapped_space = width.saturating_sub(fixed).max(MIN_BAR_COLUMNS);
-        let bar_columns = if reasons_inline {
-            inline_space
-        } else {
-            wrapped_space
-        };
-        Self {
-            style,
-            name_columns,
-            bar_columns: if has_estimates { bar_columns } else { 0 },
-            estimate_columns,
-            total,
-            reasons_inline,
-        }
-    }
-
-    fn write_call(&self, out: &mut String, planned: &PlannedCall<'_>, mask: &Mask) -> fmt::Result {
-        let name = mask.apply(&planned.call.name);
-        let name = escape(&name);
-        write!(
-            out,
-            "  {:>3}  {}",
-            planned.call.position,
-            pad_to_columns(&name, self.name_columns)
-        )?;
-        if self.bar_columns > 0 {
-            let bar = self.style.cyan(&self.draw_bar(planned));
-            write!(
-                out,
-                "  {bar}  {:>1$}",
-                format_estimate(planned),
-                self.estimate_columns
-            )?;
-        }
-        let gap = if self.reasons_inline {
-            "  "
-        } else {
-            BREAK_AND_INDENT
-        };
-        writeln!(out, "{gap}{}", self.style.dim(&format_reason(planned)))?;
-        let runs = invocation_line::render_invocation(planned.accepted, mask);
-        let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
-        writeln!(out, "{INDENT}{runs}")
-    }
-
-    /// Draws a bar from the call's start to its end, on a scale that spans the turn.
-    fn draw_bar(&self, planned: &PlannedCall<'_>) -> String {
-        let takes = planned.accepted.tool.estimate.unwrap_or_default();
-        let from = self.column_at(planned.start);
-        let to = self.column_at(planned.start + takes);
-        let shortest = usize::from(!takes.is_zero());
-        let filled = (to - from).max(shortest);
-        let before = from.min(self.bar_columns - filled);
-        let after = self.bar_columns - before - filled;
-        format!("{:before$}{}{:after$}", "", "━".repeat(filled), "")
-    }
-
-    /// Returns the column of a moment, rounded.
-    fn column_at(&self, moment: Duration) -> usize {
-        let total = self.total.as_micros().max(1);
-        let bars = self.bar_columns as u128;
-        let column = (moment.as_micros() * bars + total / 2) / total;
-        usize::try_from(column.min(bars)).unwrap_or(self.bar_columns)
-    }
-}
-
-/// `4s`, or `?` if the tool has no estimate.
-fn format_estimate(planned: &PlannedCall<'_>) -> String {
-    let estimate = planned.accepted.tool.estimate;
-    estimate.map_or_else(|| "?".to_owned(), format_duration)
-}
-
-fn format_reason(planned: &PlannedCall<'_>) -> String {
-    escape(&planned.safety_reason()).into_owned()
-}
-
 fn format_count(number: usize, one: &str, many: &str) -> String {
     match number {
         0 => format!("no {many}"),
@@ -240,27 +116,20 @@ fn format_count(number: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// Truncates text to `columns` columns, or pads it with spaces.
-fn pad_to_columns(text: &str, columns: usize) -> String {
-    let text = truncate_to_columns(text, columns);
-    let missing = columns.saturating_sub(text.width());
-    format!("{text}{:missing$}", "")
-}
-
 impl PlanStyle {
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint(text, "1")
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.paint(text, "2")
     }
 
-    fn red(self, text: &str) -> String {
+    pub(crate) fn red(self, text: &str) -> String {
         self.paint(text, "31")
     }
 
-    fn cyan(self, text: &str) -> String {
+    pub(crate) fn cyan(self, text: &str) -> String {
         self.paint(text, "36")
     }
 

@@ -8,6 +8,7 @@ mod backing;
 mod file;
 mod key_hints;
 mod messages;
+mod scalar;
 mod tool;
 mod values;
 

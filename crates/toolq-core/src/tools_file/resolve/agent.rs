@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::tools_file::keys::{AgentBudgetFile, AgentFile};
 use crate::tools_file::resolve::context::ToolContext;
-use crate::tools_file::resolve::http::resolve_headers;
+use crate::tools_file::resolve::headers::resolve_headers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::url_template;
 use crate::tools_file::spanned::{Field, Spanned};

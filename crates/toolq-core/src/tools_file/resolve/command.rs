@@ -4,9 +4,10 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::template::parse_template;
 use crate::tools_file::keys::{Argv, CommandFile, CommandForm, Defaults};
-use crate::tools_file::resolve::argument::{resolve_arguments, warn_about_unused_dashes};
+use crate::tools_file::resolve::argument::resolve_arguments;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::env_variables;
+use crate::tools_file::resolve::option_values::warn_about_unused_dashes;
 use crate::tools_file::resolve::resource_limits;
 use crate::tools_file::resolve::stdin::{check_stdin, default_stdin, resolve_stdin};
 use crate::tools_file::resolve::value_names;

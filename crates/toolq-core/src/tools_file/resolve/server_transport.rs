@@ -3,7 +3,7 @@
 use crate::tools_file::keys::{CommandForm, Defaults, ServerFile};
 use crate::tools_file::resolve::command::resolve_command;
 use crate::tools_file::resolve::context::ToolContext;
-use crate::tools_file::resolve::http::resolve_headers;
+use crate::tools_file::resolve::headers::resolve_headers;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::url_template::resolve_fixed_url;
 use crate::tools_file::spanned::{Field, Spanned};
