@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http_client::{HttpClient, HttpRequest, HttpResponse};
 use crate::support::{CliSandbox, parse_json_lines, reset_signals};
-use crate::{TOOLS, call, legacy, modern, wait_until};
+use crate::{TOOLS, legacy, wait_until};
 
 /// A running server.
 pub struct HttpServer {
@@ -97,16 +97,6 @@ impl HttpServer {
     #[track_caller]
     pub fn ask(&self, request: &HttpRequest) -> HttpResponse {
         self.connect().ask(request)
-    }
-
-    /// Makes a call of the modern era.
-    #[track_caller]
-    pub fn call(&self, tool: &str, arguments: &Value) -> HttpResponse {
-        self.ask(&HttpRequest::post(&modern(
-            1,
-            "tools/call",
-            &call(tool, arguments),
-        )))
     }
 
     /// Begins a session of the legacy era.

@@ -97,22 +97,35 @@ fn a_request_that_never_ends_is_given_up() {
 
 /// Calls need descriptors, too.
 #[test]
-fn further_connections_wait() {
+fn a_new_connection_finds_room_unless_all_have_requests() {
     let server = HttpServer::with_open_files(200);
     let mut clients: Vec<HttpClient> = (0..100).map(|_| server.connect()).collect();
-    for client in &mut clients {
+    let (first, others) = clients.split_first_mut().unwrap();
+    for client in others {
         assert_eq!(client.ask(&list()).status, 200);
+    }
+    // The first hasn't sent anything yet, so it was silent for longest.
+    let mut newcomer = server.connect();
+    assert_eq!(newcomer.ask(&list()).status, 200);
+    assert!(first.is_closed());
+    clients[0] = newcomer;
+    let wait = call("wait_for", &json!({"file": "go"}));
+    for (number, client) in clients.iter_mut().enumerate() {
+        let mut request = modern(1, "tools/call", &wait);
+        let info = &mut request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
+        info["name"] = json!(number.to_string());
+        client.send(&HttpRequest::post(&request));
     }
     let mut waiting = server.connect();
     waiting.set_patience(Duration::from_millis(500));
     waiting.send(&list());
     assert!(!waiting.has_response());
-    clients.pop();
+    server.create("go");
+    for client in &mut clients {
+        assert_eq!(text_of(&client.read_response().json()), "found go");
+    }
     waiting.set_patience(PATIENCE);
     assert_eq!(waiting.read_response().status, 200);
-    let params = call("echo", &json!({"text": "hi"}));
-    let call = HttpRequest::post(&modern(1, "tools/call", &params));
-    assert_eq!(text_of(&clients[0].ask(&call).json()), "hi");
 }
 
 /// Others are still served.

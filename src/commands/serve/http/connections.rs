@@ -1,39 +1,56 @@
 //! Sockets: how many there may be, how long they may be silent, and how they end.
 
+use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep};
+use tokio::time::{sleep, timeout};
 
-use crate::commands::serve::http::CLIENT_TIMEOUT;
 use crate::commands::serve::http::endpoint::OpenEndpoint;
+use crate::commands::serve::http::idle_connections::{
+    ConnectionActivity, IdleConnections, TrackedBody,
+};
+use crate::commands::serve::http::reply::ResponseBody;
+use crate::commands::serve::http::{CLIENT_TIMEOUT, OUTPUT_GRACE};
 
-/// How many connections there may be, if the process may open that many files. Further ones wait.
+/// How many connections there may be, if the process may open that many files. For a further one, an idle one ends.
 const MAX_CONNECTIONS: u64 = 1024;
 /// The longest headers, and the largest piece of a body that is read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 /// How many headers a request may have.
 const MAX_HEADERS: usize = 100;
-/// How long to wait when a connection can't be accepted, as when no descriptors are left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often to look for sessions that nobody uses.
-const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
+/// How long to wait for room: until an idle connection has ended, or until a descriptor is left.
+const ROOM_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The connections of all clients.
 pub(super) struct Connections {
     tasks: JoinSet<()>,
     permits: Arc<Semaphore>,
+    idle: Arc<IdleConnections>,
     /// `true` once the connections are to end with the response that they are at.
     is_closing: watch::Sender<bool>,
+}
+
+/// What answers the requests of one connection.
+#[derive(Clone)]
+struct ConnectionService {
+    endpoint: Arc<OpenEndpoint>,
+    activity: Arc<ConnectionActivity>,
+    /// The address to which the client has connected.
+    local: SocketAddr,
+    peer: IpAddr,
 }
 
 impl Connections {
@@ -44,21 +61,37 @@ impl Connections {
         Self {
             tasks: JoinSet::new(),
             permits: Arc::new(Semaphore::new(usize::try_from(permits).unwrap_or(1))),
+            idle: Arc::default(),
             is_closing: watch::Sender::new(false),
         }
     }
 
     /// Accepts connections for as long as it is polled.
     pub(super) async fn accept_all(&mut self, socket: &TcpListener, endpoint: &Arc<OpenEndpoint>) {
-        let mut sweep = interval(SWEEP_INTERVAL);
         loop {
-            let permits = Arc::clone(&self.permits);
-            tokio::select! {
-                (accepted, permit) = accept(socket, permits) => {
+            match socket.accept().await {
+                Ok(accepted) => {
+                    let permit = self.make_room().await;
                     self.serve(accepted, permit, Arc::clone(endpoint));
                 }
-                Some(_) = self.tasks.join_next() => {}
-                _ = sweep.tick() => endpoint.drop_idle_sessions(),
+                Err(_) => sleep(ROOM_TIMEOUT).await,
+            }
+            // The others that have ended need no more memory.
+            while self.tasks.try_join_next().is_some() {}
+        }
+    }
+
+    /// Waits until there may be one connection more. If need be, those that are idle end, one after another.
+    async fn make_room(&self) -> OwnedSemaphorePermit {
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            return permit;
+        }
+        loop {
+            self.idle.end_oldest();
+            let permit = Arc::clone(&self.permits).acquire_owned();
+            // Nothing closes the semaphore.
+            if let Ok(Ok(permit)) = timeout(ROOM_TIMEOUT, permit).await {
+                return permit;
             }
         }
     }
@@ -76,11 +109,18 @@ impl Connections {
         endpoint: Arc<OpenEndpoint>,
     ) {
         let is_closing = self.is_closing.subscribe();
+        let activity = ConnectionActivity::new(Arc::clone(&self.idle));
         self.tasks.spawn(async move {
             // A connection without these options works, too.
             let _ = set_options(&stream);
             if let Ok(local) = stream.local_addr() {
-                serve_connection(stream, (local, peer), endpoint, is_closing).await;
+                let service = ConnectionService {
+                    endpoint,
+                    activity,
+                    local,
+                    peer: peer.ip(),
+                };
+                serve_connection(stream, service, is_closing).await;
             }
             drop(permit);
         });
@@ -98,46 +138,41 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Accepts the next connection, once there is room for it.
-async fn accept(
-    socket: &TcpListener,
-    permits: Arc<Semaphore>,
-) -> ((TcpStream, SocketAddr), OwnedSemaphorePermit) {
-    loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
-            // Nothing closes the semaphore.
-            std::future::pending().await
-        };
-        match socket.accept().await {
-            Ok(accepted) => return (accepted, permit),
-            Err(_) => sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
 /// Answers the requests of one connection, one after another, until one side ends it.
 async fn serve_connection(
     stream: TcpStream,
-    (local, peer): (SocketAddr, SocketAddr),
-    endpoint: Arc<OpenEndpoint>,
+    service: ConnectionService,
     mut is_closing: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |request| {
-        let endpoint = Arc::clone(&endpoint);
-        async move { Ok::<_, hyper::Error>(endpoint.answer(request, local, peer.ip()).await) }
-    });
+    let activity = Arc::clone(&service.activity);
+    let service = service_fn(move |request| service.clone().answer(request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(CLIENT_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = pin!(connection);
     // Whatever breaks a connection, nobody is left to be told.
-    tokio::select! {
+    let patience = tokio::select! {
         _ = connection.as_mut() => return,
-        _ = is_closing.wait_for(|is_closing| *is_closing) => {}
-    }
+        _ = is_closing.wait_for(|is_closing| *is_closing) => OUTPUT_GRACE,
+        () = activity.wait_for_end() => ROOM_TIMEOUT,
+    };
     connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    let _ = timeout(patience, connection).await;
+}
+
+impl ConnectionService {
+    async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<TrackedBody<ResponseBody>>, Infallible> {
+        let open = self.activity.begin_request();
+        let response = self.endpoint.answer(request, self.local, self.peer).await;
+        Ok(response.map(|body| TrackedBody {
+            body,
+            _request: open,
+        }))
+    }
 }

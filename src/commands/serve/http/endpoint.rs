@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -142,11 +141,6 @@ impl OpenEndpoint {
             }
             None => self.refuse_post(&unknown_session()),
         }
-    }
-
-    /// Ends sessions that nobody uses any more.
-    pub(super) fn drop_idle_sessions(&self) {
-        self.sessions.drop_idle(Instant::now(), &self.calls);
     }
 
     fn refuse(&self, status: StatusCode, message: String) -> Response<ResponseBody> {

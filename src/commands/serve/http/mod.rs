@@ -7,6 +7,7 @@ mod access;
 mod connections;
 mod cross_origin;
 mod endpoint;
+mod idle_connections;
 mod listener;
 mod post;
 mod reply;

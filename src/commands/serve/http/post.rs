@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -96,7 +97,8 @@ impl OpenEndpoint {
                 (client, Some(lifeline), None)
             }
             PostTarget::Session(id) => {
-                let client = self.sessions.find(&id).ok_or_else(unknown_session)?;
+                let client = self.sessions.find(&id, Instant::now(), &self.calls);
+                let client = client.ok_or_else(unknown_session)?;
                 require_batch_version(&posted, client.legacy_version())?;
                 (client, None, None)
             }
@@ -114,7 +116,9 @@ impl OpenEndpoint {
         // Parameters that can't be read begin no session.
         let new_session = new_session.filter(|_| client.legacy_version().is_some());
         if let Some(id) = &new_session
-            && !self.sessions.insert(id.clone(), client, &self.calls)
+            && !self
+                .sessions
+                .insert(id.clone(), client, Instant::now(), &self.calls)
         {
             return Err(no_room());
         }

@@ -31,9 +31,17 @@ impl Sessions {
         Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
     }
 
-    /// Adds a session. If there are too many, the one that was unused for longest ends. Returns whether there was room.
-    pub(super) fn insert(&self, id: String, client: Arc<ServedClient>, calls: &OpenCalls) -> bool {
+    /// Adds a session that begins `now`, and ends those that nobody has used for long. If there are too many, the one that
+    /// was unused for longest ends, too. Returns whether there was room.
+    pub(super) fn insert(
+        &self,
+        id: String,
+        client: Arc<ServedClient>,
+        now: Instant,
+        calls: &OpenCalls,
+    ) -> bool {
         let mut sessions = self.lock();
+        sessions.retain(|_, session| !session.is_over(now, calls));
         if sessions.len() >= MAX_SESSIONS {
             let unused = sessions
                 .iter()
@@ -44,16 +52,28 @@ impl Sessions {
             };
             sessions.remove(&oldest);
         }
-        let last_used = Instant::now();
-        sessions.insert(id, Session { client, last_used });
+        let session = Session {
+            client,
+            last_used: now,
+        };
+        sessions.insert(id, session);
         true
     }
 
-    /// Returns the client of a session, which is used now.
-    pub(super) fn find(&self, id: &str) -> Option<Arc<ServedClient>> {
+    /// Returns the client of a session, which is used `now`.
+    pub(super) fn find(
+        &self,
+        id: &str,
+        now: Instant,
+        calls: &OpenCalls,
+    ) -> Option<Arc<ServedClient>> {
         let mut sessions = self.lock();
         let session = sessions.get_mut(id)?;
-        session.last_used = Instant::now();
+        if session.is_over(now, calls) {
+            sessions.remove(id);
+            return None;
+        }
+        session.last_used = now;
         Some(Arc::clone(&session.client))
     }
 
@@ -62,16 +82,16 @@ impl Sessions {
         Some(self.lock().remove(id)?.client)
     }
 
-    /// Ends the sessions that nobody has used for long by `now`.
-    pub(super) fn drop_idle(&self, now: Instant, calls: &OpenCalls) {
-        self.lock().retain(|_, session| {
-            let idle = now.saturating_duration_since(session.last_used);
-            idle < MAX_IDLE_TIME || calls.has_calls_of(&session.client)
-        });
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Returns whether nobody has used the session for long by `now`.
+    fn is_over(&self, now: Instant, calls: &OpenCalls) -> bool {
+        let idle = now.saturating_duration_since(self.last_used);
+        idle >= MAX_IDLE_TIME && !calls.has_calls_of(&self.client)
     }
 }
 
@@ -108,26 +128,33 @@ mod tests {
     #[test]
     fn an_unused_session_ends() {
         let (sessions, calls) = (Sessions::default(), no_calls());
-        let id = Sessions::new_id().unwrap();
-        assert!(sessions.insert(id.clone(), client(), &calls));
         let begin = Instant::now();
-        sessions.drop_idle(begin + MAX_IDLE_TIME / 2, &calls);
-        assert!(sessions.find(&id).is_some());
-        sessions.drop_idle(begin + MAX_IDLE_TIME * 2, &calls);
-        assert!(sessions.find(&id).is_none());
+        for id in ["a", "b"] {
+            assert!(sessions.insert(id.to_owned(), client(), begin, &calls));
+        }
+        let middle = begin + MAX_IDLE_TIME / 2;
+        assert!(sessions.find("a", middle, &calls).is_some());
+        let late = begin + MAX_IDLE_TIME;
+        assert!(sessions.find("a", late, &calls).is_some());
+        assert!(sessions.find("b", late, &calls).is_none());
+        let later = late + MAX_IDLE_TIME;
+        assert!(sessions.insert("c".to_owned(), client(), later, &calls));
+        assert!(sessions.remove("a").is_none());
     }
 
     #[test]
     fn one_session_too_many_ends_the_one_that_was_unused_for_longest() {
         let (sessions, calls) = (Sessions::default(), no_calls());
-        for number in 0..MAX_SESSIONS {
-            assert!(sessions.insert(number.to_string(), client(), &calls));
+        let begin = Instant::now();
+        let at = |number| begin + Duration::from_millis(number);
+        for number in 0..MAX_SESSIONS as u64 {
+            assert!(sessions.insert(number.to_string(), client(), at(number), &calls));
         }
-        assert!(sessions.find("0").is_some());
-        assert!(sessions.insert("new".to_owned(), client(), &calls));
-        assert!(sessions.find("1").is_none());
+        assert!(sessions.find("0", at(5000), &calls).is_some());
+        assert!(sessions.insert("new".to_owned(), client(), at(5001), &calls));
+        assert!(sessions.find("1", at(5002), &calls).is_none());
         for id in ["0", "2", "new"] {
-            assert!(sessions.find(id).is_some());
+            assert!(sessions.find(id, at(5002), &calls).is_some());
         }
     }
 }
