@@ -188,6 +188,11 @@ impl HostileServer {
         let script = self.http_script();
         self.with_http_script(HttpScript { on_call, ..script })
     }
+
+    pub const fn on_get(self, on_get: HttpAction) -> Self {
+        let script = self.http_script();
+        self.with_http_script(HttpScript { on_get, ..script })
+    }
 }
 
 /// Declares servers by their names.

@@ -8,6 +8,9 @@ use crate::http_wire::HttpWire;
 use crate::script::{legacy_endpoint, modern_endpoint};
 use crate::wire::{Request, text_result};
 
+/// An event with an id, after which a stream can go on.
+const PRIMING: &str = "id: 1\nretry: 1\ndata:\n\n";
+
 hostile_servers! {
     streams_with_odd_line_ends => modern_endpoint().on_call_request(|wire, call| stream(wire, call, "\u{FEFF}: hi\r\rid: 1\revent: message\rdata:TEXT\r\r"));
     streams_comments_before_the_answer => modern_endpoint().on_call_request(|wire, call| { let comments = ": still here\n\n".repeat(10_000); stream(wire, call, &format!("{comments}data: TEXT\n\n")) });
@@ -52,6 +55,27 @@ hostile_servers! {
         let event = "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"roots/list\"}\n\n";
         while wire.bytes(event.repeat(100).as_bytes()) {}
     }).times_out();
+    breaks_off_again_and_again => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, PRIMING))
+        .on_get(|wire, _| wire.stream_events(PRIMING)).ends(Fails("ended before the answer"), InDoubt("ended before the answer"));
+    breaks_off_with_new_ids_without_end => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, PRIMING))
+        .on_get(|wire, _| {
+            let next = wire.headers["last-event-id"].parse::<u64>().unwrap() + 1;
+            wire.stream_events(&format!("id: {next}\ndata:\n\n"));
+        }).times_out();
+    wants_a_century_before_it_goes_on => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, "id: 1\nretry: 18446744073709551615\ndata:\n\n")).times_out();
+    hangs_when_it_should_go_on => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, PRIMING)).on_get(|wire, _| wire.hang()).times_out();
+    goes_on_with_a_page => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, PRIMING))
+        .on_get(|wire, _| wire.respond("200 OK\r\ncontent-type: text/html", "<p>log in")).ends(Fails("ended before the answer"), InDoubt("ended before the answer"));
+    goes_on_with_the_answers_of_others => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, PRIMING)).on_get(|wire, _| {
+        let answers = (50..70).map(|id| event(&json!({"jsonrpc": "2.0", "id": id, "result": text_result("forged")})));
+        wire.stream_events(&answers.collect::<String>());
+    }).ends(Fails("ended before the answer"), InDoubt("ended before the answer"));
+    goes_on_without_end => legacy_endpoint().memory_limit(400).on_call_request(|wire, call| stream(wire, call, PRIMING)).on_get(|wire, _| {
+        wire.bytes(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n");
+        let line = format!("data: {}\n", "x".repeat(100_000));
+        while wire.bytes(line.as_bytes()) {}
+    }).ends(Fails("more than 64 MiB"), InDoubt("more than 64 MiB"));
+    has_ids_that_no_header_can_have => legacy_endpoint().on_call_request(|wire, call| stream(wire, call, "id: \u{1b}[2J\u{7f}\ndata:\n\n")).ends(Fails("ended before the answer"), InDoubt("ended before the answer"));
     streams_requests_of_its_own => legacy_endpoint().on_call_request(|wire, call| {
         stream(wire, call, "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"roots/list\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\ndata: TEXT\n\n");
     });
