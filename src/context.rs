@@ -16,6 +16,9 @@ use toolq_core::tools_file::ParsedToolsFile;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, ToolsConfig, mask_variables};
 
+/// How the message about an unusable file ends at the start of a command.
+const NOTHING_RAN: &str = "; nothing ran";
+
 /// The settings shared by all commands.
 #[derive(Debug)]
 pub struct CommandContext {
@@ -87,7 +90,7 @@ impl CommandContext {
     pub fn load_servers(&self) -> Result<(Arc<ToolsConfig>, ToolsLock), CommandError> {
         let lock = self.read_lock()?.unwrap_or_default();
         let file = self.read_locked_tools_file(LockUse::Rewrite(&lock), None)?;
-        let (tools, _) = self.require_tools(file)?;
+        let (tools, _) = self.require_tools(file, NOTHING_RAN)?;
         Ok((Arc::new(tools), lock))
     }
 
@@ -154,7 +157,21 @@ impl CommandContext {
         variable: Option<&str>,
     ) -> Result<ToolsConfig, CommandError> {
         let file = self.read_tools_file_with_secret(variable)?;
-        self.require_tools(file).map(|(tools, _)| tools)
+        self.require_tools(file, NOTHING_RAN)
+            .map(|(tools, _)| tools)
+    }
+
+    /// Loads tools.yaml anew, for a command that has been running with what it said before.
+    ///
+    /// # Errors
+    /// As [`load_tools`](Self::load_tools).
+    pub fn reload_tools(&self, secret: Option<&str>) -> Result<ToolsConfig, CommandError> {
+        if self.tools_path == Path::new("-") {
+            let message = "the tools file came from stdin, so it can't be read again";
+            return Err(CommandError::usage(message));
+        }
+        let file = self.read_tools_file_with_secret(secret)?;
+        self.require_tools(file, "").map(|(tools, _)| tools)
     }
 
     /// Like [`load_tools`](Self::load_tools), but also returns the file, for the source locations.
@@ -162,11 +179,15 @@ impl CommandContext {
     /// # Errors
     /// As [`load_tools`](Self::load_tools).
     pub fn load_tools_file(&self) -> Result<(ToolsConfig, ToolsFile), CommandError> {
-        self.require_tools(self.read_tools_file()?)
+        self.require_tools(self.read_tools_file()?, NOTHING_RAN)
     }
 
-    /// Takes the tools from a file, or prints its errors.
-    fn require_tools(&self, mut file: ToolsFile) -> Result<(ToolsConfig, ToolsFile), CommandError> {
+    /// Takes the tools from a file, or prints its errors. `consequence` ends the message then.
+    fn require_tools(
+        &self,
+        mut file: ToolsFile,
+        consequence: &str,
+    ) -> Result<(ToolsConfig, ToolsFile), CommandError> {
         if self.verbose {
             self.stderr
                 .print_note(&format!("tools from {}", file.path.display()));
@@ -183,7 +204,7 @@ impl CommandContext {
         let errors: Vec<FileProblem> = problems.cloned().collect();
         self.print_problems(&file, &errors);
         Err(CommandError::usage(format!(
-            "{} can't be used; nothing ran",
+            "{} can't be used{consequence}",
             file.path.display()
         )))
     }

@@ -66,7 +66,8 @@ impl NdjsonSink {
             | Event::ApproverStopped { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
-            | Event::Described { .. } => {}
+            | Event::Described { .. }
+            | Event::ToolsChanged(_) => {}
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
             Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
             Event::Probing { call } => {

@@ -17,6 +17,7 @@ use crate::log_view::resolution_view::resolution_label;
 use crate::log_view::server_view::{server_end_label, server_start_label};
 use crate::log_view::session_view::{session_end_label, session_title, turn_origin_label};
 use crate::log_view::text_layout::TextLayout;
+use crate::log_view::tools_change_view::tools_change_label;
 use toolq_core::text::escape;
 use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
@@ -100,6 +101,9 @@ impl LogRenderer {
             }
             RecordKind::ServerEnd => server_end_label(&record.parse_metadata()?)
                 .map_or_else(String::new, |remark| self.render_remark(&remark)),
+            RecordKind::ToolsChange => {
+                self.render_remark(&tools_change_label(&record.parse_metadata()?))
+            }
             RecordKind::Recovered => {
                 self.flush_all() + &self.render_remark("the torn end of the file was set aside")
             }

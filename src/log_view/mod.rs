@@ -22,6 +22,7 @@ mod stats_table;
 pub(crate) mod table;
 mod text_layout;
 mod tool_name_filter;
+mod tools_change_view;
 
 pub use call_filter::CallFilter;
 pub(crate) use cost::CostCollector;

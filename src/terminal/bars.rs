@@ -136,6 +136,7 @@ impl ProgressBars {
             | Event::Probed { .. }
             | Event::ServerStarted(_)
             | Event::ServerEnded(_)
+            | Event::ToolsChanged(_)
             | Event::QueueDrained { .. } => {}
         }
     }

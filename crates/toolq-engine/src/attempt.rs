@@ -17,7 +17,7 @@ use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::KILL_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, Outcome};
+use toolq_core::types::{CallOutput, Outcome, ToolsConfig};
 
 /// The inputs of one attempt.
 pub(crate) struct Attempt {
@@ -106,6 +106,9 @@ pub(crate) trait AttemptRunner: Suspendable {
 
     /// Ends all servers, and waits until they have ended.
     fn end_servers(&self) {}
+
+    /// Runs attempts with new definitions from now on. What is running goes on as it began.
+    fn change_tools(&self, _tools: &Arc<ToolsConfig>) {}
 
     /// Returns what happened to servers since this was last asked.
     fn take_server_notices(&self) -> Vec<ServerNotice> {

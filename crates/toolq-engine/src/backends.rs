@@ -102,6 +102,11 @@ impl AttemptRunner for BackendRunner {
         self.servers.close();
     }
 
+    fn change_tools(&self, tools: &Arc<ToolsConfig>) {
+        self.agents.change_tools(tools);
+        self.servers.retain_servers(&tools.servers);
+    }
+
     fn take_server_notices(&self) -> Vec<ServerNotice> {
         self.servers.take_notices()
     }

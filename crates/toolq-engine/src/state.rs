@@ -55,11 +55,18 @@ impl EngineState {
         }
     }
 
-    /// Returns the state for one of several turns that run at the same time. It has a control that can halt this turn
+    /// Returns the state for one of several turns that run at the same time, with these tools. It has a control that can halt this turn
     /// alone; all else is shared.
-    pub(crate) fn for_concurrent_turn(&self, turn_origin: TurnOrigin) -> Self {
+    pub(crate) fn for_concurrent_turn(
+        &self,
+        tools: &Arc<ToolsConfig>,
+        turn_origin: TurnOrigin,
+    ) -> Self {
         Self {
-            settings: self.settings.clone(),
+            settings: EngineSettings {
+                tools: Arc::clone(tools),
+                ..self.settings.clone()
+            },
             runner: Arc::clone(&self.runner),
             circuit_breakers: self.circuit_breakers.clone(),
             run_budget: self.run_budget.clone(),

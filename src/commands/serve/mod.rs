@@ -10,6 +10,7 @@ mod call_progress;
 mod client_configuration;
 mod http;
 mod open_calls;
+mod reload;
 mod served_client;
 mod served_tools;
 pub(crate) mod stdio;
@@ -22,12 +23,13 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
-use toolq_mcp::server::ServerSession;
+use toolq_mcp::server::{ServerSession, SharedCatalog};
 
 use crate::args::ServeArguments as Arguments;
 use crate::commands::serve::call_delivery::{AnswerSender, ProgressSink};
 use crate::commands::serve::http::{HttpListener, HttpTransport};
 use crate::commands::serve::open_calls::OpenCalls;
+use crate::commands::serve::reload::ToolsReloader;
 use crate::commands::serve::stdio::PipeTransport;
 use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::commands::serve::transport::ClientTransport;
@@ -74,7 +76,10 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let endpoint = open_endpoint(arguments, context)?;
     let settings = SessionSettings::of_serve(arguments, &context.environment);
     let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
-    let result = session.block_on(async |session| serve(session, &served, endpoint).await);
+    let result = session.block_on(async |session| {
+        let reloader = ToolsReloader::new(session, arguments, &served)?;
+        serve(session, &served, endpoint, reloader).await
+    });
     let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
     result.map_err(|failure| CommandError { exit, ..failure })?;
     Ok(exit)
@@ -102,9 +107,11 @@ async fn serve(
     session: &mut RunSession<'_>,
     served: &[Arc<Tool>],
     endpoint: Endpoint,
+    reloader: ToolsReloader<'_>,
 ) -> Result<(), CommandError> {
     describe_tools(session, served).await;
-    let catalog = Arc::new(served_tools::build_catalog(served)?);
+    let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(served)?));
+    let reloader = reloader.with_catalog(catalog.clone());
     let mask = Arc::clone(&session.mask);
     match endpoint {
         Endpoint::Pipe(input) => {
@@ -113,11 +120,11 @@ async fn serve(
             let protocol = ServerSession::new(catalog).with_mask(mask);
             let context = session.context;
             let transport = PipeTransport::new(input, output, protocol, &context.stderr);
-            serve_clients(session, transport, Some("-")).await
+            serve_clients(session, transport, Some("-"), reloader).await
         }
         Endpoint::Http(listener) => {
             let transport = HttpTransport::start(listener, catalog, mask)?;
-            serve_clients(session, transport, None).await
+            serve_clients(session, transport, None, reloader).await
         }
     }
 }
@@ -127,6 +134,7 @@ async fn serve_clients(
     session: &mut RunSession<'_>,
     mut transport: impl ClientTransport,
     input: Option<&str>,
+    mut reloader: ToolsReloader<'_>,
 ) -> Result<(), CommandError> {
     let control = session.engine.control();
     let (sender, turns) = mpsc::unbounded_channel();
@@ -146,6 +154,7 @@ async fn serve_clients(
         biased;
         () = &mut running => return Ok(()),
         received = transport.receive(&calls, &control) => received,
+        never = reloader.reload_at_signals(&calls) => match never {},
     };
     calls.close();
     transport.report_end();

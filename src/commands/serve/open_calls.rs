@@ -1,7 +1,7 @@
 //! The calls that clients wait for, by the numbers of their turns: each call is a turn of its own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::mpsc;
 use toolq_mcp::CallToolResult;
@@ -13,7 +13,7 @@ use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, Turn, TurnOrigin,
+    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, Turn, TurnOrigin,
 };
 use toolq_engine::TurnRequest;
 
@@ -22,7 +22,8 @@ const MAX_OPEN_CALLS: usize = 1024;
 
 /// The calls without an answer, and the way of new ones to the engine.
 pub(crate) struct OpenCalls {
-    checker: CallChecker,
+    /// Locked for reading until a checked call is on its way, so that the engine learns of new tools after it.
+    checker: RwLock<CallChecker>,
     /// What the log names as the input of the calls.
     input: Option<String>,
     table: Mutex<CallTable>,
@@ -61,7 +62,7 @@ impl OpenCalls {
         turns: mpsc::UnboundedSender<TurnRequest>,
     ) -> Self {
         Self {
-            checker,
+            checker: RwLock::new(checker),
             input,
             table: Mutex::new(CallTable {
                 calls: HashMap::new(),
@@ -81,7 +82,8 @@ impl OpenCalls {
         call: &ToolCall,
         reply: &Arc<dyn ReplyChannel>,
     ) -> Result<(), CallToolResult> {
-        let tool = self.checker.tool(&call.name);
+        let checker = self.checker.read().unwrap_or_else(PoisonError::into_inner);
+        let tool = checker.tool(&call.name);
         let open = OpenCall {
             client: Arc::clone(client),
             id: call.call,
@@ -98,7 +100,7 @@ impl OpenCalls {
         };
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());
-        let checked = self.checker.check_turn(turn);
+        let checked = checker.check_turn(turn);
         let mut table = self.lock();
         for call in checked {
             let (call, origin) = (Box::new(call), origin.clone());
@@ -109,6 +111,13 @@ impl OpenCalls {
             return Err(ending());
         }
         Ok(())
+    }
+
+    /// Checks and runs the calls that come from now on with other definitions.
+    pub(crate) fn change_tools(&self, change: ToolsChange) {
+        let mut checker = self.checker.write().unwrap_or_else(PoisonError::into_inner);
+        *checker = CallChecker::new(Arc::clone(&change.tools));
+        self.lock().send(TurnRequest::ChangeTools(Box::new(change)));
     }
 
     /// Stops a call that its client no longer waits for.

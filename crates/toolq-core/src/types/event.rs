@@ -12,6 +12,7 @@ use crate::types::call::{CallRef, TurnOrigin};
 use crate::types::outcome::Outcome;
 use crate::types::server_event::{ServerEnd, ServerStart};
 use crate::types::tool::Tool;
+use crate::types::tools_change::ToolsChange;
 use crate::types::verdict::{AcceptedCall, CheckedCall};
 
 /// Something that happens to a call, emitted as it happens. One stream feeds the log, the terminal, and `--events`.
@@ -55,6 +56,8 @@ pub enum Event<'a> {
     ServerStarted(&'a ServerStart),
     /// A server has ended.
     ServerEnded(&'a ServerEnd),
+    /// The tools file was read again. Calls that were checked before keep their definitions.
+    ToolsChanged(&'a ToolsChange),
     /// A call was queued or rejected. If rejected, its `Finished` follows immediately.
     Queued {
         /// The call and its verdict.

@@ -31,6 +31,7 @@ mod status;
 mod template;
 mod tool;
 mod tool_lock;
+mod tools_change;
 mod transport;
 mod usage;
 mod verdict;
@@ -81,6 +82,7 @@ pub use tool::{
 };
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolLock};
+pub use tools_change::ToolsChange;
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use usage::{ReportedUsage, Usage};
 pub use verdict::{

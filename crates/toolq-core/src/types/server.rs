@@ -29,6 +29,8 @@ pub struct ServerConfig {
     pub result: ResultParts,
     /// Whether tools.lock has the server, so that its tools are compared with it.
     pub is_locked: bool,
+    /// The SHA-256 of what tools.lock has of the server. It is read from the server again after that has changed.
+    pub lock_digest: Option<String>,
 }
 
 /// How the messages of a server are exchanged.
@@ -61,6 +63,12 @@ impl ServerEndpoint {
 }
 
 impl ServerConfig {
+    /// Returns whether a process or session of `other` can serve the calls of this server.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        // Every field counts, so that a new one does, too.
+        format!("{self:?}") == format!("{other:?}")
+    }
+
     /// Returns the program that serves the tools, unless the server runs elsewhere.
     pub fn program(&self) -> Option<&CommandBacking> {
         match &self.transport {

@@ -84,6 +84,14 @@ pub enum DefinitionPart {
     Annotations,
 }
 
+impl ServerLock {
+    /// Returns the SHA-256 of the lock in hex.
+    pub fn digest(&self) -> String {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        HEXLOWER.encode(&Sha256::digest(json))
+    }
+}
+
 impl ToolDefinition {
     /// Returns the SHA-256 of the definition in hex. The order of keys doesn't count.
     pub fn digest(&self) -> String {

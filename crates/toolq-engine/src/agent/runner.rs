@@ -17,7 +17,7 @@ use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AgentFailure, AgentHistory, AgentInvocation, Backing, CallEnding, Outcome, Tool,
+    AgentFailure, AgentHistory, AgentInvocation, Backing, CallEnding, Outcome, Tool, ToolsConfig,
 };
 
 /// Runs the agents of a tools file.
@@ -40,6 +40,11 @@ impl AgentRunner {
             toolsets: ToolsetCache::new(Arc::clone(&settings.tools)),
             history: settings.agent_history.clone(),
         }
+    }
+
+    /// Gives agents that begin from now on their tools from this file.
+    pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
+        self.toolsets.change_tools(tools);
     }
 
     /// Runs an agent to its end, within its timeout.

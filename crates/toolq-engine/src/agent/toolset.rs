@@ -2,7 +2,7 @@
 //! once for each agent in the file.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 
@@ -16,9 +16,11 @@ use toolq_core::types::{
 };
 
 /// The toolsets of all agents that have been called so far.
-pub(crate) struct ToolsetCache {
+pub(crate) struct ToolsetCache(Mutex<CachedToolsets>);
+
+struct CachedToolsets {
     tools: Arc<ToolsConfig>,
-    toolsets: Mutex<HashMap<String, Arc<AgentToolset>>>,
+    by_agent: HashMap<String, Arc<AgentToolset>>,
 }
 
 /// The toolset of one agent.
@@ -32,18 +34,32 @@ pub(crate) struct AgentToolset {
 
 impl ToolsetCache {
     pub(crate) fn new(tools: Arc<ToolsConfig>) -> Self {
-        Self {
-            tools,
-            toolsets: Mutex::default(),
-        }
+        Self(Mutex::new(CachedToolsets::new(tools)))
+    }
+
+    /// Builds toolsets from these tools from now on. Agents that are running keep theirs.
+    pub(crate) fn change_tools(&self, tools: &Arc<ToolsConfig>) {
+        *self.lock() = CachedToolsets::new(Arc::clone(tools));
     }
 
     pub(crate) fn get_or_create(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
-        let mut toolsets = self.toolsets.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = toolsets.entry(agent.name.clone());
-        Arc::clone(
-            entry.or_insert_with(|| Arc::new(AgentToolset::new(&self.tools, agent, backing))),
-        )
+        let mut cached = self.lock();
+        let CachedToolsets { tools, by_agent } = &mut *cached;
+        let entry = by_agent.entry(agent.name.clone());
+        Arc::clone(entry.or_insert_with(|| Arc::new(AgentToolset::new(tools, agent, backing))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CachedToolsets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CachedToolsets {
+    fn new(tools: Arc<ToolsConfig>) -> Self {
+        Self {
+            tools,
+            by_agent: HashMap::new(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use tokio::sync::mpsc;
@@ -16,7 +16,8 @@ use crate::scheduler::Gate;
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::types::{
-    CallAnswer, CallRef, CheckedCall, EventSink, HaltCause, TurnArrival, TurnOrigin, Verdict,
+    CallAnswer, CallRef, CheckedCall, Event, EventSink, HaltCause, ToolsChange, ToolsConfig,
+    TurnArrival, TurnOrigin, Verdict,
 };
 
 /// What a client wants of the turns that run at the same time.
@@ -31,11 +32,15 @@ pub enum TurnRequest {
     },
     /// Stop the turn with this number. It ends with an answer that says so. Nothing happens if it has ended.
     Cancel(usize),
+    /// Run the turns after this with other definitions. Those before keep theirs.
+    ChangeTools(Box<ToolsChange>),
 }
 
 /// Turns of one call each.
 pub(crate) struct ConcurrentTurns<'e> {
     engine: &'e EngineState,
+    /// What turns run with that come from now on.
+    tools: Arc<ToolsConfig>,
     sink: SharedSink<'e>,
     delivery: SharedDelivery<'e>,
     gate: Gate,
@@ -88,6 +93,7 @@ impl<'e> ConcurrentTurns<'e> {
     ) -> Self {
         Self {
             engine,
+            tools: Arc::clone(&engine.settings.tools),
             sink,
             delivery,
             gate: Gate::default(),
@@ -105,6 +111,7 @@ impl<'e> ConcurrentTurns<'e> {
                 request = requests.recv(), if is_open => match request {
                     Some(TurnRequest::Run { call, origin }) => self.enqueue_turn(call, origin),
                     Some(TurnRequest::Cancel(number)) => self.cancel_turn(number),
+                    Some(TurnRequest::ChangeTools(change)) => self.change_tools(&change),
                     None => is_open = false,
                 },
                 ended = self.next_ended() => {
@@ -120,7 +127,7 @@ impl<'e> ConcurrentTurns<'e> {
     /// Lets a call wait at the gate. One that won't run needn't wait.
     fn enqueue_turn(&mut self, call: Box<CheckedCall>, origin: TurnOrigin) {
         let number = call.call.turn;
-        let state = self.engine.for_concurrent_turn(origin);
+        let state = self.engine.for_concurrent_turn(&self.tools, origin);
         let turn = WaitingTurn { state, call };
         match &turn.call.verdict {
             Verdict::Rejected(_) => self.start_turn(number, turn, false),
@@ -131,6 +138,14 @@ impl<'e> ConcurrentTurns<'e> {
                 self.waiting.insert(number, turn);
             }
         }
+    }
+
+    fn change_tools(&mut self, change: &ToolsChange) {
+        // A log that refuses this refuses the start of the next call, too.
+        let _ = self.sink.emit(&[Event::ToolsChanged(change)]);
+        self.tools = Arc::clone(&change.tools);
+        self.engine.runner.change_tools(&self.tools);
+        self.engine.circuit_breakers.reset();
     }
 
     fn start_ready_turns(&mut self) {

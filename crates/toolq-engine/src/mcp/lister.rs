@@ -34,7 +34,7 @@ impl ServerLister {
     /// Why there is no list, without secrets.
     pub async fn list(
         &self,
-        server: &ServerConfig,
+        server: &Arc<ServerConfig>,
     ) -> Result<(Arc<ServerAnnouncement>, Duration), String> {
         let begin = Instant::now();
         let (servers, commands) = self.backends.server_runners();
@@ -44,7 +44,7 @@ impl ServerLister {
 
     async fn ask(
         &self,
-        server: &ServerConfig,
+        server: &Arc<ServerConfig>,
         servers: &McpRunner,
         commands: &CommandRunner,
     ) -> Result<Arc<ServerAnnouncement>, String> {

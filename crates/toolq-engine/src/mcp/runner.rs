@@ -273,11 +273,16 @@ impl McpRunner {
     /// As [`ServerConnections::connect`].
     pub(crate) async fn connect(
         &self,
-        server: &ServerConfig,
+        server: &Arc<ServerConfig>,
         control: &RunControl,
         commands: &CommandRunner,
     ) -> Result<ServerConnection, Outcome> {
         self.connections.connect(server, control, commands).await
+    }
+
+    /// As [`ServerConnections::retain`].
+    pub(crate) fn retain_servers(&self, servers: &[Arc<ServerConfig>]) {
+        self.connections.retain(servers);
     }
 
     /// Returns what happened to servers since this was last asked.

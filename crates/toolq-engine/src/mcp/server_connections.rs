@@ -49,7 +49,9 @@ type ServerSlot = tokio::sync::Mutex<Option<OpenConnection>>;
 
 /// A connection, and how to learn that its server has ended.
 struct OpenConnection {
-    connection: ServerConnection,
+    server: Arc<ServerConfig>,
+    /// `None` once no more calls use it: it ends when those that do have ended.
+    connection: Option<ServerConnection>,
     ended: mpsc::Receiver<()>,
     task: JoinHandle<()>,
     /// How often the server was started before.
@@ -76,7 +78,7 @@ impl ServerConnections {
     /// The outcome of the call that needs it, because the server can't be started.
     pub(crate) async fn connect(
         &self,
-        server: &ServerConfig,
+        server: &Arc<ServerConfig>,
         control: &RunControl,
         commands: &CommandRunner,
     ) -> Result<ServerConnection, Outcome> {
@@ -84,8 +86,8 @@ impl ServerConnections {
         let mut slot = slot.lock().await;
         let (mut earlier_starts, mut restart_budget) = (0, RestartBudget::default());
         if let Some(open) = slot.as_mut() {
-            if !open.connection.has_ended() {
-                return Ok(open.connection.clone());
+            if let Some(connection) = open.usable_connection(server) {
+                return Ok(connection);
             }
             open.prepare_restart(server).await?;
             earlier_starts = open.earlier_starts + 1;
@@ -102,13 +104,30 @@ impl ServerConnections {
             (life, sender),
         );
         *slot = Some(OpenConnection {
-            connection: connection.clone(),
+            server: Arc::clone(server),
+            connection: Some(connection.clone()),
             ended,
             task,
             earlier_starts,
             restart_budget,
         });
         Ok(connection)
+    }
+
+    /// Lets every server end that isn't configured like one of these, once its calls have ended.
+    pub(crate) fn retain(&self, servers: &[Arc<ServerConfig>]) {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for slot in slots.values() {
+            // A slot that is locked belongs to a call that is about to use it.
+            if let Ok(mut slot) = slot.try_lock()
+                && let Some(open) = slot.as_mut()
+            {
+                let mut kept = servers.iter();
+                if !kept.any(|server| server.is_same_as(&open.server)) {
+                    open.connection = None;
+                }
+            }
+        }
     }
 
     fn slot(&self, server: &str) -> Arc<ServerSlot> {
@@ -162,13 +181,36 @@ impl ServerConnections {
 }
 
 impl OpenConnection {
-    /// Waits until an idle server has ended, and counts the restart of one that has ended by itself.
+    /// Returns the connection if calls of `server` can use it.
+    fn usable_connection(&mut self, server: &Arc<ServerConfig>) -> Option<ServerConnection> {
+        let connection = self.connection.as_ref()?;
+        if connection.has_ended() {
+            return None;
+        }
+        if !Arc::ptr_eq(&self.server, server) {
+            if !self.server.is_same_as(server) {
+                self.connection = None;
+                return None;
+            }
+            self.server = Arc::clone(server);
+        }
+        self.connection.clone()
+    }
+
+    /// Waits until an idle server has ended, or one that is configured differently now, and counts the restart of one that has ended by itself.
     ///
     /// # Errors
     /// The server has ended too often.
     async fn prepare_restart(&mut self, server: &ServerConfig) -> Result<(), Outcome> {
-        if self.connection.was_idle() {
-            // There are never two. Once it has ended, it isn't waited for again.
+        // There are never two. Once it has ended, it isn't waited for again.
+        let Some(connection) = &self.connection else {
+            if !self.task.is_finished() {
+                let _ = (&mut self.task).await;
+            }
+            self.restart_budget = RestartBudget::default();
+            return Ok(());
+        };
+        if connection.was_idle() {
             if !self.task.is_finished() {
                 let _ = timeout(END_TIMEOUT, &mut self.task).await;
             }

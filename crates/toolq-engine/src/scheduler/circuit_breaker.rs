@@ -58,6 +58,14 @@ impl CircuitBreakers {
         tool.pause_after_failures.unwrap_or(self.default_limit)
     }
 
+    /// Lets all tools run again: their definitions were read anew.
+    pub(crate) fn reset(&self) {
+        for streak in self.streaks().values_mut() {
+            streak.failures = 0;
+            streak.is_paused = false;
+        }
+    }
+
     /// Takes the ticket for the next call of `tool`. `None` if the tool is never paused.
     pub(crate) fn take_ticket(&self, tool: &Tool) -> Option<Ticket> {
         if self.limit(tool) == 0 {

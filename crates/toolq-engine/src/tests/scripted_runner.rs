@@ -135,6 +135,7 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         Event::Described { tool, .. } => format!("described {}", tool.name),
         Event::ServerStarted(start) => format!("server {} started", start.server),
         Event::ServerEnded(end) => format!("server {} ended", end.server),
+        Event::ToolsChanged(change) => format!("tools changed {:?}", change.changed),
         Event::Probing { call } => format!("probing {}", call.tool_use_id),
         Event::Probed { call, finding, .. } => {
             format!("probed {} {}", call.tool_use_id, finding.name())

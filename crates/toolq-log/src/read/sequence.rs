@@ -81,6 +81,10 @@ impl SequenceChecker {
                 let was_open = start.is_some_and(|start| self.open_describes.remove(&start));
                 require(was_open, "it has no open describe_start")
             }
+            RecordKind::ToolsChange => {
+                let is_in_session = record.parent == self.open_session;
+                require(is_in_session, "it doesn't belong to the open session")
+            }
             RecordKind::ServerStart => {
                 self.open_servers.insert(record.id);
                 let is_in_session = record.parent == self.open_session;

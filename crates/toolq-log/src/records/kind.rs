@@ -35,6 +35,8 @@ pub enum RecordKind {
     ServerStart,
     /// A server has ended.
     ServerEnd,
+    /// The tools file was read again.
+    ToolsChange,
     /// A user stated what happened to a call in doubt.
     Resolve,
     /// The torn end of the file was set aside.
@@ -64,6 +66,7 @@ impl RecordKind {
             "describe_end" => Self::DescribeEnd,
             "server_start" => Self::ServerStart,
             "server_end" => Self::ServerEnd,
+            "tools_change" => Self::ToolsChange,
             "resolve" => Self::Resolve,
             "recovered" => Self::Recovered,
             "session_end" => Self::SessionEnd,
@@ -89,6 +92,7 @@ impl RecordKind {
             Self::DescribeEnd => "describe_end",
             Self::ServerStart => "server_start",
             Self::ServerEnd => "server_end",
+            Self::ToolsChange => "tools_change",
             Self::Resolve => "resolve",
             Self::Recovered => "recovered",
             Self::SessionEnd => "session_end",

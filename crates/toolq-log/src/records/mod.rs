@@ -44,9 +44,12 @@ pub(crate) use recorded_text::recorded_text;
 pub use recovered::RecoveredRecord;
 pub use schema::log_schema;
 pub use server::{ServerEndRecord, ServerStartRecord};
-pub use session::{FormatVersion, SessionEndRecord, SessionRecord, ToolsFileRef, TurnRecord};
+pub use session::{
+    FormatVersion, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
+};
 pub use session_header::{SessionHeader, SyncPolicy};
 pub(crate) use tool_meaning::ToolMeaning;
+pub use tool_meaning::do_the_same;
 
 /// Converts a duration to whole milliseconds.
 fn to_millis(duration: Duration) -> u64 {

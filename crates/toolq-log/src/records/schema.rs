@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::records::{
     ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, ModelResponseRecord,
     ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord, ServerStartRecord,
-    SessionEndRecord, SessionRecord, StartRecord, StoredBlob, TurnRecord,
+    SessionEndRecord, SessionRecord, StartRecord, StoredBlob, ToolsChangeRecord, TurnRecord,
 };
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
@@ -78,6 +78,7 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
     let description = inline_or_blob_schema(generator, description_schema);
     let server_start = generator.subschema_for::<ServerStartRecord<'_>>();
     let server_end = generator.subschema_for::<ServerEndRecord<'_>>();
+    let tools_change = generator.subschema_for::<ToolsChangeRecord>();
     let resolve = generator.subschema_for::<ResolveRecord<'_>>();
     let resolved = inline_or_blob_schema(generator, |_| json_schema!({"type": ["string", "null"]}));
     let recovered = generator.subschema_for::<RecoveredRecord>();
@@ -98,6 +99,7 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
         (RecordKind::DescribeEnd, description, describe),
         (RecordKind::ServerStart, null(), server_start),
         (RecordKind::ServerEnd, null(), server_end),
+        (RecordKind::ToolsChange, null(), tools_change),
         (RecordKind::Resolve, resolved, resolve),
         (RecordKind::Recovered, null(), recovered),
         (RecordKind::SessionEnd, null(), end),

@@ -10,7 +10,7 @@ use crate::records::recorded_text::recorded_text;
 use crate::records::session_header::SessionHeader;
 use redact::Mask;
 use toolq_core::os::ProcessIdentity;
-use toolq_core::types::{CallRef, TurnOrigin};
+use toolq_core::types::{CallRef, ToolsChange, TurnOrigin};
 
 /// Metadata of a `session`: the process, and what it runs with.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -99,6 +99,33 @@ impl SessionRecord {
             pid: self.pid,
             start_ticks: self.pid_started,
             boot_id: self.boot_id.clone(),
+        }
+    }
+}
+
+/// Metadata of a `tools_change`: calls that are requested after it are checked and run with the definitions of this file.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolsChangeRecord {
+    /// The tools file as it is now.
+    pub tools: ToolsFileRef,
+    /// How many tools are new.
+    pub added: usize,
+    /// How many tools are gone.
+    pub removed: usize,
+    /// How many tools are defined differently.
+    pub changed: usize,
+}
+
+impl ToolsChangeRecord {
+    pub(crate) fn new(change: &ToolsChange, mask: &Mask) -> Self {
+        Self {
+            tools: ToolsFileRef {
+                path: mask.apply(&change.path).into_owned(),
+                sha256: change.tools.digest.clone(),
+            },
+            added: change.added.len(),
+            removed: change.removed.len(),
+            changed: change.changed.len(),
         }
     }
 }

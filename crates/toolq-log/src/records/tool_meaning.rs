@@ -34,6 +34,11 @@ const DIGEST_DIGITS: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ToolMeaning(pub(crate) BTreeMap<Cow<'static, str>, String>);
 
+/// Returns whether calls of both tools do the same.
+pub fn do_the_same(one: &Tool, other: &Tool) -> bool {
+    ToolMeaning::new(one) == ToolMeaning::new(other)
+}
+
 impl ToolMeaning {
     pub(crate) fn new(tool: &Tool) -> Self {
         let Tool {

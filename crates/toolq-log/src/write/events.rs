@@ -115,6 +115,7 @@ impl SessionLog {
             } => self.record_describe_end(tool, outcome, (*duration, *attempts))?,
             Event::ServerStarted(start) => self.record_server_start(start)?,
             Event::ServerEnded(end) => self.record_server_end(end)?,
+            Event::ToolsChanged(change) => self.record_tools_change(change)?,
             Event::ApprovalRequested { .. }
             | Event::ApproverStopped { .. }
             | Event::AgentStarted { .. }

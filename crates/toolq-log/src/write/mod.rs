@@ -10,6 +10,7 @@ mod log_file;
 mod servers;
 mod session_log;
 pub(crate) mod storage;
+mod tools;
 mod turns;
 
 pub(crate) use blob_store::write_file_atomically;

@@ -1,12 +1,13 @@
 //! The tools that a server lists.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::http::ParamHeaders;
 use crate::protocol::{Implementation, ProtocolEra};
 use crate::tool::Tool;
 
-/// What a server tells every client about itself. It never changes while the server runs.
+/// What a server tells every client about itself.
 #[derive(Debug)]
 pub struct ToolCatalog {
     server: Implementation,
@@ -16,6 +17,30 @@ pub struct ToolCatalog {
     legacy_tools: Vec<Tool>,
     /// Where each tool is, by its name.
     positions: HashMap<String, usize>,
+    /// What [`param_headers`](Self::param_headers) returns, once it is needed.
+    known_param_headers: OnceLock<HashMap<String, ParamHeaders>>,
+}
+
+/// A catalog that can be replaced while connections use it. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SharedCatalog(Arc<RwLock<Arc<ToolCatalog>>>);
+
+impl SharedCatalog {
+    /// Returns what clients are told now.
+    pub fn current(&self) -> Arc<ToolCatalog> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the catalog for all connections.
+    pub fn replace(&self, catalog: ToolCatalog) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+    }
+}
+
+impl From<Arc<ToolCatalog>> for SharedCatalog {
+    fn from(catalog: Arc<ToolCatalog>) -> Self {
+        Self(Arc::new(RwLock::new(catalog)))
+    }
 }
 
 impl ToolCatalog {
@@ -29,6 +54,7 @@ impl ToolCatalog {
             instructions,
             legacy_tools: tools.iter().map(Tool::to_legacy).collect(),
             tools,
+            known_param_headers: OnceLock::new(),
         }
     }
 
@@ -43,6 +69,12 @@ impl ToolCatalog {
             Ok((tool.name.clone(), headers))
         });
         headers.collect()
+    }
+
+    /// Returns the headers that the tools ask for over HTTP. If a tool can't be called over HTTP, there are none.
+    pub fn known_param_headers(&self) -> &HashMap<String, ParamHeaders> {
+        self.known_param_headers
+            .get_or_init(|| self.param_headers().unwrap_or_default())
     }
 
     /// Returns the server's name and version.

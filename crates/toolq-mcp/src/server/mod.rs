@@ -8,6 +8,6 @@ pub(crate) mod session;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::ToolCatalog;
+pub use catalog::{SharedCatalog, ToolCatalog};
 pub use event::{CallId, ServerEvent, ToolCall};
 pub use session::ServerSession;

@@ -12,7 +12,7 @@ use crate::message::{Message, RequestId, find_long_line_id, parse_messages};
 use crate::outbox::{EmptyObject, Outbox};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::rpc_error::RpcError;
-use crate::server::catalog::ToolCatalog;
+use crate::server::catalog::SharedCatalog;
 use crate::server::event::{CallId, ServerEvent, ToolCall};
 use crate::server::request::{
     CallToolAnswer, CallToolParams, CancelledParams, CommonParams, DiscoverResult,
@@ -23,7 +23,7 @@ use crate::server::request::{
 /// [`take_output`](Self::take_output) returns.
 #[derive(Debug)]
 pub struct ServerSession {
-    catalog: Arc<ToolCatalog>,
+    catalog: SharedCatalog,
     mask: Arc<Mask>,
     /// What `initialize` agreed on. A modern client never sends it.
     legacy_version: Option<ProtocolVersion>,
@@ -45,9 +45,9 @@ struct RunningCall {
 
 impl ServerSession {
     /// Begins a connection.
-    pub fn new(catalog: Arc<ToolCatalog>) -> Self {
+    pub fn new(catalog: impl Into<SharedCatalog>) -> Self {
         Self {
-            catalog,
+            catalog: catalog.into(),
             mask: Arc::default(),
             legacy_version: None,
             next_call: 0,
@@ -122,7 +122,8 @@ impl ServerSession {
     /// Answers a call. It's not an error if the call was cancelled meanwhile: it gets no answer then.
     pub fn answer_call(&mut self, call: CallId, result: &CallToolResult) {
         if let Some(running) = self.running.remove(&call) {
-            let answer = CallToolAnswer::new(running.version, &self.catalog, result);
+            let catalog = self.catalog.current();
+            let answer = CallToolAnswer::new(running.version, &catalog, result);
             self.outbox.result(&running.request, answer);
         }
     }
@@ -188,13 +189,14 @@ impl ServerSession {
         method: &str,
         params: Option<&RawValue>,
     ) -> Result<Option<ServerEvent>, RpcError> {
+        let catalog = self.catalog.current();
         if method == "initialize" {
             let params: InitializeParams = read_params(params)?;
             let version = ProtocolVersion::from_date(&params.protocol_version)
                 .filter(|version| version.era() == ProtocolEra::Legacy)
                 .unwrap_or(ProtocolVersion::LATEST_LEGACY);
             self.legacy_version = Some(version);
-            let result = InitializeResult::new(version, &self.catalog);
+            let result = InitializeResult::new(version, &catalog);
             self.outbox.result(id, result);
             return Ok(None);
         }
@@ -204,7 +206,7 @@ impl ServerSession {
         match (method, modern.or(self.legacy_version)) {
             ("ping", _) if modern.is_none() => self.outbox.result(id, EmptyObject {}),
             ("server/discover", _) if modern.is_some() => {
-                self.outbox.result(id, DiscoverResult::new(&self.catalog));
+                self.outbox.result(id, DiscoverResult::new(&catalog));
             }
             ("tools/list", Some(version)) => {
                 let params: ListToolsParams = read_optional_params(params)?;
@@ -212,7 +214,7 @@ impl ServerSession {
                     let message = format!("unknown cursor {cursor:?}: the list has one page");
                     return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
                 }
-                let result = ListToolsResult::new(version, &self.catalog);
+                let result = ListToolsResult::new(version, &catalog);
                 self.outbox.result(id, result);
             }
             ("tools/call", Some(version)) => {
@@ -239,7 +241,8 @@ impl ServerSession {
         progress_token: Option<Box<RawValue>>,
         params: CallToolParams,
     ) -> Result<ServerEvent, RpcError> {
-        let Some(tool) = self.catalog.tool(&params.name, version.era()) else {
+        let catalog = self.catalog.current();
+        let Some(tool) = catalog.tool(&params.name, version.era()) else {
             let message = format!("unknown tool {}", params.name);
             return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
         };

@@ -1,6 +1,5 @@
 //! What a request is, by its method, its path and its headers.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -10,8 +9,8 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use toolq_mcp::RpcError;
-use toolq_mcp::http::{ParamHeaders, PostError, SESSION_ID_HEADER};
-use toolq_mcp::server::ToolCatalog;
+use toolq_mcp::http::{PostError, SESSION_ID_HEADER};
+use toolq_mcp::server::SharedCatalog;
 
 use crate::commands::serve::http::PATH;
 use crate::commands::serve::http::access::AccessPolicy;
@@ -30,9 +29,7 @@ const BODY_MEMORY_KIB: usize = 64 << 10;
 /// Everything that requests have in common, before calls can begin.
 pub(super) struct Endpoint {
     access: AccessPolicy,
-    pub(super) catalog: Arc<ToolCatalog>,
-    /// The headers that tools ask for.
-    pub(super) param_headers: HashMap<String, ParamHeaders>,
+    pub(super) catalog: SharedCatalog,
     pub(super) mask: Arc<Mask>,
 }
 
@@ -45,16 +42,10 @@ pub(super) struct OpenEndpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(
-        access: AccessPolicy,
-        catalog: Arc<ToolCatalog>,
-        param_headers: HashMap<String, ParamHeaders>,
-        mask: Arc<Mask>,
-    ) -> Self {
+    pub(super) fn new(access: AccessPolicy, catalog: SharedCatalog, mask: Arc<Mask>) -> Self {
         Self {
             access,
             catalog,
-            param_headers,
             mask,
         }
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::time::timeout;
-use toolq_mcp::server::ToolCatalog;
+use toolq_mcp::server::{SharedCatalog, ToolCatalog};
 
 use crate::commands::serve::http::connections::Connections;
 use crate::commands::serve::http::endpoint::Endpoint;
@@ -52,24 +52,31 @@ impl HttpTransport {
     /// A tool can't be called over HTTP, or the socket can't be used.
     pub(crate) fn start(
         listener: HttpListener,
-        catalog: Arc<ToolCatalog>,
+        catalog: SharedCatalog,
         mask: Arc<Mask>,
     ) -> Result<Self, CommandError> {
-        let param_headers = catalog.param_headers().map_err(|(tool, why)| {
-            CommandError::usage(format!("{tool} can't be called over HTTP: {why}")).with_hint(
-                "correct `x-mcp-header` in its input_schema, or leave the tool out with `--only`",
-            )
-        })?;
+        require_param_headers(&catalog.current())?;
         let address = listener.address;
         let socket = TcpListener::from_std(listener.socket).map_err(CommandError::usage)?;
         // Even with -q: with port 0, nobody could find the server otherwise.
         StderrWriter::write_text(&format!("serving on http://{address}{PATH}\n"));
         Ok(Self {
             socket,
-            endpoint: Some(Endpoint::new(listener.access, catalog, param_headers, mask)),
+            endpoint: Some(Endpoint::new(listener.access, catalog, mask)),
             connections: Connections::new(),
         })
     }
+}
+
+/// # Errors
+/// A tool can't be called over HTTP.
+pub(crate) fn require_param_headers(catalog: &ToolCatalog) -> Result<(), CommandError> {
+    let headers = catalog.param_headers();
+    headers.map(drop).map_err(|(tool, why)| {
+        CommandError::usage(format!("{tool} can't be called over HTTP: {why}")).with_hint(
+            "correct `x-mcp-header` in its input_schema, or leave the tool out with `--only`",
+        )
+    })
 }
 
 impl ClientTransport for HttpTransport {

@@ -53,7 +53,8 @@ impl OpenEndpoint {
         let body = self.read_body(body).await?;
         let posted = PostedBody::read(&body)?;
         let headers = RequestHeaders(&request.headers);
-        let target = posted.target(&headers, &self.settings.param_headers)?;
+        let catalog = self.settings.catalog.current();
+        let target = posted.target(&headers, catalog.known_param_headers())?;
         let (requests, is_batch) = (posted.requests(), posted.is_batch);
         let is_stream = accepted.events && (posted.wants_progress() || !accepted.json);
         let (messages, session) = self.deliver(posted, target, peer, is_stream)?;
@@ -82,7 +83,7 @@ impl OpenEndpoint {
         is_stream: bool,
     ) -> Result<(PostMessages, Option<String>), PostError> {
         let protocol = || {
-            let catalog = Arc::clone(&self.settings.catalog);
+            let catalog = self.settings.catalog.clone();
             ServerSession::new(catalog).with_mask(Arc::clone(&self.settings.mask))
         };
         let (client, lifeline, new_session) = match target {

@@ -16,7 +16,7 @@ use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::server_transport::resolve_transport;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::spanned::Spanned;
-use crate::types::{McpBacking, ServerConfig};
+use crate::types::{McpBacking, ServerConfig, ServerLock};
 
 /// How long a server may take to be ready if the file doesn't say. `npx` may have to download it first.
 const DEFAULT_STARTUP: Duration = Duration::from_secs(30);
@@ -46,8 +46,8 @@ pub(crate) fn resolve_servers(
             diagnostics,
         };
         check_tool_settings(name, server, context.diagnostics);
-        let is_locked = server_tools.server_lock(name).is_some();
-        if let Some(config) = resolve_server((name, is_locked), server, defaults, &mut context) {
+        let lock = server_tools.server_lock(name);
+        if let Some(config) = resolve_server((name, lock), server, defaults, &mut context) {
             servers.insert(name.to_owned(), Arc::new(config));
         }
     }
@@ -89,7 +89,7 @@ fn check_tool_settings(
 }
 
 fn resolve_server(
-    (name, is_locked): (&str, bool),
+    (name, lock): (&str, Option<&ServerLock>),
     file: &Spanned<ServerFile>,
     defaults: &Defaults,
     context: &mut ToolContext<'_, '_>,
@@ -107,7 +107,8 @@ fn resolve_server(
         restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
         protocol: server.protocol.value().copied().unwrap_or_default(),
         result: server.result.value().copied().unwrap_or_default(),
-        is_locked,
+        is_locked: lock.is_some(),
+        lock_digest: lock.map(ServerLock::digest),
     })
 }
 

@@ -158,6 +158,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         protocol: _,
         result: _,
         is_locked: _,
+        lock_digest: _,
     } = &**server;
     let mut described = json!({
         "server": match transport {
