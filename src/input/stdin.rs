@@ -1,11 +1,11 @@
 //! Standard input, which `-` names. Only one argument can read it.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::input::create_temporary_file;
+use crate::input::{TemporaryFileError, create_temporary_file};
 use crate::output::CommandError;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -55,7 +55,27 @@ pub fn spool() -> Result<File, CommandError> {
         io::copy(&mut stdin, &mut file)?;
         Ok(file)
     });
-    spooled.map_err(|error| unreadable_stdin(&error))
+    spooled.map_err(|error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            uncopied_stdin(&error)
+        }
+        _ if is_of_temporary_file(&error) => uncopied_stdin(&error),
+        _ => unreadable_stdin(&error),
+    })
+}
+
+fn is_of_temporary_file(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    inner
+        .and_then(|inner| inner.downcast_ref::<TemporaryFileError>())
+        .is_some()
+}
+
+/// What can't be read twice is copied to a file.
+fn uncopied_stdin(error: &io::Error) -> CommandError {
+    let message = format!("stdin can't be copied to a temporary file: {error}");
+    CommandError::usage(message)
+        .with_hint("set TMPDIR to a directory with enough space in which you can create files")
 }
 
 fn unreadable_stdin(error: &io::Error) -> CommandError {

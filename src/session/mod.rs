@@ -9,6 +9,7 @@ mod previous_run;
 mod repetition;
 pub(crate) mod replay_copy;
 pub(crate) mod replay_reports;
+mod report_file;
 mod resume_decisions;
 mod resumption;
 mod run_session;
@@ -20,7 +21,9 @@ mod timing;
 
 pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
 pub(crate) use log_subject::LogSubject;
+pub(crate) use report_file::ReportFileError;
 pub(crate) use resume_decisions::InputState;
 pub(crate) use run_session::RunSession;
+pub(crate) use runtime::require_trackable_tools;
 pub(crate) use server_survey::{SurveyReply, survey_servers};
 pub(crate) use sinks::RunSinks;

@@ -1,8 +1,7 @@
 //! Opens the reports of a replay.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::args::ReplayArguments as Arguments;
@@ -10,6 +9,7 @@ use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
 use crate::output::{CommandError, StderrWriter};
 use crate::replay::{JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport};
+use crate::session::report_file::ReportFile;
 use toolq_core::tools_file::YamlContent;
 
 /// Opens the report on the terminal and each one that the arguments name. Existing files are truncated right away, so
@@ -55,10 +55,8 @@ fn open_writer(path: &Path) -> Result<Box<dyn Write>, CommandError> {
         stdout::check_open()?;
         return Ok(stdout::buffered_writer());
     }
-    let file = File::create(path).map_err(|error| {
-        CommandError::usage(format!("{} can't be written: {error}", path.display()))
-    })?;
-    Ok(Box::new(BufWriter::new(file)))
+    let file = ReportFile::create(path).map_err(CommandError::usage)?;
+    Ok(Box::new(file))
 }
 
 /// Maps each tool to the line of tools.yaml on which it starts, counted from 1.

@@ -253,9 +253,25 @@ fn an_unwritable_report_is_an_error() {
         .assert_exit(2);
     let full = std::path::Path::new("/dev/full");
     if full.exists() {
-        sandbox()
-            .run(&["replay", "r.jsonl", "--json", "/dev/full"])
-            .assert_exit(74);
+        for report in ["--json", "--junit", "--markdown"] {
+            let ran = sandbox()
+                .run(&["replay", "r.jsonl", report, "/dev/full"])
+                .assert_exit(74);
+            let names_file = ran.stderr.contains("/dev/full can't be written");
+            assert!(
+                names_file && !ran.stderr.contains("stdout"),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
+    for command in ["replay", "run -q --no-log"] {
+        let ran = sandbox().run_shell(&format!(
+            "cat r.jsonl | TMPDIR=nowhere \"$TOOLQ\" {command} -; echo $? > code"
+        ));
+        assert_eq!(ran.file("code").unwrap(), "2\n", "{}", ran.stderr);
+        let names_cause = ran.stderr.contains("TMPDIR") && ran.stderr.contains("nowhere");
+        assert!(names_cause, "{}", ran.stderr);
     }
     // What differs is kept in a temporary file until the counts are known.
     let no_temp_dir = sandbox()

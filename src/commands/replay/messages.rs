@@ -3,6 +3,7 @@
 use crate::input::TemporaryFileError;
 use crate::output::{CommandError, Exit, StdoutError};
 use crate::replay::FindRecordingsError;
+use crate::session::ReportFileError;
 
 /// Returns the error of a replay that compared nothing, so that it doesn't pass for a success.
 pub(crate) fn nothing_to_compare(calls: usize) -> CommandError {
@@ -39,6 +40,9 @@ pub(crate) fn unwritten_report(error: std::io::Error) -> CommandError {
         let message = format!("a report can't be written: {cause}");
         return CommandError::new(Exit::Output, message)
             .with_hint("set TMPDIR to a directory in which you can create files");
+    }
+    if let Some(cause) = inner.and_then(|inner| inner.downcast_ref::<ReportFileError>()) {
+        return CommandError::new(Exit::Output, cause);
     }
     StdoutError::from(error).into()
 }

@@ -55,7 +55,12 @@ impl InputSource {
     ) -> Result<Self, InputError> {
         let name = name.into();
         let file = tempfile::tempfile().map_err(|error| {
-            InputError::from_io(&name, "can't be copied to a temporary file", &error)
+            let dir = std::env::temp_dir();
+            let what = format!("can't be copied to a temporary file in {}", dir.display());
+            InputError {
+                hint: Some("set TMPDIR to a directory in which you can create files".into()),
+                ..InputError::from_io(&name, &what, &error)
+            }
         })?;
         let spooled = SpooledInput {
             name,
