@@ -159,6 +159,8 @@ impl ServerProcess {
 
     /// Ends the program: closes its stdin, then terminates it and everything that it started.
     pub(crate) async fn end(mut self, control: &RunControl) -> (ChildExit, SavedStderr) {
+        // Such as the cancellation of the last call. A server that doesn't read has no time for it.
+        let _ = timeout(DRAIN_TIMEOUT, self.write_rest()).await;
         self.stdin = None;
         let has_exited = timeout(SERVER_GRACE, self.wait_for_exit(control)).await;
         if has_exited.is_err() {
@@ -169,6 +171,11 @@ impl ServerProcess {
         let exit = self.child.close(Leftovers::Kill, control).await;
         let (bytes, path) = self.saved_stderr.finish("txt");
         (exit, SavedStderr { bytes, path })
+    }
+
+    /// Writes what was queued for stdin.
+    async fn write_rest(&mut self) {
+        while !self.unsent.is_empty() && write_some(&mut self.stdin, &mut self.unsent).await {}
     }
 
     /// Waits until the program has exited or the run is killed. Meanwhile, the program can write to stderr.

@@ -56,14 +56,20 @@ impl ConnectionTask {
         let listeners = mem::take(&mut self.listeners);
         let calls = self.waiting.into_iter().chain(self.running.into_values());
         let calls: Vec<PendingCall> = calls.collect();
-        let stderr = self.transport.read_stderr_tail().await;
+        // Whoever waits wants to know why the server is gone. Otherwise, it is ended at once.
+        let is_awaited = !calls.is_empty() || !listeners.is_empty();
+        let stderr = if is_awaited {
+            self.transport.read_stderr_tail().await
+        } else {
+            String::new()
+        };
         let stderr = self.mask.apply(&stderr).into_owned();
         let detail = self.mask.apply(end.describe()).into_owned();
         let lost = |detail: String| CallReply::Lost {
             detail,
             stderr: stderr.clone(),
         };
-        let has_exited = self.transport.has_exited().await;
+        let has_exited = is_awaited && self.transport.has_exited().await;
         let (mut calls, mut listeners) = (calls, listeners);
         if !has_exited {
             // Nobody waits until it has.
