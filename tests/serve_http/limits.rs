@@ -106,7 +106,10 @@ fn a_new_connection_finds_room_unless_all_have_requests() {
     }
     // The first hasn't sent anything yet, so it was silent for longest.
     let mut newcomer = server.connect();
+    // Silence alone ends a connection after 30 s.
+    newcomer.set_patience(Duration::from_secs(20));
     assert_eq!(newcomer.ask(&list()).status, 200);
+    newcomer.set_patience(PATIENCE);
     assert!(first.is_closed());
     clients[0] = newcomer;
     let wait = call("wait_for", &json!({"file": "go"}));
