@@ -148,13 +148,20 @@ impl Mask {
         let safe_until = text.floor_char_boundary(scanner.safe_until(patterns));
         // The base64 digit before a match also carries bits of the secret.
         let without_digit = |end: usize| end - spellings::last_digit_len(&text.as_bytes()[..end]);
-        let shown = without_digit(safe_until);
-        match scanner.match_at(shown) {
-            None => shown,
+        let mut shown = without_digit(safe_until);
+        // What begins before one secret may end in another.
+        while let Some(found) = scanner.match_at(shown) {
             // The digit ends a secret, which can be recognized only as a whole.
-            Some(found) if found.end <= safe_until => found.end,
-            Some(found) => without_digit(found.start),
+            if found.end <= safe_until && scanner.match_at(found.end).is_none() {
+                return found.end;
+            }
+            let before = without_digit(found.start);
+            if before == shown {
+                break;
+            }
+            shown = before;
         }
+        shown
     }
 }
 

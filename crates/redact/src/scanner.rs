@@ -109,10 +109,11 @@ impl SecretScanner {
         self.matches.front().map(|found| found.start)
     }
 
-    /// Returns the match that begins at or before `offset` and ends after it.
+    /// Returns the first match that begins at or before `offset` and ends after it.
     pub(crate) fn match_at(&self, offset: usize) -> Option<SecretMatch> {
         let is_there = |found: &&SecretMatch| found.start <= offset && offset < found.end;
-        self.matches.iter().find(is_there).copied()
+        let found = self.matches.iter().filter(is_there);
+        found.min_by_key(|found| found.start).copied()
     }
 
     /// Returns whether no match is left to take.

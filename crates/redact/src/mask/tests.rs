@@ -232,6 +232,18 @@ fn a_secret_is_held_back_while_another_may_begin_in_it() {
     assert_eq!(mask.safe_prefix_len("abcdef."), 7);
 }
 
+/// The base64 of a repetitive secret may begin in another one, which the prefix then must not cut.
+#[test]
+fn a_prefix_ends_in_none_of_several_overlapping_secrets() {
+    let mask = Mask::new(["aaaaaaab"]);
+    let text = "oK/CfmIoWFhYWFhYWFhYWFnullhYWFhYWFhYYWFhYWFhYWFhY\n";
+    for end in 0..=text.len() {
+        let prefix = &text[..mask.safe_prefix_len(&text[..end])];
+        let masked = mask.apply(text);
+        assert!(masked.starts_with(&*mask.apply(prefix)), "{prefix}");
+    }
+}
+
 /// No prefix that may be shown contains more than one character of a secret.
 #[test]
 fn no_safe_prefix_shows_part_of_a_secret() {
