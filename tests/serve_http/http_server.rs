@@ -12,9 +12,12 @@ use crate::http_client::{HttpClient, HttpRequest, HttpResponse};
 use crate::support::{CliSandbox, parse_json_lines, reset_signals};
 use crate::{TOOLS, legacy, wait_until};
 
+/// A process that ends with its test.
+struct ServerProcess(Child);
+
 /// A running server.
 pub struct HttpServer {
-    process: Child,
+    process: ServerProcess,
     stderr: BufReader<ChildStderr>,
     pub address: SocketAddr,
     sandbox: CliSandbox,
@@ -32,6 +35,14 @@ pub struct EndedServer {
 pub struct LegacySession {
     pub client: HttpClient,
     pub id: String,
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl HttpServer {
@@ -82,7 +93,7 @@ impl HttpServer {
             panic!("{line}");
         };
         Self {
-            process,
+            process: ServerProcess(process),
             stderr,
             address,
             sandbox,
@@ -122,11 +133,11 @@ impl HttpServer {
     }
 
     pub fn process_id(&self) -> u32 {
-        self.process.id()
+        self.process.0.id()
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        kill_process(Pid::from_child(&self.process.0), signal).unwrap();
     }
 
     /// Sends SIGTERM, and waits for the end.
@@ -136,9 +147,9 @@ impl HttpServer {
     }
 
     pub fn wait(mut self) -> EndedServer {
-        let code = self.process.wait().unwrap().code();
+        let code = self.process.0.wait().unwrap().code();
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let mut pipe = self.process.stdout.take().unwrap();
+        let mut pipe = self.process.0.stdout.take().unwrap();
         pipe.read_to_string(&mut stdout).unwrap();
         self.stderr.read_to_string(&mut stderr).unwrap();
         EndedServer {
