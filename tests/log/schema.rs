@@ -218,10 +218,40 @@ fn records_of_an_interruption() -> Vec<Value> {
     parse_json_lines(&ran.stdout)
 }
 
+/// Returns the records of a server that reads its tools again.
+fn records_of_a_reload() -> Vec<Value> {
+    let tools = |name: &str| {
+        format!(
+            "tools:\n  {name}: {{input_schema: {{type: object}}, effect: read, command: [date]}}\n"
+        )
+    };
+    let script = r#"mkfifo in
+        "$TOOLQ" serve -q --log served.jsonl < in > out & server=$!
+        exec 3> in
+        echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' >&3
+        until [ -s out ]; do sleep 0.02; done
+        cp later.yaml tools.yaml
+        kill -USR1 $server
+        until grep -q tools_change served.jsonl; do sleep 0.02; done
+        exec 3>&-
+        wait $server && cat served.jsonl"#;
+    let ran = CliSandbox::new()
+        .tools(&tools("early"))
+        .file("later.yaml", tools("late"))
+        .run_shell(script)
+        .assert_exit(0);
+    parse_json_lines(&ran.stdout)
+}
+
 #[test]
 fn every_record_matches_the_published_schema() {
     let schema = closed_schema();
-    let records = [records_of_every_kind(), records_of_an_interruption()].concat();
+    let records = [
+        records_of_a_reload(),
+        records_of_every_kind(),
+        records_of_an_interruption(),
+    ]
+    .concat();
     for record in &records {
         let problems = schema.problem_details(record);
         assert!(problems.is_empty(), "{record}\n{problems:#?}");
@@ -248,6 +278,7 @@ fn every_record_matches_the_published_schema() {
         "tool_result",
         "tool_skipped",
         "tool_start",
+        "tools_change",
         "turn",
     ];
     assert_eq!(types, BTreeSet::from(all_types));
