@@ -105,7 +105,8 @@ proptest! {
         let streamed = vendor.events(&calls, cut_off).concat();
         let document = vendor.document(&calls, cut_off).to_string();
         let plans = [&streamed, &document].map(|text| run_on_input(&["plan", "--format", "json"], text).assert_exit(0).stdout);
-        prop_assert_eq!(&plans[0], &plans[1]);
+        // The document writes numbers in another way, which their inputs keep.
+        prop_assert_eq!(parse_json_lines(&plans[0]), parse_json_lines(&plans[1]));
         let outputs = [&streamed, &document].map(|text| run_on_input(&["run"], text).assert_exit(0));
         prop_assert_eq!(&outputs[0].stdout, &outputs[1].stdout);
         // A call that is revoked was already assigned to a batch.

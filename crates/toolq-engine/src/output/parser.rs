@@ -81,12 +81,12 @@ impl OutputParser<'_> {
             .elements()
             .ok_or("the output is not an array of content blocks")?;
         let blocks = blocks.into_iter().enumerate().map(|(index, block)| {
+            check_block(block).map_err(|fault| format!("/{index}{fault}"))?;
             if !is_content_block(block) {
                 return Err(format!(
                     "/{index} is not a content block of type text, image, document, audio, resource or resource_link"
                 ));
             }
-            check_block(block).map_err(|fault| format!("/{index}{fault}"))?;
             let compact =
                 anthropic_image(block).unwrap_or_else(|| strip_whitespace(block.get()));
             let masked = self.mask.apply_to_json(&compact).into_owned();
