@@ -86,7 +86,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
         "3",
-        "a tool is paused, a budget is used up, a call is in doubt, or the input broke off; every call is still answered",
+        "a tool is paused, a call needs an approval, a budget is used up, a call is in doubt, or the input broke off; every call is still answered",
     ),
     (
         "4",
@@ -174,7 +174,7 @@ pub enum Command {
     Plan(PlanArguments),
     /// Run one agent on an input until it answers
     Agent(Box<AgentArguments>),
-    /// Serve the tools to a client of the Model Context Protocol (MCP), over stdin and stdout
+    /// Serve the tools to clients of the Model Context Protocol (MCP), over stdin and stdout or HTTP
     Serve(Box<ServeArguments>),
     /// Pass on what an MCP client and a server say to each other, and record the calls in a session log
     Record(RecordArguments),

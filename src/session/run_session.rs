@@ -210,7 +210,7 @@ impl<'a> RunSession<'a> {
                 dir.display()
             ));
         }
-        if self.sinks.summary().has_missing_approvals() {
+        if self.is_resumable && self.sinks.summary().has_missing_approvals() {
             stderr.print_note(
                 "to approve what is missing: the same command with `--resume --approve ask`, or with `--resume --approve-with PROGRAM`",
             );

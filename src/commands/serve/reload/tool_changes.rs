@@ -44,7 +44,7 @@ fn by_name(tools: &[Arc<Tool>]) -> HashMap<&str, &Tool> {
     tools.map(|tool| (&*tool.name, &**tool)).collect()
 }
 
-/// Returns whether calls do the same, clients read the same, and the limits are the same.
+/// Returns whether calls do the same under the same conditions, clients read the same, and the limits are the same.
 fn is_same(one: &Tool, other: &Tool) -> bool {
     let limits = |tool: &Tool| {
         format!(
@@ -53,6 +53,8 @@ fn is_same(one: &Tool, other: &Tool) -> bool {
         )
     };
     do_the_same(one, other)
+        && one.approve == other.approve
+        && one.safety == other.safety
         && answer::mcp_declaration(one) == answer::mcp_declaration(other)
         && limits(one) == limits(other)
 }

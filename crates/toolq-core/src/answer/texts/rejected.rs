@@ -118,7 +118,7 @@ pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
         NotExecutedCause::PrecedingNeedsApproval { tool } => {
             return ErrorText::new(
                 format!("Not executed: the preceding {tool} call waits for an approval."),
-                "nothing is wrong with this call. It can run once that call has been approved.",
+                "nothing is wrong with this call. That call has to be approved first.",
             );
         }
         NotExecutedCause::SiblingFailed { tool } => {
@@ -180,7 +180,7 @@ pub(crate) fn explain_paused(name: &str, failures: u32) -> ErrorText {
 
 pub(crate) fn explain_missing_approval(name: &str) -> ErrorText {
     ErrorText::new(
-        format!("Not executed: {name} needs an approval, and nobody could be asked."),
+        format!("Not executed: {name} needs an approval, which nobody has given."),
         "don't call it again for now. Tell the user what you wanted to do and why.",
     )
 }

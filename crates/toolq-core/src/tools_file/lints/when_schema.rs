@@ -116,11 +116,19 @@ pub(crate) fn check_shared_when<'f>(
                 "`{}` isn't a JSON Schema keyword, so it checks nothing",
                 unknown.key
             ),
-            "every input would pass",
+            same_for_all(key),
             hint,
         );
     }
     Some(when)
+}
+
+/// Says what a part of a `when` that checks nothing does.
+fn same_for_all(key: &str) -> &'static str {
+    match key {
+        "approve" => "every input would need an approval",
+        _ => "every input would pass",
+    }
 }
 
 /// Compares a `when` with the schema of the input.
@@ -209,7 +217,7 @@ impl WhenChecker<'_, '_, '_> {
                     .tree
                     .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
                 format!("`{keyword}` applies to values of type {kind}, and {subject} isn't one"),
-                "every input would pass",
+                same_for_all(self.when_keys[2]),
                 hint,
             );
         }
