@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task;
 
 use crate::terminal::ProgressScreen;
@@ -37,6 +38,9 @@ pub(crate) struct TerminalPrompt {
     user: Option<String>,
     /// Tools all of whose calls were approved.
     approved_tools: Mutex<HashSet<String>>,
+    /// Held from a question to the end of reading its reply: agents ask at the same time, and what is typed must never
+    /// reach the question of another call.
+    turn_to_ask: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What a person typed.
@@ -72,6 +76,7 @@ impl TerminalPrompt {
             screen,
             user,
             approved_tools: Mutex::default(),
+            turn_to_ask: Arc::default(),
         })
     }
 
@@ -83,6 +88,7 @@ impl TerminalPrompt {
 
     async fn ask_person(&self, request: &ApprovalRequest) -> ApprovalReply {
         let tool = &request.accepted.tool.name;
+        let turn = Arc::clone(&self.turn_to_ask).lock_owned().await;
         if self.lock_approved_tools().contains(tool) {
             return self.decided(ApprovalDecision::Yes, None);
         }
@@ -90,7 +96,7 @@ impl TerminalPrompt {
         if let Some(screen) = &self.screen {
             screen.hide();
         }
-        let typed = self.ask_until_known(question).await;
+        let typed = self.ask_until_known(question, turn).await;
         if let Some(screen) = &self.screen {
             screen.show();
         }
@@ -118,11 +124,17 @@ impl TerminalPrompt {
     }
 
     /// Asks until the reply is understood. Dropping the future withdraws the question.
-    async fn ask_until_known(&self, question: String) -> io::Result<TypedReply> {
+    async fn ask_until_known(
+        &self,
+        question: String,
+        turn: OwnedMutexGuard<()>,
+    ) -> io::Result<TypedReply> {
         let withdrawal = Withdrawal::default();
         let is_withdrawn = Arc::clone(&withdrawal.0);
         let terminal = Arc::clone(&self.terminal);
         task::spawn_blocking(move || {
+            // A withdrawn question is still read for a moment.
+            let _turn = turn;
             discard_typed_ahead(&terminal);
             (&*terminal).write_all(question.as_bytes())?;
             loop {

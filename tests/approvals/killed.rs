@@ -1,6 +1,8 @@
 //! toolq killed at every step of a run that needs approvals.
 
-use super::{decisions, four_calls, sandbox};
+use serde_json::json;
+
+use super::{CliSandbox, decisions, four_calls, model_response, sandbox};
 
 /// Nothing starts without a yes that is in the log, wherever toolq is killed. A later run asks again about what hasn't
 /// started, and finishes.
@@ -49,4 +51,29 @@ fn nothing_starts_without_a_recorded_yes_wherever_toolq_is_killed() {
             return;
         }
     }
+}
+
+/// A no can't undo what may have happened: the call stays in doubt.
+#[test]
+fn a_no_leaves_a_call_in_doubt_that_was_killed() {
+    let tools = r#"
+version: 1
+tools:
+  pay:
+    approve: true
+    probe: [sh, -c, "exit 0"]
+    input_schema: {type: object}
+    command: [sh, -c, "echo pay >> ran; kill -9 $(cat pid); sleep 20"]
+"#;
+    let output = CliSandbox::new()
+        .tools(tools)
+        .program("no", "#!/bin/sh\nexit 1\n")
+        .stdin(model_response(&[("pay", json!({}))]))
+        .run_shell(
+            r#"cat > c.json; sh -c 'echo $$ > pid; exec "$TOOLQ" run -q --log log.jsonl --approve all c.json'
+            "$TOOLQ" run -q --log log.jsonl --resume --approve-with ./no c.json; test $? = 3"#,
+        );
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    assert!(output.stdout.contains("In doubt"), "{}", output.stdout);
+    assert_eq!(output.file("ran").unwrap(), "pay\n");
 }

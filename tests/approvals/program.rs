@@ -56,7 +56,7 @@ fn a_program_says_no_with_exit_code_1() {
     assert_eq!(denied, [&expected[..], &expected[..]].concat());
 }
 
-/// A no is a result: nobody is asked twice.
+/// A no is a result: the two calls are asked about once.
 #[test]
 fn a_resumed_run_does_not_ask_again_after_a_no() {
     let output = sandbox_with("cat >> questions; exit 1").run_shell(
@@ -64,7 +64,7 @@ fn a_resumed_run_does_not_ask_again_after_a_no() {
     );
     assert_eq!(
         (output.code, output.stdout.trim()),
-        (0, "0"),
+        (0, "2"),
         "{}",
         output.stderr
     );
@@ -97,4 +97,24 @@ fn the_flags_exclude_each_other() {
         "./approve",
     ]);
     assert_eq!(output.code, 2);
+}
+
+/// However large or deep an input is, what is approved is what runs.
+#[test]
+fn a_program_sees_the_whole_input() {
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(63), "}".repeat(63));
+    let many = format!(r#"{{"amount":1000000,"a":[{}1]}}"#, "1,".repeat(99_990));
+    for input in [deep, many] {
+        let calls = format!(r#"{{"type":"tool_use","id":"a","name":"pay","input":{input}}}"#);
+        let tools = "version: 1\ntools:\n  pay: {approve: true, input_schema: {type: object}, command: [sh, -c, 'echo pay >> ran']}\n";
+        let output = CliSandbox::new()
+            .tools(tools)
+            .program("approve", "#!/bin/sh\ncat > question\n")
+            .stdin(calls)
+            .run(&RUN)
+            .assert_exit(0);
+        let question = output.file("question").unwrap();
+        assert!(question.contains(&input), "{}", question.len());
+        assert_eq!(output.file("ran").unwrap(), "pay\n");
+    }
 }

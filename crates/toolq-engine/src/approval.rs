@@ -66,26 +66,30 @@ impl ApprovalReply {
 }
 
 /// Returns the job of a call that asks `program` about the call of `job`.
+///
+/// # Errors
+/// Why the question can't be asked.
 pub(crate) fn question_job(
     program: &Path,
     job: &CallJob,
     request: &ApprovalRequest,
     engine: &EngineState,
-) -> CallJob {
-    let question = render_approval_question(request, &engine.settings.mask);
-    CallJob {
+) -> Result<CallJob, String> {
+    let question = render_approval_question(request, &engine.settings.mask)
+        .map_err(|error| format!("the question can't be written: {error}"))?;
+    Ok(CallJob {
         call: job.call.clone(),
         accepted: AcceptedCall {
             tool: Arc::new(approval_tool(program, &job.accepted.tool, engine)),
-            // The question is an object that toolq wrote, so reading it can't fail.
-            input: Input::parse(&question).unwrap_or_else(|_| Input::empty()),
+            // The question isn't an input: the limits of inputs don't apply to it.
+            input: Input::empty(),
             before_coercion: None,
             safe: true,
             safety_source: SafetySource::Default,
             needs_approval: false,
             invocation: Some(Invocation::Command(CommandInvocation {
                 argv: vec![program.to_string_lossy().into_owned()],
-                stdin: StdinContent::Input,
+                stdin: StdinContent::Text(question),
                 env: Vec::new(),
             })),
             probe: None,
@@ -93,7 +97,7 @@ pub(crate) fn question_job(
         ticket: None,
         prior_attempts: None,
         needs_probe: false,
-    }
+    })
 }
 
 /// Returns a tool whose only function is to run the approval program. The program belongs to the user, so it has the

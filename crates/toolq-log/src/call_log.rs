@@ -160,6 +160,11 @@ impl CallLog {
         self.is_agent_call || matches!(self.effect, Some(Effect::Read | Effect::Idempotent))
     }
 
+    /// Forgets a yes: it counts only in the run in which it was given.
+    pub(crate) fn forget_approval(&mut self) {
+        self.is_approved = false;
+    }
+
     /// Applies the next record of the call, in any case.
     ///
     /// # Errors

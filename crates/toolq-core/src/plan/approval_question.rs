@@ -20,8 +20,14 @@ struct ApprovalQuestionJson<'a> {
     turn: usize,
 }
 
-/// Renders the question that an approval program reads: an object on one line, without a trailing newline.
-pub fn render_approval_question(request: &ApprovalRequest, mask: &Mask) -> String {
+/// Renders the question that an approval program reads: an object on one line. The input in it is whole, whatever its size.
+///
+/// # Errors
+/// The question can't be written, so nobody may be asked.
+pub fn render_approval_question(
+    request: &ApprovalRequest,
+    mask: &Mask,
+) -> Result<String, serde_json::Error> {
     let ApprovalRequest { call, accepted } = request;
     let question = ApprovalQuestionJson {
         tool_use_id: MaskedText(&call.tool_use_id, mask),
@@ -31,8 +37,7 @@ pub fn render_approval_question(request: &ApprovalRequest, mask: &Mask) -> Strin
         runs: InvocationJson::new(accepted, mask),
         turn: call.turn,
     };
-    // Strings and numbers can always be serialized.
-    serde_json::to_string(&question).unwrap_or_default()
+    Ok(serde_json::to_string(&question)? + "\n")
 }
 
 /// Renders what a call would run on one line for people, with control characters escaped. `None` if its tool has no

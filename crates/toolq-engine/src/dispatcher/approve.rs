@@ -105,7 +105,10 @@ impl Dispatcher<'_> {
         match approver {
             Approver::All { .. } => {}
             Approver::Program(program) => {
-                let job = question_job(program, job, &request, self.engine);
+                let job = match question_job(program, job, &request, self.engine) {
+                    Ok(job) => job,
+                    Err(why) => return self.stop_for_approver(number, &why),
+                };
                 let attempt = self.question_attempt(number, job, withdrawn);
                 let runner = Arc::clone(&self.engine.runner);
                 let program = program.clone();
@@ -162,19 +165,19 @@ impl Dispatcher<'_> {
         }
         match reply {
             ApprovalReply::Decided(approval) => self.apply_approval(number, &approval),
-            ApprovalReply::Stopped(why) => {
-                self.approval = None;
-                if let Some(entry) = self.queue.get(number) {
-                    let call = entry.call.clone();
-                    self.emit(&Event::ApproverStopped {
-                        call: &call,
-                        why: &why,
-                    });
-                }
-                self.engine.control.halt(HaltCause::ApproverStopped);
-                self.finish_unapproved(number);
-            }
+            ApprovalReply::Stopped(why) => self.stop_for_approver(number, &why),
         }
+    }
+
+    /// Stops the run, since nobody decides about a call.
+    fn stop_for_approver(&mut self, number: usize, why: &str) {
+        self.approval = None;
+        if let Some(entry) = self.queue.get(number) {
+            let call = entry.call.clone();
+            self.emit(&Event::ApproverStopped { call: &call, why });
+        }
+        self.engine.control.halt(HaltCause::ApproverStopped);
+        self.finish_unapproved(number);
     }
 
     /// Records what was said, and lets the call start or ends it.

@@ -1,6 +1,6 @@
 //! The tasks of a turn, and the events that the dispatcher receives from them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ enum TaskResult {
 pub(crate) struct AttemptTasks {
     tasks: JoinSet<TaskResult>,
     call_numbers: HashMap<Id, usize>,
+    /// The tasks that ask for an approval.
+    questions: HashSet<Id>,
     progress_sender: mpsc::Sender<(usize, Progress)>,
     progress_receiver: mpsc::Receiver<(usize, Progress)>,
     request_sender: mpsc::UnboundedSender<(usize, AgentRequest)>,
@@ -57,6 +59,7 @@ impl AttemptTasks {
         Self {
             tasks: JoinSet::new(),
             call_numbers: HashMap::new(),
+            questions: HashSet::new(),
             progress_sender,
             progress_receiver,
             request_sender,
@@ -123,6 +126,7 @@ impl AttemptTasks {
         let task = self
             .tasks
             .spawn(async move { TaskResult::Approval(question.await) });
+        self.questions.insert(task.id());
         self.call_numbers.insert(task.id(), call_number);
     }
 
@@ -157,10 +161,15 @@ impl AttemptTasks {
     fn event_from(&mut self, done: Result<(Id, TaskResult), JoinError>) -> Option<TaskEvent> {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let call_number = self.call_numbers.remove(&id)?;
+        let is_question = self.questions.remove(&id);
         Some(match done {
             Ok((_, TaskResult::Backoff)) => TaskEvent::BackoffElapsed(call_number),
             Ok((_, TaskResult::Approval(reply))) => TaskEvent::ApprovalReplied(call_number, reply),
             Ok((_, TaskResult::Attempt(result))) => TaskEvent::AttemptFinished(call_number, result),
+            Err(error) if is_question => {
+                let reply = ApprovalReply::Stopped(panic_text(error));
+                TaskEvent::ApprovalReplied(call_number, reply)
+            }
             Err(error) => TaskEvent::AttemptFinished(
                 call_number,
                 Outcome::InternalError(panic_text(error)).into(),

@@ -70,7 +70,8 @@ impl Dispatcher<'_> {
         let Some((call_ref, state)) = self.queue.take_state(number) else {
             return;
         };
-        let outcome = if outcome.is_skipped() && state.may_be_in_doubt() {
+        let is_left_alone = outcome.is_skipped() || matches!(outcome, Outcome::Denied { .. });
+        let outcome = if is_left_alone && state.may_be_in_doubt() {
             &orphaned_outcome()
         } else {
             outcome

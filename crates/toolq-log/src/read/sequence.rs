@@ -59,6 +59,7 @@ impl SequenceChecker {
                 self.open_session = Some(record.id);
                 self.open_describes.clear();
                 self.open_servers.clear();
+                self.calls.values_mut().for_each(CallLog::forget_approval);
                 Ok(())
             }
             RecordKind::Recovered => Ok(()),

@@ -523,6 +523,7 @@ fn a_call_that_needs_an_approval_starts_after_a_yes() {
         vec![approval("no"), start()],
         vec![approval("maybe"), start()],
         vec![approval("yes"), approval("no"), start()],
+        vec![approval("yes"), ("session", None, json!({})), start()],
     ] {
         let (line, why) = check(&records);
         assert_eq!(line, 3 + records.len() as u64);

@@ -187,7 +187,7 @@ pub(crate) fn explain_missing_approval(name: &str) -> ErrorText {
 
 pub(crate) fn explain_denial(name: &str, reason: Option<&str>) -> ErrorText {
     ErrorText::new(
-        format!("Denied: {name} was not approved, so this call was not run."),
+        format!("Denied: {name} was not approved."),
         "don't try the same in another way. Continue without it, or ask the user.",
     )
     .with_details(reason.unwrap_or_default().to_owned())
