@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use crate::args::{Command, parse_arguments};
 use crate::commands::agent;
+use crate::commands::call;
 use crate::commands::check;
 use crate::commands::complete;
 use crate::commands::generate;
@@ -63,6 +64,7 @@ fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, Comm
     match command {
         Command::Run(arguments) => run::run(arguments, context),
         Command::Agent(arguments) => agent::run_agent(arguments, context),
+        Command::Call(arguments) => call::call_tool(arguments, context),
         Command::Plan(arguments) => plan::print_plans(arguments, context),
         Command::Serve(arguments) => serve::serve_tools(arguments, context),
         Command::Record(arguments) => record::record_server(arguments, context),

@@ -1,12 +1,12 @@
-//! What a session of `run`, `agent`, `replay`, or `serve` runs with. The arguments of a command are resolved into this once, so
+//! What a session of `run`, `agent`, `call`, `replay`, or `serve` runs with. The arguments of a command are resolved into this once, so
 //! that nothing below the commands depends on the command line.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::args::{
-    AgentArguments, ApprovalFlags, ApproveFlag, LogFlags, ProgressFlag, RecordArguments,
-    ReplayArguments, RunArguments, ServeArguments, WatchFlags,
+    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, ProgressFlag,
+    RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
 };
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
@@ -110,6 +110,19 @@ impl SessionSettings {
             log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
+            approval: (&arguments.approval).into(),
+            confinement: None,
+            prints_results: true,
+        }
+    }
+
+    /// The settings of `toolq call`.
+    pub fn of_call(arguments: &CallArguments, environment: &Environment) -> Self {
+        Self {
+            jobs: None,
+            log: LogSettings::new(&arguments.log, environment),
+            watch: (&arguments.watch).into(),
+            budgets: BudgetLimits::default(),
             approval: (&arguments.approval).into(),
             confinement: None,
             prints_results: true,

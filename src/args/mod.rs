@@ -1,6 +1,7 @@
 //! The command-line arguments, as typed, one file per command. `context` and the commands interpret them.
 
 mod agent;
+mod call;
 mod check;
 mod complete;
 mod generate;
@@ -19,6 +20,7 @@ mod tools;
 mod values;
 
 pub(crate) use agent::AgentArguments;
+pub(crate) use call::CallArguments;
 pub(crate) use check::CheckArguments;
 pub(crate) use complete::CompleteArguments;
 pub(crate) use generate::{GenerateArguments, GeneratedFile};
@@ -38,8 +40,8 @@ pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments}
 pub(crate) use shared_flags::{ApprovalFlags, LogFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AnswerFormat, ApproveFlag, DialectFlag, IdsFlag, McpClient, PlanFormat, ProgressFlag,
-    ServersFormat, ToolsFormat,
+    AnswerFormat, ApproveFlag, CallFormat, DialectFlag, IdsFlag, McpClient, PlanFormat,
+    ProgressFlag, ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;
@@ -81,7 +83,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; agent: it failed; replay: a call differs; check, plan --strict, servers: problems found",
+        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; check, plan --strict, servers: problems found",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
@@ -174,6 +176,8 @@ pub enum Command {
     Plan(PlanArguments),
     /// Run one agent on an input until it answers
     Agent(Box<AgentArguments>),
+    /// Run one call of one tool and print its result
+    Call(Box<CallArguments>),
     /// Serve the tools to clients of the Model Context Protocol (MCP), over stdin and stdout or HTTP
     Serve(Box<ServeArguments>),
     /// Pass on what an MCP client and a server say to each other, and record the calls in a session log

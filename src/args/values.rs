@@ -168,6 +168,15 @@ pub enum AnswerFormat {
     Json,
 }
 
+/// What `toolq call` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CallFormat {
+    /// The result as the model reads it
+    Text,
+    /// The result for programs: with status, error, duration, and attempts
+    Json,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FormFlag {
     /// An Anthropic user message

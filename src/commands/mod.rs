@@ -1,6 +1,7 @@
 //! The commands, one module each.
 
 pub(crate) mod agent;
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod generate;
@@ -12,5 +13,6 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod servers;
+mod single_call;
 mod tool_listing;
 pub(crate) mod tools;

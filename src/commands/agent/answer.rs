@@ -1,4 +1,4 @@
-//! Collects and prints the answer of an agent.
+//! Prints the answer of an agent.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,11 @@ use serde_json::value::RawValue;
 
 use crate::args::AnswerFormat;
 use crate::commands::agent::transcript::AgentTranscript;
+use crate::commands::single_call::{SingleAnswer, answer_text};
 use crate::output::CommandError;
 use crate::output::stdout;
 use toolq_core::json::indent_json;
-use toolq_core::types::{
-    CallAnswer, CallRef, EventSink, ReportedUsage, ResultContent, Status, ToolsConfig, format_usd,
-};
-use toolq_engine::AnswerDelivery;
-
-/// The agent's answer, once it is there.
-#[derive(Default)]
-pub(crate) struct AgentAnswer(Option<CallAnswer>);
-
-impl AgentAnswer {
-    /// Returns whether the agent failed or gave no answer.
-    pub(crate) fn is_error(&self) -> bool {
-        self.0.as_ref().is_none_or(|answer| answer.is_error)
-    }
-
-    /// Returns the text of the error if the agent failed.
-    pub(crate) fn error_text(&self) -> Option<String> {
-        let answer = self.0.as_ref().filter(|answer| answer.is_error);
-        answer.map(answer_text)
-    }
-}
-
-impl AnswerDelivery for AgentAnswer {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
-        // A log error is reported at the end of the run.
-        let _ = sink.flush();
-        self.0 = Some(answer);
-    }
-
-    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
-}
-
-/// Returns the text of an answer.
-pub(crate) fn answer_text(answer: &CallAnswer) -> String {
-    match &answer.content {
-        ResultContent::Text(text) => text.clone(),
-        ResultContent::Blocks(blocks) => {
-            let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
-            format!("[{}]", blocks.join(","))
-        }
-    }
-}
+use toolq_core::types::{ReportedUsage, Status, ToolsConfig, format_usd};
 
 /// The output of `--to json`.
 #[derive(Serialize)]
@@ -81,11 +41,11 @@ struct AgentReport<'a> {
 /// Stdout can't be written.
 pub(crate) fn print_answer(
     transcript: &AgentTranscript,
-    agent_answer: &AgentAnswer,
+    agent_answer: &SingleAnswer,
     to: AnswerFormat,
     tools: &ToolsConfig,
 ) -> Result<(), CommandError> {
-    let Some(answer) = &agent_answer.0 else {
+    let Some(answer) = agent_answer.get() else {
         return Ok(());
     };
     match to {

@@ -1,6 +1,6 @@
 //! `toolq agent`: runs one agent on an input from stdin and prints its answer.
 
-mod agent_call;
+mod agent_name;
 mod answer;
 mod recorded_conversation;
 mod transcript;
@@ -8,13 +8,16 @@ mod transcript;
 use std::sync::Arc;
 
 use crate::args::{AgentArguments as Arguments, AnswerFormat};
-use crate::commands::agent::agent_call::{check_accepted, find_agent, read_call};
-use crate::commands::agent::answer::{AgentAnswer, print_answer};
+use crate::commands::agent::agent_name::find_agent;
+use crate::commands::agent::answer::print_answer;
 use crate::commands::agent::recorded_conversation::restore_conversation;
 use crate::commands::agent::transcript::AgentTranscript;
+use crate::commands::single_call::{
+    InputText, SingleAnswer, check_accepted, prepare_call, read_call,
+};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::session::{InputState, LogSubject, RunSession};
+use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::answer::strip_hint;
 use toolq_core::check::CallChecker;
@@ -28,7 +31,8 @@ use toolq_core::types::{Call, CheckedCall, ResumeState};
 pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
     let agent = find_agent(&tools, &arguments.name)?;
-    let call = read_call(agent)?;
+    let command = format!("toolq agent {}", agent.name);
+    let call = read_call(agent, InputText::Stdin, &command)?;
     let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
     // The schema of an agent with a `describe` program isn't known yet.
     if !agent.needs_describe() {
@@ -39,7 +43,7 @@ pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let mut session = RunSession::begin(context, tools, &settings, subject)?;
     let mut transcript =
         AgentTranscript::new(Arc::clone(&session.mask), session.resume.agent_history());
-    let mut answer = AgentAnswer::default();
+    let mut answer = SingleAnswer::default();
     let shows_conversation = arguments.to == AnswerFormat::Messages;
     let result = session.block_on(async |session| {
         let answered = run_call(session, call, &mut transcript, &mut answer).await?;
@@ -57,14 +61,9 @@ async fn run_call(
     session: &mut RunSession<'_>,
     call: Call,
     transcript: &mut AgentTranscript,
-    answer: &mut AgentAnswer,
+    answer: &mut SingleAnswer,
 ) -> Result<Option<CheckedCall>, CommandError> {
-    let call = [call];
-    session.describe_tools(&call).await;
-    let [call] = call;
-    let mut checked = session.checker.check_call(call);
-    check_accepted(&checked)?;
-    checked.resume_state = session.resume.resume_state(&checked, InputState::Open)?;
+    let checked = prepare_call(session, call).await?;
     let is_answered = matches!(checked.resume_state, ResumeState::Answered(_));
     let answered = is_answered.then(|| checked.clone());
     let RunSession { engine, sinks, .. } = session;
@@ -78,7 +77,7 @@ fn finish(
     mut session: RunSession<'_>,
     result: Result<(), CommandError>,
     transcript: &AgentTranscript,
-    answer: &AgentAnswer,
+    answer: &SingleAnswer,
     to: AnswerFormat,
 ) -> Result<Exit, CommandError> {
     let stderr = &session.context.stderr;

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::commands::agent::answer::answer_text;
 use crate::commands::agent::transcript::AgentTranscript;
+use crate::commands::single_call::answer_text;
 use crate::session::RunSession;
 use toolq_core::types::{
     AgentHistory, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, LoggedResponse,

@@ -64,6 +64,9 @@ fn add_names(command: Command, names: &NameSource) -> Command {
         .mut_subcommand("agent", |agent| {
             agent.mut_arg("name", |name| name.add(names.completer(NameSource::agents)))
         })
+        .mut_subcommand("call", |call| {
+            call.mut_arg("name", |name| name.add(tools()))
+        })
         .mut_subcommand("log", |log| {
             log.mut_subcommand("show", |show| {
                 show.mut_arg("tool", |tool| tool.add(tools()))

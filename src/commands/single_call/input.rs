@@ -1,0 +1,127 @@
+//! A call that a person types: the tool's name as an argument, its input as an argument or on stdin.
+
+use std::io::{self, IsTerminal as _, Read as _};
+
+use crate::output::CommandError;
+use toolq_core::json::{Input, MAX_INPUT_BYTES};
+use toolq_core::types::{Call, CheckedCall, Tool, Verdict};
+
+/// Where the input of a call comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum InputText<'a> {
+    Argument(&'a str),
+    Stdin,
+}
+
+/// Returns the call of `tool` with this input: a JSON object, or the text of the tool's only string. Without an input,
+/// the call of a tool that requires none has an empty one. `command` is how its command line begins, for hints.
+///
+/// # Errors
+/// stdin is a terminal, or can't be read, or the text isn't an input for this tool.
+pub(crate) fn read_call(
+    tool: &Tool,
+    text: InputText<'_>,
+    command: &str,
+) -> Result<Call, CommandError> {
+    let hint = format!("pipe it in: `echo '{}' | {command}`", example(tool));
+    let text = match text {
+        InputText::Argument(text) => text.to_owned(),
+        InputText::Stdin if !io::stdin().is_terminal() => read_stdin()?,
+        InputText::Stdin if requires_nothing(tool) => "{}".to_owned(),
+        InputText::Stdin => {
+            let message = "no input: stdin is a terminal";
+            return Err(CommandError::usage(message).with_hint(hint));
+        }
+    };
+    Ok(Call {
+        turn: 0,
+        position: 0,
+        id: format!("toolq_{}", tool.name),
+        name: tool.name.clone(),
+        input: Ok(parse_input(tool, &text).map_err(|error| error.with_hint(hint))?),
+        parent: None,
+    })
+}
+
+/// Reads stdin to its end, or to the largest input that can be valid.
+fn read_stdin() -> Result<String, CommandError> {
+    let mut text = String::new();
+    io::stdin()
+        .take(MAX_INPUT_BYTES as u64 + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| CommandError::usage(format!("stdin can't be read: {error}")))?;
+    Ok(text)
+}
+
+fn parse_input(tool: &Tool, text: &str) -> Result<Input, CommandError> {
+    let is_plain_text = !text.trim().is_empty() && !text.trim_start().starts_with('{');
+    let text = match only_string(tool) {
+        Some(property) if is_plain_text => {
+            serde_json::json!({ property: text.trim_end() }).to_string()
+        }
+        _ if text.trim().is_empty() && requires_nothing(tool) => "{}".to_owned(),
+        None if is_plain_text => {
+            let name = &tool.name;
+            return Err(CommandError::usage(format!(
+                "the input of {name} is a JSON object, and this is none"
+            )));
+        }
+        _ => text.to_owned(),
+    };
+    Input::parse(&text).map_err(CommandError::usage)
+}
+
+fn requires_nothing(tool: &Tool) -> bool {
+    let schema = tool.input_schema();
+    schema["required"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// Returns the property that a plain text stands for: the only required one, if it is a string, or else the only one.
+fn only_string(tool: &Tool) -> Option<&str> {
+    let schema = tool.input_schema();
+    let properties = schema["properties"].as_object()?;
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let name = match required {
+        [name] => name.as_str()?,
+        [] if properties.len() == 1 => properties.keys().next()?,
+        _ => return None,
+    };
+    (properties.get(name)?["type"] == "string").then_some(name)
+}
+
+/// Returns an example of an input with the properties that this tool requires.
+fn example(tool: &Tool) -> String {
+    if only_string(tool).is_some() {
+        return "TEXT".to_owned();
+    }
+    let schema = tool.input_schema();
+    let required = schema["required"].as_array().into_iter().flatten();
+    let required = required.filter_map(|property| property.as_str());
+    let members: Vec<String> = required
+        .map(|property| {
+            let is_string = schema["properties"][property]["type"] == "string";
+            format!("\"{property}\":{}", if is_string { "\"…\"" } else { "…" })
+        })
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Returns an error with every problem of the input if the call is rejected.
+pub(crate) fn check_accepted(checked: &CheckedCall) -> Result<(), CommandError> {
+    let Verdict::Rejected(rejection) = &checked.verdict else {
+        return Ok(());
+    };
+    let problems = rejection
+        .details
+        .iter()
+        .map(|detail| match detail.path.as_str() {
+            "" => detail.message.clone(),
+            path => format!("{path}: {}", detail.message),
+        });
+    let problems: Vec<String> = problems.collect();
+    Err(CommandError::usage(format!(
+        "invalid input for {}: {}",
+        checked.call.name,
+        problems.join("; ")
+    )))
+}
