@@ -14,7 +14,7 @@ use toolq_core::os::Environment;
 use toolq_core::tools_file;
 use toolq_core::tools_file::ParsedToolsFile;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::{FileProblem, Severity, ToolsConfig, mask_variables};
+use toolq_core::types::{FileProblem, Severity, Span, ToolsConfig, mask_variables};
 
 /// How the message about an unusable file ends at the start of a command.
 const NOTHING_RAN: &str = "; nothing ran";
@@ -29,14 +29,23 @@ pub struct CommandContext {
     pub tools_path: PathBuf,
 }
 
-/// tools.yaml as text and parsed.
+/// A parsed tools.yaml.
 #[derive(Debug)]
 pub struct ToolsFile {
     pub path: PathBuf,
-    pub text: String,
     pub loaded: ParsedToolsFile,
     /// The secrets that the file names.
     pub mask: Mask,
+}
+
+impl ToolsFile {
+    /// Returns the path of the file in which a span is: tools.yaml, or one that it includes.
+    pub fn path_of(&self, span: Span) -> PathBuf {
+        match self.loaded.sources.locate(span).included {
+            Some(included) => self.path.with_file_name("").join(included),
+            None => self.path.clone(),
+        }
+    }
 }
 
 impl CommandContext {
@@ -124,7 +133,9 @@ impl CommandContext {
         let mut loaded = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, lock);
         if let Some(tools) = loaded.tools.as_mut().filter(|_| !is_stdin) {
             let files = [path.to_owned(), ToolsLock::path_beside(path)];
-            tools.own_files = files.map(|file| current_dir.join(file)).into();
+            tools
+                .own_files
+                .extend(files.map(|file| current_dir.join(file)));
         }
         loaded.secrets.extend(secret.map(str::to_owned));
         if let Some(tools) = &mut loaded.tools {
@@ -134,7 +145,6 @@ impl CommandContext {
         StderrWriter::set_mask(&mask);
         Ok(ToolsFile {
             path: path.to_owned(),
-            text,
             loaded,
             mask,
         })
@@ -211,17 +221,23 @@ impl CommandContext {
 
     /// Prints problems of tools.yaml to stderr.
     pub fn print_problems(&self, file: &ToolsFile, problems: &[FileProblem]) {
-        if !problems.is_empty() {
+        let style = DiagnosticStyle {
+            color: self.stderr.is_colored(),
+            is_unicode: self.stderr.is_unicode,
+            width: StderrWriter::width(),
+        };
+        let sources = &file.loaded.sources;
+        let included = |problem: &FileProblem| sources.locate(problem.span).included;
+        for problems in problems.chunk_by(|one, other| included(one) == included(other)) {
+            let located = problems.iter().map(|problem| FileProblem {
+                span: sources.locate(problem.span).span,
+                ..problem.clone()
+            });
+            let located: Vec<FileProblem> = located.collect();
+            let text = sources.locate(problems[0].span).text;
+            let path = file.path_of(problems[0].span).display().to_string();
             StderrWriter::write_text(&diagnostics::render(
-                problems,
-                &file.path.display().to_string(),
-                &file.text,
-                &file.mask,
-                DiagnosticStyle {
-                    color: self.stderr.is_colored(),
-                    is_unicode: self.stderr.is_unicode,
-                    width: StderrWriter::width(),
-                },
+                &located, &path, text, &file.mask, style,
             ));
         }
     }

@@ -1124,6 +1124,21 @@ fn a_signal_puts_new_definitions_into_force_and_running_calls_keep_theirs() {
 }
 
 #[test]
+fn included_files_are_read_again() {
+    let main = format!("include: [more.yaml]\n{}", reloadable("before", ""));
+    let sandbox = CliSandbox::new()
+        .tools(&main)
+        .file("more.yaml", format!("tools:\n{RELOADED_TOOL}"));
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    assert_eq!(client.listed_names(), ["say", "slow", "new"]);
+    let renamed = RELOADED_TOOL.replace("new", "newer");
+    fs::write(client.dir().join("more.yaml"), format!("tools:\n{renamed}")).unwrap();
+    client.reload(&main);
+    client.wait_until_listed(&["say", "slow", "newer"]);
+}
+
+#[test]
 fn what_cannot_come_into_force_is_said_and_changes_nothing() {
     let mut client = reloading_client(&reloadable("before", ""));
     client.reload("version: 1\ntools:\n  say: {timout: 5s}\n");

@@ -36,7 +36,7 @@ pub fn tools_file(data: &[u8]) {
     };
     let warnings = find_warnings(
         &tools,
-        &tree,
+        (&tree, &parsed.sources),
         &dir.join("tools.yaml"),
         &Environment::default(),
     );

@@ -20,7 +20,7 @@ pub fn check_tools_file(
     if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
         problems.extend(tools_file::find_warnings(
             tools,
-            tree,
+            (tree, &file.loaded.sources),
             &file.path,
             &context.environment,
         ));

@@ -152,18 +152,21 @@ fn load_tools(path: &Path) -> Result<(ToolsConfig, Vec<String>), Error> {
     let ParsedToolsFile {
         mut tools,
         problems,
+        sources,
         ..
     } = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, LockUse::from(&lock));
     if let Some(tools) = &mut tools {
         let files = [path.to_owned(), ToolsLock::path_beside(path)];
-        tools.own_files = files.map(|file| current_dir.join(file)).into();
+        tools
+            .own_files
+            .extend(files.map(|file| current_dir.join(file)));
     }
     let located = |severity: Severity| {
-        let text = &text;
+        let sources = &sources;
         let problems = problems
             .iter()
             .filter(move |problem: &&FileProblem| problem.severity == severity);
-        problems.map(|problem| ToolsFileProblem::locate(problem, text))
+        problems.map(|problem| ToolsFileProblem::locate(problem, sources, path))
     };
     let Some(tools) = tools else {
         return Err(Error::InvalidToolsFile {
@@ -172,8 +175,7 @@ fn load_tools(path: &Path) -> Result<(ToolsConfig, Vec<String>), Error> {
         });
     };
     let warnings = located(Severity::Warning);
-    let warnings = warnings.map(|warning| format!("{}:{warning}", path.display()));
-    Ok((tools, warnings.collect()))
+    Ok((tools, warnings.map(|warning| warning.to_string()).collect()))
 }
 
 /// Warns about tools whose resource limits need a supervisor, if this program can't be one.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use toolq_core::tools_file::{SourceMap, SourcePosition};
 use toolq_core::transcript::InputError;
 use toolq_core::types::FileProblem;
 use toolq_log::LogError;
@@ -24,7 +25,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The tools file has errors. All of them are listed, in file order.
-    #[error("{}", list_problems(path, problems))]
+    #[error("{}", list_problems(problems))]
     InvalidToolsFile {
         /// The file.
         path: PathBuf,
@@ -79,6 +80,8 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolsFileProblem {
+    /// The tools file, or the file that it includes.
+    pub path: PathBuf,
     /// Counted from 1.
     pub line: usize,
     /// In characters, counted from 1.
@@ -90,11 +93,20 @@ pub struct ToolsFileProblem {
 }
 
 impl ToolsFileProblem {
-    /// Locates `problem` in the text of its file.
-    pub(crate) fn locate(problem: &FileProblem, text: &str) -> Self {
-        let before = text.get(..problem.span.start).unwrap_or(text);
+    /// Locates `problem` in the tools file at `path`, or a file that it includes.
+    pub(crate) fn locate(problem: &FileProblem, sources: &SourceMap, path: &Path) -> Self {
+        let SourcePosition {
+            included,
+            text,
+            span,
+        } = sources.locate(problem.span);
+        let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self {
+            path: match included {
+                Some(included) => path.with_file_name("").join(included),
+                None => path.to_owned(),
+            },
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             message: problem.message.clone(),
@@ -105,7 +117,8 @@ impl ToolsFileProblem {
 
 impl fmt::Display for ToolsFileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
+        let path = self.path.display();
+        write!(f, "{path}:{}:{}: {}", self.line, self.column, self.message)?;
         f.write_str(&hint_suffix(self.hint.as_deref()))
     }
 }
@@ -136,10 +149,8 @@ impl From<LogError> for Error {
     }
 }
 
-fn list_problems(path: &std::path::Path, problems: &[ToolsFileProblem]) -> String {
-    let lines = problems
-        .iter()
-        .map(|problem| format!("{}:{problem}", path.display()));
+fn list_problems(problems: &[ToolsFileProblem]) -> String {
+    let lines = problems.iter().map(ToolsFileProblem::to_string);
     lines.collect::<Vec<_>>().join("\n")
 }
 

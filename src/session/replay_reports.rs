@@ -11,6 +11,7 @@ use crate::output::{CommandError, StderrWriter};
 use crate::replay::{JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport};
 use crate::session::report_file::ReportFile;
 use toolq_core::tools_file::YamlContent;
+use toolq_core::types::Span;
 
 /// Opens the report on the terminal and each one that the arguments name. Existing files are truncated right away, so
 /// that an old report can't be mistaken for a new one.
@@ -40,8 +41,7 @@ pub fn open_reports(
         reports.push(Box::new(JsonReport::new(open_writer(path)?)));
     }
     if let Some(path) = &arguments.junit {
-        let name = tools.path.display().to_string();
-        let report = JunitReport::new(name, tool_lines(tools), open_writer(path)?);
+        let report = JunitReport::new(tool_locations(tools), open_writer(path)?);
         reports.push(Box::new(report));
     }
     if let Some(path) = &arguments.markdown {
@@ -59,8 +59,8 @@ fn open_writer(path: &Path) -> Result<Box<dyn Write>, CommandError> {
     Ok(Box::new(file))
 }
 
-/// Maps each tool to the line of tools.yaml on which it starts, counted from 1.
-fn tool_lines(file: &ToolsFile) -> HashMap<String, usize> {
+/// Maps each tool to the file and the line on which it starts.
+fn tool_locations(file: &ToolsFile) -> HashMap<String, String> {
     let Some(tree) = &file.loaded.tree else {
         return HashMap::new();
     };
@@ -71,12 +71,11 @@ fn tool_lines(file: &ToolsFile) -> HashMap<String, usize> {
     let Some(YamlContent::Table(tools)) = tools.map(|tools| &tools.value.content) else {
         return HashMap::new();
     };
-    let line = |at: usize| {
-        let before = file.text.get(..at).unwrap_or_default();
-        before.matches('\n').count() + 1
+    let location = |span: Span| {
+        let line = file.loaded.sources.locate(span).line();
+        format!("{}:{line}", file.path_of(span).display())
     };
-    let lines = tools
-        .iter()
-        .map(|tool| (tool.key.clone(), line(tool.key_span.start)));
-    lines.collect()
+    let tools = tools.iter();
+    let locations = tools.map(|tool| (tool.key.clone(), location(tool.key_span)));
+    locations.collect()
 }

@@ -13,10 +13,8 @@ use toolq_core::text::escape;
 
 /// The report for CI servers.
 pub struct JunitReport {
-    /// The path of tools.yaml, as given.
-    tools_path: String,
-    /// The line of tools.yaml on which each tool starts, counted from 1.
-    tool_lines: HashMap<String, usize>,
+    /// The file and the line on which each tool starts.
+    tool_locations: HashMap<String, String>,
     /// The completed suites.
     suites: TextSpool,
     suite: TestSuite,
@@ -42,15 +40,10 @@ struct SuiteCounts {
 }
 
 impl JunitReport {
-    /// Creates a report that is written to `out` at the end. `tool_lines` has the line of each tool in `tools_path`.
-    pub fn new(
-        tools_path: String,
-        tool_lines: HashMap<String, usize>,
-        out: Box<dyn Write>,
-    ) -> Self {
+    /// Creates a report that is written to `out` at the end. `tool_locations` has the file and the line of each tool.
+    pub fn new(tool_locations: HashMap<String, String>, out: Box<dyn Write>) -> Self {
         Self {
-            tools_path,
-            tool_lines,
+            tool_locations,
             suites: TextSpool::default(),
             suite: TestSuite::default(),
             totals: SuiteCounts::default(),
@@ -85,10 +78,10 @@ impl JunitReport {
     /// Returns an element that says where a tool is declared, or nothing for an unknown tool. It is output because the
     /// schemas of Jenkins and Surefire allow neither a file and a line nor properties on a case.
     fn location_element(&self, tool: &str) -> String {
-        let line = self.tool_lines.get(tool);
-        line.map_or(String::new(), |line| {
-            let path = escape_text(&self.tools_path);
-            format!("      <system-out>{path}:{line}</system-out>\n")
+        let location = self.tool_locations.get(tool);
+        location.map_or(String::new(), |location| {
+            let location = escape_text(location);
+            format!("      <system-out>{location}</system-out>\n")
         })
     }
 }

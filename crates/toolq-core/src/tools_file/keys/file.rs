@@ -23,11 +23,13 @@ use crate::types::{Effect, FileProblem, FormatPolicy, Leftovers, OnDoubt, OnFail
 /// Tools that a model may call, and how toolq runs them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(title = "tools.yaml", deny_unknown_fields, extend("anyOf" = [{"required": ["tools"]}, {"required": ["servers"]}]))]
+#[schemars(title = "tools.yaml", deny_unknown_fields, extend("anyOf" = [{"required": ["tools"]}, {"required": ["servers"]}, {"required": ["include"]}, {"required": ["rules"]}]))]
 pub struct ToolsFile {
     /// Version of this format: 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: Field<u32>,
+    /// Files with more `tools`, `rules` and `servers`, in the directory of this file or below it.
+    pub include: Field<Vec<Field<String>>>,
     /// Maximum number of calls that run at once, in total. 1 turns parallelism off. Default: 10.
     #[schemars(range(min = 1, max = 10_000))]
     pub concurrency: Field<u32>,
@@ -56,6 +58,16 @@ pub struct ToolsFile {
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.
+    pub tools: Field<SpannedTable<ToolFile>>,
+}
+
+/// What a file that another one includes may have. Editors use the schema of [`ToolsFile`] for it, too.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct IncludedFile {
+    pub version: Field<u32>,
+    pub rules: Field<Vec<Field<RuleFile>>>,
+    pub servers: Field<SpannedTable<ServerFile>>,
     pub tools: Field<SpannedTable<ToolFile>>,
 }
 
@@ -136,6 +148,18 @@ impl ToolsFile {
             }
         }
         (file, problems)
+    }
+}
+
+impl IncludedFile {
+    /// Deserializes the file `name`, and returns every problem with its structure.
+    pub fn read(tree: &YamlNode, name: &str) -> (Field<Self>, Vec<FileProblem>) {
+        deserialize_node(tree, name, key_hints::find_included_key_hint)
+    }
+
+    /// Returns whether the file has none of its keys, apart from the version.
+    pub fn declares_nothing(&self) -> bool {
+        self.rules.is_missing() && self.servers.is_missing() && self.tools.is_missing()
     }
 }
 

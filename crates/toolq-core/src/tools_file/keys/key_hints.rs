@@ -30,3 +30,20 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
     };
     Some(hint)
 }
+
+/// Like [`find_key_hint`], for a file that another one includes.
+pub(crate) fn find_included_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
+    let is_top_level = fields.contains(&"servers");
+    match key {
+        "include" if is_top_level => Some(
+            "an included file doesn't include others: name them all in the file that includes this one",
+        ),
+        "concurrency" | "root" | "secrets" | "builtins" | "defaults" | "messages" | "formats"
+        | "normalize" | "prices" | "env_file"
+            if is_top_level =>
+        {
+            Some("write it in the file that includes this one, which has it for all tools")
+        }
+        _ => find_key_hint(key, fields),
+    }
+}

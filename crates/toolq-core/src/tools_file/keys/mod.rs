@@ -19,7 +19,7 @@ pub(crate) use backing::{
     Argv, BodyFile, CommandFile, CommandForm, HttpFile, LimitsFile, McpFile, ServerFile,
 };
 pub use file::generate_tools_schema;
-pub(crate) use file::{PriceFile, RuleFile, ToolsFile};
+pub(crate) use file::{IncludedFile, PriceFile, RuleFile, ToolsFile};
 pub(crate) use messages::MessagesFile;
 pub(crate) use tool::{Defaults, NormalizeFile, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

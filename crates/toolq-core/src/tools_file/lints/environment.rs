@@ -13,6 +13,7 @@ use crate::tools_file::lints::late_start;
 use crate::tools_file::lints::secrets;
 use crate::tools_file::lints::unpinned_packages;
 use crate::tools_file::resolve::agent_cycle_warnings;
+use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
     AgentBacking, Backing, BodyTemplate, FileProblem, HttpBacking, McpBacking, RequestBody, Span,
@@ -25,21 +26,23 @@ const MAX_NAMED_TOOLS: usize = 4;
 /// Returns warnings about `tools`, which were read from `file`. `tree` provides their positions.
 pub fn find_warnings(
     tools: &ToolsConfig,
-    tree: &YamlNode,
+    (tree, sources): (&YamlNode, &SourceMap),
     file: &Path,
     environment: &Environment,
 ) -> Vec<FileProblem> {
-    let mut found = Vec::new();
-    if is_world_writable(file) {
-        found.push(
-            FileProblem::warning(
-                Span::default(),
-                "any user can change this file, and thus what toolq runs",
-                "",
+    let mut found: Vec<FileProblem> = sources
+        .files()
+        .filter(|(included, _)| {
+            is_world_writable(
+                &included.map_or_else(|| file.to_owned(), |path| tools.dir.join(path)),
             )
-            .with_hint("remove that permission: `chmod o-w`"),
-        );
-    }
+        })
+        .map(|(_, start)| {
+            let message = "any user can change this file, and thus what toolq runs";
+            FileProblem::warning(Span { start, len: 0 }, message, "")
+                .with_hint("remove that permission: `chmod o-w`")
+        })
+        .collect();
     if !tools.root.is_dir() {
         found.push(
             FileProblem::warning(

@@ -105,7 +105,7 @@ pub(crate) fn check_shared_when<'f>(
             format!("write `{key}: true` or `false` if that is meant; {WHEN_HINT}"),
         );
     }
-    for unknown in find_unknown_keywords(when, context.dir) {
+    for unknown in find_unknown_keywords(when, &context.schema_dir(&keys)) {
         let hint = match unknown.suggestion {
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => WHEN_HINT.to_owned(),

@@ -95,7 +95,20 @@ pub(crate) fn resolve_arguments(
     context.warn_about_script_arguments(&texts, &arguments, argv);
     let mut arguments = arguments.into_iter();
     let program = arguments.next()?.template;
-    Some((program.sole_text()?.to_owned(), arguments.collect()))
+    let program = place_program(program.sole_text()?, key, context);
+    Some((program, arguments.collect()))
+}
+
+/// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the file
+/// that it stands in.
+fn place_program(program: &str, key: Span, context: &ToolContext<'_, '_>) -> String {
+    let dir = context.diagnostics.sources().dir_of(key);
+    let is_beside_file = program.contains('/') && !program.starts_with('/');
+    if !is_beside_file || dir.as_os_str().is_empty() {
+        return program.to_owned();
+    }
+    let below = program.trim_start_matches("./").trim_start_matches('/');
+    format!("{}/{below}", dir.display())
 }
 
 fn policy_for(role: ArgRole, program: &str) -> TemplatePolicy {

@@ -1,6 +1,6 @@
 //! Context that is passed along while a file, or one of its tools, is resolved.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -17,9 +17,16 @@ pub(crate) struct CheckContext<'c, 't> {
 }
 
 impl CheckContext<'_, '_> {
+    /// Returns the directory of the file in which the node at `keys` stands, in which schemas refer to files.
+    pub(crate) fn schema_dir(&self, keys: &[&str]) -> PathBuf {
+        let sources = self.diagnostics.sources();
+        let span = self.tree.key_span_at(keys, "");
+        self.dir.join(sources.dir_of(span))
+    }
+
     /// Reports every error in the schema at `keys` in the file. Returns whether the schema is valid.
     pub(crate) fn check_schema(&mut self, schema: &Value, keys: &[&str]) -> bool {
-        let errors = find_schema_errors(schema, self.dir);
+        let errors = find_schema_errors(schema, &self.schema_dir(keys));
         let is_valid = errors.is_empty();
         for error in errors {
             let span = self.tree.span_at(keys, &error.pointer);
@@ -34,7 +41,7 @@ impl CheckContext<'_, '_> {
 
     /// Warns about defaults that the schema itself rejects.
     pub(crate) fn warn_about_invalid_defaults(&mut self, schema: &Value, keys: &[&str]) {
-        for detail in find_invalid_defaults(schema, self.dir) {
+        for detail in find_invalid_defaults(schema, &self.schema_dir(keys)) {
             let name = detail.path.split('/').nth(1).unwrap_or_default();
             let pointer = format!("/properties/{name}/default");
             self.diagnostics.warning(
@@ -53,7 +60,7 @@ impl CheckContext<'_, '_> {
     /// Warns about keys in the schema that are almost keywords. JSON Schema treats all other unknown keys as
     /// annotations, and vendors use many.
     pub(crate) fn warn_about_misspelled_keywords(&mut self, schema: &Value, keys: &[&str]) {
-        for unknown in find_unknown_keywords(schema, self.dir) {
+        for unknown in find_unknown_keywords(schema, &self.schema_dir(keys)) {
             if let Some(suggestion) = unknown.suggestion {
                 self.diagnostics.warning(
                     self.tree.key_span_at(keys, &unknown.pointer),

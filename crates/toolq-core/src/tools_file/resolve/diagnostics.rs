@@ -3,18 +3,24 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::Spanned;
 use crate::types::{FileProblem, Severity, Span};
 
-/// The problems of one file.
+/// The problems of a tools.yaml and its included files.
 pub(crate) struct Diagnostics<'t> {
-    text: &'t str,
+    sources: &'t SourceMap,
     problems: Vec<FileProblem>,
 }
 
 impl<'t> Diagnostics<'t> {
-    pub(crate) fn new(text: &'t str, problems: Vec<FileProblem>) -> Self {
-        Self { text, problems }
+    pub(crate) fn new(sources: &'t SourceMap, problems: Vec<FileProblem>) -> Self {
+        Self { sources, problems }
+    }
+
+    /// Returns the texts that the problems are in.
+    pub(crate) fn sources(&self) -> &'t SourceMap {
+        self.sources
     }
 
     pub(crate) fn push(&mut self, problem: FileProblem) {
@@ -87,6 +93,6 @@ impl<'t> Diagnostics<'t> {
     }
 
     fn source_at(&self, span: Span) -> Option<&'t str> {
-        self.text.get(span.start..span.start + span.len)
+        self.sources.text().get(span.start..span.start + span.len)
     }
 }

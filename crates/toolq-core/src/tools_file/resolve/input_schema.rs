@@ -68,9 +68,17 @@ pub(crate) fn resolve_input_schema<'f>(
     if context.check_schema(&schema.value, &keys) {
         context.warn_about_misspelled_keywords(&schema.value, &keys);
         context.warn_about_invalid_defaults(&schema.value, &keys);
-        match bundle_schema(&schema.value, context.dir) {
+        let dir = context.schema_dir(&keys);
+        match bundle_schema(&schema.value, &dir) {
             Ok(None) => {}
             Ok(Some(bundled)) => effective_schema = Cow::Owned(bundled),
+            // Inputs are checked where only the directory of tools.yaml is known.
+            Err(why) if dir != context.dir => context.diagnostics.error(
+                schema.key_span,
+                format!("this schema can't refer to a file: {why}"),
+                "",
+                "copy what it refers to into `$defs`",
+            ),
             Err(why) => context.diagnostics.warning(
                 schema.key_span,
                 format!(

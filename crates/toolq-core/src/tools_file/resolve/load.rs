@@ -19,6 +19,7 @@ use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::builtins;
 use crate::tools_file::resolve::context::{CheckContext, ToolContext};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::include::include_files;
 use crate::tools_file::resolve::input_schema;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::normalizers;
@@ -32,6 +33,7 @@ use crate::tools_file::resolve::tool;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::secret_names::guess_secret_names;
+use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::{YamlNode, parse_yaml};
 use crate::tools_lock::LockUse;
@@ -50,8 +52,11 @@ pub struct ParsedToolsFile {
     pub problems: Vec<FileProblem>,
     /// Names of the environment variables whose values mustn't be shown, not even in excerpts of a file with errors.
     pub secrets: Vec<String>,
-    /// The nodes of the file with their positions, or `None` if the text isn't valid YAML.
+    /// The nodes of the file with their positions, including those of included files, or `None` if the text isn't valid
+    /// YAML.
     pub tree: Option<YamlNode>,
+    /// The text of the file, and those of the files that it includes.
+    pub sources: SourceMap,
 }
 
 /// Parses the text of a tools.yaml in the directory `dir`. Its `root` is relative to `current_dir`. Both must be
@@ -67,7 +72,8 @@ pub fn parse_locked_tools_file(
     current_dir: &Path,
     lock: LockUse<'_>,
 ) -> ParsedToolsFile {
-    let tree = match parse_yaml(text) {
+    let mut sources = SourceMap::new(text);
+    let mut tree = match parse_yaml(text) {
         Ok(tree) => tree,
         Err(problems) => {
             return ParsedToolsFile {
@@ -75,34 +81,38 @@ pub fn parse_locked_tools_file(
                 problems,
                 secrets: guess_secret_names(text),
                 tree: None,
+                sources,
             };
         }
     };
-    let (file, problems) = ToolsFile::read(&tree);
-    let mut diagnostics = Diagnostics::new(text, problems);
+    let (mut file, mut problems) = ToolsFile::read(&tree);
+    if let Some(file) = file.value_mut() {
+        problems.extend(include_files(file, &mut tree, &mut sources, dir));
+    }
+    let mut diagnostics = Diagnostics::new(&sources, problems);
     let tools = file.value().map(|file| {
         let mut context = CheckContext {
             tree: &tree,
             dir,
             diagnostics: &mut diagnostics,
         };
-        resolve_tools_file((file, lock), text, current_dir, &mut context)
+        resolve_tools_file((file, lock), current_dir, &mut context)
     });
     let secrets = match &tools {
         Some(tools) => tools.secrets.clone(),
-        None => guess_secret_names(text),
+        None => guess_secret_names(sources.text()),
     };
     ParsedToolsFile {
         secrets,
         tools: tools.filter(|_| !diagnostics.has_errors()),
         problems: diagnostics.into_sorted(),
         tree: Some(tree),
+        sources,
     }
 }
 
 fn resolve_tools_file(
     (file, lock): (&ToolsFile, LockUse<'_>),
-    text: &str,
     current_dir: &Path,
     context: &mut CheckContext<'_, '_>,
 ) -> ToolsConfig {
@@ -132,14 +142,31 @@ fn resolve_tools_file(
         tools,
         root,
         dir: context.dir.to_owned(),
-        own_files: Vec::new(),
+        own_files: included_files(context),
         messages,
         formats: file.formats.value().copied().unwrap_or_default(),
         prices: prices::resolve_prices(&file.prices, context.diagnostics),
-        digest: HEXLOWER.encode(&Sha256::digest(text)),
+        digest: digest_sources(context.diagnostics.sources()),
     };
     agent_checks::check_agents(file, &tools, context.diagnostics);
     tools
+}
+
+/// Returns the paths of the included files.
+fn included_files(context: &CheckContext<'_, '_>) -> Vec<PathBuf> {
+    let included = context.diagnostics.sources().included();
+    included.map(|(path, _)| context.dir.join(path)).collect()
+}
+
+/// Returns the SHA-256 of the text, followed by the path, length and text of each included file, in hex.
+fn digest_sources(sources: &SourceMap) -> String {
+    let mut hasher = Sha256::new_with_prefix(sources.main_text());
+    for (path, text) in sources.included() {
+        let header = format!("\n{}\n{}\n", path.display(), text.len());
+        hasher.update(header);
+        hasher.update(text);
+    }
+    HEXLOWER.encode(&hasher.finalize())
 }
 
 fn resolve_tools(

@@ -14,6 +14,7 @@ mod diagnostics;
 mod env_variables;
 mod headers;
 mod http;
+mod include;
 mod input_schema;
 mod leading_dash;
 mod load;

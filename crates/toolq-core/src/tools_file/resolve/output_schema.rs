@@ -39,7 +39,8 @@ pub(crate) fn resolve_output_schema(
         return None;
     }
     context.warn_about_misspelled_keywords(&schema.value, &keys);
-    let bundled = match bundle_schema(&schema.value, context.dir) {
+    let dir = context.schema_dir(&keys);
+    let bundled = match bundle_schema(&schema.value, &dir) {
         Ok(bundled) => bundled,
         Err(why) => {
             context.diagnostics.warning(
@@ -52,6 +53,6 @@ pub(crate) fn resolve_output_schema(
         }
     };
     let schema = bundled.as_ref().unwrap_or(&schema.value);
-    let compiled = CompiledSchema::compile(schema, context.dir);
+    let compiled = CompiledSchema::compile(schema, &dir);
     compiled.ok().map(Arc::new)
 }

@@ -70,6 +70,14 @@ impl<T> Field<T> {
         }
     }
 
+    /// Returns the value to change it, if it is valid.
+    pub fn value_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Self::Valid(spanned) => Some(&mut spanned.value),
+            _ => None,
+        }
+    }
+
     /// Returns the value, if it is valid.
     pub fn value(&self) -> Option<&T> {
         self.spanned().map(|spanned| &spanned.value)

@@ -56,6 +56,55 @@ impl YamlNode {
         }
     }
 
+    /// Moves all spans by `offset` bytes, for a text that begins there.
+    pub(crate) fn shift_spans(&mut self, offset: usize) {
+        self.span.start += offset;
+        match &mut self.content {
+            YamlContent::List(items) => items.iter_mut().for_each(|item| item.shift_spans(offset)),
+            YamlContent::Table(entries) => {
+                for entry in entries {
+                    entry.key_span.start += offset;
+                    entry.value.shift_spans(offset);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Appends the lists and tables that `other` has under `keys` to those of this node, so that lookups find them. The
+    /// first of two equal keys stays.
+    pub(crate) fn append_entries(&mut self, other: Self, keys: &[&str]) {
+        let YamlContent::Table(more) = other.content else {
+            return;
+        };
+        let YamlContent::Table(own) = &mut self.content else {
+            return;
+        };
+        for entry in more {
+            if !keys.contains(&&*entry.key) {
+                continue;
+            }
+            let known = own.iter_mut().find(|known| known.key == entry.key);
+            match (
+                known.map(|known| &mut known.value.content),
+                entry.value.content,
+            ) {
+                (Some(YamlContent::List(known)), YamlContent::List(items)) => known.extend(items),
+                (Some(YamlContent::Table(known)), YamlContent::Table(entries)) => {
+                    known.extend(entries);
+                }
+                (Some(_), _) => {}
+                (None, content) => own.push(YamlEntry {
+                    value: Self {
+                        content,
+                        ..entry.value
+                    },
+                    ..entry
+                }),
+            }
+        }
+    }
+
     /// Returns the texts under `key` with their spans: a single text, or those of a list.
     pub fn texts_at<'n>(&'n self, key: &str) -> Vec<(&'n str, Span)> {
         let Some((_, child)) = self.child(key) else {

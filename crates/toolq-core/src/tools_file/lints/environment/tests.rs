@@ -32,13 +32,14 @@ tools:
         .collect();
     let loaded = parse_tools_file(text, dir.path(), dir.path());
     let (tools, tree) = (loaded.tools.unwrap(), loaded.tree.unwrap());
-    let found: Vec<(String, &str)> = find_warnings(&tools, &tree, &file, &environment)
-        .into_iter()
-        .map(|problem| {
-            let Span { start, len } = problem.span;
-            (problem.message, &text[start..start + len])
-        })
-        .collect();
+    let found: Vec<(String, &str)> =
+        find_warnings(&tools, (&tree, &loaded.sources), &file, &environment)
+            .into_iter()
+            .map(|problem| {
+                let Span { start, len } = problem.span;
+                (problem.message, &text[start..start + len])
+            })
+            .collect();
     let expected = [
         (
             "any user can change this file, and thus what toolq runs",

@@ -1,0 +1,139 @@
+//! The texts that a tools.yaml consists of: its own, and those of the files that it includes. A [`Span`] is a range in
+//! all of them, one after another, so that a problem has one position wherever it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::types::Span;
+
+/// The texts of a tools.yaml and its included files.
+#[derive(Debug, Clone)]
+pub struct SourceMap {
+    text: String,
+    files: Vec<SourceFile>,
+}
+
+/// One of the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SourceFile {
+    /// Below the directory of tools.yaml; `None` for tools.yaml itself.
+    name: Option<PathBuf>,
+    start: usize,
+}
+
+/// A position in one of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourcePosition<'s> {
+    /// The path below the directory of tools.yaml, with symlinks resolved; `None` for tools.yaml itself.
+    pub included: Option<&'s Path>,
+    /// The text of the file.
+    pub text: &'s str,
+    /// The range in this text.
+    pub span: Span,
+}
+
+impl SourceMap {
+    /// Starts with the text of tools.yaml.
+    pub(crate) fn new(text: &str) -> Self {
+        let main = SourceFile {
+            name: None,
+            start: 0,
+        };
+        Self {
+            text: text.to_owned(),
+            files: vec![main],
+        }
+    }
+
+    /// Appends an included file. Returns the offset at which its text begins.
+    pub(crate) fn append(&mut self, name: PathBuf, text: &str) -> usize {
+        // A character of its own, so that no span at the end of a file is also at the beginning of the next.
+        self.text.push('\n');
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.files.push(SourceFile {
+            name: Some(name),
+            start,
+        });
+        start
+    }
+
+    /// Returns all texts, one after another.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text of tools.yaml itself.
+    pub(crate) fn main_text(&self) -> &str {
+        self.text_of(0)
+    }
+
+    /// Returns the included files: their paths below the directory of tools.yaml, and their texts.
+    pub fn included(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let files = self.files.iter().enumerate();
+        files.filter_map(|(index, file)| Some((file.name.as_deref()?, self.text_of(index))))
+    }
+
+    /// Returns where the text of each file begins, with its path as in [`SourcePosition::included`].
+    pub(crate) fn files(&self) -> impl Iterator<Item = (Option<&Path>, usize)> {
+        let files = self.files.iter();
+        files.map(|file| (file.name.as_deref(), file.start))
+    }
+
+    /// Finds the file in which a span begins.
+    pub fn locate(&self, span: Span) -> SourcePosition<'_> {
+        let after = self.files.partition_point(|file| file.start <= span.start);
+        let index = after.saturating_sub(1);
+        let file = &self.files[index];
+        SourcePosition {
+            included: file.name.as_deref(),
+            text: self.text_of(index),
+            span: Span {
+                start: span.start - file.start,
+                len: span.len,
+            },
+        }
+    }
+
+    /// Returns the directory of the file in which a span begins, below that of tools.yaml. Empty for the same directory.
+    pub(crate) fn dir_of(&self, span: Span) -> &Path {
+        let included = self.locate(span).included;
+        included.and_then(Path::parent).unwrap_or(Path::new(""))
+    }
+
+    fn text_of(&self, index: usize) -> &str {
+        let next = self.files.get(index + 1);
+        let end = next.map_or(self.text.len(), |next| next.start - 1);
+        &self.text[self.files[index].start..end]
+    }
+}
+
+impl SourcePosition<'_> {
+    /// Returns the number of the line, counted from 1.
+    pub fn line(&self) -> usize {
+        let before = self.text.get(..self.span.start).unwrap_or(self.text);
+        before.matches('\n').count() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_in_the_file_in_which_it_begins() {
+        let mut sources = SourceMap::new("a: 1\nb: 2");
+        let start = sources.append(PathBuf::from("sub/more.yaml"), "c: 3\nd: 4\n");
+        let last = sources.append(PathBuf::from("empty.yaml"), "");
+        let at = |start| sources.locate(Span { start, len: 1 });
+        assert_eq!((at(0).included, at(0).line()), (None, 1));
+        assert_eq!((at(8).included, at(8).line()), (None, 2));
+        assert_eq!((at(8).text, at(9).text), ("a: 1\nb: 2", "a: 1\nb: 2"));
+        let more = at(start + 5);
+        assert_eq!(more.included, Some(Path::new("sub/more.yaml")));
+        assert_eq!((more.line(), more.span.start), (2, 5));
+        assert_eq!(at(last).included, Some(Path::new("empty.yaml")));
+        let dir = |start| sources.dir_of(Span { start, len: 0 });
+        assert_eq!(dir(start), Path::new("sub"));
+        assert_eq!((dir(0), dir(last)), (Path::new(""), Path::new("")));
+    }
+}
