@@ -141,7 +141,7 @@ impl CommandContext {
         if let Some(tools) = &mut loaded.tools {
             tools.secrets.extend(secret.map(str::to_owned));
         }
-        let mask = mask_variables(&loaded.secrets, &self.environment);
+        let mask = mask_variables(&loaded.secrets, &self.environment, &loaded.env_file);
         StderrWriter::set_mask(&mask);
         Ok(ToolsFile {
             path: path.to_owned(),

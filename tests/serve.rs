@@ -1141,6 +1141,7 @@ fn included_files_are_read_again() {
 #[test]
 fn what_cannot_come_into_force_is_said_and_changes_nothing() {
     let mut client = reloading_client(&reloadable("before", ""));
+    fs::write(client.dir().join(".env"), "A=1\n").unwrap();
     client.reload("version: 1\ntools:\n  say: {timout: 5s}\n");
     let stderr = client.stderr_until("can't be used; the tools stay as they were");
     assert!(stderr.contains("tools.yaml:3:"), "{stderr}");
@@ -1153,6 +1154,10 @@ fn what_cannot_come_into_force_is_said_and_changes_nothing() {
         (
             format!("concurrency: 99\n{}", reloadable("after", "")),
             "`concurrency` can't change",
+        ),
+        (
+            format!("env_file: .env\n{}", reloadable("after", "")),
+            "what `env_file` says can't change",
         ),
         (
             format!("secrets: [PATH]\n{}", reloadable("after", "")),

@@ -22,7 +22,7 @@ pub fn check_tools_file(
             tools,
             (tree, &file.loaded.sources),
             &file.path,
-            &context.environment,
+            &context.environment.with_env_file(&tools.env_file),
         ));
     }
     problems.sort_by_key(|problem| problem.span);

@@ -1,7 +1,8 @@
-//! A tools.yaml that takes a part of what it says from elsewhere: included files.
+//! A tools.yaml that takes a part of what it says from elsewhere: included files, `env_file`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
+mod env_file;
 mod include;
 #[path = "../support/mod.rs"]
 mod support;

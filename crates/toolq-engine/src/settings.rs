@@ -31,7 +31,7 @@ pub struct EngineSettings {
     /// What commands can write. Without it, and on the system's own terms, everything. With it, commands don't start
     /// without a supervisor.
     pub confinement: Option<CopyConfinement>,
-    /// The environment that children inherit from, and from which `${NAME}` is read.
+    /// The environment that children inherit from, and from which `${NAME}` is read, with the variables of `env_file`.
     pub environment: Arc<Environment>,
     /// Resolves the hosts of HTTP requests.
     pub resolver: Resolver,
@@ -52,12 +52,12 @@ impl EngineSettings {
     pub fn new(tools: Arc<ToolsConfig>, environment: Arc<Environment>, mask: Arc<Mask>) -> Self {
         Self {
             jobs: tools.concurrency,
-            tools,
             output_dir: None,
             log_files: Vec::new(),
             supervisor_program: None,
             confinement: None,
-            environment,
+            environment: Arc::new(environment.with_env_file(&tools.env_file)),
+            tools,
             resolver: Resolver::system(),
             mask,
             task_id: random_task_id(),

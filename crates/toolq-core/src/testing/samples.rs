@@ -74,6 +74,7 @@ pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
         dir: PathBuf::from("/root"),
         servers: Vec::new(),
         own_files: Vec::new(),
+        env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),

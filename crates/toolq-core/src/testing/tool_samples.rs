@@ -45,6 +45,7 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         root,
         servers: Vec::new(),
         own_files: Vec::new(),
+        env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
         prices: crate::types::PriceTable::default(),

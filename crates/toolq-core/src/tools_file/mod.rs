@@ -7,6 +7,7 @@
 
 mod agent_tools;
 mod argv;
+mod env_file;
 mod keys;
 mod lints;
 mod resolve;

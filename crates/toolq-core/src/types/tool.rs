@@ -17,6 +17,7 @@ use crate::os::Environment;
 use crate::types::approval::ApprovalPolicy;
 use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
+use crate::types::env_file::EnvFile;
 use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
 use crate::types::price::PriceTable;
 use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
@@ -42,6 +43,8 @@ pub struct ToolsConfig {
     /// Names of environment variables whose values are masked everywhere: those under `secrets`, and those used in
     /// headers, query, env, or an API key.
     pub secrets: Vec<String>,
+    /// The variables of `env_file`, for templates and `pass_env`.
+    pub env_file: EnvFile,
     /// The file's own texts for models. Texts of a tool are in [`Tool::messages`].
     pub messages: MessageTemplates,
     /// Token prices by model name.
@@ -58,16 +61,19 @@ impl ToolsConfig {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Builds the mask over the values of `secrets`.
+    /// Builds the mask over the values of `secrets` and of `env_file`.
     pub fn build_mask(&self, environment: &Environment) -> Mask {
-        mask_variables(&self.secrets, environment)
+        mask_variables(&self.secrets, environment, &self.env_file)
     }
 }
 
-/// Builds the mask over the values of environment variables.
-pub fn mask_variables(names: &[String], environment: &Environment) -> Mask {
-    let values = names.iter().filter_map(|name| environment.get_os(name));
-    Mask::new(values.map(OsStr::as_bytes))
+/// Builds the mask over the values of environment variables, and over all values of a file. A variable of the file that
+/// the environment has, too, is a secret in both.
+pub fn mask_variables(names: &[String], environment: &Environment, file: &EnvFile) -> Mask {
+    let names = names.iter().map(String::as_str).chain(file.names());
+    let values = names.filter_map(|name| environment.get_os(name));
+    let file_values = file.values().map(OsStr::new);
+    Mask::new(values.chain(file_values).map(OsStr::as_bytes))
 }
 
 /// A named entry of tools.yaml, with the file's defaults applied.

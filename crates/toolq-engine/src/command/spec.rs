@@ -92,7 +92,7 @@ impl<'a> CommandSpec<'a> {
         let program = command.argv.first().map_or("", String::as_str);
         let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
         let declared_path = command.program_path(&commands.tools.dir);
-        let path_variable = commands.environment.get_os("PATH");
+        let path_variable = commands.environment.get_own("PATH");
         let argv = command
             .argv
             .iter()

@@ -298,6 +298,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
             root: PathBuf::new(),
             dir: PathBuf::new(),
             own_files: Vec::new(),
+            env_file: toolq_core::types::EnvFile::default(),
             secrets: Vec::new(),
             messages: BTreeMap::default(),
             prices: toolq_core::types::PriceTable::default(),

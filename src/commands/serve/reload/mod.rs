@@ -157,6 +157,9 @@ impl<'a> ToolsReloader<'a> {
         if self.arguments.jobs.is_none() && tools.concurrency != self.tools.concurrency {
             return refuse("`concurrency`");
         }
+        if tools.env_file != self.tools.env_file {
+            return refuse("what `env_file` says");
+        }
         // What was masked at the start stays masked, and nothing else is.
         let is_new_secret = |name: &&String| {
             let value = self.context.environment.get_os(name.as_str());

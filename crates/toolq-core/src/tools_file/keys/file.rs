@@ -38,6 +38,9 @@ pub struct ToolsFile {
     pub root: Field<String>,
     /// Environment variables whose values are masked in all output.
     pub secrets: Field<Vec<Field<String>>>,
+    /// File with lines `NAME=value`, relative to this file, for `${NAME}` and `pass_env`. The environment takes precedence.
+    /// All values are masked.
+    pub env_file: Field<String>,
     /// Built-in tools to enable: `attempt_completion` and `new_task`. A tool of the same name in this file takes
     /// precedence.
     #[schemars(with = "Field<Vec<BuiltinName>>")]

@@ -53,6 +53,7 @@ pub fn find_warnings(
             .with_hint("commands run there, and paths must stay inside it"),
         );
     }
+    found.extend(readable_env_file_warning(tools, tree));
     found.extend(secrets::ineffective_secret_warnings(tree, environment));
     found.extend(secrets::unmasked_variable_warnings(tools, tree));
     found.extend(missing_backing_warning(tools, tree));
@@ -65,6 +66,19 @@ pub fn find_warnings(
     found.extend(unpinned_packages::unpinned_package_warnings(tools, tree));
     found.extend(unset_variable_warnings(tools, tree, environment));
     found
+}
+
+/// Returns a warning if other users can read the secrets in `env_file`.
+fn readable_env_file_warning(tools: &ToolsConfig, tree: &YamlNode) -> Option<FileProblem> {
+    let mode = tools.env_file.path()?.metadata().ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| {
+        let span = tree.span_at(&["env_file"], "");
+        let message = format!(
+            "other users can open the secrets in this file (mode {:o})",
+            mode & 0o777
+        );
+        FileProblem::warning(span, message, "").with_hint("take that permission away: `chmod 600`")
+    })
 }
 
 fn is_world_writable(file: &Path) -> bool {

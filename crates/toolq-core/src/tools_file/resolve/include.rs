@@ -3,14 +3,13 @@
 //! All the rest works on the whole, with spans that lead to the right file. An included file doesn't include others.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::json_schema::bundle_schema;
 use crate::tools_file::keys::{ApproveForm, IncludedFile, SafetyForm, ToolsFile};
+use crate::tools_file::resolve::regular_file::read_regular_file;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::yaml::{YamlNode, parse_yaml};
@@ -39,7 +38,7 @@ pub(crate) fn include_files(
                     FileProblem::error(name.span, message, "").with_hint("remove one of them"),
                 );
             }
-            Ok(path) => match read_file(&dir.join(&path)) {
+            Ok(path) => match read_regular_file(&dir.join(&path), MAX_FILE_BYTES) {
                 Ok(text) => problems.extend(add_file(file, tree, sources, (dir, path, &text))),
                 Err(why) => {
                     let message = format!("{} can't be read: {why}", name.value);
@@ -64,24 +63,6 @@ fn find_file(name: &Spanned<String>, dir: &Path) -> Result<PathBuf, String> {
         Ok(path) => Ok(path.to_owned()),
         Err(_) => Err("it isn't below the directory of tools.yaml".to_owned()),
     }
-}
-
-fn read_file(path: &Path) -> Result<String, String> {
-    // A named pipe would never end.
-    if !path.metadata().is_ok_and(|found| found.is_file()) {
-        return Err("it isn't a regular file".to_owned());
-    }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err("it is larger than 64 MiB".to_owned());
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        format!("it isn't valid UTF-8 (at byte {offset})")
-    })
 }
 
 /// Adds one file. Its text becomes a part of `sources` in any case.

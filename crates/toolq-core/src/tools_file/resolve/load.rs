@@ -19,6 +19,7 @@ use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::builtins;
 use crate::tools_file::resolve::context::{CheckContext, ToolContext};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::env_file;
 use crate::tools_file::resolve::include::include_files;
 use crate::tools_file::resolve::input_schema;
 use crate::tools_file::resolve::messages;
@@ -37,7 +38,7 @@ use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::{YamlNode, parse_yaml};
 use crate::tools_lock::LockUse;
-use crate::types::{FileProblem, MessageTemplates, Span, Tool, ToolsConfig};
+use crate::types::{EnvFile, FileProblem, MessageTemplates, Span, Tool, ToolsConfig};
 
 /// Calls that run at once if the file doesn't say.
 const DEFAULT_CONCURRENCY: usize = 10;
@@ -52,6 +53,8 @@ pub struct ParsedToolsFile {
     pub problems: Vec<FileProblem>,
     /// Names of the environment variables whose values mustn't be shown, not even in excerpts of a file with errors.
     pub secrets: Vec<String>,
+    /// The variables of `env_file`, whose values mustn't be shown either.
+    pub env_file: EnvFile,
     /// The nodes of the file with their positions, including those of included files, or `None` if the text isn't valid
     /// YAML.
     pub tree: Option<YamlNode>,
@@ -80,6 +83,7 @@ pub fn parse_locked_tools_file(
                 tools: None,
                 problems,
                 secrets: guess_secret_names(text),
+                env_file: EnvFile::default(),
                 tree: None,
                 sources,
             };
@@ -104,6 +108,10 @@ pub fn parse_locked_tools_file(
     };
     ParsedToolsFile {
         secrets,
+        env_file: tools
+            .as_ref()
+            .map(|tools| tools.env_file.clone())
+            .unwrap_or_default(),
         tools: tools.filter(|_| !diagnostics.has_errors()),
         problems: diagnostics.into_sorted(),
         tree: Some(tree),
@@ -135,14 +143,18 @@ fn resolve_tools_file(
         &messages,
         context.diagnostics,
     ));
+    let env_file = env_file::resolve_env_file(&file.env_file, context);
+    let mut own_files = included_files(context);
+    own_files.extend(env_file.path().map(Path::to_owned));
     let tools = ToolsConfig {
         secrets: secrets::resolve_secrets(file, &tools, &servers, context.diagnostics),
+        env_file,
         servers: servers.into_values().collect(),
         concurrency: resolve_concurrency(&file.concurrency, context.diagnostics),
         tools,
         root,
         dir: context.dir.to_owned(),
-        own_files: included_files(context),
+        own_files,
         messages,
         formats: file.formats.value().copied().unwrap_or_default(),
         prices: prices::resolve_prices(&file.prices, context.diagnostics),

@@ -80,6 +80,7 @@ fn tools() -> ToolsConfig {
         root: PathBuf::new(),
         dir: PathBuf::new(),
         own_files: Vec::new(),
+        env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
         prices: crate::types::PriceTable::default(),

@@ -75,7 +75,7 @@ fn program_start_obstacle(
         vec![tools.dir.join(program)]
     } else {
         let path = environment
-            .get_os("PATH")
+            .get_own("PATH")
             .unwrap_or(OsStr::new("/usr/bin:/bin"));
         std::env::split_paths(path)
             .map(|directory| directory.join(program))
