@@ -74,7 +74,7 @@ impl ToolqBuilder {
         {
             return Err(Error::UntrackableProcesses(tool.name.clone()));
         }
-        let environment: Arc<Environment> = Arc::new(std::env::vars_os().collect());
+        let environment: Environment = std::env::vars_os().collect();
         let mask = Arc::new(tools.build_mask(&environment));
         let concurrency = self.concurrency.unwrap_or(tools.concurrency);
         let log = match &self.log {
@@ -89,7 +89,7 @@ impl ToolqBuilder {
         let mut settings = EngineSettings {
             jobs: concurrency,
             supervisor_program: can_supervise().then(|| PathBuf::from("/proc/self/exe")),
-            ..EngineSettings::new(Arc::clone(&tools), environment, Arc::clone(&mask))
+            ..EngineSettings::new(Arc::clone(&tools), &environment, Arc::clone(&mask))
         };
         if let Some(log) = &log {
             settings.output_dir = Some(log.blob_dir().to_owned());

@@ -36,11 +36,7 @@ pub fn default_engine_settings(
 ) -> EngineSettings {
     EngineSettings {
         supervisor_program: Some(SUPERVISOR_PROGRAM.into()),
-        ..EngineSettings::new(
-            Arc::clone(tools),
-            Arc::clone(&context.environment),
-            Arc::clone(mask),
-        )
+        ..EngineSettings::new(Arc::clone(tools), &context.environment, Arc::clone(mask))
     }
 }
 

@@ -338,6 +338,7 @@ impl TestTurn {
                 root: std::env::temp_dir(),
                 dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests"),
                 own_files: Vec::new(),
+                env_file: toolq_core::types::EnvFile::default(),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
                 prices: toolq_core::types::PriceTable::default(),

@@ -49,7 +49,7 @@ pub struct EngineSettings {
 
 impl EngineSettings {
     /// The defaults: the concurrency of the tools file, no log, nothing to resume, no budgets, no supervisor.
-    pub fn new(tools: Arc<ToolsConfig>, environment: Arc<Environment>, mask: Arc<Mask>) -> Self {
+    pub fn new(tools: Arc<ToolsConfig>, environment: &Environment, mask: Arc<Mask>) -> Self {
         Self {
             jobs: tools.concurrency,
             output_dir: None,
