@@ -16,11 +16,11 @@ tools:
     command:
       argv: [sh, -c, 'printf "%s|" "$GIVEN" "$PASSED" "$BOTH" "$UNNAMED" "$MODE"; echo "$PASSED" | rev']
       env: {GIVEN: "<${GIVEN}>"}
-      pass_env: [PASSED, BOTH, MODE]
+      pass_env: [PASSED, BOTH, MODE, API_TOKEN]
   write: {input_schema: {type: object, properties: {path: {type: string}}, required: [path]}, paths: [path], command: [touch, --, "{path}"]}
 "#;
 
-const VALUES: &str = "GIVEN=given-hunter2\nexport PASSED='passed hunter2'\nBOTH=file-hunter2\nUNNAMED=hidden-hunter2\nMODE=fast\n";
+const VALUES: &str = "GIVEN=given-hunter2\nexport PASSED='passed hunter2'\nBOTH=file-hunter2\nUNNAMED=hidden-hunter2\nMODE=fast\nAPI_TOKEN=token-hunter2\n";
 
 fn sandbox(values: &str) -> CliSandbox {
     let sandbox = CliSandbox::new().tools(TOOLS).file("conf/.env", values);

@@ -1,7 +1,8 @@
-//! A tools.yaml that takes a part of what it says from elsewhere: included files, `env_file`.
+//! A tools.yaml that takes a part of what it says from elsewhere: included files, `env_file`, and `defaults` for every program.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
+mod defaults;
 mod env_file;
 mod include;
 #[path = "../support/mod.rs"]

@@ -10,7 +10,7 @@ use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile, McpFile};
 use crate::tools_file::keys::messages::{MessagesFile, tool_messages_schema};
 use crate::tools_file::keys::values::{DurationText, SizeText};
-use crate::tools_file::spanned::Field;
+use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
 
 /// A tool that a model may call, and what does its work.
@@ -140,6 +140,14 @@ pub struct Defaults {
     pub leftovers: Field<Leftovers>,
     /// Resource limits of a command.
     pub limits: Field<LimitsFile>,
+    /// Environment variables of every program: names with templates for their values, without values from the input. A
+    /// program's own `env` takes precedence by name. Only in the `defaults` of the file.
+    pub env: Field<SpannedTable<String>>,
+    /// Variables to pass to every program from toolq's own environment, in addition to its own `pass_env`. Only in the
+    /// `defaults` of the file.
+    pub pass_env: Field<Vec<Field<String>>>,
+    /// Working directory of every program, inside the root. Only in the `defaults` of the file.
+    pub cwd: Field<String>,
 }
 
 /// A JSON object, for tools.schema.json.

@@ -3,7 +3,9 @@
 
 use crate::os::Environment;
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{Backing, BodyTemplate, FileProblem, RequestBody, Template, Tool, ToolsConfig};
+use crate::types::{
+    Backing, BodyTemplate, FileProblem, RequestBody, Span, Template, Tool, ToolsConfig,
+};
 use redact::Mask;
 
 /// Words in the name of a variable that suggest that its value is a secret.
@@ -25,7 +27,7 @@ pub(crate) fn ineffective_secret_warnings(
     environment: &Environment,
 ) -> Vec<FileProblem> {
     let mut found = Vec::new();
-    for (name, span) in tree.texts_at("secrets") {
+    for (name, span) in tree.texts_at(&["secrets"]) {
         let value = environment.get_os(name).unwrap_or_default();
         let (message, hint) = if value.is_empty() {
             let message = format!("the variable {name} is unset or empty, so nothing is masked");
@@ -51,19 +53,30 @@ pub(crate) fn ineffective_secret_warnings(
 /// per variable and tool.
 pub(crate) fn unmasked_variable_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
     let mut found = Vec::new();
+    let is_masked = |name: &str| {
+        tools.secrets.iter().any(|secret| secret == name) || tools.env_file.get(name).is_some()
+    };
+    let warning = |name: &str, span: Span| {
+        let message = format!("the value of {name} is not masked here");
+        let hint = format!("add it to `secrets`: `secrets: [{name}]`");
+        FileProblem::warning(span, message, "").with_hint(hint)
+    };
+    let defaults = tree.texts_at(&["defaults", "pass_env"]);
+    for (name, span) in &defaults {
+        if looks_secret(name) && !is_masked(name) {
+            found.push(warning(name, *span));
+        }
+    }
     for tool in &tools.tools {
         let mut reported = Vec::new();
         for (pointer, name) in exposed_variables(tool) {
-            let is_harmless =
-                !looks_secret(name) || tools.secrets.iter().any(|secret| secret == name);
+            let is_default = defaults.iter().any(|(known, _)| *known == name);
+            let is_harmless = !looks_secret(name) || is_masked(name) || is_default;
             if is_harmless || reported.contains(&name) {
                 continue;
             }
             reported.push(name);
-            let span = tree.span_at(&["tools", &tool.name], pointer);
-            let message = format!("the value of {name} is not masked here");
-            let hint = format!("add it to `secrets`: `secrets: [{name}]`");
-            found.push(FileProblem::warning(span, message, "").with_hint(hint));
+            found.push(warning(name, tree.span_at(&["tools", &tool.name], pointer)));
         }
     }
     found

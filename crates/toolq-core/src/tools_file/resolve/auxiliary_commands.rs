@@ -27,6 +27,7 @@ pub(crate) fn resolve_describe(
         root: context.root,
         paths: Vec::new(),
         has_no_paths: false,
+        command_defaults: context.command_defaults,
         diagnostics: context.diagnostics,
     };
     let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;

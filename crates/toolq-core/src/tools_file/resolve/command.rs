@@ -43,7 +43,10 @@ pub(crate) fn resolve_command(
     );
     let (program, arguments) = resolve_arguments(argv, form.key_span, &dashes, context)?;
     warn_about_unused_dashes(&file.dashes, &arguments, context);
+    let defaults_of_file = context.command_defaults;
+    let pass_env = env_variables::resolve_pass_env(&file.pass_env, context);
     let env = env_variables::resolve_env(file, context);
+    let env = defaults_of_file.add_env(env, &pass_env);
     context.warn_about_unquoted_parameters(argv, &arguments, &env);
     context.warn_about_values_that_scripts_run(argv, &arguments, &env);
     let uses_input = use_input(&arguments, &env);
@@ -54,8 +57,10 @@ pub(crate) fn resolve_command(
         arguments,
         dashes,
         env,
-        pass_env: env_variables::resolve_pass_env(file, context),
-        cwd: resolve_cwd(&file.cwd, context),
+        pass_env: defaults_of_file.add_pass_env(&pass_env),
+        cwd: resolve_cwd(&file.cwd, context)
+            .or_else(|| defaults_of_file.cwd.clone())
+            .unwrap_or_else(|| context.root.to_owned()),
         success_exit: resolve_success_exit(&file.success_exit, context),
         leftovers: file
             .leftovers
@@ -77,20 +82,22 @@ pub(crate) fn resolve_auxiliary_command(
     let dashes = tool_command.map(|command| command.dashes.clone());
     let dashes = dashes.unwrap_or_default();
     let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, &dashes, context)?;
-    let env = tool_command.map_or(&[][..], |command| &command.env);
+    let defaults = context.command_defaults;
+    let env = tool_command.map_or(&defaults.env, |command| &command.env);
     context.warn_about_unquoted_parameters(&argv.value, &arguments, env);
     Some(CommandBacking {
         stdin: default_stdin(use_input(&arguments, &[])),
         program,
         arguments,
         dashes,
-        env: tool_command
-            .map(|command| command.env.clone())
-            .unwrap_or_default(),
+        env: env.clone(),
         pass_env: tool_command
-            .map(|command| command.pass_env.clone())
-            .unwrap_or_default(),
-        cwd: tool_command.map_or_else(|| context.root.to_owned(), |command| command.cwd.clone()),
+            .map_or(&defaults.pass_env, |command| &command.pass_env)
+            .clone(),
+        cwd: tool_command
+            .map(|command| command.cwd.clone())
+            .or_else(|| defaults.cwd.clone())
+            .unwrap_or_else(|| context.root.to_owned()),
         success_exit: vec![0],
         leftovers: Leftovers::Kill,
         limits: tool_command
@@ -105,11 +112,12 @@ fn use_input(arguments: &[ArgumentTemplate], env: &[(String, Template)]) -> bool
     templates.any(Template::uses_input)
 }
 
-/// Resolves the working directory, which must be inside the root.
-fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> PathBuf {
-    let Some(cwd) = field.spanned() else {
-        return context.root.to_owned();
-    };
+/// Resolves the working directory, which must be inside the root; returns `None` if there is none.
+pub(crate) fn resolve_cwd(
+    field: &Field<String>,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<PathBuf> {
+    let cwd = field.spanned()?;
     context.warn_about_tilde(cwd);
     let inside = is_inside(Path::new(&cwd.value), context.root);
     let is_constant = parse_template(&cwd.value).sole_text().is_some();
@@ -128,7 +136,7 @@ fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> Path
             "write a directory inside `root`",
         );
     }
-    context.root.join(&cwd.value).components().collect()
+    Some(context.root.join(&cwd.value).components().collect())
 }
 
 fn is_inside(cwd: &Path, root: &Path) -> bool {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::json_schema::{find_invalid_defaults, find_schema_errors, find_unknown_keywords};
+use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::FileProblem;
@@ -84,5 +85,7 @@ pub(crate) struct ToolContext<'c, 't> {
     pub(crate) paths: Vec<Vec<String>>,
     /// Whether the tool says `paths: []`: no input of it needs to stay inside the root.
     pub(crate) has_no_paths: bool,
+    /// What `defaults` says about every program.
+    pub(crate) command_defaults: &'c CommandDefaults,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }

@@ -6,11 +6,17 @@ use crate::tools_file::keys::CommandFile;
 use crate::tools_file::resolve::argument::check_no_nul;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{Span, Template};
 
 const STEERING_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
     "an input value can't set this variable, which decides what programs run",
     "pass the value in a variable with another name",
+);
+
+const DEFAULT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
+    "a default can't contain a value from the input of a call",
+    "set this variable in `env` of the tool",
 );
 
 /// Resolves `env`. Names are constant, and variables that decide what runs can't contain values from the input.
@@ -35,13 +41,29 @@ pub(crate) fn resolve_env(
     variables
 }
 
+/// Resolves `env` of `defaults`, which is the same for every call.
+pub(crate) fn resolve_default_env(
+    field: &Field<SpannedTable<String>>,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<(String, Template)> {
+    let mut variables = Vec::new();
+    for (name, value) in field.entries() {
+        check_variable_name(name, value.key_span, context);
+        check_no_nul(value, context);
+        context.warn_about_tilde(value);
+        let template = context.resolve_template(value, DEFAULT_POLICY);
+        variables.push((name.to_owned(), template));
+    }
+    variables
+}
+
 /// Resolves `pass_env`, which consists of names only.
 pub(crate) fn resolve_pass_env(
-    file: &CommandFile,
+    field: &Field<Vec<Field<String>>>,
     context: &mut ToolContext<'_, '_>,
 ) -> Vec<String> {
     let mut names = Vec::new();
-    for name in file.pass_env.items() {
+    for name in field.items() {
         check_variable_name(&name.value, name.span, context);
         names.push(name.value.clone());
     }

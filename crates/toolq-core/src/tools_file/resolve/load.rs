@@ -17,6 +17,7 @@ use crate::tools_file::lints::when_schema::{self, WhenField};
 use crate::tools_file::resolve::agent_checks;
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::builtins;
+use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::context::{CheckContext, ToolContext};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::env_file;
@@ -134,9 +135,15 @@ fn resolve_tools_file(
     let no_defaults = Defaults::default();
     let defaults = file.defaults.value().unwrap_or(&no_defaults);
     let server_tools = ServerTools::new(file, lock);
-    let servers =
-        server::resolve_servers((file, &server_tools), defaults, &root, context.diagnostics);
-    let mut tools = resolve_tools(file, &root, (&messages, &servers, &server_tools), context);
+    let command_defaults = CommandDefaults::resolve(defaults, &root, context.diagnostics);
+    let servers = server::resolve_servers(
+        (file, &server_tools),
+        (defaults, &command_defaults),
+        &root,
+        context.diagnostics,
+    );
+    let parts = (&messages, &servers, &server_tools, &command_defaults);
+    let mut tools = resolve_tools(file, &root, parts, context);
     tools.extend(builtins::resolve_builtins(
         file,
         &tools,
@@ -147,7 +154,12 @@ fn resolve_tools_file(
     let mut own_files = included_files(context);
     own_files.extend(env_file.path().map(Path::to_owned));
     let tools = ToolsConfig {
-        secrets: secrets::resolve_secrets(file, &tools, &servers, context.diagnostics),
+        secrets: secrets::resolve_secrets(
+            (file, &command_defaults),
+            &tools,
+            &servers,
+            context.diagnostics,
+        ),
         env_file,
         servers: servers.into_values().collect(),
         concurrency: resolve_concurrency(&file.concurrency, context.diagnostics),
@@ -184,7 +196,12 @@ fn digest_sources(sources: &SourceMap) -> String {
 fn resolve_tools(
     file: &ToolsFile,
     root: &Path,
-    (messages, servers, server_tools): (&MessageTemplates, &ServersByName, &ServerTools<'_>),
+    (messages, servers, server_tools, command_defaults): (
+        &MessageTemplates,
+        &ServersByName,
+        &ServerTools<'_>,
+        &CommandDefaults,
+    ),
     context: &mut CheckContext<'_, '_>,
 ) -> Vec<Arc<Tool>> {
     if file.tools.is_missing() && !server_tools.is_locked() {
@@ -227,6 +244,7 @@ fn resolve_tools(
             root,
             paths: Vec::new(),
             has_no_paths: false,
+            command_defaults,
             diagnostics,
         };
         tool::resolve_tool(name, tool, &shared, &mut tool_context)

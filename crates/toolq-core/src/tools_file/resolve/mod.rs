@@ -9,6 +9,7 @@ mod auxiliary_commands;
 mod backing;
 mod builtins;
 mod command;
+mod command_defaults;
 mod context;
 mod diagnostics;
 mod env_file;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crate::template::is_variable_name;
 use crate::tools_file::keys::ToolsFile;
+use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::server::ServersByName;
 use crate::types::{Backing, Template, Tool};
 
 /// Returns the names under `secrets`, and those of the variables that are used for credentials.
 pub(crate) fn resolve_secrets(
-    file: &ToolsFile,
+    (file, defaults): (&ToolsFile, &CommandDefaults),
     tools: &[Arc<Tool>],
     servers: &ServersByName,
     diagnostics: &mut Diagnostics<'_>,
@@ -33,6 +34,10 @@ pub(crate) fn resolve_secrets(
     }
     let backings = tools.iter().filter_map(|tool| tool.backing.as_ref());
     for template in backings.flat_map(confidential_templates) {
+        names.extend(template.env_names().map(str::to_owned));
+    }
+    // Also for a `probe` whose tool has no command.
+    for (_, template) in &defaults.env {
         names.extend(template.env_names().map(str::to_owned));
     }
     let server_secrets = servers.values().flat_map(|server| server.secret_names());

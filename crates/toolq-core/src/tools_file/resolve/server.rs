@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::tools_file::keys::{BodyFile, Defaults, McpFile, ServerFile, ToolsFile};
 use crate::tools_file::resolve::attempt_limits;
+use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::http::resolve_body_template;
@@ -30,7 +31,7 @@ pub(crate) type ServersByName = BTreeMap<String, Arc<ServerConfig>>;
 /// Resolves all servers. One that can't be used is left out, with an error.
 pub(crate) fn resolve_servers(
     (file, server_tools): (&ToolsFile, &ServerTools<'_>),
-    defaults: &Defaults,
+    (defaults, command_defaults): (&Defaults, &CommandDefaults),
     root: &Path,
     diagnostics: &mut Diagnostics<'_>,
 ) -> ServersByName {
@@ -43,6 +44,7 @@ pub(crate) fn resolve_servers(
             root,
             paths: Vec::new(),
             has_no_paths: false,
+            command_defaults,
             diagnostics,
         };
         check_tool_settings(name, server, context.diagnostics);
@@ -76,13 +78,22 @@ fn check_tool_settings(
     attempt_limits::check_max_output(&defaults.max_output, diagnostics);
     let leftovers = defaults.leftovers.spanned().map(|field| field.key_span);
     let limits = defaults.limits.spanned().map(|field| field.key_span);
-    for (key, span) in [("leftovers", leftovers), ("limits", limits)] {
+    let env = defaults.env.spanned().map(|field| field.key_span);
+    let pass_env = defaults.pass_env.spanned().map(|field| field.key_span);
+    let cwd = defaults.cwd.spanned().map(|field| field.key_span);
+    for (key, span) in [
+        ("leftovers", leftovers),
+        ("limits", limits),
+        ("env", env),
+        ("pass_env", pass_env),
+        ("cwd", cwd),
+    ] {
         if let Some(span) = span {
             diagnostics.error(
                 span,
                 format!("`{key}` has no meaning for the tools of a server"),
                 "",
-                "`command` has the limits of the server; everything that it started ends with it",
+                "`command` has what is about its program; everything that it started ends with it",
             );
         }
     }

@@ -20,6 +20,10 @@ pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
         coerce: upper.coerce.or(&lower.coerce),
         leftovers: upper.leftovers.or(&lower.leftovers),
         limits: layer_table(&upper.limits, &lower.limits, layer_limits),
+        // Only the file's own `defaults` have these; `CommandDefaults` resolves them.
+        env: Field::Missing,
+        pass_env: Field::Missing,
+        cwd: Field::Missing,
     }
 }
 

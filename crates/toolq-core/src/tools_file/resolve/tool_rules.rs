@@ -142,6 +142,7 @@ impl RuleFile {
             coerce: self.coerce.clone(),
             leftovers: self.leftovers.clone(),
             limits: self.limits.clone(),
+            ..Defaults::default()
         }
     }
 }

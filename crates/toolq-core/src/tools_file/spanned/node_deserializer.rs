@@ -231,7 +231,10 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         match &self.node.content {
             YamlContent::Table(_) => self.deserialize_any(visitor),
             YamlContent::List(items) => {
-                let named = items.iter().flat_map(|item| item.texts_at("name")).next();
+                let named = items
+                    .iter()
+                    .flat_map(|item| item.texts_at(&["name"]))
+                    .next();
                 let hint = named.map(|(name, _)| {
                     format!("the name is the key: write `{name}:` instead of `- name: {name}`, and the rest below it")
                 });

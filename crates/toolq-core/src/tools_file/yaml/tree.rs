@@ -105,11 +105,15 @@ impl YamlNode {
         }
     }
 
-    /// Returns the texts under `key` with their spans: a single text, or those of a list.
-    pub fn texts_at<'n>(&'n self, key: &str) -> Vec<(&'n str, Span)> {
-        let Some((_, child)) = self.child(key) else {
-            return Vec::new();
-        };
+    /// Returns the texts at the node that `keys` lead to, with their spans: a single text, or those of a list.
+    pub fn texts_at<'n>(&'n self, keys: &[&str]) -> Vec<(&'n str, Span)> {
+        let mut child = self;
+        for key in keys {
+            match child.child(key) {
+                Some((_, next)) => child = next,
+                None => return Vec::new(),
+            }
+        }
         let all = match &child.content {
             YamlContent::List(items) => items.as_slice(),
             _ => std::slice::from_ref(child),
