@@ -65,6 +65,8 @@ pub mod log_view;
 mod man_page;
 #[cfg(feature = "cli")]
 mod output;
+#[cfg(feature = "cli")]
+mod pages;
 /// The command-line program. Not part of the library.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
@@ -77,3 +79,5 @@ mod session;
 mod settings;
 #[cfg(feature = "cli")]
 mod terminal;
+#[cfg(feature = "cli")]
+mod timeline;

@@ -8,9 +8,11 @@ use crate::args::values::CallFormat;
 #[derive(Debug, Args)]
 pub struct CallArguments {
     /// Name of a tool
+    // The completions change this argument, which would put it behind the other.
+    #[arg(index = 1)]
     pub name: String,
     /// Its input: JSON, or the text of its only string [default: stdin]
-    #[arg(value_name = "JSON", allow_hyphen_values = true)]
+    #[arg(index = 2, value_name = "JSON", allow_hyphen_values = true)]
     pub input: Option<String>,
     /// What to print
     #[arg(long, value_name = "WHAT", default_value = "text")]

@@ -16,6 +16,7 @@ pub struct LogArguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  toolq log list                      list the latest sessions
   toolq log show                      show the calls of the latest session and their results
   toolq log show -f session.jsonl     the same, following a run in progress
   toolq log stats logs/*.jsonl        count runs and failures of each tool, with durations
@@ -25,6 +26,8 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub enum LogCommand {
+    /// List the sessions in the default directory, the latest first
+    List(LogListArguments),
     /// Show the calls and their results, turn by turn
     Show(LogShowArguments),
     /// Show runs, successes, failures, and durations of each tool, over all given logs
@@ -33,6 +36,10 @@ pub enum LogCommand {
     Cost(LogCostArguments),
     /// Print the calls and results as a recording: a line for the calls of each turn, and one for their results
     Export(LogExportArguments),
+    /// Print the calls as a page with a bar for each (HTML)
+    Timeline(LogPageArguments),
+    /// Print the calls as trace events, for Perfetto and `chrome://tracing`
+    Trace(LogPageArguments),
     /// Check that every line is intact; exit 4 if one isn't
     Verify(LogFileArguments),
     /// Record what became of a call in doubt, for `run --resume`
@@ -45,9 +52,38 @@ pub enum LogCommand {
 /// The logs to read.
 #[derive(Debug, Args)]
 pub struct LogFileArguments {
-    /// Session logs; `-` is stdin [default: the latest below `$XDG_STATE_HOME/toolq/sessions`]
+    /// Session logs, or ids of sessions (`toolq log list`); `-` is stdin [default: the latest below `$XDG_STATE_HOME/toolq/sessions`]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct LogListArguments {
+    /// How many sessions to list
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        conflicts_with = "all"
+    )]
+    pub limit: usize,
+    /// List all sessions
+    #[arg(long)]
+    pub all: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct LogPageArguments {
+    /// A session log or the id of a session; `-` is stdin [default: the latest session]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Where to write it [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -28,7 +28,8 @@ pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
 pub(crate) use log::{
     ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments, LogFileArguments,
-    LogFormat, LogPruneArguments, LogResolveArguments, LogShowArguments, LogStatsArguments,
+    LogFormat, LogListArguments, LogPageArguments, LogPruneArguments, LogResolveArguments,
+    LogShowArguments, LogStatsArguments,
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;

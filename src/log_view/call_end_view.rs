@@ -22,19 +22,15 @@ pub(crate) struct CallEndView {
 impl CallEndView {
     /// Returns `None` if the record doesn't end the call.
     pub(super) fn new(event: &CallEvent<'_>, output: OutputPreview) -> Option<Self> {
-        let (status, style) = match event {
-            CallEvent::Result(end) if end.is_error => (end_label(end), "31"),
-            CallEvent::Result(end) => (end_label(end), "32"),
-            CallEvent::Skipped(end) | CallEvent::InDoubt(end) => (end_label(end), "33"),
-            CallEvent::Resolved(resolve) if resolve.done => ("resolved".to_owned(), "31"),
-            CallEvent::Resolved(_) => {
-                ("resolved: not done; it will run on resume".to_owned(), "33")
-            }
-            CallEvent::Approved(_) | CallEvent::Started(_) | CallEvent::Probed(_) => return None,
+        let style = match event {
+            CallEvent::Result(end) if end.is_error => "31",
+            CallEvent::Result(_) => "32",
+            CallEvent::Resolved(resolve) if resolve.done => "31",
+            _ => "33",
         };
         Some(Self {
             is_error: event.is_error(),
-            status,
+            status: end_label(event)?,
             cause: match event {
                 CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
                     hidden_cause(end, &output)
@@ -54,8 +50,19 @@ fn hidden_cause(end: &CallEndRecord<'_>, output: &OutputPreview) -> Option<Strin
     (!is_told).then(|| format!("cause: {message}"))
 }
 
-/// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`.
-fn end_label(end: &CallEndRecord<'_>) -> String {
+/// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`. Returns `None` if the record doesn't end it.
+pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
+    match event {
+        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
+            Some(end_parts(end).join(", "))
+        }
+        CallEvent::Resolved(resolve) if resolve.done => Some("resolved".to_owned()),
+        CallEvent::Resolved(_) => Some("resolved: not done; it will run on resume".to_owned()),
+        CallEvent::Approved(_) | CallEvent::Started(_) | CallEvent::Probed(_) => None,
+    }
+}
+
+fn end_parts(end: &CallEndRecord<'_>) -> Vec<String> {
     let mut parts = vec![escape(&end.status.label()).into_owned()];
     parts.extend(
         end.exit
@@ -76,5 +83,5 @@ fn end_label(end: &CallEndRecord<'_>) -> String {
     if end.attempts > 1 {
         parts.push(format!("{} attempts", end.attempts));
     }
-    parts.join(", ")
+    parts
 }

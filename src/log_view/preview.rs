@@ -80,7 +80,7 @@ impl OutputPreview {
 }
 
 /// Returns the text of a result's content, with one line or more per block.
-fn content_text(json: &str) -> String {
+pub(crate) fn content_text(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) if is_json(&text) => decode_letters(&text).into_owned(),
         Ok(Value::String(text)) => text,

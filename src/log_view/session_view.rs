@@ -31,7 +31,7 @@ pub(crate) fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
 }
 
 /// Formats a time in milliseconds since 1970: `2026-01-01 12:00:00 UTC`.
-pub(super) fn format_time(timestamp: u64) -> String {
+pub(crate) fn format_time(timestamp: u64) -> String {
     let ms = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = Timestamp::from_millisecond(ms).unwrap_or_default();
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()

@@ -4,6 +4,7 @@
 
 mod cost;
 mod follow;
+mod list;
 mod log_builder;
 mod prune;
 mod schema;
@@ -13,6 +14,8 @@ mod show;
 mod stats;
 #[path = "../support/mod.rs"]
 mod support;
+mod timeline;
+mod trace;
 mod turn_origin;
 mod verify;
 

@@ -81,6 +81,12 @@ fn add_names(command: Command, names: &NameSource) -> Command {
             .mut_subcommand("verify", |verify| {
                 verify.mut_arg("files", |files| files.add(names.log_completer()))
             })
+            .mut_subcommand("timeline", |timeline| {
+                timeline.mut_arg("file", |file| file.add(names.log_completer()))
+            })
+            .mut_subcommand("trace", |trace| {
+                trace.mut_arg("file", |file| file.add(names.log_completer()))
+            })
             .mut_subcommand("resolve", |resolve| {
                 resolve.mut_arg("file", |file| file.add(names.log_completer()))
             })

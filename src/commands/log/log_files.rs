@@ -3,10 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use crate::args::LogFileArguments;
+use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::output::CommandError;
-use toolq_log::{Access, Corruption, LogError, Record, RecordReader};
+use crate::output::stdout;
+use crate::output::{CommandError, Exit};
+use crate::timeline::{LogTimeline, TimelineReader};
+use toolq_core::text::format_bytes;
+use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReader};
+
+/// Larger content in a separate file is mentioned, but not read.
+const MAX_INLINE_BODY_BYTES: u64 = 1 << 20;
 
 /// Returns the named logs, or the latest session.
 pub(crate) fn select_logs(
@@ -14,7 +21,8 @@ pub(crate) fn select_logs(
     context: &CommandContext,
 ) -> Result<Vec<PathBuf>, CommandError> {
     if !named.files.is_empty() {
-        return Ok(named.files.clone());
+        let files = named.files.iter();
+        return Ok(files.map(|file| find_session(file, context)).collect());
     }
     let latest = latest_session(context, Access::Read)?;
     if context.verbose {
@@ -24,6 +32,17 @@ pub(crate) fn select_logs(
             .print_note(&format!("latest session: {path}"));
     }
     Ok(vec![latest])
+}
+
+/// Returns the named log, or the latest session.
+pub(crate) fn select_log(
+    named: Option<&Path>,
+    context: &CommandContext,
+) -> Result<PathBuf, CommandError> {
+    match named {
+        Some(file) => Ok(find_session(file, context)),
+        None => latest_session(context, Access::Read),
+    }
 }
 
 /// Returns the session in the default directory that was written last.
@@ -51,19 +70,31 @@ pub(crate) fn open_log(path: &Path) -> Result<RecordReader, CommandError> {
 pub(crate) fn for_each_record(
     path: &Path,
     context: &CommandContext,
-    mut visit: impl FnMut(&Record) -> Result<(), Corruption>,
+    visit: impl FnMut(&Record) -> Result<(), Corruption>,
 ) -> Result<(), CommandError> {
-    let mut records = open_log(path)?;
-    while let Some(record) = records.next_borrowed() {
-        let result = record.and_then(|record| visit(&record));
-        if let Err(corruption) = result {
-            if !corruption.is_torn_end() {
-                return Err(unreadable_log(&LogError::from_corruption(path, corruption)));
-            }
-            warn_torn(path, &corruption, context);
-        }
+    if let Some(torn_end) = visit_records(path, visit)? {
+        warn_torn(path, &torn_end, context);
     }
     Ok(())
+}
+
+/// Calls `visit` for each record of a log. Returns its torn end, if it has one.
+fn visit_records(
+    path: &Path,
+    mut visit: impl FnMut(&Record) -> Result<(), Corruption>,
+) -> Result<Option<Corruption>, CommandError> {
+    let mut records = open_log(path)?;
+    let mut torn_end = None;
+    while let Some(record) = records.next_borrowed() {
+        match record.and_then(|record| visit(&record)) {
+            Ok(()) => {}
+            Err(corruption) if corruption.is_torn_end() => torn_end = Some(corruption),
+            Err(corruption) => {
+                return Err(unreadable_log(&LogError::from_corruption(path, corruption)));
+            }
+        }
+    }
+    Ok(torn_end)
 }
 
 /// Warns that a log ends in an incomplete record.
@@ -76,4 +107,52 @@ pub(crate) fn warn_torn(path: &Path, corruption: &Corruption, context: &CommandC
 /// Converts the error of reading a log.
 pub(crate) fn unreadable_log(error: &LogError) -> CommandError {
     CommandError::from_log_error(error, Access::Read)
+}
+
+/// Loads the content as JSON, or returns the text to show instead.
+pub(crate) fn load_content(body: &RecordContent, log: &Path) -> Result<String, String> {
+    if body.is_stored() && body.len() > MAX_INLINE_BODY_BYTES {
+        return Err(format!(
+            "{} in a file next to the log",
+            format_bytes(body.len())
+        ));
+    }
+    let loaded = body.load(log);
+    loaded
+        .map(|json| json.get().to_owned())
+        .map_err(|error| error.to_string())
+}
+
+/// Reads the calls of a log with their times, and its torn end, if it has one.
+///
+/// # Errors
+/// The log can't be read.
+pub(crate) fn read_timeline(
+    path: &Path,
+) -> Result<(LogTimeline, Option<Corruption>), CommandError> {
+    // Stored content is next to the log itself, not to a symlink.
+    let canonical_path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut reader = TimelineReader::default();
+    let torn_end = visit_records(path, |record| {
+        reader.add_record(record, &mut || {
+            load_content(&record.content, &canonical_path)
+        })
+    })?;
+    Ok((reader.finish(), torn_end))
+}
+
+/// Writes a text to a file, or to stdout without one or for `-`.
+///
+/// # Errors
+/// It can't be written.
+pub(crate) fn write_output(file: Option<&Path>, text: &str) -> Result<(), CommandError> {
+    match file.filter(|file| *file != Path::new("-")) {
+        None => Ok(stdout::write_line(text)?),
+        Some(path) => std::fs::write(path, format!("{text}\n")).map_err(|error| {
+            CommandError::new(
+                Exit::Output,
+                format!("{} can't be written: {error}", path.display()),
+            )
+        }),
+    }
 }

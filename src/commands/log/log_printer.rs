@@ -7,24 +7,20 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::args::{LogFormat, LogShowArguments as Arguments};
-use crate::commands::log::log_files::{open_log, unreadable_log, warn_torn};
+use crate::commands::log::log_files::{load_content, open_log, unreadable_log, warn_torn};
 use crate::context::CommandContext;
 use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, in_doubt_lines};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::os::ProcessIdentity;
-use toolq_core::text::format_bytes;
 use toolq_log::records::SessionRecord;
-use toolq_log::{Corruption, LogError, Record, RecordContent, RecordKind, RecordReader};
+use toolq_log::{Corruption, LogError, Record, RecordKind, RecordReader};
 
 /// Width of the output if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
 
 /// Time between two checks of a growing log.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Larger content in a separate file is mentioned, but not read.
-const MAX_INLINE_BODY_BYTES: u64 = 1 << 20;
 
 /// Prints a log to stdout.
 pub(crate) struct LogPrinter<'a> {
@@ -217,20 +213,6 @@ impl<'a> LogPrinter<'a> {
         )
         .with_hint("start over with `toolq log show`"))
     }
-}
-
-/// Loads the content as JSON, or returns the text to show instead.
-fn load_content(body: &RecordContent, log: &Path) -> Result<String, String> {
-    if body.is_stored() && body.len() > MAX_INLINE_BODY_BYTES {
-        return Err(format!(
-            "{} in a file next to the log",
-            format_bytes(body.len())
-        ));
-    }
-    let loaded = body.load(log);
-    loaded
-        .map(|json| json.get().to_owned())
-        .map_err(|error| error.to_string())
 }
 
 fn file_identity(path: &Path) -> Option<(u64, u64)> {

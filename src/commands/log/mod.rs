@@ -2,12 +2,16 @@
 
 mod cost;
 mod export;
+mod list;
 mod log_files;
 mod log_printer;
 mod prune;
 mod resolve;
+mod session_id;
 mod show;
 mod stats;
+mod timeline;
+mod trace;
 mod verify;
 
 use crate::args::{LogArguments as Arguments, LogCommand};
@@ -23,9 +27,12 @@ pub fn run_log_command(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     match &arguments.command {
+        LogCommand::List(arguments) => list::list_sessions(arguments, context),
         LogCommand::Show(arguments) => show::show_logs(arguments, context),
         LogCommand::Stats(arguments) => stats::print_stats(arguments, context),
         LogCommand::Cost(arguments) => cost::print_cost(arguments, context),
+        LogCommand::Timeline(arguments) => timeline::print_timeline(arguments, context),
+        LogCommand::Trace(arguments) => trace::print_trace(arguments, context),
         LogCommand::Export(arguments) => export::export_logs(arguments, context),
         LogCommand::Verify(arguments) => verify::verify_logs(arguments, context),
         LogCommand::Resolve(arguments) => resolve::resolve_call(arguments, context),

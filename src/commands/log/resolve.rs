@@ -2,6 +2,7 @@
 
 use crate::args::LogResolveArguments as Arguments;
 use crate::commands::log::log_files::latest_session;
+use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use redact::Mask;
@@ -14,7 +15,7 @@ use toolq_log::{Access, Resolution, ResolveError};
 /// The id matches no call, several calls, or a call that isn't in doubt; or the log can't be used.
 pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let path = if let Some(path) = &arguments.file {
-        path.clone()
+        find_session(path, context)
     } else {
         latest_session(context, Access::Resolve)?
     };

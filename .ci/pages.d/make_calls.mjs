@@ -1,0 +1,32 @@
+// Writes the tools and calls of two runs.
+import { writeFileSync } from "node:fs";
+
+const hostile = "</script><img src=x onerror=\"globalThis.broken=1\"><script>globalThis.broken=1</script>\u202eevil\u001b[2J";
+const call = (id, name, input) => ({ type: "tool_use", id, name, input });
+const write = (file, calls) => writeFileSync(file, JSON.stringify({ role: "assistant", content: calls }));
+
+writeFileSync("hostile.txt", hostile);
+writeFileSync("few.yaml", `version: 1
+tools:
+  show: {input_schema: {type: object}, effect: read, command: [cat, hostile.txt]}
+  fail: {input_schema: {type: object}, effect: read, command: [sh, -c, "cat hostile.txt >&2; exit 3"]}
+  flaky:
+    input_schema: {type: object}
+    effect: read
+    retry: {times: 1, on: ["exit:75"], backoff: 10ms}
+    command: [sh, -c, "if [ -e tried ]; then exit 0; fi; touch tried; exit 75"]
+`);
+write("few.json", [
+  call("toolu_1", "show", { [hostile]: hostile }),
+  call("toolu_2", "fail", {}),
+  call("toolu_3", "flaky", {}),
+  call(hostile, hostile, {}),
+]);
+
+writeFileSync("many.yaml", `version: 1
+tools:
+  read: {input_schema: {type: object}, effect: read, command: ["true"]}
+  fail: {input_schema: {type: object}, effect: read, command: ["false"]}
+`);
+const words = "so much depends upon a red wheel barrow glazed with rain water ".repeat(3);
+write("many.json", Array.from({ length: 10_000 }, (_, n) => call(`toolu_${n}`, n % 10 ? "read" : "fail", { n, words })));

@@ -1,0 +1,115 @@
+//! `toolq log list`: the sessions in the default directory, the latest first.
+
+use std::fs;
+use std::path::Path;
+
+use crate::args::{LogFormat, LogListArguments as Arguments};
+use crate::commands::log::log_files::{open_log, read_timeline};
+use crate::commands::log::session_id::session_id;
+use crate::context::CommandContext;
+use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
+use crate::output::stdout;
+use crate::output::{CommandError, Exit};
+use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
+use toolq_log::{Access, list_calls_in_doubt};
+
+/// Prints a row for each session.
+///
+/// # Errors
+/// The directory can't be read, or stdout can't be written. A session that can't be read has a row, too.
+pub fn list_sessions(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let log_error = |error| CommandError::from_log_error(&error, Access::Read);
+    let directory = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
+    let mut paths = toolq_log::list_sessions(&directory).map_err(log_error)?;
+    // Their names begin with the time.
+    paths.reverse();
+    let found = paths.len();
+    paths.truncate(if arguments.all {
+        found
+    } else {
+        arguments.limit
+    });
+    let rows: Vec<SessionRow> = paths.iter().map(|path| session_row(path)).collect();
+    match arguments.format {
+        _ if rows.is_empty() => {}
+        LogFormat::Text => {
+            stdout::write_line(&sessions_table(&rows, context.stderr.is_stdout_colored()))?;
+        }
+        LogFormat::Json => stdout::write_line(&sessions_json(&rows))?,
+    }
+    let shown = match (rows.len(), found) {
+        (_, 0) => "no sessions".to_owned(),
+        (shown, found) if shown < found => format!("the latest {shown} of {found} sessions"),
+        (_, found) => toolq_core::text::format_count(found as u64, "session"),
+    };
+    context
+        .stderr
+        .print_note(&format!("{shown} in {}", directory.display()));
+    Ok(Exit::Ok)
+}
+
+fn session_row(path: &Path) -> SessionRow {
+    let read = read_timeline(path);
+    let is_damaged = read.is_err();
+    let (timeline, _) = read.unwrap_or_default();
+    let has_error =
+        |outcome: CallOutcome| matches!(outcome, CallOutcome::Failed | CallOutcome::Rejected);
+    let errors = timeline.calls.iter().filter(|call| has_error(call.outcome));
+    SessionRow {
+        id: session_id(path),
+        path: path.display().to_string(),
+        started_ms: timeline.runs.first().map(|run| run.started_ms),
+        input: timeline.runs.iter().find_map(|run| run.input.clone()),
+        runs: timeline.runs.len(),
+        calls: timeline.calls.len(),
+        errors: errors.count(),
+        state: if is_damaged {
+            SessionState::Damaged
+        } else {
+            session_state(path, &timeline)
+        },
+        duration_ms: duration_ms(&timeline),
+        bytes: session_bytes(path),
+    }
+}
+
+fn session_state(path: &Path, timeline: &LogTimeline) -> SessionState {
+    let last = timeline.runs.last();
+    let has_ended = last.is_some_and(|run| run.end.is_some());
+    let is_running = || {
+        let has_writer = open_log(path).is_ok_and(|log| log.has_writer());
+        has_writer || last.is_some_and(|run| !run.session.process().has_exited())
+    };
+    if !has_ended && is_running() {
+        return SessionState::Running;
+    }
+    match list_calls_in_doubt(path) {
+        Ok(calls) if !calls.is_empty() => SessionState::InDoubt,
+        Ok(_) if has_ended => SessionState::Finished,
+        Ok(_) => SessionState::Killed,
+        Err(_) => SessionState::Damaged,
+    }
+}
+
+/// Returns how long the runs took together. One without an end took until the next run, or until the last record.
+fn duration_ms(timeline: &LogTimeline) -> u64 {
+    let next_starts = timeline.runs.iter().skip(1).map(|run| run.started_ms);
+    let ends = next_starts.chain([timeline.last_ms]);
+    let took = |(run, end): (&LoggedRun, u64)| match &run.end {
+        Some(recorded) => recorded.duration_ms,
+        None => end.saturating_sub(run.started_ms),
+    };
+    timeline.runs.iter().zip(ends).map(took).sum()
+}
+
+/// Returns the size of the log and of the files next to it.
+fn session_bytes(path: &Path) -> u64 {
+    let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
+    let mut directory = path.as_os_str().to_owned();
+    directory.push(".d");
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    size(path) + files.map(|file| size(&file.path())).sum::<u64>()
+}

@@ -1,0 +1,25 @@
+//! `toolq log timeline`: a log as a page.
+
+use crate::args::LogPageArguments as Arguments;
+use crate::commands::log::log_files::{read_timeline, select_log, warn_torn, write_output};
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
+use crate::pages::timeline_page;
+
+/// Prints the page of a log, or writes it to a file.
+///
+/// # Errors
+/// The log can't be read, or the page can't be written.
+pub fn print_timeline(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let path = select_log(arguments.file.as_deref(), context)?;
+    let (timeline, torn_end) = read_timeline(&path)?;
+    if let Some(torn_end) = torn_end {
+        warn_torn(&path, &torn_end, context);
+    }
+    let page = timeline_page(&timeline, &path.display().to_string());
+    write_output(arguments.output.as_deref(), &page)?;
+    Ok(Exit::Ok)
+}

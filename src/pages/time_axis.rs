@@ -1,0 +1,177 @@
+//! A time axis on which nothing happens for long: idle times between calls take a fixed, small part of its width.
+
+/// What an idle time takes of the axis, in percent, if there are few.
+const GAP_PERCENT: f64 = 2.0;
+/// What all idle times together may take of the axis, in percent.
+const MAX_GAPS_PERCENT: f64 = 25.0;
+/// An idle time is shortened if it is longer than this part of the time in which calls were under way.
+const MIN_GAP_SHARE: f64 = 0.1;
+
+/// Maps times to positions between 0 and 100 percent.
+#[derive(Debug)]
+pub(crate) struct TimeAxis {
+    /// The times in which calls were under way, without the idle times between them.
+    spans: Vec<AxisSpan>,
+}
+
+/// A part of the axis with one scale.
+#[derive(Debug)]
+struct AxisSpan {
+    from_ms: u64,
+    to_ms: u64,
+    /// Where it begins and ends on the axis, in percent.
+    start: f64,
+    end: f64,
+}
+
+/// A mark on the axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AxisMark {
+    /// Where it stands, in percent.
+    pub(crate) at: f64,
+    /// The time that it stands for, in milliseconds since the beginning, or the idle time that it replaces.
+    pub(crate) ms: u64,
+    pub(crate) is_gap: bool,
+}
+
+impl TimeAxis {
+    /// Creates the axis for calls that were under way in `intervals`: pairs of milliseconds.
+    pub(crate) fn new(intervals: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let busy = merge(intervals.into_iter().collect());
+        let total: u64 = busy.iter().map(|(from, to)| to - from).sum();
+        let shortest_gap = as_f64(total.max(1)) * MIN_GAP_SHARE;
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in busy {
+            match spans.last_mut() {
+                Some(last) if as_f64(from - last.1) < shortest_gap => last.1 = to,
+                _ => spans.push((from, to)),
+            }
+        }
+        let gaps = as_f64(spans.len().saturating_sub(1) as u64);
+        let gap = if gaps > 0.0 {
+            GAP_PERCENT.min(MAX_GAPS_PERCENT / gaps)
+        } else {
+            0.0
+        };
+        let shown: u64 = spans.iter().map(|(from, to)| to - from).sum();
+        let scale = (100.0 - gap * gaps) / as_f64(shown.max(1));
+        let mut start = 0.0;
+        let spans = spans.into_iter().map(|(from_ms, to_ms)| {
+            let end = start + as_f64(to_ms - from_ms) * scale;
+            let span = AxisSpan {
+                from_ms,
+                to_ms,
+                start,
+                end,
+            };
+            start = end + gap;
+            span
+        });
+        Self {
+            spans: spans.collect(),
+        }
+    }
+
+    /// Returns where a time stands, in percent.
+    pub(crate) fn position(&self, ms: u64) -> f64 {
+        let after = self.spans.partition_point(|span| span.from_ms <= ms);
+        let Some(span) = self.spans.get(after.saturating_sub(1)) else {
+            return 0.0;
+        };
+        let (elapsed, length) = (ms.saturating_sub(span.from_ms), span.to_ms - span.from_ms);
+        let share = as_f64(elapsed.min(length)) / as_f64(length.max(1));
+        span.start + (span.end - span.start) * share
+    }
+
+    /// Returns the beginning of each span as a mark, and before it the idle time that was left out.
+    pub(crate) fn marks(&self) -> Vec<AxisMark> {
+        let Some(first) = self.spans.first() else {
+            return Vec::new();
+        };
+        let beginning = first.from_ms;
+        let mut marks = Vec::new();
+        for pair in self.spans.windows(2) {
+            marks.push(AxisMark {
+                at: pair[0].end,
+                ms: pair[1].from_ms - pair[0].to_ms,
+                is_gap: true,
+            });
+        }
+        let time = |ms: u64| AxisMark {
+            at: self.position(ms),
+            ms: ms - beginning,
+            is_gap: false,
+        };
+        let widest = self
+            .spans
+            .iter()
+            .max_by(|one, other| (one.end - one.start).total_cmp(&(other.end - other.start)));
+        if let Some(widest) = widest {
+            let length = widest.to_ms - widest.from_ms;
+            marks.extend((0..=4).map(|quarter| time(widest.from_ms + length * quarter / 4)));
+        }
+        marks
+    }
+}
+
+/// Merges intervals that overlap or touch, in order of time.
+fn merge(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    intervals.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in intervals {
+        let to = to.max(from);
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a picture needs no more than 52 bits"
+)]
+fn as_f64(ms: u64) -> f64 {
+    ms as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_hour_of_waiting_takes_two_percent() {
+        let axis = TimeAxis::new([(0, 100), (50, 200), (3_600_200, 3_600_400)]);
+        let rounded: Vec<i64> = [0, 100, 200, 1_800_000, 3_600_200, 3_600_400]
+            .map(|ms| {
+                #[expect(clippy::cast_possible_truncation, reason = "these are percentages")]
+                let tenths = (axis.position(ms) * 10.0).round() as i64;
+                tenths
+            })
+            .into();
+        assert_eq!(rounded, [0, 245, 490, 490, 510, 1000]);
+        let gaps: Vec<u64> = axis
+            .marks()
+            .iter()
+            .filter(|mark| mark.is_gap)
+            .map(|mark| mark.ms)
+            .collect();
+        assert_eq!(gaps, [3_600_000]);
+    }
+
+    proptest! {
+        /// A later time never stands before an earlier one, and everything is on the axis.
+        #[test]
+        fn positions_keep_the_order_of_times(intervals in prop::collection::vec((0_u64..10_000, 0_u64..500), 0..20), times in prop::collection::vec(0_u64..12_000, 2..10)) {
+            let axis = TimeAxis::new(intervals.into_iter().map(|(from, length)| (from, from + length)));
+            let mut times = times;
+            times.sort_unstable();
+            let positions: Vec<f64> = times.iter().map(|ms| axis.position(*ms)).collect();
+            prop_assert!(positions.is_sorted(), "{positions:?}");
+            prop_assert!(positions.iter().all(|position| (0.0..=100.001).contains(position)), "{positions:?}");
+        }
+    }
+}

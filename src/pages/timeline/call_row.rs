@@ -1,0 +1,127 @@
+//! The row of a call: its state, its name, the beginning of its input, and its bar.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use crate::pages::time_axis::TimeAxis;
+use crate::pages::timeline::groups::RowPlacement;
+use crate::pages::visible_text::visible_text;
+use crate::timeline::{CallOutcome, LogTimeline, LoggedCall};
+use toolq_core::text::format_duration;
+
+/// How much of an input a row has room for, in characters.
+const MAX_INPUT_CHARS: usize = 80;
+/// The narrowest bar that can be seen and pointed at, in percent of the axis.
+const MIN_BAR_PERCENT: f64 = 0.35;
+
+/// Returns the patterns that tell bars apart without color.
+pub(super) fn bar_patterns() -> Markup {
+    let pattern = |id: &str, path: &str| {
+        html! {
+            pattern id=(id) width="6" height="6" patternUnits="userSpaceOnUse" {
+                rect width="6" height="6" {}
+                path d=(path) {}
+            }
+        }
+    };
+    html! {
+        svg.patterns width="0" height="0" aria-hidden="true" {
+            defs {
+                (pattern("hatched", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2"))
+                (pattern("dotted", "M2,3 h2"))
+            }
+        }
+    }
+}
+
+/// Returns the row of a call.
+pub(super) fn call_row(
+    call: &LoggedCall,
+    placement: RowPlacement,
+    timeline: &LogTimeline,
+    axis: &TimeAxis,
+) -> Markup {
+    let anchor = format!("call-{}", call.line);
+    let took = call.started_ms().map(|started| {
+        format_duration(Duration::from_millis(
+            timeline.end_of(call).saturating_sub(started),
+        ))
+    });
+    let attempts = if call.was_retried() {
+        format!(" ↻{}", call.attempts.len())
+    } else {
+        String::new()
+    };
+    html! {
+        li id=(anchor) class=(row_class(call, placement)) data-tool-use-id=(visible_text(&call.tool_use_id)) {
+            a href=(format!("#{anchor}")) {
+                span.state { (state_mark(call.outcome)) " " (call.outcome.label()) (attempts) }
+                span.name { (visible_text(&call.tool_name)) }
+                span.input { (input_beginning(&call.input)) }
+                span.took { (took.unwrap_or_default()) }
+                (bar(call, timeline, axis))
+            }
+        }
+    }
+}
+
+fn row_class(call: &LoggedCall, placement: RowPlacement) -> String {
+    let batch = if placement.begins_batch { " batch" } else { "" };
+    format!(
+        "{} depth{}{batch}",
+        state_class(call.outcome),
+        placement.depth
+    )
+}
+
+/// Returns a bar: a thin line while the call waited, a box for each attempt.
+fn bar(call: &LoggedCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
+    let end = timeline.end_of(call);
+    let started = call.started_ms().unwrap_or(end);
+    let part = |class: &str, from: u64, to: u64| {
+        let start = axis.position(from);
+        let width = (axis.position(to) - start).max(MIN_BAR_PERCENT);
+        let start = start.min(100.0 - width);
+        html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) {} }
+    };
+    let attempts = call.attempts.iter().map(|attempt| match &attempt.failure {
+        Some((_, ended)) => part("retried", attempt.started_ms, *ended),
+        None => part("run", attempt.started_ms, end),
+    });
+    html! {
+        svg aria-hidden="true" {
+            @if started > call.requested_ms { (part("wait", call.requested_ms, started)) }
+            @for attempt in attempts { (attempt) }
+            @if call.attempts.is_empty() { (part("never", end, end)) }
+        }
+    }
+}
+
+fn state_class(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::InDoubt => "doubt",
+        outcome => outcome.label(),
+    }
+}
+
+/// Returns a mark that tells states apart at a glance; the words beside it say the same.
+fn state_mark(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Ok => "✓",
+        CallOutcome::Failed => "✕",
+        CallOutcome::Rejected => "⊘",
+        CallOutcome::Skipped => "◇",
+        CallOutcome::InDoubt => "?",
+        CallOutcome::Unfinished => "…",
+    }
+}
+
+/// Returns the beginning of an input on one line.
+fn input_beginning(input: &str) -> String {
+    let mut text: String = input.chars().take(MAX_INPUT_CHARS).collect();
+    if text.len() < input.len() {
+        text.push('…');
+    }
+    visible_text(&text).replace(['\n', '\t'], " ")
+}

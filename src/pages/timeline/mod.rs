@@ -1,0 +1,188 @@
+//! The page of `toolq log timeline`: the calls of a session log as bars, by turn and batch.
+
+mod call_data;
+mod call_row;
+mod groups;
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use crate::log_view::format_time;
+use crate::pages::frame::Page;
+use crate::pages::time_axis::TimeAxis;
+use crate::pages::timeline::call_data::calls_json;
+use crate::pages::timeline::call_row::{bar_patterns, call_row};
+use crate::pages::timeline::groups::{CallGroup, group_calls};
+use crate::pages::visible_text::visible_text;
+use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
+use toolq_core::text::{format_count, format_duration};
+
+/// A browser lays out this many rows at once, and leaves out those that aren't on the screen.
+const CHUNK_ROWS: usize = 100;
+
+/// Returns the page for a log that was read from `path`.
+pub(crate) fn timeline_page(timeline: &LogTimeline, path: &str) -> String {
+    let started = timeline.runs.first().map(|run| format_time(run.started_ms));
+    let title = format!("toolq session of {}", started.unwrap_or_default());
+    let axis = TimeAxis::new(
+        timeline
+            .calls
+            .iter()
+            .map(|call| (call.requested_ms, timeline.end_of(call))),
+    );
+    let body = html! {
+        (bar_patterns())
+        header {
+            h1 { (title) }
+            p.path { (visible_text(path)) }
+            @for run in &timeline.runs { p { (run_line(run)) } }
+            p { (summary(timeline)) }
+            (filter_form(timeline))
+        }
+        main {
+            (legend())
+            (axis_row(&axis))
+            @for group in group_calls(timeline) { (group_section(&group, timeline, &axis)) }
+            p #none hidden { "No call matches the filter." }
+        }
+        aside #details tabindex="0" aria-label="The call under the pointer or with the focus" {
+            p { "Point at a call or move to it with " kbd { "↑" } " and " kbd { "↓" } " to see its input and its result." }
+        }
+        noscript { p { "The calls are listed below; their inputs and results need scripts." } }
+    };
+    Page {
+        title,
+        body,
+        data: calls_json(timeline),
+        script: include_str!("timeline.js"),
+    }
+    .into_html()
+}
+
+/// Describes a run: `with tools.yaml: exit 0 after 44ms`.
+fn run_line(run: &LoggedRun) -> String {
+    let input = match run.input.as_deref() {
+        Some("-") => " from stdin".to_owned(),
+        Some(path) => format!(" of {path}"),
+        None => String::new(),
+    };
+    let end = match &run.end {
+        Some(end) => format!(
+            "exit {} after {}",
+            end.exit_code,
+            format_duration(Duration::from_millis(end.duration_ms))
+        ),
+        None if run.session.process().has_exited() => "killed: no end in the log".to_owned(),
+        None => "still running when this page was made".to_owned(),
+    };
+    let started = format_time(run.started_ms);
+    visible_text(&format!(
+        "{started}: run{input} with {}: {end}",
+        run.session.tools.path
+    ))
+}
+
+fn summary(timeline: &LogTimeline) -> String {
+    let mut parts = vec![format_count(timeline.calls.len() as u64, "call")];
+    for outcome in CallOutcome::ALL {
+        let count = timeline
+            .calls
+            .iter()
+            .filter(|call| call.outcome == outcome)
+            .count();
+        parts.extend((count > 0).then(|| format!("{count} {}", outcome.label())));
+    }
+    let retried = timeline
+        .calls
+        .iter()
+        .filter(|call| call.was_retried())
+        .count();
+    parts.extend((retried > 0).then(|| format!("{retried} retried")));
+    let roots = timeline.calls.iter().filter(|call| call.parent.is_none());
+    let serial: u64 = roots
+        .filter_map(|call| Some(timeline.end_of(call).saturating_sub(call.started_ms()?)))
+        .sum();
+    parts.push(format!(
+        "{} in series",
+        format_duration(Duration::from_millis(serial))
+    ));
+    parts.join(" · ")
+}
+
+fn filter_form(timeline: &LogTimeline) -> Markup {
+    let mut tools: Vec<&str> = timeline
+        .calls
+        .iter()
+        .map(|call| call.tool_name.as_str())
+        .collect();
+    tools.sort_unstable();
+    tools.dedup();
+    let has = |outcome: &CallOutcome| timeline.calls.iter().any(|call| call.outcome == *outcome);
+    html! {
+        form #filter role="search" {
+            label { "Tool " select name="tool" {
+                option value="" { "all" }
+                @for tool in tools { option value=(visible_text(tool)) { (visible_text(tool)) } }
+            } }
+            label { "State " select name="state" {
+                option value="" { "all" }
+                @for outcome in CallOutcome::ALL.into_iter().filter(has) { option { (outcome.label()) } }
+                option value="retried" { "retried" }
+            } }
+            label { "Text " input name="text" type="search" autocomplete="off"; }
+            output name="shown" { (format_count(timeline.calls.len() as u64, "call")) }
+        }
+    }
+}
+
+/// Explains what the parts of a bar mean.
+fn legend() -> Markup {
+    let sample = |state: &str, class: &str, meaning: &str| {
+        html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
+    };
+    html! {
+        p.legend {
+            (sample("", "wait", "waited"))
+            (sample("", "run", "ran"))
+            (sample("failed", "run", "failed"))
+            (sample("", "retried", "attempt that was retried"))
+            (sample("doubt", "run", "in doubt or without an end"))
+            (sample("", "never", "never ran"))
+        }
+    }
+}
+
+fn axis_row(axis: &TimeAxis) -> Markup {
+    html! {
+        div.axis aria-hidden="true" {
+            svg {
+                @for mark in axis.marks() {
+                    @let at = format!("{:.2}%", mark.at);
+                    @let time = format_duration(Duration::from_millis(mark.ms));
+                    @if mark.is_gap {
+                        text.gap x=(at) y="11" { "⋯" title { (time) " without a call" } }
+                    } @else {
+                        line x1=(at) x2=(at) y1="14" y2="20" {}
+                        text x=(at) y="11" class=(if mark.at > 90.0 { "last" } else { "" }) { (time) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
+    html! {
+        section {
+            h2 { (group.title) }
+            @for chunk in group.calls.chunks(CHUNK_ROWS) {
+                ol {
+                    @for index in chunk {
+                        (call_row(&timeline.calls[*index], group.placement(*index), timeline, axis))
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+"use strict";
+// Every row is in the page already. This script filters the rows, moves between them, and shows the details of one.
+
+const calls = JSON.parse(document.getElementById("data").textContent);
+const rows = Array.from(document.querySelectorAll("li"), (item) => {
+  const call = calls[item.id.slice("call-".length)];
+  const text = call.rows.map((row) => row[1]).join("\n") + "\n" + call.tool;
+  return { item, call, text: text.toLowerCase(), section: item.closest("section") };
+});
+const byItem = new Map(rows.map((row) => [row.item, row]));
+const filter = document.getElementById("filter");
+const details = document.getElementById("details");
+
+function matches(row, tool, state, text) {
+  return (tool === "" || row.call.tool === tool)
+    && (state === "" || row.call.state === state || (state === "retried" && row.call.retried))
+    && (text === "" || row.text.includes(text));
+}
+
+function applyFilter() {
+  const [tool, state] = [filter.tool.value, filter.state.value];
+  const text = filter.text.value.toLowerCase();
+  const sections = new Map();
+  let shown = 0;
+  for (const row of rows) {
+    const isShown = matches(row, tool, state, text);
+    row.item.hidden = !isShown;
+    shown += isShown;
+    sections.set(row.section, sections.get(row.section) || isShown);
+  }
+  for (const [section, isShown] of sections) section.hidden = !isShown;
+  const all = rows.length === 1 ? "1 call" : `${rows.length} calls`;
+  filter.shown.value = shown === rows.length ? all : `${shown} of ${all}`;
+  document.getElementById("none").hidden = shown > 0;
+}
+
+function element(name, text) {
+  const made = document.createElement(name);
+  // Never innerHTML: what a tool wrote is text.
+  made.textContent = text;
+  return made;
+}
+
+function showDetails(item) {
+  const row = byItem.get(item);
+  if (!row) return;
+  const list = document.createElement("dl");
+  for (const [label, text] of row.call.rows) {
+    list.append(element("dt", label), element("dd", text));
+  }
+  details.replaceChildren(element("h2", row.call.tool), list);
+}
+
+function move(from, step) {
+  const visible = rows.filter((row) => !row.item.hidden);
+  const at = visible.findIndex((row) => row.item === from);
+  const next = visible[Math.min(Math.max(at + step, 0), visible.length - 1)];
+  if (next) next.item.firstElementChild.focus();
+}
+
+filter.addEventListener("input", applyFilter);
+filter.addEventListener("submit", (event) => event.preventDefault());
+document.addEventListener("mouseover", (event) => {
+  const item = event.target.closest("li");
+  // A call that was chosen with the keyboard or by a click stays until the focus moves.
+  if (item && !document.activeElement.closest("li")) showDetails(item);
+});
+document.addEventListener("focusin", (event) => {
+  const item = event.target.closest("li");
+  if (item) showDetails(item);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.target.closest("form")) return;
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity };
+  const step = steps[event.key];
+  if (step && !event.ctrlKey && !event.altKey && !event.metaKey) {
+    move(document.activeElement.closest("li"), step);
+    event.preventDefault();
+  }
+  if (event.key === "/") {
+    filter.text.focus();
+    event.preventDefault();
+  }
+  if (event.key === "Escape") document.activeElement.blur();
+});
+
+applyFilter();
+if (location.hash) document.querySelector(`${CSS.escape ? "#" + CSS.escape(location.hash.slice(1)) : location.hash} a`)?.focus();

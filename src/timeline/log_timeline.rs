@@ -1,0 +1,185 @@
+//! Reads a session log into its calls, with their times.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::log_view::content_text;
+use crate::timeline::logged_call::{CallOutcome, LoggedCall};
+use toolq_core::text::format_bytes;
+use toolq_log::records::{
+    CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
+};
+use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
+
+/// The longest input and output that is kept of a call, in bytes.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// The calls of a log, and the runs that made them.
+#[derive(Debug, Default)]
+pub(crate) struct LogTimeline {
+    pub(crate) runs: Vec<LoggedRun>,
+    /// In the order in which they were requested. An agent's calls stand after the agent's.
+    pub(crate) calls: Vec<LoggedCall>,
+    /// When the last record was written, in milliseconds since 1970.
+    pub(crate) last_ms: u64,
+}
+
+/// A run, which the log has a `session` record of.
+#[derive(Debug)]
+pub(crate) struct LoggedRun {
+    pub(crate) session: SessionRecord,
+    /// In milliseconds since 1970.
+    pub(crate) started_ms: u64,
+    /// Where its first turn comes from: a path, or `-` for stdin.
+    pub(crate) input: Option<String>,
+    /// `None` if it was killed or still runs.
+    pub(crate) end: Option<SessionEndRecord>,
+}
+
+/// Collects a timeline from the records of a log, in file order.
+#[derive(Debug, Default)]
+pub(crate) struct TimelineReader {
+    timeline: LogTimeline,
+    /// The calls by their `tool_call` records.
+    calls: HashMap<Uuid, usize>,
+    /// The agent's calls by the records of the agent's turns.
+    agent_turns: HashMap<Uuid, usize>,
+}
+
+impl TimelineReader {
+    /// Adds the next record; `content` is called if its content is needed.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub(crate) fn add_record(
+        &mut self,
+        record: &Record,
+        content: &mut dyn FnMut() -> Result<String, String>,
+    ) -> Result<(), Corruption> {
+        let timeline = &mut self.timeline;
+        // Clocks can go backwards; a picture of that would be no use.
+        timeline.last_ms = timeline.last_ms.max(record.timestamp);
+        match &record.kind {
+            RecordKind::Session => timeline.runs.push(LoggedRun {
+                session: record.parse_metadata()?,
+                started_ms: timeline.last_ms,
+                input: None,
+                end: None,
+            }),
+            RecordKind::SessionEnd => {
+                if let Some(run) = timeline.runs.last_mut() {
+                    run.end = Some(record.parse_metadata()?);
+                }
+            }
+            RecordKind::Turn => self.add_turn(record)?,
+            RecordKind::ToolCall => self.add_call(record, content())?,
+            kind => {
+                let ends_call = kind.ends_call() || *kind == RecordKind::Resolve;
+                self.apply_event(record, &mut || {
+                    if ends_call {
+                        content()
+                    } else {
+                        Ok(String::new())
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what was collected.
+    pub(crate) fn finish(self) -> LogTimeline {
+        self.timeline
+    }
+
+    fn add_turn(&mut self, record: &Record) -> Result<(), Corruption> {
+        let turn: TurnRecord = record.parse_metadata()?;
+        let agent_call = record
+            .parent
+            .and_then(|call| self.calls.get(&call).copied());
+        if let Some(call) = agent_call.filter(|_| turn.agent.is_some()) {
+            self.agent_turns.insert(record.id, call);
+        } else if let Some(run) = self.timeline.runs.last_mut() {
+            run.input = run.input.take().or(turn.input);
+        }
+        Ok(())
+    }
+
+    fn add_call(
+        &mut self,
+        record: &Record,
+        content: Result<String, String>,
+    ) -> Result<(), Corruption> {
+        let call: CallRecord<'_> = record.parse_metadata()?;
+        let (name, input) = match content {
+            Ok(json) => read_content(&json),
+            Err(reason) => (None, format!("({reason})")),
+        };
+        let parent = record.parent.and_then(|turn| self.agent_turns.get(&turn));
+        self.calls.insert(record.id, self.timeline.calls.len());
+        self.timeline.calls.push(LoggedCall {
+            line: record.line,
+            tool_use_id: call.tool_use_id.into_owned(),
+            tool_name: name.unwrap_or_else(|| call.tool_name.into_owned()),
+            turn: call.turn,
+            position: call.position,
+            batch: call.batch,
+            safety_source: call.reason.map(Into::into),
+            parent: parent.copied(),
+            input: keep_beginning(input),
+            requested_ms: self.timeline.last_ms,
+            approval: None,
+            attempts: Vec::new(),
+            outcome: CallOutcome::Unfinished,
+            end: None,
+            log: CallLog::default(),
+        });
+        Ok(())
+    }
+
+    fn apply_event(
+        &mut self,
+        record: &Record,
+        content: &mut dyn FnMut() -> Result<String, String>,
+    ) -> Result<(), Corruption> {
+        let call = record.parent.and_then(|call| self.calls.get(&call));
+        let call = call.and_then(|index| self.timeline.calls.get_mut(*index));
+        if let (Some(call), Some(event)) = (call, CallEvent::from_record(record)?) {
+            let output =
+                content().map_or_else(|reason| format!("({reason})"), |json| content_text(&json));
+            let output = keep_beginning(output);
+            call.apply(&event, self.timeline.last_ms, record.line, output);
+        }
+        Ok(())
+    }
+}
+
+impl LogTimeline {
+    /// Returns when a call ended. One without an end counts as ended with the log.
+    pub(crate) fn end_of(&self, call: &LoggedCall) -> u64 {
+        call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)
+    }
+}
+
+/// Returns the tool's name and the input as JSON.
+fn read_content(json: &str) -> (Option<String>, String) {
+    match serde_json::from_str::<CallContent<'_>>(json) {
+        Ok(CallContent { name, input, .. }) => {
+            let input = input.as_ref().map(RecordedJson::as_raw);
+            let input = input.map_or("null", |raw| raw.get());
+            (Some(name.into_owned()), input.to_owned())
+        }
+        Err(error) => (None, format!("({error})")),
+    }
+}
+
+/// Cuts a text off after [`MAX_TEXT_BYTES`], and says so.
+fn keep_beginning(text: String) -> String {
+    let (kept, cut) = text.split_at(text.floor_char_boundary(MAX_TEXT_BYTES));
+    if cut.is_empty() {
+        return text;
+    }
+    let cut = format_bytes(cut.len() as u64);
+    format!("{kept}\n… {cut} more, see `toolq log show --format json`")
+}

@@ -1,0 +1,100 @@
+//! Writes a timeline as Chrome trace events, which Perfetto and `chrome://tracing` open.
+//!
+//! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU> is the description of the format.
+
+use serde_json::{Value, json};
+
+use crate::timeline::lanes::assign_lanes;
+use crate::timeline::log_timeline::LogTimeline;
+use crate::timeline::logged_call::LoggedCall;
+
+/// The process of all events. Lanes are its threads.
+const PROCESS: u64 = 1;
+
+/// Returns the trace of a log as one JSON object with an event per line. `title` names the process in the viewer.
+pub(crate) fn write_trace_events(timeline: &LogTimeline, title: &str) -> String {
+    let lanes = assign_lanes(timeline);
+    let mut events = vec![name_event("process_name", 0, title)];
+    let count = lanes.iter().max().map_or(0, |last| last + 1);
+    for lane in 0..count {
+        events.push(name_event(
+            "thread_name",
+            lane,
+            &format!("lane {}", lane + 1),
+        ));
+    }
+    for run in &timeline.runs {
+        events.push(json!({
+            "name": "run begins", "cat": "run", "ph": "i", "s": "p",
+            "ts": micros(run.started_ms), "pid": PROCESS, "tid": 0,
+        }));
+    }
+    for (call, lane) in timeline.calls.iter().zip(lanes) {
+        push_call(call, timeline, lane, &mut events);
+    }
+    let lines: Vec<String> = events.iter().map(Value::to_string).collect();
+    format!(
+        "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}",
+        lines.join(",\n")
+    )
+}
+
+/// Adds the event of a call, and one for each attempt if there are several. A call that never ran takes no time.
+fn push_call(call: &LoggedCall, timeline: &LogTimeline, lane: usize, events: &mut Vec<Value>) {
+    let start = call.started_ms().unwrap_or(call.requested_ms);
+    let end = timeline.end_of(call).max(start);
+    let end = if call.attempts.is_empty() { start } else { end };
+    let complete = |name: &str, category: &str, from: u64, to: u64, arguments: Value| {
+        json!({
+            "name": name, "cat": category, "ph": "X", "ts": micros(from), "dur": micros(to - from),
+            "pid": PROCESS, "tid": lane, "args": arguments,
+        })
+    };
+    let output = call.end.as_ref().map(|end| end.output.as_str());
+    let arguments = json!({
+        "tool_use_id": call.tool_use_id,
+        "outcome": call.outcome.label(),
+        "end": call.end.as_ref().map(|end| end.label.as_str()),
+        "turn": call.turn,
+        "position": call.position,
+        "batch": call.batch,
+        "waited_ms": start - call.requested_ms.min(start),
+        "attempts": call.attempts.len(),
+        "input": call.input,
+        "output": output,
+        "log_line": call.line,
+    });
+    events.push(complete(
+        &call.tool_name,
+        call.outcome.label(),
+        start,
+        end,
+        arguments,
+    ));
+    if call.was_retried() {
+        for (index, attempt) in call.attempts.iter().enumerate() {
+            let failure = attempt.failure.as_ref();
+            let to = failure
+                .map_or(end, |(_, ended)| *ended)
+                .clamp(attempt.started_ms, end.max(attempt.started_ms));
+            let status = failure.map(|(status, _)| status.as_str().to_owned());
+            let name = format!("attempt {}", index + 1);
+            events.push(complete(
+                &name,
+                "attempt",
+                attempt.started_ms,
+                to,
+                json!({"status": status}),
+            ));
+        }
+    }
+}
+
+fn name_event(kind: &str, lane: usize, name: &str) -> Value {
+    json!({"name": kind, "ph": "M", "pid": PROCESS, "tid": lane, "args": {"name": name}})
+}
+
+/// Trace events count in microseconds.
+fn micros(ms: u64) -> u64 {
+    ms.saturating_mul(1000)
+}

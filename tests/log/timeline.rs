@@ -1,0 +1,101 @@
+//! `toolq log timeline`: the page shows what models and tools wrote as text. `.ci/pages` looks at it in a browser.
+
+use serde_json::{Value, json};
+
+use crate::log_builder::LogBuilder;
+use crate::support::{CliSandbox, model_response, parse_json_lines};
+
+/// Text that would end an element, run, fetch something, or change the direction of the text after it.
+const HOSTILE: &str =
+    "</script></pre><img src=x onerror=alert(1)><!--<script>\u{202e}\u{1b}[2J\" onfocus=\"alert(2)";
+
+fn page_of(log: &LogBuilder) -> String {
+    let sandbox = CliSandbox::new().file("log.jsonl", log.text());
+    sandbox
+        .run(&["log", "timeline", "log.jsonl"])
+        .assert_exit(0)
+        .stdout
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, HOSTILE, &json!({HOSTILE: HOSTILE}));
+    log.start(call, HOSTILE, 1);
+    log.result(call, HOSTILE, 3, &json!(HOSTILE));
+    log.session_end(session);
+    let page = page_of(&log);
+    assert_eq!(
+        page.matches("<script").count(),
+        2,
+        "the data and the page's own script"
+    );
+    assert_eq!(page.matches("</script").count(), 2);
+    assert!(!page.contains("<img") && !page.contains("<!--"), "{page}");
+    assert!(
+        !page.contains("\" onfocus=\""),
+        "no attribute begins in a text"
+    );
+    assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
+    assert!(
+        page.contains("\\\\u202e"),
+        "what can't be seen is written out"
+    );
+}
+
+#[test]
+fn only_the_script_of_the_page_can_run() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    log.session_end(session);
+    let page = page_of(&log);
+    let policy = page
+        .split_once("Content-Security-Policy\" content=\"")
+        .unwrap()
+        .1;
+    let policy = policy.split_once('"').unwrap().0;
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'sha256-"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"), "{policy}");
+    for outside in ["http:", "https:", "src=\"", "url(h", "@import"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+/// The page names each call by its id, and a link to it by the line of the log.
+#[test]
+fn every_call_is_on_the_page_once() {
+    let calls: Vec<(&str, Value)> = (0..30)
+        .map(|number| ("say", json!({"x": number.to_string()})))
+        .collect();
+    let script = "\"$TOOLQ\" run -q --log log.jsonl > /dev/null; \"$TOOLQ\" log timeline log.jsonl -o page.html";
+    let ran = CliSandbox::new()
+        .tools(crate::TOOLS)
+        .stdin(model_response(&calls))
+        .run_shell(script)
+        .assert_exit(0);
+    let page = ran.file("page.html").unwrap();
+    let log = parse_json_lines(&ran.file("log.jsonl").unwrap());
+    let requested = log.iter().filter(|record| record["type"] == "tool_call");
+    let ids: Vec<String> = requested
+        .map(|record| {
+            record["metadata"]["tool_use_id"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(ids.len(), 30);
+    for id in ids {
+        assert_eq!(
+            page.matches(&format!("data-tool-use-id=\"{id}\"")).count(),
+            1,
+            "{id}"
+        );
+    }
+    assert_eq!(page.matches("href=\"#call-").count(), 30);
+}
